@@ -1,0 +1,1 @@
+"""The models that can answer, behind the one `ChatModel` protocol."""

@@ -1,0 +1,193 @@
+"""The events of a conversation: one schema for socket, SSE and log (API.md, section 3).
+
+Facts are rows and carry `seq`; deltas are live only and are addressed by `offset`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+
+class _Event(BaseModel):
+    model_config = ConfigDict(frozen=True, protected_namespaces=())
+
+    v: Literal[1] = 1
+    conversation_id: str
+    run_id: str | None = None
+    at: datetime
+
+
+class _Fact(_Event):
+    seq: int | None = None
+    """None until the log has given it a number."""
+
+
+class MessageCreated(_Fact):
+    type: Literal["message.created"] = "message.created"
+    message: dict[str, Any]
+
+
+class RunStarted(_Fact):
+    type: Literal["run.started"] = "run.started"
+    message_id: str
+    model: str
+    mode: str
+
+
+class Compact(_Fact):
+    """The CompactDivider."""
+
+    type: Literal["compact"] = "compact"
+    state: Literal["started", "done", "failed"]
+    compaction_id: str
+    message_count: int
+    kept_count: int
+    strategy: str
+    tokens_before: int
+    tokens_after: int
+    last_position: int
+    text: str
+
+
+class RecalledItem(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    source: dict[str, Any]
+    tokens: int
+    preview: str
+
+
+class Recall(_Fact):
+    type: Literal["recall"] = "recall"
+    items: list[RecalledItem]
+
+
+class ContextParts(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    system: int = 0
+    tools: int = 0
+    summary: int = 0
+    history: int = 0
+    recall: int = 0
+
+
+class Context(_Fact):
+    type: Literal["context"] = "context"
+    used_tokens: int
+    budget_tokens: int
+    parts: ContextParts
+    exact: bool
+
+
+class Plan(_Fact):
+    type: Literal["plan"] = "plan"
+    steps: list[dict[str, Any]]
+
+
+class Tool(_Fact):
+    type: Literal["tool"] = "tool"
+    call_id: str
+    name: str
+    state: str
+    arguments: str
+    preview: str = ""
+    truncated: bool = False
+    offload_ref: str | None = None
+
+
+class ReasoningDelta(_Event):
+    type: Literal["reasoning.delta"] = "reasoning.delta"
+    message_id: str
+    offset: int
+    text: str
+
+
+class TextDelta(_Event):
+    type: Literal["text.delta"] = "text.delta"
+    message_id: str
+    offset: int
+    text: str
+
+
+class MessageSnapshot(_Event):
+    type: Literal["message.snapshot"] = "message.snapshot"
+    message_id: str
+    offset: int
+    text: str
+
+
+class MessageCompleted(_Fact):
+    type: Literal["message.completed"] = "message.completed"
+    message: dict[str, Any]
+
+
+class Usage(_Fact):
+    type: Literal["usage"] = "usage"
+    purpose: str
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    cost: float | None = None
+    exact: bool
+
+
+class RunError(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    category: str
+    message: str
+    detail: str = ""
+
+
+class UsageTotals(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    compaction_tokens: int = 0
+    cost: float | None = None
+
+
+class RunFinished(_Fact):
+    """Exactly one per run, its last."""
+
+    type: Literal["run.finished"] = "run.finished"
+    status: Literal["complete", "stopped", "failed", "interrupted"]
+    error: RunError | None = None
+    usage: UsageTotals
+
+
+class MemoryWritten(_Fact):
+    type: Literal["memory.written"] = "memory.written"
+    entry_id: str
+    day: str
+    preview: str
+
+
+class ConversationUpdated(_Fact):
+    type: Literal["conversation.updated"] = "conversation.updated"
+    conversation: dict[str, Any]
+
+
+Fact = (
+    MessageCreated
+    | RunStarted
+    | Compact
+    | Recall
+    | Context
+    | Plan
+    | Tool
+    | MessageCompleted
+    | Usage
+    | RunFinished
+    | MemoryWritten
+    | ConversationUpdated
+)
+Delta = ReasoningDelta | TextDelta | MessageSnapshot
+Event = Annotated[Fact | Delta, Field(discriminator="type")]
+EventAdapter: TypeAdapter[Fact | Delta] = TypeAdapter(Event)

@@ -1,0 +1,1 @@
+"""Everything that touches the world: database, sockets, files, tasks, pages."""

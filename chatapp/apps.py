@@ -1,0 +1,15 @@
+"""The Django app of the service, and the admin that asks for a second factor where one is set."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+from django.contrib.admin.apps import AdminConfig
+
+
+class ChatappConfig(AppConfig):
+    name = "chatapp"
+    verbose_name = "Palimpsest"
+
+
+class PalimpsestAdminConfig(AdminConfig):
+    default_site = "chatapp.admin.site.PalimpsestAdminSite"

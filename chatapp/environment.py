@@ -1,0 +1,64 @@
+"""Reads the process environment into typed values; `settings` is its only caller."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
+
+
+def text(name: str, default: str = "") -> str:
+    return os.environ.get(name, "").strip() or default
+
+
+def number(name: str, default: int) -> int:
+    raw = text(name)
+    if not raw:
+        return default
+    try:
+        return int(raw.replace("_", ""))
+    except ValueError:
+        raise SystemExit(f"{name} must be a whole number, not {raw!r}.") from None
+
+
+def flag(name: str, default: bool) -> bool:
+    raw = text(name).lower()
+    return raw in TRUE_WORDS if raw else default
+
+
+def words(name: str, default: str = "") -> list[str]:
+    return [word for word in text(name, default).replace(",", " ").split() if word]
+
+
+def load_dotenv(path: Path) -> None:
+    """`NAME=value` lines; what the environment already says wins."""
+    if not path.is_file():
+        return
+    for line in path.read_text().splitlines():
+        name, found, value = line.partition("=")
+        if found and not name.lstrip().startswith("#"):
+            os.environ.setdefault(name.strip(), value.strip().strip("\"'"))
+
+
+def writable_folder(path: Path) -> Path:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        probe = path / f".probe-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise SystemExit(f"The data folder {path} cannot be written ({error.strerror}): set DATA_DIR to one that can.") from None
+    return path
+
+
+def secret_key(path: Path) -> str:
+    """The key of this installation, made at first start and kept in the data folder."""
+    if not path.exists():
+        try:
+            with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+                file.write(secrets.token_urlsafe(50))
+        except FileExistsError:
+            pass  # another process of the same first start was faster
+    return path.read_text().strip()

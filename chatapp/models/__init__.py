@@ -1,0 +1,23 @@
+"""The tables, one subject a file."""
+
+from chatapp.models.conversations import Attachment, Branch, Conversation, Message
+from chatapp.models.memory import Compaction, MemoryEntry
+from chatapp.models.model_configs import ModelConfig
+from chatapp.models.runs import Event, Run, Usage
+from chatapp.models.users import ApiToken, SetupLink, User
+
+__all__ = [
+    "ApiToken",
+    "Attachment",
+    "Branch",
+    "Compaction",
+    "Conversation",
+    "Event",
+    "MemoryEntry",
+    "Message",
+    "ModelConfig",
+    "Run",
+    "SetupLink",
+    "Usage",
+    "User",
+]

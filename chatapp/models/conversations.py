@@ -1,0 +1,113 @@
+"""Conversations, their branches and their messages."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from chatapp.models.identity import new_id
+from chatapp.models.model_configs import ModelConfig
+
+
+class Conversation(models.Model):
+    """One thread of one user.
+
+    `next_position` and `last_seq` are the counters behind gapless positions and event numbers; they are
+    only moved while this row is locked.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="conversations")
+    title = models.CharField(max_length=200, blank=True)
+    model = models.ForeignKey(ModelConfig, null=True, blank=True, on_delete=models.SET_NULL)
+    branch = models.ForeignKey("Branch", null=True, on_delete=models.SET_NULL, related_name="+")
+    context_policy = models.JSONField(default=dict, blank=True)
+    next_position = models.PositiveBigIntegerField(default=0)
+    last_seq = models.PositiveBigIntegerField(default=0)
+    last_activity_at = models.DateTimeField()
+    pinned = models.BooleanField(default=False)
+    archived = models.BooleanField(default=False)
+    temporary = models.BooleanField(default=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes = [
+            # The sidebar: newest first, by keyset.
+            models.Index(fields=["user", "-last_activity_at", "-id"], name="conversation_sidebar"),
+            # The clean-up: idle for too long.
+            models.Index(fields=["last_activity_at"], condition=Q(pinned=False), name="conversation_idle"),
+        ]
+
+    def __str__(self) -> str:
+        return self.title or str(self.id)
+
+
+class Branch(models.Model):
+    """One line of a conversation. `lineage` lists what its reader sees of its ancestors, nearest first:
+    `[[branch_id, last_visible_position], …]`; its own messages come after those."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="branches")
+    lineage = models.JSONField(default=list)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+
+class Message(models.Model):
+    class Role(models.TextChoices):
+        USER = "user"
+        ASSISTANT = "assistant"
+        TOOL = "tool"
+        SYSTEM = "system"
+
+    class Status(models.TextChoices):
+        STREAMING = "streaming"
+        COMPLETE = "complete"
+        STOPPED = "stopped"
+        FAILED = "failed"
+        INTERRUPTED = "interrupted"
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="messages")
+    branch = models.ForeignKey(Branch, on_delete=models.CASCADE, related_name="messages")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    parent = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="children")
+    position = models.PositiveBigIntegerField()
+    role = models.CharField(max_length=10, choices=Role)
+    parts = models.JSONField(default=list)
+    pinned = models.BooleanField(default=False)
+    token_estimate = models.PositiveIntegerField(default=0)
+    status = models.CharField(max_length=12, choices=Status, default=Status.COMPLETE)
+    model_name = models.CharField(max_length=200, blank=True)
+    usage = models.JSONField(null=True)
+    client_id = models.CharField(max_length=200, null=True)
+    request_hash = models.CharField(max_length=64, blank=True)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["conversation", "position"], name="message_position_once"),
+            # Idempotent sends: one message per key and user.
+            models.UniqueConstraint(
+                fields=["user", "client_id"], condition=Q(client_id__isnull=False), name="message_client_id_once"
+            ),
+        ]
+        indexes = [
+            # Loading a context and paging a view: one branch, by position.
+            models.Index(fields=["branch", "position"], name="message_branch_position"),
+        ]
+
+
+class Attachment(models.Model):
+    """An upload of one user. The bytes lie under their hash, once however often they were uploaded."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="attachments")
+    messages = models.ManyToManyField(Message, related_name="attachments")
+    name = models.CharField(max_length=255)
+    sha256 = models.CharField(max_length=64, db_index=True)  # is anything else using these bytes?
+    mime_type = models.CharField(max_length=100)
+    width = models.PositiveIntegerField(default=0)
+    height = models.PositiveIntegerField(default=0)
+    size_bytes = models.PositiveBigIntegerField()
+    created_at = models.DateTimeField(auto_now_add=True)

@@ -1,0 +1,104 @@
+"""What left the context: checkpoints, and the entries of the daily files."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models import F, Q
+
+from chatapp.models.conversations import Branch, Conversation
+from chatapp.models.identity import new_id
+from chatapp.models.model_configs import ModelConfig
+
+
+class Compaction(models.Model):
+    """A checkpoint. Its span is what it adds to `previous`; its summary stands for both.
+
+    It never deletes messages, so it can be edited and undone.
+    """
+
+    class Status(models.TextChoices):
+        PENDING = "pending"
+        RUNNING = "running"
+        DONE = "done"
+        FAILED = "failed"
+        UNDONE = "undone"
+
+    ACTIVE = (Status.PENDING, Status.RUNNING)
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="compactions")
+    branch = models.ForeignKey(Branch, on_delete=models.CASCADE, related_name="+")
+    previous = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="+")
+    model = models.ForeignKey(ModelConfig, null=True, on_delete=models.SET_NULL, related_name="+")
+    first_position = models.PositiveBigIntegerField()
+    last_position = models.PositiveBigIntegerField()
+    message_count = models.PositiveIntegerField()
+    kept_count = models.PositiveIntegerField()
+    status = models.CharField(max_length=10, choices=Status, default=Status.PENDING)
+    strategy = models.CharField(max_length=12)
+    keep_hint = models.TextField(blank=True, help_text="What the user asked to keep.")
+    summary = models.TextField(blank=True)
+    summary_tokens = models.PositiveIntegerField(default=0)
+    fallback_reason = models.TextField(blank=True, help_text="Why the extractive summary took over.")
+    error = models.TextField(blank=True)
+    tokens_before = models.PositiveIntegerField(default=0)
+    tokens_after = models.PositiveIntegerField(default=0)
+    usage = models.JSONField(default=dict)
+    holder = models.CharField(max_length=100, blank=True)
+    fence = models.PositiveIntegerField(default=0)
+    lease_expires_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["conversation"], condition=Q(status__in=["pending", "running"]), name="one_active_compaction"
+            ),
+            models.UniqueConstraint(
+                fields=["branch", "first_position"], condition=Q(status="done"), name="one_summary_per_span"
+            ),
+            models.CheckConstraint(
+                condition=Q(first_position__lte=F("last_position")), name="compaction_span_not_empty"
+            ),
+        ]
+        indexes = [
+            # The latest finished checkpoint of a branch.
+            models.Index(
+                fields=["branch", "-last_position"], condition=Q(status="done"), name="compaction_latest"
+            ),
+            # The sweep of what is pending too long.
+            models.Index(
+                fields=["lease_expires_at"],
+                condition=Q(status__in=["pending", "running"]),
+                name="compaction_active",
+            ),
+        ]
+
+
+class MemoryEntry(models.Model):
+    """One section of a user's daily file. The row is the truth; the file is rendered from it.
+
+    `conversation` may be gone (retention): the memory outlives it. `written_at` is None until the file holds it.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memory_entries")
+    day = models.DateField()
+    conversation = models.ForeignKey(Conversation, null=True, on_delete=models.SET_NULL, related_name="memory_entries")
+    compaction = models.OneToOneField(Compaction, null=True, on_delete=models.SET_NULL, related_name="memory_entry")
+    first_message_id = models.UUIDField(null=True)
+    last_message_id = models.UUIDField(null=True)
+    text = models.TextField()
+    written_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        indexes = [
+            # One day's file; the calendar of days.
+            models.Index(fields=["user", "day", "created_at"], name="memory_entry_by_day"),
+            # The sweep of entries whose file was not written yet.
+            models.Index(fields=["created_at"], condition=Q(written_at=None), name="memory_entry_unwritten"),
+        ]

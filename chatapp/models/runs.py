@@ -1,0 +1,100 @@
+"""Runs, the event log and the usage ledger."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from chatapp.models.conversations import Conversation, Message
+from chatapp.models.identity import new_id
+from chatapp.models.model_configs import ModelConfig
+
+
+class Run(models.Model):
+    """One agent execution answering one message. Belongs to the holder of its lease; `fence` grows with
+    every claim, and a write that names an older one changes nothing."""
+
+    class Status(models.TextChoices):
+        QUEUED = "queued"
+        RUNNING = "running"
+        COMPLETE = "complete"
+        STOPPED = "stopped"
+        FAILED = "failed"
+        INTERRUPTED = "interrupted"
+
+    ACTIVE = (Status.QUEUED, Status.RUNNING)
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="runs")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    question = models.ForeignKey(Message, null=True, on_delete=models.CASCADE, related_name="runs_asked")
+    answer = models.OneToOneField(Message, on_delete=models.CASCADE, related_name="run")
+    continues = models.ForeignKey(Message, null=True, on_delete=models.SET_NULL, related_name="+")
+    model = models.ForeignKey(ModelConfig, null=True, on_delete=models.SET_NULL, related_name="+")
+    mode = models.CharField(max_length=10, default="react")
+    status = models.CharField(max_length=12, choices=Status, default=Status.QUEUED)
+    holder = models.CharField(max_length=100, blank=True)
+    fence = models.PositiveIntegerField(default=0)
+    lease_expires_at = models.DateTimeField(null=True)
+    stop_requested = models.BooleanField(default=False)
+    error_category = models.CharField(max_length=20, blank=True)
+    error_message = models.TextField(blank=True)
+    error_detail = models.TextField(blank=True)
+    usage = models.JSONField(default=dict)
+    created_at = models.DateTimeField()
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["conversation"], condition=Q(status__in=["queued", "running"]), name="one_active_run"
+            ),
+        ]
+        indexes = [
+            # The reaper and the adoption of queued runs.
+            models.Index(
+                fields=["status", "lease_expires_at"],
+                condition=Q(status__in=["queued", "running"]),
+                name="run_active",
+            ),
+        ]
+
+
+class Event(models.Model):
+    """A numbered fact about a conversation; `payload` is the event as sent, without its number."""
+
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="events")
+    seq = models.PositiveBigIntegerField()
+    type = models.CharField(max_length=30)
+    run = models.ForeignKey(Run, null=True, on_delete=models.CASCADE, related_name="events")
+    payload = models.JSONField()
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["conversation", "seq"], name="event_seq_once")]
+
+
+class Usage(models.Model):
+    """One row per model call; the price is the one of that moment."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    conversation = models.ForeignKey(Conversation, null=True, on_delete=models.SET_NULL, related_name="+")
+    run = models.ForeignKey(Run, null=True, on_delete=models.SET_NULL, related_name="usage_rows")
+    model = models.ForeignKey(ModelConfig, null=True, on_delete=models.SET_NULL, related_name="+")
+    model_name = models.CharField(max_length=200)
+    purpose = models.CharField(max_length=12)
+    input_tokens = models.PositiveIntegerField()
+    output_tokens = models.PositiveIntegerField()
+    cached_tokens = models.PositiveIntegerField(default=0)
+    cost = models.DecimalField(max_digits=14, decimal_places=8, null=True)
+    exact = models.BooleanField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes = [
+            # What a user spent in a period.
+            models.Index(fields=["user", "created_at"], name="usage_by_user"),
+        ]

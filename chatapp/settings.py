@@ -1,0 +1,207 @@
+"""The one place that reads the environment. Defaults run embedded, with no set-up at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import dj_database_url
+
+from chatapp import environment as env
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env.load_dotenv(BASE_DIR / ".env")
+
+DATA_DIR = env.writable_folder(Path(env.text("DATA_DIR", str(BASE_DIR / "data"))).resolve())
+SECRET_KEY = env.text("SECRET_KEY") or env.secret_key(DATA_DIR / "secret_key")
+DEBUG = env.flag("DEBUG", False)
+HOST = env.text("HOST", "127.0.0.1")
+PORT = env.number("PORT", 8000)
+PUBLIC_URL = env.text("PUBLIC_URL").rstrip("/")
+ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+CSRF_TRUSTED_ORIGINS = [PUBLIC_URL] if PUBLIC_URL else []
+
+# --- What the product is set to --------------------------------------------------------------------
+SIGNUP = env.text("SIGNUP", "closed")  # open, invite, closed
+RETENTION_DAYS = env.number("RETENTION_DAYS", 30)
+ENABLE_COMPACTION = env.flag("ENABLE_COMPACTION", True)
+OPENAI_API_KEY = env.text("OPENAI_API_KEY")
+OPENAI_BASE_URL = env.text("OPENAI_BASE_URL")
+LLM_MODEL = env.text("LLM_MODEL")
+FAST_LLM_MODEL = env.text("FAST_LLM_MODEL")
+LLM_CONTEXT_SIZE = env.number("LLM_CONTEXT_SIZE", 0)
+LLM_MAX_OUTPUT_TOKENS = env.number("LLM_MAX_OUTPUT_TOKENS", 0)
+OLLAMA_URL = env.text("OLLAMA_URL", "http://127.0.0.1:11434/v1")
+MODEL_CONNECT_TIMEOUT_S = env.number("MODEL_CONNECT_TIMEOUT_S", 10)
+MODEL_FIRST_TOKEN_TIMEOUT_S = env.number("MODEL_FIRST_TOKEN_TIMEOUT_S", 120)
+MODEL_STALL_TIMEOUT_S = env.number("MODEL_STALL_TIMEOUT_S", 60)
+
+MAX_REQUEST_BYTES = env.number("MAX_REQUEST_BYTES", 64 * 2**20)
+MAX_FRAME_BYTES = env.number("MAX_FRAME_BYTES", 2**20)
+MAX_UPLOAD_BYTES = env.number("MAX_UPLOAD_BYTES", 20 * 2**20)
+MAX_MESSAGE_CHARS = env.number("MAX_MESSAGE_CHARS", 1_000_000)
+MAX_IMAGE_PIXELS = env.number("MAX_IMAGE_PIXELS", 40_000_000)
+MESSAGES_PER_MINUTE = env.number("MESSAGES_PER_MINUTE", 120)
+
+LEASE_S = 30
+HEARTBEAT_S = 10
+
+# --- Where things are kept -------------------------------------------------------------------------
+REDIS_URL = env.text("REDIS_URL")
+EMBEDDED = not REDIS_URL
+DATABASE_URL = env.text("DATABASE_URL", f"sqlite:///{DATA_DIR / 'palimpsest.sqlite3'}")
+DATABASES: dict[str, dict[str, Any]] = {"default": dict(dj_database_url.parse(DATABASE_URL))}
+_database = DATABASES["default"]
+if _database["ENGINE"].endswith("sqlite3"):
+    # DEFERRED, the default, upgrades its lock in mid-transaction and fails with "database is locked".
+    _database["OPTIONS"] = {
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 20,
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;",
+    }
+    _database["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}  # threads need one file, not :memory:
+else:
+    _database["OPTIONS"] = {**_database.get("OPTIONS", {}), "pool": {"min_size": 1, "max_size": 20, "timeout": 20}}
+    _database["CONN_MAX_AGE"] = 0  # the pool keeps them
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+CHANNEL_LAYERS: dict[str, dict[str, Any]] = {
+    "default": (
+        {"BACKEND": "channels.layers.InMemoryChannelLayer", "CONFIG": {"capacity": 2000}}
+        if EMBEDDED
+        else {
+            "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+            # Without a time-out of its own redis-py 8 closes every idle socket after 5 s.
+            "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": None}], "prefix": "palimpsest"},
+        }
+    )
+}
+CACHES = {
+    "default": (
+        {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
+        if EMBEDDED
+        else {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
+    )
+}
+
+CELERY_BROKER_URL = REDIS_URL or "memory://"
+CELERY_BROKER_TRANSPORT_OPTIONS = {"polling_interval": 0.1} if EMBEDDED else {"visibility_timeout": 3600}
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_TASK_DEFAULT_QUEUE = "palimpsest"
+CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "beat-schedule")
+CELERY_BEAT_SCHEDULE = {
+    "sweep": {"task": "chatapp.tasks.sweep", "schedule": 10.0},
+    "clean-up": {"task": "chatapp.tasks.clean_up", "schedule": 3600.0},
+}
+
+# --- Django ----------------------------------------------------------------------------------------
+INSTALLED_APPS = [
+    "daphne",
+    "chatapp.apps.PalimpsestAdminConfig",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "channels",
+    "ninja",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.usersessions",
+    "chatapp.apps.ChatappConfig",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "chatapp.middleware.content_security_policy",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "allauth.usersessions.middleware.UserSessionsMiddleware",
+]
+ROOT_URLCONF = "chatapp.urls"
+ASGI_APPLICATION = "chatapp.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "chatapp.views.product_context",
+            ]
+        },
+    }
+]
+LANGUAGE_CODE = "en"
+USE_TZ = True
+TIME_ZONE = "UTC"
+
+AUTH_USER_MODEL = "chatapp.User"
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.Argon2PasswordHasher",
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "account_login"
+LOGIN_REDIRECT_URL = "/"
+ACCOUNT_LOGIN_METHODS = {"email"}
+ACCOUNT_USER_MODEL_USERNAME_FIELD = None
+ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*", "password2*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_ADAPTER = "chatapp.accounts.AccountAdapter"
+ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
+USERSESSIONS_TRACK_ACTIVITY = True
+EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
+
+STATIC_URL = "/static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"
+STATICFILES_DIRS = [("app", BASE_DIR / "static" / "app")]
+NODE_MODULES_DIR = BASE_DIR / "static" / "node_modules"
+STATICFILES_FINDERS = [
+    "django.contrib.staticfiles.finders.FileSystemFinder",
+    "django.contrib.staticfiles.finders.AppDirectoriesFinder",
+    "chatapp.frontend.NodeModulesFinder",
+]
+
+_secure = PUBLIC_URL.startswith("https://")
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _secure
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if _secure else None
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_REQUEST_BYTES
+FILE_UPLOAD_TEMP_DIR = None
+
+LOG_LEVEL = env.text("LOG_LEVEL", "INFO")
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": LOG_LEVEL},
+    "loggers": {
+        "django.channels.server": {"level": "WARNING"},
+        "daphne": {"level": "WARNING"},
+        "celery": {"level": "WARNING"},
+        "httpx2": {"level": "WARNING"},
+    },
+}

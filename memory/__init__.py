@@ -1,0 +1,1 @@
+"""Decides what to keep: pure functions over messages. No I/O, no clock, no settings."""

@@ -1,0 +1,98 @@
+"""The values context is made of. Immutable; where they are stored is not their concern."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+Role = Literal["system", "user", "assistant", "tool"]
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    text: str
+    type: Literal["text"] = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class ImagePart:
+    """A reference to a stored image. `data_url` is filled only while it is in view of a model call."""
+
+    file_id: str
+    mime_type: str
+    width: int = 0
+    height: int = 0
+    data_url: str | None = None
+    type: Literal["image"] = "image"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallPart:
+    """`arguments` is the JSON text exactly as the model wrote it."""
+
+    call_id: str
+    name: str
+    arguments: str
+    type: Literal["tool_call"] = "tool_call"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResultPart:
+    call_id: str
+    name: str
+    text: str
+    is_error: bool = False
+    offload_ref: str | None = None
+    type: Literal["tool_result"] = "tool_result"
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningPart:
+    """What a reasoning model thought aloud. Shown to the user; sent back only where a provider wants it."""
+
+    text: str
+    type: Literal["reasoning"] = "reasoning"
+
+
+Part = TextPart | ImagePart | ToolCallPart | ToolResultPart | ReasoningPart
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One utterance as the context sees it.
+
+    `id` and `position` are None for what is not stored: the system prompt, a summary, a reminder.
+    `tokens` is the uncalibrated estimate of the whole message, computed once when it was written.
+    """
+
+    role: Role
+    parts: tuple[Part, ...]
+    tokens: int
+    id: str | None = None
+    position: int | None = None
+    pinned: bool = False
+    created_at: datetime | None = None
+
+    @property
+    def text(self) -> str:
+        return "\n".join(part.text for part in self.parts if isinstance(part, TextPart))
+
+    @property
+    def tool_calls(self) -> tuple[ToolCallPart, ...]:
+        return tuple(part for part in self.parts if isinstance(part, ToolCallPart))
+
+    @property
+    def tool_results(self) -> tuple[ToolResultPart, ...]:
+        return tuple(part for part in self.parts if isinstance(part, ToolResultPart))
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A finished compaction as the context sees it: everything up to `last_position` is in `summary`."""
+
+    id: str
+    summary: str
+    last_position: int
+    message_count: int
+    tokens: int

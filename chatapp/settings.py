@@ -10,7 +10,7 @@ import dj_database_url
 from chatapp import environment as env
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-env.load_dotenv(BASE_DIR / ".env")
+env.load_dotenv(Path(env.text("ENV_FILE", str(BASE_DIR / ".env"))))
 
 DATA_DIR = env.writable_folder(Path(env.text("DATA_DIR", str(BASE_DIR / "data"))).resolve())
 SECRET_KEY = env.text("SECRET_KEY") or env.secret_key(DATA_DIR / "secret_key")

@@ -1,0 +1,1 @@
+"""The test suite; black-box tests talk to real processes, see `tests.servers`."""

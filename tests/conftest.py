@@ -1,0 +1,104 @@
+"""Where the tests run: a data folder of their own, SQLite by default, `--database postgres` for PostgreSQL and Redis.
+
+Coroutine tests run as Django runs its own: on `async_to_sync`, so that their database work stays in the test's thread.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.test import TransactionTestCase
+
+from tests.environment import clean_environment
+from tests.servers.postgres import Postgres
+from tests.servers.redis import Redis
+
+pytest_plugins = ["tests.fixtures.processes", "tests.fixtures.people", "tests.fixtures.browser"]
+
+DATABASE_FIXTURES = {"db", "transactional_db", "django_db_reset_sequences"}
+BROWSER_FIXTURES = {"chromium", "browser", "page"}
+PROCESS_FIXTURES = {"start_service", "service"}
+STARTED = pytest.StashKey[list[Postgres | Redis]]()
+DATA_FOLDER = pytest.StashKey[Path]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--database",
+        choices=["sqlite", "postgres"],
+        default=os.environ.get("TEST_DATABASE", "sqlite"),
+        help="postgres: the tests that touch the database, on a real PostgreSQL and Redis (default: sqlite, all tests)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before pytest-django reads the settings."""
+    if "chatapp.settings" in sys.modules:
+        raise pytest.UsageError("Unset DJANGO_SETTINGS_MODULE: the tests bring their own environment.")
+    config.stash[STARTED] = []
+    config.stash[DATA_FOLDER] = Path(tempfile.mkdtemp(prefix="palimpsest-data-"))
+    clean_environment()
+    os.environ["DATA_DIR"] = str(config.stash[DATA_FOLDER])
+    if config.getoption("database") == "postgres":
+        start_servers(config)
+    os.environ["DJANGO_SETTINGS_MODULE"] = "chatapp.settings"
+
+
+def start_servers(config: pytest.Config) -> None:
+    postgres, redis = Postgres(), Redis()
+    config.stash[STARTED] += [postgres, redis]
+    os.environ["DATABASE_URL"] = postgres.start().new_database()
+    os.environ["REDIS_URL"] = redis.start().new_database()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    for server in config.stash.get(STARTED, []):
+        server.stop()
+    shutil.rmtree(config.stash.get(DATA_FOLDER, Path("/nonexistent")), ignore_errors=True)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        used = set(getattr(item, "fixturenames", ()))
+        if used & BROWSER_FIXTURES:
+            item.add_marker("browser")
+        if used & PROCESS_FIXTURES:
+            item.add_marker("processes")
+    if config.getoption("database") == "postgres":
+        chosen = [item for item in items if touches_database(item)]
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = chosen
+
+
+def touches_database(item: pytest.Item) -> bool:
+    if item.get_closest_marker("processes"):
+        return False
+    case = getattr(item, "cls", None)
+    return bool(
+        item.get_closest_marker("django_db")
+        or DATABASE_FIXTURES & set(getattr(item, "fixturenames", ()))
+        or (case and issubclass(case, TransactionTestCase))
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    async_to_sync(pyfuncitem.obj)(**arguments)
+    return True
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb() -> bool:
+    """The whole server or folder is thrown away, so nobody waits for open connections at the end."""
+    return True

@@ -1,0 +1,22 @@
+"""The environment of the tests: nothing of the developer's shell or `.env` reaches the settings."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def documented_names() -> list[str]:
+    """The variables `.env.example` lists, commented or not."""
+    lines = (ROOT / ".env.example").read_text().splitlines()
+    return [line.lstrip("# ").partition("=")[0] for line in lines if "=" in line]
+
+
+def clean_environment() -> None:
+    for name in documented_names():
+        os.environ.pop(name, None)
+    os.environ["ENV_FILE"] = os.devnull
+    # Nothing listens there: a model server that happens to run on the developer's machine is not offered.
+    os.environ["OLLAMA_URL"] = "http://127.0.0.1:9/v1"

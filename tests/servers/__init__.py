@@ -1,0 +1,1 @@
+"""Real servers for the tests: PostgreSQL, Redis, our own processes, a model server. Each ended by its id."""

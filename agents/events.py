@@ -33,6 +33,7 @@ class MessageCreated(_Fact):
 class RunStarted(_Fact):
     type: Literal["run.started"] = "run.started"
     message_id: str
+    parent: str | None = None
     model: str
     mode: str
 

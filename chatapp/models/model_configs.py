@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from urllib.parse import urlsplit
 
+from django.core.exceptions import ValidationError
 from django.core.validators import MinValueValidator
 from django.db import models
 
 from chatapp.models.identity import new_id
+
+
+def endpoint_address(url: str) -> None:
+    """Unlike Django's URL validator this lets host names without a dot pass: `http://vllm:8000/v1`."""
+    try:
+        parts = urlsplit(url)
+        is_usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_usable = False
+    if not is_usable or parts.username or parts.query or parts.fragment or any(c.isspace() for c in url):
+        raise ValidationError("Enter an address like https://api.example.com/v1, without user name or query.")
 
 
 class ModelConfig(models.Model):
@@ -15,12 +28,25 @@ class ModelConfig(models.Model):
         OPENAI = "openai", "OpenAI-compatible endpoint"
         DEMO = "demo", "Demo (built in, no key needed)"
 
+    class Origin(models.TextChoices):
+        """Who keeps endpoint, model and key of this row up to date."""
+
+        OPERATOR = "operator", "the admin panel"
+        ENVIRONMENT = "environment", "the environment (LLM_MODEL)"
+        ENVIRONMENT_FAST = "environment_fast", "the environment (FAST_LLM_MODEL)"
+        OLLAMA = "ollama", "found in a local Ollama"
+        BUILT_IN = "built_in", "built in"
+
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     name = models.CharField(max_length=200, unique=True, help_text="What users choose.")
     kind = models.CharField(max_length=10, choices=Kind, default=Kind.OPENAI)
     model_id = models.CharField("model", max_length=200, help_text="The endpoint's own name for it.")
-    base_url = models.URLField(
-        "address", blank=True, max_length=500, help_text="Up to and including /v1. Empty: api.openai.com."
+    base_url = models.CharField(
+        "address",
+        blank=True,
+        max_length=500,
+        validators=[endpoint_address],
+        help_text="Up to and including /v1. Empty: api.openai.com.",
     )
     api_key_encrypted = models.TextField(blank=True, editable=False)
     context_size = models.PositiveIntegerField(default=0, help_text="Tokens; 0 = detect.")
@@ -63,7 +89,7 @@ class ModelConfig(models.Model):
     token_ratio_samples = models.PositiveIntegerField(default=0, editable=False)
     enabled = models.BooleanField(default=True)
     is_default = models.BooleanField("default", default=False)
-    from_environment = models.BooleanField(default=False, editable=False)
+    origin = models.CharField(max_length=16, choices=Origin, default=Origin.OPERATOR, editable=False)
     test_result = models.TextField(blank=True, editable=False)
     tested_at = models.DateTimeField(null=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -74,7 +100,17 @@ class ModelConfig(models.Model):
             models.UniqueConstraint(
                 fields=["is_default"], condition=models.Q(is_default=True), name="one_default_model"
             ),
+            # Several processes may start at once; each of these rows exists once.
+            models.UniqueConstraint(
+                fields=["origin"],
+                condition=models.Q(origin__in=["environment", "environment_fast", "built_in"]),
+                name="one_model_per_origin",
+            ),
         ]
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def from_environment(self) -> bool:
+        return self.origin in {self.Origin.ENVIRONMENT, self.Origin.ENVIRONMENT_FAST}

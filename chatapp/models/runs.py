@@ -63,7 +63,7 @@ class Run(models.Model):
 
 
 class Event(models.Model):
-    """A numbered fact about a conversation; `payload` is the event as sent, without its number."""
+    """A numbered fact about a conversation; `payload` is the event exactly as it is sent."""
 
     conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="events")
     seq = models.PositiveBigIntegerField()
@@ -97,4 +97,6 @@ class Usage(models.Model):
         indexes = [
             # What a user spent in a period.
             models.Index(fields=["user", "created_at"], name="usage_by_user"),
+            # Background work of a conversation that no answer has shown yet.
+            models.Index(fields=["conversation"], condition=Q(run=None), name="usage_not_shown"),
         ]

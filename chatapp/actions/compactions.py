@@ -1,0 +1,226 @@
+"""Checkpoints as rows: queued before they are work, one at a time per conversation, done exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.db.models import F, Q
+
+from agents.events import Compact
+from chatapp import event_log, jobs
+from chatapp.actions.memory import record_entry
+from chatapp.actions.usage import CallUsage, record_background_calls
+from chatapp.errors import Conflict, LeaseLost
+from chatapp.models import Branch, Compaction, Conversation, ModelConfig, User
+from chatapp.selectors.access import accessible_compaction, lock_conversation
+
+LEASE = timedelta(seconds=120)
+MAX_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSpan:
+    """What the next summary covers. `previous` is the checkpoint it grows from."""
+
+    branch: Branch
+    previous: Compaction | None
+    first_position: int
+    last_position: int
+    message_count: int
+    kept_count: int
+    tokens_before: int
+    strategy: str
+    keep_hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionLease:
+    compaction_id: UUID
+    fence: int
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryResult:
+    """A summary that was accepted, and what it took. `fallback_reason` is set where no model wrote it."""
+
+    summary: str
+    summary_tokens: int
+    tokens_after: int
+    strategy: str
+    entry_text: str
+    first_message_id: UUID
+    last_message_id: UUID
+    model: ModelConfig | None
+    calls: Sequence[CallUsage]
+    fallback_reason: str = ""
+
+
+def divider_text(message_count: int) -> str:
+    return f"Earlier context ({message_count} messages) was summarized by AI."
+
+
+def _compact_event(row: Compaction, state: str, now: datetime) -> Compact:
+    return Compact(
+        conversation_id=str(row.conversation_id),
+        at=now,
+        state=state,  # type: ignore[arg-type]  # the callers below name the three states
+        compaction_id=str(row.pk),
+        message_count=row.message_count,
+        kept_count=row.kept_count,
+        strategy=row.strategy,
+        tokens_before=row.tokens_before,
+        tokens_after=row.tokens_after,
+        last_position=row.last_position,
+        text=divider_text(row.message_count),
+    )
+
+
+def queue_compaction(
+    *, conversation_id: UUID, span: PlannedSpan, model: ModelConfig | None, now: datetime
+) -> Compaction | None:
+    """None when one is under way already, or the span was summarised meanwhile."""
+    try:
+        with transaction.atomic():
+            conversation = Conversation.objects.select_for_update().get(pk=conversation_id)
+            if _is_superseded(conversation, span):
+                return None
+            row = Compaction.objects.create(
+                conversation=conversation,
+                branch=span.branch,
+                previous=span.previous,
+                model=model,
+                first_position=span.first_position,
+                last_position=span.last_position,
+                message_count=span.message_count,
+                kept_count=span.kept_count,
+                tokens_before=span.tokens_before,
+                strategy=span.strategy,
+                keep_hint=span.keep_hint,
+                lease_expires_at=now + LEASE,
+                created_at=now,
+            )
+            event_log.append(conversation, _compact_event(row, "started", now))
+            jobs.wake_worker("compact", str(row.pk))
+            return row
+    except (IntegrityError, Conversation.DoesNotExist):
+        return None
+
+
+def _is_superseded(conversation: Conversation, span: PlannedSpan) -> bool:
+    done_or_active = Q(status=Compaction.Status.DONE, branch=span.branch, last_position__gte=span.first_position)
+    done_or_active |= Q(status__in=Compaction.ACTIVE)
+    return conversation.compactions.filter(done_or_active).exists()
+
+
+def claim_compaction(*, compaction_id: UUID, holder: str, now: datetime) -> CompactionLease | None:
+    """A pending one, or one whose holder's lease ran out. Gives up on it after MAX_ATTEMPTS."""
+    with transaction.atomic():
+        free = Q(status=Compaction.Status.PENDING) | Q(
+            status=Compaction.Status.RUNNING, lease_expires_at__lt=now
+        )
+        claimed = Compaction.objects.filter(free, pk=compaction_id).update(
+            status=Compaction.Status.RUNNING, holder=holder, fence=F("fence") + 1, lease_expires_at=now + LEASE
+        )
+        if not claimed:
+            return None
+        row = Compaction.objects.get(pk=compaction_id)
+        return CompactionLease(row.pk, row.fence)
+
+
+def _held(lease: CompactionLease) -> Any:
+    return Compaction.objects.filter(
+        pk=lease.compaction_id, fence=lease.fence, status=Compaction.Status.RUNNING
+    )
+
+
+def renew_compaction(*, lease: CompactionLease, now: datetime) -> None:
+    """Raises LeaseLost."""
+    if not _held(lease).update(lease_expires_at=now + LEASE):
+        raise LeaseLost("Another worker took this compaction over.")
+
+
+def _lock_held(lease: CompactionLease) -> tuple[Conversation, Compaction]:
+    row = Compaction.objects.filter(pk=lease.compaction_id).first()
+    if row is None:
+        raise LeaseLost("The conversation was deleted.")
+    conversation = Conversation.objects.select_for_update().get(pk=row.conversation_id)
+    held = _held(lease).first()
+    if held is None:
+        raise LeaseLost("Another worker took this compaction over.")
+    return conversation, held
+
+
+def complete_compaction(*, lease: CompactionLease, result: SummaryResult, now: datetime) -> Compaction:
+    """Checkpoint, ledger and memory entry together. Raises LeaseLost."""
+    with transaction.atomic():
+        conversation, row = _lock_held(lease)
+        row.status = Compaction.Status.DONE
+        row.summary = result.summary
+        row.summary_tokens = result.summary_tokens
+        row.tokens_after = result.tokens_after
+        row.strategy = result.strategy
+        row.fallback_reason = result.fallback_reason
+        row.usage = _usage_of(result.calls)
+        row.finished_at = now
+        row.lease_expires_at = None
+        row.save()
+        _record_usage(conversation, result.calls)
+        if not conversation.temporary:
+            record_entry(
+                compaction=row,
+                text=result.entry_text,
+                first_message_id=result.first_message_id,
+                last_message_id=result.last_message_id,
+                at=now,
+            )
+        event_log.append(conversation, _compact_event(row, "done", now))
+        return row
+
+
+def fail_compaction(*, lease: CompactionLease, error: str, calls: Sequence[CallUsage], now: datetime) -> None:
+    """Raises LeaseLost."""
+    with transaction.atomic():
+        conversation, row = _lock_held(lease)
+        row.status = Compaction.Status.FAILED
+        row.error = error
+        row.usage = _usage_of(calls)
+        row.finished_at = now
+        row.lease_expires_at = None
+        row.save()
+        _record_usage(conversation, calls)
+        event_log.append(conversation, _compact_event(row, "failed", now))
+
+
+def _record_usage(conversation: Conversation, calls: Sequence[CallUsage]) -> None:
+    record_background_calls(User(pk=conversation.user_id), conversation.pk, calls)
+
+
+def _usage_of(calls: Sequence[CallUsage]) -> dict[str, Any]:
+    costs = [call.cost for call in calls if call.cost is not None]
+    return {
+        "input_tokens": sum(call.input_tokens for call in calls),
+        "output_tokens": sum(call.output_tokens for call in calls),
+        "cached_tokens": sum(call.cached_tokens for call in calls),
+        "cost": float(sum(costs)) if costs else None,
+    }
+
+
+def edit_summary(
+    *, user: User, conversation_id: str, compaction_id: str, summary: str, tokens: int, now: datetime
+) -> Compaction:
+    """The user's own words from now on; what was built on the old ones keeps what it said."""
+    with transaction.atomic():
+        conversation = lock_conversation(user, conversation_id)
+        row = accessible_compaction(user, conversation_id, compaction_id)
+        if row.status != Compaction.Status.DONE:
+            raise Conflict("Only a finished summary can be edited.")
+        row.summary = summary
+        row.summary_tokens = tokens
+        row.save(update_fields=["summary", "summary_tokens"])
+        event_log.append(conversation, _compact_event(row, "done", now))
+        return row

@@ -1,0 +1,84 @@
+"""Every write to memory entries, and the marks that say which daily files are behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date, datetime
+from uuid import UUID
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from django.db import transaction
+
+from agents.events import MemoryWritten
+from chatapp import event_log
+from chatapp.models import Compaction, Conversation, MemoryEntry
+from chatapp.models.search import StaleDay
+
+PREVIEW_CHARS = 200
+
+
+def user_zone(time_zone: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(time_zone)
+    except (ZoneInfoNotFoundError, ValueError):
+        return ZoneInfo("UTC")
+
+
+@transaction.atomic
+def record_entry(
+    *, compaction: Compaction, text: str, first_message_id: UUID, last_message_id: UUID, at: datetime
+) -> MemoryEntry | None:
+    """The one entry of this compaction, made now or earlier; None for a temporary conversation."""
+    conversation = compaction.conversation
+    if conversation.temporary:
+        return None
+    entry, _ = MemoryEntry.objects.get_or_create(
+        compaction=compaction,
+        defaults={
+            "user": conversation.user,
+            "day": at.astimezone(user_zone(conversation.user.time_zone)).date(),
+            "conversation": conversation,
+            "first_message_id": first_message_id,
+            "last_message_id": last_message_id,
+            "text": text,
+            "created_at": at,
+        },
+    )
+    return entry
+
+
+def mark_entries_written(entry_ids: Iterable[UUID], *, at: datetime) -> int:
+    """Notes that the file holds these entries, and tells their conversations so; how many were news."""
+    return sum(_mark_entry_written(entry_id, at) for entry_id in entry_ids)
+
+
+@transaction.atomic
+def _mark_entry_written(entry_id: UUID, at: datetime) -> bool:
+    entry = MemoryEntry.objects.filter(pk=entry_id, written_at=None).first()
+    if entry is None:
+        return False
+    # Locked before the claim, so that the order of locks is the same everywhere: conversation, then its rows.
+    conversation = Conversation.objects.select_for_update().filter(pk=entry.conversation_id).first()
+    claimed = MemoryEntry.objects.filter(pk=entry_id, written_at=None).update(written_at=at)
+    if claimed and conversation:
+        event_log.append(conversation, _memory_written(entry, conversation, at))
+    return bool(claimed)
+
+
+def _memory_written(entry: MemoryEntry, conversation: Conversation, at: datetime) -> MemoryWritten:
+    return MemoryWritten(
+        conversation_id=str(conversation.pk),
+        at=at,
+        entry_id=str(entry.pk),
+        day=entry.day.isoformat(),
+        preview=entry.text[:PREVIEW_CHARS],
+    )
+
+
+def mark_days_stale(user_id: UUID, days: Iterable[date]) -> None:
+    """Called in the transaction that changes or removes entries: their files must be written anew."""
+    StaleDay.objects.bulk_create([StaleDay(user_id=user_id, day=day) for day in sorted(set(days))])
+
+
+def clear_stale_marks(mark_ids: Iterable[int]) -> None:
+    StaleDay.objects.filter(pk__in=list(mark_ids)).delete()

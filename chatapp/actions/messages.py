@@ -1,0 +1,262 @@
+"""Sending: the user's message, the answer's row and its run, in one transaction, before any work."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from agents.events import MessageCreated
+from chatapp import event_log, mapping
+from chatapp.actions.conversations import title_from, updated_event
+from chatapp.errors import Conflict, InvalidInput
+from chatapp.models import Attachment, Branch, Conversation, Message, ModelConfig, Run, User
+from chatapp.selectors.access import accessible_attachments, accessible_message, lock_conversation
+from chatapp.selectors.branches import lineage_below, visible_messages
+from memory.tokens import estimate_parts
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """What a user sends. `client_id` makes it idempotent; `parent_id` None continues at the end."""
+
+    text: str
+    attachment_ids: Sequence[str] = ()
+    client_id: str | None = None
+    parent_id: str | None = None
+
+    def request_hash(self, conversation_id: str) -> str:
+        said = [conversation_id, self.text, list(self.attachment_ids), self.parent_id]
+        return hashlib.sha256(json.dumps(said).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What was accepted. `message_id` is the user's message, `answer_id` the row the answer is written to."""
+
+    conversation_id: str
+    message_id: str
+    run_id: str
+    answer_id: str
+    seq: int
+    is_new: bool = True
+
+
+def send_message(
+    *, user: User, conversation_id: str, new: NewMessage, model: ModelConfig | None, now: datetime
+) -> Receipt:
+    """Raises NotFound, Conflict (a run is going on), InvalidInput (the key was used for something else)."""
+    try:
+        with transaction.atomic():
+            return _send(user, conversation_id, new, model, now)
+    except IntegrityError:
+        # The same key at the same moment, through another conversation or process: the first one counts.
+        receipt = _find_sent(user, conversation_id, new)
+        if receipt is None:
+            raise
+        return receipt
+
+
+def _send(
+    user: User, conversation_id: str, new: NewMessage, model: ModelConfig | None, now: datetime
+) -> Receipt:
+    conversation = lock_conversation(user, conversation_id)
+    sent_before = _find_sent(user, str(conversation.pk), new)
+    if sent_before is not None:
+        return sent_before
+    refuse_while_running(conversation)
+    parent = _parent_of(user, conversation, new.parent_id)
+    branch = _branch_after(conversation, parent)
+    attachments = accessible_attachments(user, list(new.attachment_ids))
+    parts = _parts(new.text, attachments)
+    question = append_message(
+        conversation,
+        branch=branch,
+        role=Message.Role.USER,
+        parent=parent,
+        parts=parts,
+        now=now,
+        client_id=new.client_id,
+        request_hash=new.request_hash(str(conversation.pk)) if new.client_id else "",
+    )
+    question.attachments.set(attachments)
+    created = MessageCreated(
+        conversation_id=str(conversation.pk), at=now, message=mapping.message_shape(question)
+    )
+    seq = event_log.append(conversation, created)
+    if not conversation.title:
+        conversation.title = title_from(new.text) or "Image"
+    if model is not None:
+        conversation.model = model
+    run = queue_run(conversation, branch=branch, question=question, after=question, now=now)
+    return Receipt(str(conversation.pk), str(question.pk), str(run.pk), str(run.answer_id), seq)
+
+
+def _find_sent(user: User, conversation_id: str, new: NewMessage) -> Receipt | None:
+    if new.client_id is None:
+        return None
+    message = Message.objects.filter(user=user, client_id=new.client_id).first()
+    if message is None:
+        return None
+    if message.request_hash != new.request_hash(conversation_id):
+        raise InvalidInput("This client_id was already used for another message.", code="idempotency_mismatch")
+    run = Run.objects.filter(question=message).order_by("created_at").first()
+    created = message.conversation.events.filter(
+        type="message.created", payload__message__id=str(message.pk)
+    ).first()
+    if run is None or created is None:
+        return None
+    return Receipt(
+        conversation_id, str(message.pk), str(run.pk), str(run.answer_id), created.seq, is_new=False
+    )
+
+
+def refuse_while_running(conversation: Conversation) -> None:
+    if conversation.runs.filter(status__in=Run.ACTIVE).exists():
+        raise Conflict("An answer is still being written here. Stop it or wait for its end.", code="run_active")
+
+
+def _parent_of(user: User, conversation: Conversation, parent_id: str | None) -> Message | None:
+    if parent_id is not None:
+        return accessible_message(user, str(conversation.pk), parent_id)
+    return _leaf(conversation)
+
+
+def _leaf(conversation: Conversation) -> Message | None:
+    assert conversation.branch is not None
+    return visible_messages(conversation.branch).order_by("-position").first()
+
+
+def _branch_after(conversation: Conversation, parent: Message | None) -> Branch:
+    """The branch that continues after `parent`: the current one at its end, a new one elsewhere."""
+    assert conversation.branch is not None
+    if parent == _leaf(conversation):
+        return conversation.branch
+    lineage = lineage_below(parent) if parent else []
+    return Branch.objects.create(conversation=conversation, lineage=lineage)
+
+
+def _parts(text: str, attachments: Sequence[Attachment]) -> list[dict[str, Any]]:
+    images = [
+        {
+            "type": "image",
+            "file_id": str(image.pk),
+            "mime_type": image.mime_type,
+            "width": image.width,
+            "height": image.height,
+        }
+        for image in attachments
+    ]
+    if not text.strip() and not images:
+        raise InvalidInput("The message is empty.")
+    return [*images, {"type": "text", "text": text}] if text else images
+
+
+def append_message(
+    conversation: Conversation, *, branch: Branch, role: str, parts: list[dict[str, Any]], now: datetime, **columns: Any
+) -> Message:
+    """Takes the next position; `conversation` must be locked."""
+    message = Message.objects.create(
+        conversation=conversation,
+        branch=branch,
+        user_id=conversation.user_id,
+        position=conversation.next_position,
+        role=role,
+        parts=parts,
+        token_estimate=estimate_parts(mapping.parts_from_json(parts)),
+        created_at=now,
+        **columns,
+    )
+    conversation.next_position += 1
+    return message
+
+
+def queue_run(
+    conversation: Conversation,
+    *,
+    branch: Branch,
+    question: Message | None,
+    after: Message,
+    now: datetime,
+    continues: Message | None = None,
+) -> Run:
+    """The answer's row after `after`, and the run that will write it."""
+    answer = append_message(
+        conversation,
+        branch=branch,
+        role=Message.Role.ASSISTANT,
+        parent=after,
+        parts=[],
+        status=Message.Status.STREAMING,
+        now=now,
+    )
+    run = Run.objects.create(
+        conversation=conversation,
+        user_id=conversation.user_id,
+        question=question,
+        answer=answer,
+        continues=continues,
+        model_id=conversation.model_id,
+        created_at=now,
+    )
+    conversation.branch = branch
+    conversation.last_activity_at = now
+    conversation.save(update_fields=["branch", "title", "model", "next_position", "last_activity_at"])
+    event_log.append(conversation, updated_event(conversation, now, run))
+    return run
+
+
+def regenerate_message(
+    *, user: User, conversation_id: str, message_id: str, model: ModelConfig | None, now: datetime
+) -> Receipt:
+    """A second answer to the question before `message_id`, in a branch of its own; the first one stays."""
+    with transaction.atomic():
+        conversation = lock_conversation(user, conversation_id)
+        refuse_while_running(conversation)
+        question = _question_before(accessible_message(user, conversation_id, message_id))
+        branch = Branch.objects.create(conversation=conversation, lineage=lineage_below(question))
+        if model is not None:
+            conversation.model = model
+        run = queue_run(conversation, branch=branch, question=question, after=question, now=now)
+        return Receipt(
+            str(conversation.pk), str(question.pk), str(run.pk), str(run.answer_id), conversation.last_seq
+        )
+
+
+def _question_before(message: Message) -> Message:
+    """Up the parents: an answer may continue an interrupted one."""
+    found: Message | None = message
+    while found is not None and found.role != Message.Role.USER:
+        found = found.parent
+    if found is None:
+        raise InvalidInput("There is no question before this message to answer again.")
+    return found
+
+
+def continue_run(*, user: User, run_id: str, now: datetime) -> Receipt:
+    """Goes on where a stopped, failed or interrupted answer ended; only at the end of what is shown."""
+    with transaction.atomic():
+        run = Run.objects.filter(conversation__user=user, pk=run_id).select_related("answer").first()
+        if run is None:
+            raise InvalidInput("This run does not exist.")
+        conversation = lock_conversation(user, run.conversation_id)
+        refuse_while_running(conversation)
+        if run.answer != _leaf(conversation) or run.status == Run.Status.COMPLETE:
+            raise Conflict("Only an unfinished last answer can be continued.")
+        assert conversation.branch is not None
+        new = queue_run(
+            conversation,
+            branch=conversation.branch,
+            question=run.question,
+            after=run.answer,
+            continues=run.answer,
+            now=now,
+        )
+        return Receipt(
+            str(conversation.pk), str(run.answer_id), str(new.pk), str(new.answer_id), conversation.last_seq
+        )

@@ -1,0 +1,80 @@
+"""The ledger: one row per model call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from agents.events import UsageTotals
+from chatapp.models import ModelConfig, Run, Usage, User
+
+
+@dataclass(frozen=True, slots=True)
+class CallUsage:
+    """One model call, priced at that moment (None = no price known)."""
+
+    model: ModelConfig | None
+    purpose: str
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int = 0
+    cost: Decimal | None = None
+    exact: bool = True
+
+    def as_event(self) -> dict[str, Any]:
+        return {
+            "purpose": self.purpose,
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "cached_tokens": self.cached_tokens,
+            "cost": float(self.cost) if self.cost is not None else None,
+            "exact": self.exact,
+        }
+
+
+def usage_row(call: CallUsage, *, user_id: Any, conversation_id: Any, run: Run | None) -> Usage:
+    return Usage(
+        user_id=user_id,
+        conversation_id=conversation_id,
+        run=run,
+        model=call.model,
+        model_name=call.model.name if call.model else "",
+        purpose=call.purpose,
+        input_tokens=call.input_tokens,
+        output_tokens=call.output_tokens,
+        cached_tokens=call.cached_tokens,
+        cost=call.cost,
+        exact=call.exact,
+    )
+
+
+def record_calls(run: Run, calls: Sequence[CallUsage]) -> None:
+    """Also takes over what background work for this conversation cost since its last answer."""
+    Usage.objects.bulk_create(
+        usage_row(call, user_id=run.user_id, conversation_id=run.conversation_id, run=run) for call in calls
+    )
+    Usage.objects.filter(conversation_id=run.conversation_id, run=None).update(run=run)
+
+
+def record_background_calls(user: User, conversation_id: Any, calls: Sequence[CallUsage]) -> None:
+    """Work outside a run; the next answer of the conversation shows it."""
+    Usage.objects.bulk_create(
+        usage_row(call, user_id=user.pk, conversation_id=conversation_id, run=None) for call in calls
+    )
+
+
+def totals_of_run(run: Run) -> UsageTotals:
+    """Input and output include compaction; `compaction_tokens` says how much of both that was."""
+    rows = list(Usage.objects.filter(run=run))
+    costs = [row.cost for row in rows if row.cost is not None]
+    return UsageTotals(
+        input_tokens=sum(row.input_tokens for row in rows),
+        output_tokens=sum(row.output_tokens for row in rows),
+        cached_tokens=sum(row.cached_tokens for row in rows),
+        compaction_tokens=sum(
+            row.input_tokens + row.output_tokens for row in rows if row.purpose == "compaction"
+        ),
+        cost=float(sum(costs)) if costs else None,
+    )

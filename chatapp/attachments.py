@@ -1,0 +1,195 @@
+"""Uploaded images: checked, re-encoded, kept once under the hash of their bytes, and swept when nothing needs them."""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import hashlib
+import io
+import os
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from uuid import UUID
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from chatapp.actions import files as file_actions
+from chatapp.errors import InvalidInput, TooLarge
+from chatapp.models import Attachment, User
+from chatapp.selectors import files as file_selectors
+
+ACCEPTED_FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
+KEEP_UNUSED = timedelta(hours=24)
+_NOT_AN_IMAGE = "This file is not an image that can be read. PNG, JPEG, WebP and GIF are accepted."
+
+
+@dataclass(frozen=True, slots=True)
+class CleanImage:
+    """An image as this service wrote it: nothing of the uploaded file but its pixels."""
+
+    content: bytes
+    mime_type: str
+    width: int
+    height: int
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.content).hexdigest()
+
+
+def _open_image(content: bytes) -> Image.Image:
+    """Reads the header only; the pixels are decoded after their number is known."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            return Image.open(io.BytesIO(content), formats=ACCEPTED_FORMATS)
+    except Image.DecompressionBombError:
+        raise _too_many_pixels() from None
+    except (UnidentifiedImageError, OSError, ValueError, SyntaxError):
+        raise InvalidInput(_NOT_AN_IMAGE, code="not_an_image") from None
+
+
+def _too_many_pixels() -> TooLarge:
+    return TooLarge(f"This image has too many pixels; at most {settings.MAX_IMAGE_PIXELS / 1e6:,.0f} megapixels are accepted.")
+
+
+def _target_format(image: Image.Image) -> str:
+    """GIF becomes PNG: a model sees the first frame only, so that is what is shown."""
+    return "PNG" if image.format == "GIF" else str(image.format)
+
+
+def _encode_image(image: Image.Image, target: str) -> bytes:
+    buffer = io.BytesIO()
+    if target == "JPEG":
+        image.convert("RGB").save(buffer, "JPEG", quality=90, optimize=True)
+    elif target == "WEBP":
+        image.save(buffer, "WEBP", quality=90, method=3)
+    else:
+        image.save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def _plain_mode(image: Image.Image) -> Image.Image:
+    if image.mode in ("1", "L", "RGB", "RGBA"):
+        return image
+    has_alpha = "A" in image.mode or "transparency" in image.info
+    return image.convert("RGBA" if has_alpha else "RGB")
+
+
+def clean_image(content: bytes) -> CleanImage:
+    """Decodes, turns upright and encodes anew. Raises InvalidInput or TooLarge. Takes about 0.1 s a megapixel."""
+    image = _open_image(content)
+    if image.width * image.height > settings.MAX_IMAGE_PIXELS:
+        raise _too_many_pixels()
+    target = _target_format(image)
+    try:
+        upright = _plain_mode(ImageOps.exif_transpose(image))
+        # A new image has no metadata: no place, no camera, no comment leaves with the pixels.
+        bare = Image.frombytes(upright.mode, upright.size, upright.tobytes())
+        encoded = _encode_image(bare, target)
+    except Image.DecompressionBombError:
+        raise _too_many_pixels() from None
+    except (OSError, ValueError, SyntaxError, EOFError, IndexError, TypeError, MemoryError):
+        raise InvalidInput(_NOT_AN_IMAGE, code="not_an_image") from None
+    return CleanImage(encoded, f"image/{target.lower()}", bare.width, bare.height)
+
+
+def files_folder() -> Path:
+    return Path(settings.DATA_DIR) / "files"
+
+
+def content_path(sha256: str) -> Path:
+    return files_folder() / sha256[:2] / sha256
+
+
+@contextmanager
+def _sole_user(sha256: str) -> Iterator[None]:
+    """Between storing bytes and their row, nobody may find them unused and remove them."""
+    folder = files_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / f".lock-{sha256[:1]}", "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _write_content(path: Path, content: bytes) -> None:
+    if path.exists() and path.stat().st_size == len(content):
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f"{path.name}.new")
+    with open(draft, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(draft, path)
+    descriptor = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def store_image(*, user: User, name: str, content: bytes) -> Attachment:
+    """The bytes are on disk before the row that names them exists."""
+    if len(content) > settings.MAX_UPLOAD_BYTES:
+        raise TooLarge(f"The file is too large; at most {settings.MAX_UPLOAD_BYTES / 2**20:,.0f} MB are accepted.")
+    image = clean_image(content)
+    with _sole_user(image.sha256):
+        _write_content(content_path(image.sha256), image.content)
+        return file_actions.create_attachment(
+            user=user,
+            name=name,
+            sha256=image.sha256,
+            mime_type=image.mime_type,
+            width=image.width,
+            height=image.height,
+            size_bytes=len(image.content),
+        )
+
+
+def read_content(attachment: Attachment) -> bytes:
+    return content_path(attachment.sha256).read_bytes()
+
+
+def data_url(attachment: Attachment) -> str:
+    """What a model call carries. Reads the file."""
+    return f"data:{attachment.mime_type};base64,{base64.b64encode(read_content(attachment)).decode()}"
+
+
+def _data_urls(user_id: UUID, attachment_ids: Iterable[str]) -> dict[str, str]:
+    """Ids that are gone, or another user's, are left out."""
+    found = file_selectors.attachments_by_id(user_id, attachment_ids)
+    return {attachment_id: data_url(row) for attachment_id, row in found.items() if content_path(row.sha256).exists()}
+
+
+load_data_urls = sync_to_async(_data_urls, thread_sensitive=False)
+"""`await load_data_urls(user_id, attachment_ids)` → data URL by id; in a thread, because images are large."""
+
+
+def discard_content(hashes: Iterable[str]) -> int:
+    """Removes the bytes no row names any more; how many files went."""
+    removed = 0
+    for sha256 in sorted(set(hashes)):
+        with _sole_user(sha256):
+            path = content_path(sha256)
+            if path.exists() and not file_selectors.is_referenced(sha256):
+                path.unlink()
+                removed += 1
+    return removed
+
+
+def delete_attachment(attachment: Attachment) -> None:
+    file_actions.delete_attachment(attachment)
+    discard_content([attachment.sha256])
+
+
+def sweep_files(*, now: datetime) -> int:
+    """Uploads that no message used within a day, and files without a row: what a crash or a closed tab left."""
+    discarded = discard_content(file_actions.delete_unused_attachments(before=now - KEEP_UNUSED))
+    return discarded + discard_content(path.name for path in files_folder().glob("[0-9a-f][0-9a-f]/*") if path.is_file())

@@ -1,0 +1,67 @@
+"""Errors a door turns into one answer: a code for programs, one sentence for people, a status."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class ServiceError(Exception):
+    code = "error"
+    status = 400
+
+    def __init__(self, message: str, *, details: Any = None, code: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = details
+        self.code = code or self.code
+
+
+class InvalidInput(ServiceError):
+    code = "invalid"
+    status = 422
+
+
+class Unauthorized(ServiceError):
+    code = "unauthorized"
+    status = 401
+
+
+class Forbidden(ServiceError):
+    code = "forbidden"
+    status = 403
+
+
+class NotFound(ServiceError):
+    """Also for what exists but belongs to somebody else."""
+
+    code = "not_found"
+    status = 404
+
+    def __init__(self, message: str = "There is nothing here, or it is not yours.", **extra: Any) -> None:
+        super().__init__(message, **extra)
+
+
+class Conflict(ServiceError):
+    code = "conflict"
+    status = 409
+
+
+class TooLarge(ServiceError):
+    code = "too_large"
+    status = 413
+
+
+class RateLimited(ServiceError):
+    code = "rate_limited"
+    status = 429
+
+    def __init__(self, message: str, *, retry_after_s: int) -> None:
+        super().__init__(message, details={"retry_after": retry_after_s})
+        self.retry_after_s = retry_after_s
+
+
+class LeaseLost(ServiceError):
+    """A write with an old fencing number: somebody else owns the run or compaction now."""
+
+    code = "lease_lost"
+    status = 409

@@ -1,0 +1,52 @@
+"""The numbered facts of a conversation. Appended inside the action's transaction, told after its commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.dispatch import Signal
+
+from agents.events import Fact
+from chatapp.models import Conversation, Event, Run
+
+facts_committed = Signal()
+"""Sent after commit with `conversation_id`, `user_id` (UUIDs) and `payloads` (the events as sent)."""
+
+
+def append(conversation: Conversation, *facts: Fact, run: Run | None = None) -> int:
+    """Numbers the facts and stores them; the last number given. `conversation` must be locked in this transaction."""
+    payloads = []
+    rows = []
+    for seq, fact in enumerate(facts, start=conversation.last_seq + 1):
+        payload = fact.model_copy(update={"seq": seq}).model_dump(mode="json", exclude_none=True)
+        payloads.append(payload)
+        rows.append(
+            Event(conversation=conversation, seq=seq, type=fact.type, run=run, payload=payload, at=fact.at)
+        )
+    Event.objects.bulk_create(rows)
+    conversation.last_seq += len(facts)
+    conversation.save(update_fields=["last_seq"])
+    transaction.on_commit(
+        partial(
+            facts_committed.send_robust,
+            sender=Conversation,
+            conversation_id=conversation.pk,
+            user_id=conversation.user_id,
+            payloads=payloads,
+        )
+    )
+    return conversation.last_seq
+
+
+def read_after(conversation_id: UUID, seq: int, limit: int = 500) -> list[dict[str, Any]]:
+    """The payloads after `seq`, in order."""
+    rows = Event.objects.filter(conversation_id=conversation_id, seq__gt=seq).order_by("seq")
+    return list(rows.values_list("payload", flat=True)[:limit])
+
+
+def read_run(run_id: UUID) -> Iterator[dict[str, Any]]:
+    yield from Event.objects.filter(run_id=run_id).order_by("seq").values_list("payload", flat=True)

@@ -1,0 +1,150 @@
+"""Rows to values and shapes: stored parts ↔ `memory.types`, rows → what API.md promises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Any
+
+from chatapp.models import Compaction, Conversation, Message, Run
+from memory import types
+
+_PART_TYPES: Mapping[str, type[Any]] = {
+    "text": types.TextPart,
+    "image": types.ImagePart,
+    "tool_call": types.ToolCallPart,
+    "tool_result": types.ToolResultPart,
+    "reasoning": types.ReasoningPart,
+}
+
+
+def parts_from_json(stored: Iterable[Mapping[str, Any]]) -> tuple[types.Part, ...]:
+    return tuple(_PART_TYPES[part["type"]](**part) for part in stored)
+
+
+def parts_to_json(parts: Iterable[types.Part]) -> list[dict[str, Any]]:
+    """Without what is None or only in view, such as an image's data URL."""
+    return [
+        {name: value for name, value in asdict(part).items() if value is not None and name != "data_url"}
+        for part in parts
+    ]
+
+
+def message_value(row: Message) -> types.Message:
+    return types.Message(
+        role=row.role,  # type: ignore[arg-type]  # the column's choices are the Literal
+        parts=parts_from_json(row.parts),
+        tokens=row.token_estimate,
+        id=str(row.id),
+        position=row.position,
+        pinned=row.pinned,
+        created_at=row.created_at,
+    )
+
+
+def checkpoint_value(row: Compaction) -> types.Checkpoint:
+    return types.Checkpoint(
+        id=str(row.id),
+        summary=row.summary,
+        last_position=row.last_position,
+        message_count=row.message_count,
+        tokens=row.summary_tokens,
+    )
+
+
+def content_of(parts: Sequence[Mapping[str, Any]]) -> str | list[Mapping[str, Any]]:
+    """A string where the message is plain text, else the parts."""
+    if all(part["type"] == "text" for part in parts):
+        return "\n".join(part["text"] for part in parts)
+    return list(parts)
+
+
+def text_of(parts: Sequence[Mapping[str, Any]]) -> str:
+    return "\n".join(part["text"] for part in parts if part["type"] == "text")
+
+
+def _iso(moment: Any) -> str | None:
+    return moment.isoformat().replace("+00:00", "Z") if moment else None
+
+
+def run_error(run: Run) -> dict[str, str] | None:
+    if not run.error_message:
+        return None
+    return {"category": run.error_category, "message": run.error_message, "detail": run.error_detail}
+
+
+def run_shape(run: Run) -> dict[str, Any]:
+    return {
+        "id": str(run.id),
+        "conversation_id": str(run.conversation_id),
+        "status": run.status,
+        "message_id": str(run.answer_id),
+        "error": run_error(run),
+        "usage": run.usage or {},
+        "started_at": _iso(run.started_at),
+        "finished_at": _iso(run.finished_at),
+    }
+
+
+def message_shape(row: Message, run: Run | None = None) -> dict[str, Any]:
+    """`run` is the run that wrote this message, where there is one."""
+    shape: dict[str, Any] = {
+        "id": str(row.id),
+        "conversation_id": str(row.conversation_id),
+        "role": row.role,
+        "content": content_of(row.parts),
+        "status": row.status,
+        "position": row.position,
+        "parent": str(row.parent_id) if row.parent_id else None,
+        "pinned": row.pinned,
+        "model": row.model_name or None,
+        "usage": row.usage,
+        "created_at": _iso(row.created_at),
+    }
+    if run is not None:
+        shape["run"] = {"id": str(run.id), "status": run.status, "error": run_error(run)}
+    return shape
+
+
+def conversation_shape(row: Conversation, retention_days: int, active_run: Run | None) -> dict[str, Any]:
+    expires = None
+    if retention_days and not row.pinned:
+        expires = row.last_activity_at + timedelta(days=retention_days)
+    return {
+        "id": str(row.id),
+        "title": row.title,
+        "model": row.model.name if row.model else None,
+        "pinned": row.pinned,
+        "archived": row.archived,
+        "temporary": row.temporary,
+        "context_policy": row.context_policy,
+        "branch": str(row.branch_id),
+        "message_count": row.next_position,
+        "last_seq": row.last_seq,
+        "last_activity_at": _iso(row.last_activity_at),
+        "created_at": _iso(row.created_at),
+        "expires_at": _iso(expires),
+        "active_run": {"id": str(active_run.id), "message_id": str(active_run.answer_id)} if active_run else None,
+    }
+
+
+def compaction_shape(row: Compaction) -> dict[str, Any]:
+    return {
+        "id": str(row.id),
+        "conversation_id": str(row.conversation_id),
+        "status": row.status,
+        "strategy": row.strategy,
+        "summary": row.summary,
+        "message_count": row.message_count,
+        "kept_count": row.kept_count,
+        "first_position": row.first_position,
+        "last_position": row.last_position,
+        "tokens_before": row.tokens_before,
+        "tokens_after": row.tokens_after,
+        "fallback_reason": row.fallback_reason or None,
+        "error": row.error or None,
+        "usage": row.usage or {},
+        "created_at": _iso(row.created_at),
+        "finished_at": _iso(row.finished_at),
+    }

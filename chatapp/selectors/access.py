@@ -1,0 +1,60 @@
+"""The one way to a row: by its id and the user who asks. Not yours is not found."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+from uuid import UUID
+
+from django.db import models
+from django.db.models import QuerySet
+
+from chatapp.errors import NotFound
+from chatapp.models import Attachment, Compaction, Conversation, Message, Run, User
+
+Row = TypeVar("Row", bound=models.Model)
+
+
+def parse_id(raw: str | UUID) -> UUID:
+    try:
+        return raw if isinstance(raw, UUID) else UUID(raw)
+    except ValueError:
+        raise NotFound() from None
+
+
+def _only(rows: QuerySet[Row], row_id: str | UUID) -> Row:
+    row = rows.filter(pk=parse_id(row_id)).first()
+    if row is None:
+        raise NotFound()
+    return row
+
+
+def accessible_conversation(user: User, conversation_id: str | UUID) -> Conversation:
+    return _only(Conversation.objects.select_related("model").filter(user=user), conversation_id)
+
+
+def lock_conversation(user: User, conversation_id: str | UUID) -> Conversation:
+    """The row, held until the transaction ends: everything that counts or appends does so under it."""
+    return _only(Conversation.objects.select_for_update().filter(user=user), conversation_id)
+
+
+def accessible_message(user: User, conversation_id: str | UUID, message_id: str | UUID) -> Message:
+    rows = Message.objects.filter(conversation__user=user, conversation_id=parse_id(conversation_id))
+    return _only(rows, message_id)
+
+
+def accessible_run(user: User, run_id: str | UUID) -> Run:
+    return _only(Run.objects.filter(conversation__user=user), run_id)
+
+
+def accessible_compaction(user: User, conversation_id: str | UUID, compaction_id: str | UUID) -> Compaction:
+    rows = Compaction.objects.filter(conversation__user=user, conversation_id=parse_id(conversation_id))
+    return _only(rows, compaction_id)
+
+
+def accessible_attachments(user: User, attachment_ids: list[str]) -> list[Attachment]:
+    """In the order asked for; NotFound if one is missing."""
+    ids = [parse_id(raw) for raw in attachment_ids]
+    found = Attachment.objects.filter(user=user).in_bulk(ids)
+    if len(found) != len(set(ids)):
+        raise NotFound("An attachment is missing: it was deleted, or it is not yours.")
+    return [found[attachment_id] for attachment_id in ids]

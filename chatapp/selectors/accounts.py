@@ -1,0 +1,60 @@
+"""Who somebody is: users, the owners of API tokens, whether there is an admin yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import sha256
+from hmac import compare_digest
+from uuid import UUID
+
+from chatapp.errors import NotFound
+from chatapp.models import ApiToken, SetupLink, User
+
+SCOPES = ("chat", "read", "memory", "admin")
+
+
+def hash_token(raw: str) -> str:
+    """Plain SHA-256 is enough: what is hashed is 32 random bytes, not a word somebody chose."""
+    return sha256(raw.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def authenticate_token(raw: str) -> tuple[User, frozenset[str]] | None:
+    """The owner and the scopes of a token; None for an unknown one or an owner who was deactivated."""
+    token = find_token(raw)
+    return (token.user, frozenset(token.scopes)) if token else None
+
+
+def find_token(raw: str) -> ApiToken | None:
+    """The living token whose owner is active."""
+    tokens = ApiToken.objects.select_related("user").filter(user__is_active=True)
+    return tokens.filter(token_hash=hash_token(raw)).first()
+
+
+def visible_tokens(user: User) -> Iterable[ApiToken]:
+    return ApiToken.objects.filter(user=user).order_by("-created_at")
+
+
+def accessible_token(user: User, token_id: UUID | str) -> ApiToken:
+    """Raises NotFound."""
+    try:
+        wanted = token_id if isinstance(token_id, UUID) else UUID(token_id)
+    except ValueError:
+        raise NotFound from None
+    token = ApiToken.objects.filter(user=user, pk=wanted).first()
+    if token is None:
+        raise NotFound
+    return token
+
+
+def find_user(email: str) -> User | None:
+    return User.objects.filter(email__iexact=email.strip()).first()
+
+
+def has_admin() -> bool:
+    return User.objects.filter(is_superuser=True, is_active=True).exists()
+
+
+def is_setup_link(token: str) -> bool:
+    """Does this set-up link open? Claiming it asks again, under a lock."""
+    link = SetupLink.objects.first()
+    return link is not None and not has_admin() and compare_digest(link.token_hash, hash_token(token))

@@ -1,0 +1,71 @@
+"""What pages and programs see of conversations, by keyset, newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import Q
+
+from chatapp import mapping
+from chatapp.models import Branch, Conversation, Message, Run, User
+from chatapp.selectors.branches import visible_compactions, visible_messages
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    items: list[dict[str, Any]]
+    next_cursor: str | None
+
+
+def conversation_page(
+    user: User, *, query: str, archived: bool, cursor: tuple[datetime, UUID] | None, limit: int
+) -> tuple[list[Conversation], bool]:
+    """One page and whether there are more."""
+    rows = Conversation.objects.filter(user=user, archived=archived).select_related("model")
+    if query:
+        rows = rows.filter(title__icontains=query)
+    if cursor is not None:
+        moment, last_id = cursor
+        rows = rows.filter(Q(last_activity_at__lt=moment) | Q(last_activity_at=moment, id__lt=last_id))
+    found = list(rows.order_by("-last_activity_at", "-id")[: limit + 1])
+    return found[:limit], len(found) > limit
+
+
+def shape_conversations(rows: Sequence[Conversation]) -> list[dict[str, Any]]:
+    active = {
+        run.conversation_id: run for run in Run.objects.filter(conversation__in=rows, status__in=Run.ACTIVE)
+    }
+    return [mapping.conversation_shape(row, settings.RETENTION_DAYS, active.get(row.pk)) for row in rows]
+
+
+def shape_conversation(row: Conversation) -> dict[str, Any]:
+    return shape_conversations([row])[0]
+
+
+def message_page(branch: Branch, *, before: int | None, limit: int) -> tuple[list[Message], bool]:
+    """The newest `limit` messages before a position, oldest first, and whether there are older ones."""
+    rows = visible_messages(branch)
+    if before is not None:
+        rows = rows.filter(position__lt=before)
+    found = list(rows.order_by("-position")[: limit + 1])
+    return found[:limit][::-1], len(found) > limit
+
+
+def shape_messages(rows: Sequence[Message]) -> list[dict[str, Any]]:
+    runs = {run.answer_id: run for run in Run.objects.filter(answer__in=[row for row in rows if row.role == "assistant"])}
+    return [mapping.message_shape(row, runs.get(row.pk)) for row in rows]
+
+
+def shape_message(row: Message) -> dict[str, Any]:
+    return shape_messages([row])[0]
+
+
+def compaction_list(branch: Branch) -> list[dict[str, Any]]:
+    """All that cover only what this branch shows, oldest first."""
+    rows = visible_compactions(branch).order_by("created_at", "first_position")
+    return [mapping.compaction_shape(row) for row in rows]

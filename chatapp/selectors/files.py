@@ -1,0 +1,30 @@
+"""Reads attachments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from chatapp.errors import NotFound
+from chatapp.models import Attachment
+from chatapp.selectors.access import parse_id
+
+
+def _known_ids(raw_ids: Iterable[str]) -> list[UUID]:
+    known = []
+    for raw in raw_ids:
+        try:
+            known.append(parse_id(raw))
+        except NotFound:
+            continue
+    return known
+
+
+def attachments_by_id(user_id: UUID, raw_ids: Iterable[str]) -> dict[str, Attachment]:
+    """Those that exist and are this user's."""
+    rows = Attachment.objects.filter(user_id=user_id, pk__in=_known_ids(raw_ids))
+    return {str(row.pk): row for row in rows}
+
+
+def is_referenced(sha256: str) -> bool:
+    return Attachment.objects.filter(sha256=sha256).exists()

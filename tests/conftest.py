@@ -12,6 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import django
 import pytest
 from asgiref.sync import async_to_sync
 from django.test import TransactionTestCase
@@ -20,7 +21,7 @@ from tests.environment import clean_environment
 from tests.servers.postgres import Postgres
 from tests.servers.redis import Redis
 
-pytest_plugins = ["tests.fixtures.processes", "tests.fixtures.people", "tests.fixtures.browser"]
+pytest_plugins = ["tests.fixtures.processes", "tests.fixtures.browser"]
 
 DATABASE_FIXTURES = {"db", "transactional_db", "django_db_reset_sequences"}
 BROWSER_FIXTURES = {"chromium", "browser", "page"}
@@ -49,6 +50,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("database") == "postgres":
         start_servers(config)
     os.environ["DJANGO_SETTINGS_MODULE"] = "chatapp.settings"
+    django.setup()
+    config.pluginmanager.import_plugin("tests.fixtures.people")  # imports models
 
 
 def start_servers(config: pytest.Config) -> None:

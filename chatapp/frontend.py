@@ -1,0 +1,138 @@
+"""How the browser gets its files: which npm files are served, under which names, and the import map.
+
+It knows file names only; what the files do is their own affair.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+from django.conf import settings
+from django.contrib.staticfiles import finders
+from django.contrib.staticfiles.finders import BaseFinder
+from django.contrib.staticfiles.storage import HashedFilesMixin, staticfiles_storage
+from django.core.files.storage import FileSystemStorage, Storage
+from django.http import HttpRequest
+from django.utils.functional import SimpleLazyObject
+from django.utils.safestring import SafeString, mark_safe
+from whitenoise.storage import CompressedManifestStaticFilesStorage  # type: ignore[import-untyped]
+
+NPM_PREFIX = "npm"
+NPM_FILES = (
+    "preact/dist/preact.mjs",
+    "preact/hooks/dist/hooks.mjs",
+    "htm/dist/htm.mjs",
+    "@preact/signals/dist/signals.mjs",
+    "@preact/signals-core/dist/signals-core.mjs",
+    "marked/lib/marked.esm.js",
+    "dompurify/dist/purify.es.mjs",
+    "@highlightjs/cdn-assets/es/highlight.min.js",
+    "katex/dist/katex.mjs",
+    "katex/dist/katex.min.css",
+    "katex/dist/fonts/*",
+    "@fontsource-variable/inter/files/inter-latin*-wght-normal.woff2",
+    "@fontsource-variable/inter/files/inter-latin-wght-italic.woff2",
+    "@fontsource-variable/newsreader/files/newsreader-latin*-wght-normal.woff2",
+    "@fontsource-variable/newsreader/files/newsreader-latin-wght-italic.woff2",
+    "@fontsource-variable/jetbrains-mono/files/jetbrains-mono-latin-wght-normal.woff2",
+)
+BARE_NAMES = {
+    "preact": "npm/preact/dist/preact.mjs",
+    "preact/hooks": "npm/preact/hooks/dist/hooks.mjs",
+    "htm": "npm/htm/dist/htm.mjs",
+    "@preact/signals": "npm/@preact/signals/dist/signals.mjs",
+    "@preact/signals-core": "npm/@preact/signals-core/dist/signals-core.mjs",
+    "marked": "npm/marked/lib/marked.esm.js",
+    "dompurify": "npm/dompurify/dist/purify.es.mjs",
+    "@highlightjs/cdn-assets/es/highlight.min.js": "npm/@highlightjs/cdn-assets/es/highlight.min.js",
+    "katex": "npm/katex/dist/katex.mjs",
+}
+LOADED_WHEN_NEEDED = frozenset({"katex", "@highlightjs/cdn-assets/es/highlight.min.js"})
+
+
+class NodeModulesFinder(BaseFinder):
+    """Serves the files of NPM_FILES as `npm/…`, and nothing else of `node_modules`."""
+
+    def __init__(self, app_names: object = None, *args: Any, **kwargs: Any) -> None:
+        self.root = Path(settings.NODE_MODULES_DIR)
+        self.storage = FileSystemStorage(location=str(self.root))
+        self.storage.prefix = NPM_PREFIX  # type: ignore[attr-defined]  # collectstatic reads it
+        super().__init__(*args, **kwargs)
+
+    def check(self, **kwargs: Any) -> list[Any]:
+        return []
+
+    def find(self, path: str, find_all: bool = False, **kwargs: Any) -> Any:
+        name = path.removeprefix(f"{NPM_PREFIX}/").replace(os.sep, "/")
+        is_served = name != path and ".." not in name.split("/") and is_allowed(name)
+        found = [str(self.root / name)] if is_served and (self.root / name).is_file() else []
+        if find_all:
+            return found
+        return found[0] if found else None
+
+    def list(self, ignore_patterns: Iterable[str] | None) -> Iterator[tuple[str, Storage]]:
+        for pattern in NPM_FILES:
+            for file in sorted(self.root.glob(pattern)):
+                yield file.relative_to(self.root).as_posix(), self.storage
+
+
+def is_allowed(name: str) -> bool:
+    """`*` stops at a slash, as it does in `list`."""
+    return any(
+        fnmatch.fnmatchcase(name, pattern) and name.count("/") == pattern.count("/") for pattern in NPM_FILES
+    )
+
+
+class HashedStaticFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # untyped
+    """Names carry their content's hash. Source maps are not served, so references to them stay untouched."""
+
+    patterns: ClassVar[Any] = tuple(
+        (extension, tuple(pattern for pattern in found if "sourceMappingURL" not in str(pattern)))
+        for extension, found in HashedFilesMixin.patterns
+    )
+
+
+def own_modules() -> list[str]:
+    """Static names of our ES modules, sorted."""
+    folder = finders.find("app/js")
+    if not isinstance(folder, str):
+        return []
+    return sorted(f"app/js/{file.relative_to(folder).as_posix()}" for file in Path(folder).rglob("*.js"))
+
+
+def build_import_map() -> dict[str, dict[str, str]]:
+    """Bare names, and the plain address of every module of ours, to the address it is served at.
+
+    A relative import is resolved against the importing file first, so the plain address is what is looked up.
+    """
+    base = settings.STATIC_URL
+    ours = {f"{base}{name}": staticfiles_storage.url(name) for name in own_modules()}
+    return {"imports": {**{bare: staticfiles_storage.url(name) for bare, name in BARE_NAMES.items()}, **ours}}
+
+
+@lru_cache(maxsize=1)
+def import_map_json() -> SafeString:
+    text = json.dumps(build_import_map(), separators=(",", ":")).replace("<", "\\u003c")
+    return mark_safe(text)  # our own file names, "<" escaped
+
+
+@lru_cache(maxsize=1)
+def preloaded_modules() -> tuple[str, ...]:
+    """Libraries every page needs at once; without it the browser finds them one import at a time."""
+    return tuple(
+        staticfiles_storage.url(name) for bare, name in BARE_NAMES.items() if bare not in LOADED_WHEN_NEEDED
+    )
+
+
+def front_end_context(request: HttpRequest) -> dict[str, Any]:
+    """Context processor; computed only where a template uses it."""
+    return {
+        "import_map": SimpleLazyObject(import_map_json),
+        "preloaded_modules": SimpleLazyObject(preloaded_modules),
+    }

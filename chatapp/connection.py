@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from uuid import UUID
 
-from asgiref.sync import sync_to_async
 
+
+from chatapp.database import in_database
 from chatapp.event_log import read_after
 from chatapp.live import Frame, conversation_topic, encode_frame, hub
 
@@ -108,7 +109,7 @@ class Connection:
         """Up to the end of the log. Facts told meanwhile only raise `known_seq`."""
         cursor = self._cursors.get(conversation_id)
         while cursor is not None and cursor.known_seq > cursor.last_seq:
-            payloads = await sync_to_async(read_after)(UUID(conversation_id), cursor.last_seq, REPLAY_PAGE)
+            payloads = await in_database(read_after)(UUID(conversation_id), cursor.last_seq, REPLAY_PAGE)
             if not payloads:
                 break
             for payload in payloads:

@@ -13,9 +13,10 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from asgiref.sync import async_to_sync, sync_to_async
+from asgiref.sync import async_to_sync
 from channels.layers import InMemoryChannelLayer, get_channel_layer
 
+from chatapp.database import in_database
 from chatapp.event_log import facts_committed
 from chatapp.selectors.live import last_seqs
 
@@ -199,7 +200,7 @@ class Hub:
         watched = [topic.removeprefix(prefix) for topic in self._readers if topic.startswith(prefix)]
         if not watched:
             return
-        for conversation_id, last_seq in (await sync_to_async(last_seqs)(watched)).items():
+        for conversation_id, last_seq in (await in_database(last_seqs)(watched)).items():
             for reader in tuple(self._readers.get(conversation_topic(conversation_id), ())):
                 reader.catch_up(str(conversation_id), last_seq)
 

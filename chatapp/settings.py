@@ -59,6 +59,7 @@ if _database["ENGINE"].endswith("sqlite3"):
         "timeout": 20,
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;",
     }
+    _database["CONN_MAX_AGE"] = None
     _database["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}  # threads need one file, not :memory:
 else:
     _database["OPTIONS"] = {**_database.get("OPTIONS", {}), "pool": {"min_size": 1, "max_size": 20, "timeout": 20}}

@@ -1,0 +1,182 @@
+"""The socket door: one connection per tab, any number of conversations."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from channels.generic.websocket import AsyncWebsocketConsumer
+from pydantic import ValidationError
+
+from chatapp import clock, runner
+from chatapp.actions.messages import NewMessage, Receipt, send_message
+from chatapp.actions.runs import request_stop
+from chatapp.connection import Connection
+from chatapp.content import attachment_ids, text_of_content
+from chatapp.database import in_database
+from chatapp.errors import InvalidInput, RateLimited, ServiceError
+from chatapp.frames import (
+    ClientFrame,
+    ClientFrameAdapter,
+    MessageSend,
+    MessageSync,
+    Ping,
+    RunStop,
+    Subscribe,
+    Unsubscribe,
+)
+from chatapp.live import hub, user_topic
+from chatapp.models import User
+from chatapp.rate_limits import check_message_rate
+from chatapp.selectors.access import accessible_conversation, accessible_run, parse_id
+from chatapp.selectors.sessions import is_still_signed_in
+from chatapp.selectors.messages import stored_answer_text
+from chatapp.selectors.model_configs import accessible_model
+
+MAX_REPLAYED_FACTS = 2_000
+RIGHTS_CHECK_S = 30.0
+CLOSE_CODES = {"signed_out": 4401, "too_slow": 4408, "shutting_down": 1012}
+
+
+class ChatConsumer(AsyncWebsocketConsumer):
+    user: User
+
+    async def connect(self) -> None:
+        user = self.scope.get("user")
+        if user is None or not user.is_active:
+            await self.close(code=4401)
+            return
+        self.user = user
+        self.connection = Connection()
+        await self.accept()
+        await hub.subscribe(self.connection, user_topic(user.pk))
+        self._tasks = [
+            asyncio.create_task(self._write_frames()),
+            asyncio.create_task(self._check_rights()),
+        ]
+
+    async def disconnect(self, code: int) -> None:
+        if not hasattr(self, "connection"):
+            return
+        self.connection.close("gone")
+        for task in self._tasks:
+            task.cancel()
+        await hub.unsubscribe(self.connection, user_topic(self.user.pk))
+        await self.connection.unwatch_all()
+
+    async def _write_frames(self) -> None:
+        async for frame in self.connection.frames():
+            await self.send(text_data=frame.text)
+        reason = self.connection.closed_because or ""
+        await self.close(code=CLOSE_CODES.get(reason, 1000))
+
+    async def _check_rights(self) -> None:
+        """A socket loses its rights when the user does, even if nobody told this process."""
+        session = self.scope.get("session")
+        while True:
+            await asyncio.sleep(RIGHTS_CHECK_S)
+            key = session.session_key if session is not None else None
+            if not await in_database(is_still_signed_in)(self.user.pk, key):
+                self.connection.close("signed_out")
+                return
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        client_id = None
+        try:
+            frame = self._parse(text_data)
+            client_id = getattr(frame, "client_id", None)
+            await self._answer(frame)
+        except ServiceError as error:
+            await self._tell_error(error, client_id)
+
+    def _parse(self, text_data: str | None) -> ClientFrame:
+        try:
+            return ClientFrameAdapter.validate_json(text_data or "")
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            where = ".".join(str(step) for step in first["loc"])
+            raise InvalidInput(f"This frame is not understood: {where} {first['msg']}".strip()) from None
+
+    async def _answer(self, frame: ClientFrame) -> None:
+        match frame:
+            case Ping():
+                await self._tell({"type": "pong"})
+            case Subscribe():
+                await self._subscribe(frame)
+            case Unsubscribe():
+                await self.connection.unwatch(parse_id(frame.conversation_id))
+            case MessageSend():
+                await self._send_message(frame)
+            case RunStop():
+                await self._stop(frame.run_id)
+            case MessageSync():
+                await self._sync(frame)
+
+    async def _subscribe(self, frame: Subscribe) -> None:
+        row = await in_database(accessible_conversation)(self.user, frame.conversation_id)
+        is_too_old = row.last_seq - frame.after_seq > MAX_REPLAYED_FACTS
+        if is_too_old or frame.after_seq > row.last_seq:
+            await self._tell({"type": "reset", "conversation_id": str(row.pk)})
+            return
+        await self.connection.watch(row.pk, frame.after_seq, row.last_seq)
+
+    async def _send_message(self, frame: MessageSend) -> None:
+        await check_message_rate(self.user.pk)
+        receipt = await in_database(_store_message)(self.user, frame)
+        if receipt.is_new:
+            runner.start(receipt.run_id)
+        await self._tell(
+            {
+                "type": "ack",
+                "client_id": frame.client_id,
+                "message_id": receipt.message_id,
+                "run_id": receipt.run_id,
+                "seq": receipt.seq,
+            }
+        )
+
+    async def _stop(self, run_id: str) -> None:
+        run = await in_database(accessible_run)(self.user, run_id)
+        await in_database(request_stop)(run=run, now=clock.now())
+        hub.stop_run(str(run.pk))
+
+    async def _sync(self, frame: MessageSync) -> None:
+        """The rest of an answer: from the run if it is written here, else as far as it is stored."""
+        stored = await in_database(stored_answer_text)(self.user, frame.message_id)
+        text = runner.live_text(frame.message_id) or stored.text
+        await self._tell(
+            {
+                "v": 1,
+                "type": "message.snapshot",
+                "conversation_id": stored.conversation_id,
+                "at": clock.now().isoformat().replace("+00:00", "Z"),
+                "message_id": frame.message_id,
+                "offset": min(frame.length, len(text)),
+                "text": text[frame.length :],
+            }
+        )
+
+    async def _tell(self, payload: dict[str, Any]) -> None:
+        await self.send(text_data=json.dumps(payload, ensure_ascii=False, separators=(",", ":")))
+
+    async def _tell_error(self, error: ServiceError, client_id: str | None) -> None:
+        payload = {"type": "error", "code": error.code, "message": error.message}
+        if client_id is not None:
+            payload["client_id"] = client_id
+        if isinstance(error, RateLimited):
+            payload["retry_after"] = str(error.retry_after_s)
+        await self._tell(payload)
+
+
+def _store_message(user: User, frame: MessageSend) -> Receipt:
+    model = accessible_model(frame.model) if frame.model else None
+    new = NewMessage(
+        text=text_of_content(frame.content),
+        attachment_ids=attachment_ids(frame.content, frame.attachments),
+        client_id=frame.client_id,
+        parent_id=frame.parent,
+    )
+    return send_message(
+        user=user, conversation_id=frame.conversation_id, new=new, model=model, now=clock.now()
+    )

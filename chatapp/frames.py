@@ -1,0 +1,53 @@
+"""What a browser or program may say over the socket (API.md, section 3)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field, TypeAdapter
+
+from chatapp.content import Content
+
+Key = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class Subscribe(BaseModel):
+    type: Literal["subscribe"]
+    conversation_id: str
+    after_seq: int = Field(default=0, ge=0)
+
+
+class Unsubscribe(BaseModel):
+    type: Literal["unsubscribe"]
+    conversation_id: str
+
+
+class MessageSend(BaseModel):
+    type: Literal["message.send"]
+    client_id: Key
+    conversation_id: str
+    content: Content
+    attachments: list[str] = Field(default_factory=list, max_length=20)
+    parent: str | None = None
+    model: str | None = None
+
+
+class RunStop(BaseModel):
+    type: Literal["run.stop"]
+    run_id: str
+
+
+class MessageSync(BaseModel):
+    """The sender has the first `length` characters."""
+
+    type: Literal["message.sync"]
+    message_id: str
+    length: int = Field(ge=0)
+
+
+class Ping(BaseModel):
+    type: Literal["ping"]
+
+
+ClientFrame = Subscribe | Unsubscribe | MessageSend | RunStop | MessageSync | Ping
+ClientFrameAdapter: TypeAdapter[ClientFrame] = TypeAdapter(Annotated[ClientFrame, Field(discriminator="type")])

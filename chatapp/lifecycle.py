@@ -1,0 +1,24 @@
+"""What a web process does when it starts and before it ends."""
+
+from __future__ import annotations
+
+import logging
+
+from chatapp import runner
+from chatapp.actions.model_configs import ensure_first_model
+from chatapp.database import in_database
+from chatapp.live import hub
+
+log = logging.getLogger(__name__)
+
+
+async def start() -> None:
+    """On the event loop that will serve."""
+    await in_database(ensure_first_model)()
+    await hub.start()
+    await runner.start_loops()
+
+
+async def stop() -> None:
+    """After `runner.drain`."""
+    await hub.stop()

@@ -1,0 +1,253 @@
+"""Runs as detached tasks of this process: started, kept alive, stored, stopped and drained.
+
+What a run does is `answering`; this module sees to it that every run ends, whatever happens to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import os
+import socket
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from django.conf import settings
+
+from chatapp import answering, clock
+from chatapp.actions.runs import (
+    INTERRUPTED,
+    NOT_STARTED,
+    Lease,
+    Outcome,
+    checkpoint_answers,
+    claim_run,
+    finish_run,
+    interrupt_run,
+    renew_leases,
+    stops_requested,
+)
+from chatapp.compactor import plan_compaction
+from chatapp.database import in_database
+from chatapp.errors import LeaseLost
+from chatapp.live import hub
+from chatapp.models import Run
+from chatapp.selectors.runs import abandoned_runs, dead_runs, orphaned_runs, unfinished_runs
+from chatapp.streaming import CHECKPOINT_S, DeltaPump, LiveAnswer, mark_stored, unstored
+
+log = logging.getLogger(__name__)
+
+HOLDER = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+ADOPT_S = 3.0
+SHUTTING_DOWN = "The service was restarted while it was answering; what was written so far is kept."
+
+
+@dataclass(slots=True)
+class _Work:
+    task: asyncio.Task[None]
+    live: LiveAnswer | None = None
+    stop_wanted: bool = False
+    is_finishing: bool = False
+
+
+@dataclass(slots=True)
+class _Process:
+    """Everything this process is answering right now, by run id."""
+
+    works: dict[str, _Work] = field(default_factory=dict)
+    by_message: dict[str, LiveAnswer] = field(default_factory=dict)
+    loops: list[asyncio.Task[None]] = field(default_factory=list)
+    pump: DeltaPump = field(default_factory=DeltaPump)
+    is_draining: bool = False
+
+
+_process = _Process()
+
+
+def start(run_id: str) -> None:
+    """Answers a queued run in the background. On the event loop; the caller need not stay."""
+    if run_id in _process.works or _process.is_draining:
+        return
+    loop = asyncio.get_running_loop()
+    # A context of its own: a run must not inherit the request or socket that happened to start it.
+    task = loop.create_task(_execute(run_id), context=contextvars.Context())
+    _process.works[run_id] = _Work(task)
+    task.add_done_callback(lambda _: _process.works.pop(run_id, None))
+
+
+def live_text(message_id: str) -> str | None:
+    """The answer so far, where this process is writing it."""
+    live = _process.by_message.get(message_id)
+    return live.answer.text if live else None
+
+
+def active_count() -> int:
+    return len(_process.works)
+
+
+def stop_here(run_id: str) -> None:
+    """Ends the run if it is ours; its text so far becomes the answer."""
+    work = _process.works.get(run_id)
+    if work is None or work.stop_wanted:
+        return
+    work.stop_wanted = True
+    _cancel(work)
+
+
+def _cancel(work: _Work) -> None:
+    """Not while a transaction decides over the run: its claim or its end would be lost from sight."""
+    if work.live is not None and not work.is_finishing:
+        work.task.cancel()
+
+
+async def _execute(run_id: str) -> None:
+    try:
+        prepared = await in_database(answering.describe_run)(UUID(run_id))
+        lease = await in_database(claim_run)(
+            run_id=UUID(run_id), holder=HOLDER, model_name=prepared.model_name, now=clock.now()
+        )
+    except Exception:
+        # Nothing was claimed: the row stays queued, and the sweep tries it again or gives up on it.
+        log.exception("Run %s could not be claimed.", run_id)
+        return
+    if lease is None:
+        return
+    live = LiveAnswer(lease, prepared.conversation_id)
+    work = _process.works[run_id]
+    work.live = live
+    _process.by_message[str(lease.answer_id)] = live
+    try:
+        outcome = await _answer(prepared, live, work)
+        work.is_finishing = True
+        _process.pump.forget(live)
+        await _finish(lease, outcome)
+    except LeaseLost as lost:
+        log.warning("Run %s is no longer ours: %s", run_id, lost)
+    finally:
+        _process.by_message.pop(str(lease.answer_id), None)
+    await _plan(prepared.conversation_id)
+
+
+async def _answer(prepared: answering.PreparedRun, live: LiveAnswer, work: _Work) -> Outcome:
+    session = answering.Session(prepared, live, _process.pump)
+    if work.stop_wanted:
+        return session.ended(Run.Status.STOPPED)
+    try:
+        return await session.answer()
+    except asyncio.CancelledError:
+        # The cancellation has done its work; what follows must be able to await.
+        if (task := asyncio.current_task()) is not None:
+            task.uncancel()
+        if work.stop_wanted:
+            return session.ended(Run.Status.STOPPED)
+        return session.ended(Run.Status.INTERRUPTED, "interrupted", SHUTTING_DOWN)
+    except LeaseLost:
+        raise
+    except Exception as error:
+        log.exception("Run %s failed.", live.lease.run_id)
+        sentence = "Something went wrong on our side; your message is stored. Please try again."
+        return session.ended(Run.Status.FAILED, "internal", sentence, type(error).__name__)
+
+
+async def _finish(lease: Lease, outcome: Outcome) -> None:
+    """The last write is tried until the lease is lost: an answer that was shown must not vanish."""
+    while True:
+        try:
+            await in_database(finish_run)(lease=lease, outcome=outcome, now=clock.now())
+            return
+        except LeaseLost:
+            raise
+        except Exception:
+            log.exception("Run %s could not be finished; trying again.", lease.run_id)
+            await asyncio.sleep(1)
+
+
+async def _plan(conversation_id: str) -> None:
+    try:
+        await in_database(plan_compaction)(UUID(conversation_id))
+    except Exception:
+        # The next turn plans again; this answer is complete already.
+        log.exception("Planning a compaction of %s failed.", conversation_id)
+
+
+# --- Loops of the process ------------------------------------------------------------------------------
+
+
+async def start_loops() -> None:
+    """After `hub.start`. Embedded, nobody else can hold a run: whatever is unfinished died with the last process."""
+    _process.is_draining = False
+    hub.on_stop = stop_here
+    if settings.EMBEDDED:
+        await _interrupt(await in_database(unfinished_runs)(), INTERRUPTED)
+    loop = asyncio.get_running_loop()
+    _process.loops = [
+        loop.create_task(_repeat(CHECKPOINT_S, _store_partial_answers)),
+        loop.create_task(_repeat(1.0, _obey_stops)),
+        loop.create_task(_repeat(settings.HEARTBEAT_S, _renew)),
+        loop.create_task(_repeat(ADOPT_S, _adopt_and_reap)),
+    ]
+
+
+async def _repeat(interval_s: float, work: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        try:
+            await work()
+        except Exception:
+            log.exception("A loop of the runner failed; trying again.")
+        await asyncio.sleep(interval_s)
+
+
+async def _store_partial_answers() -> None:
+    waiting = unstored(_process.by_message.values())
+    if not waiting:
+        return
+    lengths = [live.length for live in waiting]
+    await in_database(checkpoint_answers)(answers=[live.partial for live in waiting])
+    mark_stored(waiting, lengths)
+
+
+async def _obey_stops() -> None:
+    if _process.works:
+        for run_id in await in_database(stops_requested)(run_ids=[UUID(key) for key in _process.works]):
+            stop_here(str(run_id))
+
+
+async def _renew() -> None:
+    leases = [work.live.lease for work in _process.works.values() if work.live]
+    if not leases:
+        return
+    for run_id in await in_database(renew_leases)(leases=leases, now=clock.now()):
+        work = _process.works.get(str(run_id))
+        if work is not None:
+            _cancel(work)
+
+
+async def _adopt_and_reap() -> None:
+    now = clock.now()
+    await _interrupt(await in_database(dead_runs)(now), INTERRUPTED)
+    await _interrupt(await in_database(abandoned_runs)(now), NOT_STARTED)
+    for run_id in await in_database(orphaned_runs)(now):
+        start(str(run_id))
+
+
+async def _interrupt(runs: list[tuple[UUID, int]], message: str) -> None:
+    for run_id, fence in runs:
+        await in_database(interrupt_run)(run_id=run_id, fence=fence, now=clock.now(), message=message)
+
+
+async def drain(timeout_s: float) -> None:
+    """Takes nothing new; lets answers finish; what is not done in time is interrupted, with its text."""
+    _process.is_draining = True
+    works = list(_process.works.values())
+    if works:
+        await asyncio.wait([work.task for work in works], timeout=timeout_s)
+        for work in works:
+            _cancel(work)
+        await asyncio.gather(*(work.task for work in works), return_exceptions=True)
+    for loop_task in _process.loops:
+        loop_task.cancel()
+    await asyncio.gather(*_process.loops, return_exceptions=True)
+    _process.loops = []

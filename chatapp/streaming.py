@@ -1,0 +1,147 @@
+"""Answers while they are being written: what was generated, what was told, what was stored."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from chatapp.actions.runs import Lease, PartialAnswer
+from chatapp.live import Frame, conversation_topic, encode_frame, hub
+
+IDLE_INTERVAL_S = 0.04
+MAX_INTERVAL_S = 0.4
+CHECKPOINT_S = 0.5
+
+
+@dataclass(slots=True)
+class _Stream:
+    """Text that only grows. Counts are in characters (code points)."""
+
+    pieces: list[str] = field(default_factory=list)
+    length: int = 0
+    untold: list[str] = field(default_factory=list)
+    told: int = 0
+
+    def append(self, text: str) -> None:
+        self.pieces.append(text)
+        self.untold.append(text)
+        self.length += len(text)
+
+    @property
+    def text(self) -> str:
+        if len(self.pieces) > 1:
+            self.pieces[:] = ["".join(self.pieces)]
+        return self.pieces[0] if self.pieces else ""
+
+    def take_untold(self) -> tuple[int, str]:
+        """`(offset, text)` of what no reader was told yet."""
+        offset, text = self.told, "".join(self.untold)
+        self.untold.clear()
+        self.told = self.length
+        return offset, text
+
+
+class LiveAnswer:
+    """One answer being written by this process."""
+
+    def __init__(self, lease: Lease, conversation_id: str) -> None:
+        self.lease = lease
+        self.conversation_id = conversation_id
+        self.topic = conversation_topic(conversation_id)
+        self.answer = _Stream()
+        self.reasoning = _Stream()
+        self.stored_length = 0
+        self.last_told_at = 0.0
+
+    @property
+    def length(self) -> int:
+        return self.answer.length + self.reasoning.length
+
+    @property
+    def has_text(self) -> bool:
+        return self.answer.length > 0
+
+    @property
+    def partial(self) -> PartialAnswer:
+        return PartialAnswer(self.lease, self.answer.text, self.reasoning.text)
+
+    def tell(self) -> None:
+        """Everything new, as one delta of each kind."""
+        for stream, event_type in ((self.reasoning, "reasoning.delta"), (self.answer, "text.delta")):
+            if stream.untold:
+                offset, text = stream.take_untold()
+                hub.tell_delta(self.topic, self._delta(event_type, offset, text))
+
+    def _delta(self, event_type: str, offset: int, text: str) -> Frame:
+        # The shape of agents.events.TextDelta, written by hand: this runs for every token of every stream.
+        return encode_frame(
+            {
+                "v": 1,
+                "type": event_type,
+                "conversation_id": self.conversation_id,
+                "run_id": str(self.lease.run_id),
+                "at": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+                "message_id": str(self.lease.answer_id),
+                "offset": offset,
+                "text": text,
+            }
+        )
+
+
+class DeltaPump:
+    """Gathers what runs write into deltas: a first word at once, then one delta every 40 ms,
+    less often when the process is busy. One timer for all runs."""
+
+    def __init__(self) -> None:
+        self.interval_s = IDLE_INTERVAL_S
+        self._waiting: dict[LiveAnswer, None] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._due_at = 0.0
+
+    def wrote(self, live: LiveAnswer) -> None:
+        now = time.monotonic()
+        if now - live.last_told_at > self.interval_s and live not in self._waiting:
+            live.last_told_at = now
+            live.tell()
+            return
+        self._waiting[live] = None
+        if self._timer is None:
+            self._schedule(now)
+
+    def forget(self, live: LiveAnswer) -> None:
+        """Tells what is left."""
+        self._waiting.pop(live, None)
+        live.tell()
+
+    def _schedule(self, now: float) -> None:
+        self._due_at = now + self.interval_s
+        self._timer = asyncio.get_running_loop().call_later(self.interval_s, self._tick)
+
+    def _tick(self) -> None:
+        started = time.monotonic()
+        self._timer = None
+        waiting, self._waiting = self._waiting, {}
+        for live in waiting:
+            live.last_told_at = started
+            live.tell()
+        self._adapt(lag_s=started - self._due_at, cost_s=time.monotonic() - started)
+
+    def _adapt(self, lag_s: float, cost_s: float) -> None:
+        """Late ticks mean that the loop is busy: fewer, larger deltas make it less so."""
+        wanted = IDLE_INTERVAL_S + 4 * max(lag_s, 0.0) + 6 * cost_s
+        smoothed = self.interval_s + 0.3 * (wanted - self.interval_s)
+        self.interval_s = min(max(smoothed, IDLE_INTERVAL_S), MAX_INTERVAL_S)
+
+
+def unstored(answers: Iterable[LiveAnswer]) -> list[LiveAnswer]:
+    return [live for live in answers if live.length > live.stored_length]
+
+
+def mark_stored(answers: Iterable[LiveAnswer], lengths: Iterable[int]) -> None:
+    for live, length in zip(answers, lengths, strict=True):
+        live.stored_length = length
+
+

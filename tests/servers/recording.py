@@ -1,0 +1,37 @@
+"""What the scripted model server remembers of a request, and how it tells a summary from a chat."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+RequestKind = Literal["chat", "summary", "embeddings", "models"]
+
+
+@dataclass
+class RecordedRequest:
+    """`times` are wall-clock seconds: arrived, first_token, finished, lost (the client went away early)."""
+
+    path: str
+    kind: RequestKind
+    body: dict[str, Any]
+    headers: dict[str, str]
+    times: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        return list(self.body.get("messages", []))
+
+    @property
+    def text(self) -> str:
+        """Everything the model was given to read, for `in` checks."""
+        return json.dumps(self.messages, ensure_ascii=False)
+
+
+def is_summary_request(body: Mapping[str, Any]) -> bool:
+    """True where the first message tells the model to summarise; scripts may bring another predicate."""
+    messages = body.get("messages") or [{}]
+    return bool(re.search(r"(?i)\bsummari[sz]e|\bcompact", str(messages[0].get("content", ""))[:400]))

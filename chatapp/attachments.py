@@ -1,103 +1,26 @@
-"""Uploaded images: checked, re-encoded, kept once under the hash of their bytes, and swept when nothing needs them."""
+"""The bytes of uploads: kept once under their hash, handed to model calls, swept when nothing needs them."""
 
 from __future__ import annotations
 
 import base64
 import fcntl
-import hashlib
-import io
 import os
-import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
-from PIL import Image, ImageOps, UnidentifiedImageError
 
 from chatapp.actions import files as file_actions
-from chatapp.errors import InvalidInput, TooLarge
+from chatapp.errors import TooLarge
+from chatapp.images import clean_image
 from chatapp.models import Attachment, User
 from chatapp.selectors import files as file_selectors
 
-ACCEPTED_FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
 KEEP_UNUSED = timedelta(hours=24)
-_NOT_AN_IMAGE = "This file is not an image that can be read. PNG, JPEG, WebP and GIF are accepted."
-
-
-@dataclass(frozen=True, slots=True)
-class CleanImage:
-    """An image as this service wrote it: nothing of the uploaded file but its pixels."""
-
-    content: bytes
-    mime_type: str
-    width: int
-    height: int
-
-    @property
-    def sha256(self) -> str:
-        return hashlib.sha256(self.content).hexdigest()
-
-
-def _open_image(content: bytes) -> Image.Image:
-    """Reads the header only; the pixels are decoded after their number is known."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            return Image.open(io.BytesIO(content), formats=ACCEPTED_FORMATS)
-    except Image.DecompressionBombError:
-        raise _too_many_pixels() from None
-    except (UnidentifiedImageError, OSError, ValueError, SyntaxError):
-        raise InvalidInput(_NOT_AN_IMAGE, code="not_an_image") from None
-
-
-def _too_many_pixels() -> TooLarge:
-    return TooLarge(f"This image has too many pixels; at most {settings.MAX_IMAGE_PIXELS / 1e6:,.0f} megapixels are accepted.")
-
-
-def _target_format(image: Image.Image) -> str:
-    """GIF becomes PNG: a model sees the first frame only, so that is what is shown."""
-    return "PNG" if image.format == "GIF" else str(image.format)
-
-
-def _encode_image(image: Image.Image, target: str) -> bytes:
-    buffer = io.BytesIO()
-    if target == "JPEG":
-        image.convert("RGB").save(buffer, "JPEG", quality=90, optimize=True)
-    elif target == "WEBP":
-        image.save(buffer, "WEBP", quality=90, method=3)
-    else:
-        image.save(buffer, "PNG")
-    return buffer.getvalue()
-
-
-def _plain_mode(image: Image.Image) -> Image.Image:
-    if image.mode in ("1", "L", "RGB", "RGBA"):
-        return image
-    has_alpha = "A" in image.mode or "transparency" in image.info
-    return image.convert("RGBA" if has_alpha else "RGB")
-
-
-def clean_image(content: bytes) -> CleanImage:
-    """Decodes, turns upright and encodes anew. Raises InvalidInput or TooLarge. Takes about 0.1 s a megapixel."""
-    image = _open_image(content)
-    if image.width * image.height > settings.MAX_IMAGE_PIXELS:
-        raise _too_many_pixels()
-    target = _target_format(image)
-    try:
-        upright = _plain_mode(ImageOps.exif_transpose(image))
-        # A new image has no metadata: no place, no camera, no comment leaves with the pixels.
-        bare = Image.frombytes(upright.mode, upright.size, upright.tobytes())
-        encoded = _encode_image(bare, target)
-    except Image.DecompressionBombError:
-        raise _too_many_pixels() from None
-    except (OSError, ValueError, SyntaxError, EOFError, IndexError, TypeError, MemoryError):
-        raise InvalidInput(_NOT_AN_IMAGE, code="not_an_image") from None
-    return CleanImage(encoded, f"image/{target.lower()}", bare.width, bare.height)
 
 
 def files_folder() -> Path:
@@ -138,8 +61,10 @@ def _write_content(path: Path, content: bytes) -> None:
 def store_image(*, user: User, name: str, content: bytes) -> Attachment:
     """The bytes are on disk before the row that names them exists."""
     if len(content) > settings.MAX_UPLOAD_BYTES:
-        raise TooLarge(f"The file is too large; at most {settings.MAX_UPLOAD_BYTES / 2**20:,.0f} MB are accepted.")
-    image = clean_image(content)
+        raise TooLarge(
+            f"The file is too large; at most {settings.MAX_UPLOAD_BYTES / 2**20:,.0f} MB are accepted."
+        )
+    image = clean_image(content, settings.MAX_IMAGE_PIXELS)
     with _sole_user(image.sha256):
         _write_content(content_path(image.sha256), image.content)
         return file_actions.create_attachment(
@@ -165,10 +90,14 @@ def data_url(attachment: Attachment) -> str:
 def _data_urls(user_id: UUID, attachment_ids: Iterable[str]) -> dict[str, str]:
     """Ids that are gone, or another user's, are left out."""
     found = file_selectors.attachments_by_id(user_id, attachment_ids)
-    return {attachment_id: data_url(row) for attachment_id, row in found.items() if content_path(row.sha256).exists()}
+    return {
+        attachment_id: data_url(row)
+        for attachment_id, row in found.items()
+        if content_path(row.sha256).exists()
+    }
 
 
-load_data_urls = sync_to_async(_data_urls, thread_sensitive=False)
+load_data_urls = sync_to_async(_data_urls)
 """`await load_data_urls(user_id, attachment_ids)` → data URL by id; in a thread, because images are large."""
 
 
@@ -192,4 +121,6 @@ def delete_attachment(attachment: Attachment) -> None:
 def sweep_files(*, now: datetime) -> int:
     """Uploads that no message used within a day, and files without a row: what a crash or a closed tab left."""
     discarded = discard_content(file_actions.delete_unused_attachments(before=now - KEEP_UNUSED))
-    return discarded + discard_content(path.name for path in files_folder().glob("[0-9a-f][0-9a-f]/*") if path.is_file())
+    return discarded + discard_content(
+        path.name for path in files_folder().glob("[0-9a-f][0-9a-f]/*") if path.is_file()
+    )

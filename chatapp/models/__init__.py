@@ -4,6 +4,14 @@ from chatapp.models.conversations import Attachment, Branch, Conversation, Messa
 from chatapp.models.memory import Compaction, MemoryEntry
 from chatapp.models.model_configs import ModelConfig
 from chatapp.models.runs import Event, Run, Usage
+from chatapp.models.search import (
+    SearchBlock,
+    SearchCursor,
+    SearchDocument,
+    SearchOwner,
+    SearchPosting,
+    StaleDay,
+)
 from chatapp.models.users import ApiToken, SetupLink, User
 
 __all__ = [
@@ -17,7 +25,13 @@ __all__ = [
     "Message",
     "ModelConfig",
     "Run",
+    "SearchBlock",
+    "SearchCursor",
+    "SearchDocument",
+    "SearchOwner",
+    "SearchPosting",
     "SetupLink",
+    "StaleDay",
     "Usage",
     "User",
 ]

@@ -18,3 +18,83 @@ class StaleDay(models.Model):
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     day = models.DateField()
     created_at = models.DateTimeField(auto_now_add=True)
+
+
+class SearchOwner(models.Model):
+    """The index of one user, and its counters. Locked while the index is written: ordinals are given under it."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    next_ordinal = models.PositiveIntegerField(default=0)
+    sealed_ordinal = models.PositiveIntegerField(default=0, help_text="Documents below it are in blocks.")
+    document_count = models.PositiveIntegerField(default=0)
+    total_length = models.PositiveBigIntegerField(default=0)
+
+
+class SearchCursor(models.Model):
+    """How far a conversation is indexed: up to and including `position`; `last_ordinal` is its newest document."""
+
+    conversation = models.OneToOneField(Conversation, on_delete=models.CASCADE, related_name="search_cursor")
+    position = models.BigIntegerField(default=-1)
+    last_ordinal = models.IntegerField(default=-1)
+
+
+class SearchDocument(models.Model):
+    """One thing that can be found: a message (long ones in several pieces), a memory entry, a summary.
+
+    `terms` are its term hashes (int64), `counts` how often each occurs (uint8): what is scored until the document
+    is sealed into blocks, and what tells a deletion which blocks to clean.
+    """
+
+    class Kind(models.IntegerChoices):
+        MESSAGE = 1
+        ENTRY = 2
+        SUMMARY = 3
+
+    owner = models.ForeignKey(SearchOwner, on_delete=models.CASCADE, related_name="documents")
+    ordinal = models.PositiveIntegerField()
+    kind = models.PositiveSmallIntegerField(choices=Kind)
+    source_id = models.UUIDField()
+    conversation = models.ForeignKey(Conversation, null=True, on_delete=models.SET_NULL, related_name="+")
+    start = models.PositiveIntegerField(default=0)
+    end = models.PositiveIntegerField()
+    previous = models.IntegerField(
+        default=-1, help_text="The ordinal said just before, in the same conversation."
+    )
+    length = models.PositiveSmallIntegerField()
+    said_at = models.DateTimeField()
+    terms = models.BinaryField()
+    counts = models.BinaryField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["owner", "ordinal"], name="search_document_ordinal_once")
+        ]
+        indexes = [
+            # What a deletion of one message or entry takes with it.
+            models.Index(fields=["source_id"], name="search_document_source"),
+        ]
+
+
+class SearchBlock(models.Model):
+    """What scoring needs of a run of documents, as packed columns (see `search_index`)."""
+
+    owner = models.ForeignKey(SearchOwner, on_delete=models.CASCADE, related_name="blocks")
+    number = models.PositiveIntegerField()
+    columns = models.BinaryField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["owner", "number"], name="search_block_once")]
+
+
+class SearchPosting(models.Model):
+    """Which documents of a block contain a term, and how often: uint16 offsets, then uint8 counts."""
+
+    owner = models.ForeignKey(SearchOwner, on_delete=models.CASCADE, related_name="+", db_index=False)
+    term = models.BigIntegerField()
+    block = models.PositiveIntegerField()
+    entries = models.BinaryField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["owner", "term", "block"], name="search_posting_once"),
+        ]

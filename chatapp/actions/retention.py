@@ -1,0 +1,75 @@
+"""Deletes conversations with all that hangs on them. What lies outside the database is returned as leftovers:
+`forgetting` removes it after the commit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from uuid import UUID
+
+from django.db import transaction
+
+from chatapp.actions import memory as memory_actions
+from chatapp.actions import search as search_actions
+from chatapp.models import Attachment, Conversation, Event, MemoryEntry, Run
+
+
+@dataclass(frozen=True, slots=True)
+class Leftovers:
+    """What a deletion leaves on disk: daily files to write anew, and hashes of bytes that may be unused now."""
+
+    user_id: UUID
+    days: tuple[date, ...] = ()
+    hashes: tuple[str, ...] = ()
+
+
+def expires_at(conversation: Conversation, days: int) -> datetime | None:
+    """When the clean-up may take this conversation; None = never."""
+    return (
+        conversation.last_activity_at + timedelta(days=days) if days > 0 and not conversation.pinned else None
+    )
+
+
+def _delete_attachments(conversation: Conversation) -> tuple[str, ...]:
+    """Those that no message of another conversation shows."""
+    links = Attachment.messages.through.objects
+    here = links.filter(message__conversation=conversation).values("attachment")
+    elsewhere = links.exclude(message__conversation=conversation).values("attachment")
+    own = Attachment.objects.filter(pk__in=here).exclude(pk__in=elsewhere)
+    hashes = tuple(own.values_list("sha256", flat=True))
+    own.delete()
+    return hashes
+
+
+@transaction.atomic
+def delete_conversation_data(conversation: Conversation, *, forget_memory: bool) -> Leftovers:
+    """The conversation, its messages, events, checkpoints, attachments and index documents.
+
+    Its memory entries outlive it unless `forget_memory`; their files are written anew in either case, because
+    they name the conversation.
+    """
+    locked = Conversation.objects.select_for_update().filter(pk=conversation.pk).first()
+    if locked is None:
+        return Leftovers(user_id=conversation.user_id)
+    entries = MemoryEntry.objects.filter(conversation=locked)
+    days = tuple(sorted(set(entries.values_list("day", flat=True))))
+    memory_actions.mark_days_stale(locked.user_id, days)
+    if forget_memory:
+        search_actions.remove_entries(locked.user_id, list(entries.values_list("pk", flat=True)))
+        entries.delete()
+    search_actions.remove_conversation(locked)
+    hashes = _delete_attachments(locked)
+    Event.objects.filter(conversation=locked).delete()
+    locked.delete()
+    return Leftovers(user_id=locked.user_id, days=days, hashes=hashes)
+
+
+@transaction.atomic
+def delete_if_idle(conversation_id: UUID, *, idle_since: datetime) -> Leftovers | None:
+    """Checks again under the lock that every new message takes first: None where it is not idle any more."""
+    conversation = Conversation.objects.select_for_update().filter(pk=conversation_id).first()
+    if conversation is None or conversation.pinned or conversation.last_activity_at >= idle_since:
+        return None
+    if Run.objects.filter(conversation=conversation, status__in=Run.ACTIVE).exists():
+        return None
+    return delete_conversation_data(conversation, forget_memory=False)

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Literal
 
 Role = Literal["system", "user", "assistant", "tool"]
+Kind = Literal["message", "question", "injected", "summary", "reminder", "recall"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,7 @@ class Message:
 
     `id` and `position` are None for what is not stored: the system prompt, a summary, a reminder.
     `tokens` is the uncalibrated estimate of the whole message, computed once when it was written.
+    `kind` says what a message is for where its role does not: a summary and a recall travel as user messages.
     """
 
     role: Role
@@ -73,6 +75,7 @@ class Message:
     position: int | None = None
     pinned: bool = False
     created_at: datetime | None = None
+    kind: Kind = "message"
 
     @property
     def text(self) -> str:

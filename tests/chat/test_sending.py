@@ -1,0 +1,189 @@
+"""Accepted means stored, once, in order; and rows exist before any work."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.db import connection
+
+from chatapp import clock
+from chatapp.actions.conversations import create_conversation
+from chatapp.actions.messages import NewMessage, Receipt, regenerate_message, send_message
+from chatapp.actions.runs import (
+    Lease,
+    Outcome,
+    PartialAnswer,
+    checkpoint_answers,
+    claim_run,
+    finish_run,
+    interrupt_run,
+    request_stop,
+)
+from chatapp.errors import Conflict, InvalidInput, LeaseLost, NotFound
+from chatapp.event_log import read_after
+from chatapp.models import Conversation, Message, Run, User
+from chatapp.selectors.branches import visible_messages
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def conversation(alice: User) -> Conversation:
+    return create_conversation(user=alice, now=clock.now())
+
+
+def send(user: User, conversation: Conversation, text: str = "Hello", **more: str) -> Receipt:
+    return send_message(
+        user=user,
+        conversation_id=str(conversation.pk),
+        new=NewMessage(text=text, **more),
+        model=None,
+        now=clock.now(),
+    )
+
+
+def claim(receipt: Receipt, holder: str = "here") -> Lease:
+    run = Run.objects.get(pk=receipt.run_id)
+    lease = claim_run(run_id=run.pk, holder=holder, model_name="test", now=clock.now())
+    assert lease is not None
+    return lease
+
+
+def finish(receipt: Receipt, text: str = "Hi!", status: str = Run.Status.COMPLETE) -> Lease:
+    lease = claim(receipt)
+    finish_run(lease=lease, outcome=Outcome(status, PartialAnswer(lease, text)), now=clock.now())
+    return lease
+
+
+def event_types(conversation: Conversation) -> list[str]:
+    return [payload["type"] for payload in read_after(conversation.pk, 0)]
+
+
+def test_a_send_stores_the_message_the_answers_row_and_a_queued_run(alice: User, conversation: Conversation) -> None:
+    receipt = send(alice, conversation, "What is up?")
+
+    question, answer = Message.objects.order_by("position")
+    assert (question.role, question.parts[0]["text"], question.position) == ("user", "What is up?", 0)
+    assert (answer.role, answer.status, answer.position, answer.parent) == ("assistant", "streaming", 1, question)
+    assert Run.objects.get().status == Run.Status.QUEUED
+    assert receipt.seq == 1
+    assert event_types(conversation) == ["message.created", "conversation.updated"]
+
+
+def test_a_second_send_with_the_same_key_gets_the_same_answer(alice: User, conversation: Conversation) -> None:
+    first = send(alice, conversation, client_id="k1")
+    finish(first)
+    again = send(alice, conversation, client_id="k1")
+
+    assert (again.message_id, again.run_id, again.seq) == (first.message_id, first.run_id, first.seq)
+    assert not again.is_new
+    assert Message.objects.count() == 2
+
+
+def test_the_same_key_for_another_text_is_refused(alice: User, conversation: Conversation) -> None:
+    finish(send(alice, conversation, client_id="k1"))
+    with pytest.raises(InvalidInput, match="already used"):
+        send(alice, conversation, "Something else", client_id="k1")
+
+
+def test_the_same_key_of_another_user_is_another_message(
+    alice: User, bob: User, conversation: Conversation
+) -> None:
+    send(alice, conversation, client_id="k1")
+    send(bob, create_conversation(user=bob, now=clock.now()), client_id="k1")
+    assert Run.objects.count() == 2
+
+
+def test_concurrent_duplicates_store_one_message(alice: User, conversation: Conversation) -> None:
+    def attempt(_: int) -> Receipt:
+        try:
+            return send(alice, conversation, client_id="k1")
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as threads:
+        receipts = list(threads.map(attempt, range(8)))
+    assert len({receipt.message_id for receipt in receipts}) == 1
+    assert sum(receipt.is_new for receipt in receipts) == 1
+    assert Run.objects.count() == 1
+
+
+def test_a_second_message_during_a_run_is_a_conflict(alice: User, conversation: Conversation) -> None:
+    send(alice, conversation)
+    with pytest.raises(Conflict):
+        send(alice, conversation, "And another thing")
+
+
+def test_somebody_elses_conversation_is_not_found(charlie: User, conversation: Conversation) -> None:
+    with pytest.raises(NotFound):
+        send(charlie, conversation)
+
+
+def test_an_empty_message_is_refused_and_leaves_nothing(alice: User, conversation: Conversation) -> None:
+    with pytest.raises(InvalidInput):
+        send(alice, conversation, "  \n ")
+    assert not Message.objects.exists()
+
+
+def test_facts_are_numbered_without_gaps_and_a_run_ends_with_its_last(
+    alice: User, conversation: Conversation
+) -> None:
+    finish(send(alice, conversation))
+    payloads = read_after(conversation.pk, 0)
+    assert [payload["seq"] for payload in payloads] == list(range(1, len(payloads) + 1))
+    of_run = [payload for payload in payloads if payload.get("run_id")]
+    assert of_run[0]["type"] == "run.started"
+    assert of_run[-1]["type"] == "run.finished"
+    assert [payload["type"] for payload in of_run].count("run.finished") == 1
+
+
+def test_a_write_with_an_old_fencing_number_changes_nothing(alice: User, conversation: Conversation) -> None:
+    receipt = send(alice, conversation)
+    lease = claim(receipt)
+    checkpoint_answers(answers=[PartialAnswer(lease, "Partial")])
+    assert interrupt_run(run_id=lease.run_id, fence=lease.fence, now=clock.now())
+
+    checkpoint_answers(answers=[PartialAnswer(lease, "Too late")])
+    with pytest.raises(LeaseLost):
+        finish_run(
+            lease=lease, outcome=Outcome(Run.Status.COMPLETE, PartialAnswer(lease, "Too late")), now=clock.now()
+        )
+    answer = Message.objects.get(pk=receipt.answer_id)
+    assert (answer.status, answer.parts[0]["text"]) == ("interrupted", "Partial")
+
+
+def test_only_one_process_gets_a_run(alice: User, conversation: Conversation) -> None:
+    receipt = send(alice, conversation)
+    claim(receipt)
+    run = Run.objects.get(pk=receipt.run_id)
+    assert claim_run(run_id=run.pk, holder="there", model_name="test", now=clock.now()) is None
+
+
+def test_stopping_a_queued_run_ends_it_at_once(alice: User, conversation: Conversation) -> None:
+    receipt = send(alice, conversation)
+    request_stop(run=Run.objects.get(pk=receipt.run_id), now=clock.now())
+    assert Run.objects.get(pk=receipt.run_id).status == Run.Status.STOPPED
+    assert event_types(conversation)[-1] == "run.finished"
+
+
+def test_another_answer_to_a_question_is_a_branch_beside_the_first(
+    alice: User, conversation: Conversation
+) -> None:
+    first = send(alice, conversation)
+    finish(first, "One")
+    finish(send(alice, conversation, "Go on"), "Two")
+    again = regenerate_message(
+        user=alice,
+        conversation_id=str(conversation.pk),
+        message_id=first.answer_id,
+        model=None,
+        now=clock.now(),
+    )
+    finish(again, "Another one")
+
+    conversation.refresh_from_db()
+    assert conversation.branch is not None
+    shown = visible_messages(conversation.branch).order_by("position")
+    assert [message.parts[0]["text"] for message in shown] == ["Hello", "Another one"]
+    assert list(Message.objects.order_by("position").values_list("position", flat=True)) == [0, 1, 2, 3, 4]

@@ -40,7 +40,8 @@ def price_call(config: ModelConfig, usage: TokenUsage) -> Decimal | None:
     if config.kind == ModelConfig.Kind.DEMO:
         return Decimal(0)
     if config.input_price is not None and config.output_price is not None:
-        return _operators_price(config, usage)
+        cached_price = config.input_price if config.cached_price is None else config.cached_price
+        return _add_up(usage, config.input_price, config.output_price, cached_price)
     try:
         price = calc_price(
             PricedUsage(
@@ -60,6 +61,7 @@ def normalize_name(model_id: str) -> str:
     """`meta/Llama3.1:8b_instruct` → `llama-3-1-8b-instruct`: one spelling for what hosts spell in many."""
     name = model_id.lower().rstrip("/").rpartition("/")[2]
     name = re.sub(r"[^a-z0-9]+", "-", name)
+    # llama3 → llama-3, but 8x7b stays
     return re.sub(r"(?<=[a-z])(?<!\dx)(?=\d)", "-", name).strip("-")
 
 
@@ -102,13 +104,9 @@ def _priced_window(model_id: str, base_url: str) -> int | None:
     return None
 
 
-def _operators_price(config: ModelConfig, usage: TokenUsage) -> Decimal:
-    """Cached input costs what other input costs, unless the operator says otherwise."""
-    assert config.input_price is not None and config.output_price is not None
-    cached_price = config.input_price if config.cached_price is None else config.cached_price
+def _add_up(usage: TokenUsage, input_price: Decimal, output_price: Decimal, cached_price: Decimal) -> Decimal:
+    """Prices are per million tokens; cached tokens are part of the input."""
     cached_tokens = min(usage.cached_tokens, usage.input_tokens)
-    return (
-        (usage.input_tokens - cached_tokens) * config.input_price
-        + cached_tokens * cached_price
-        + usage.output_tokens * config.output_price
-    ) / MILLION
+    fresh_tokens = usage.input_tokens - cached_tokens
+    total = fresh_tokens * input_price + cached_tokens * cached_price + usage.output_tokens * output_price
+    return total / MILLION

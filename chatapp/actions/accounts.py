@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from datetime import timedelta
-from functools import partial
 from hmac import compare_digest
 from typing import Any
 from uuid import UUID
@@ -15,7 +14,6 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
 from django.db.models import Q
-from django.dispatch import Signal
 
 from chatapp import clock
 from chatapp.errors import Conflict, InvalidInput, NotFound
@@ -26,9 +24,6 @@ from chatapp.text import normalize_text
 TOKEN_MARK = "pal_"
 PREFIX_CHARS = 10
 USE_IS_RECORDED_EVERY = timedelta(minutes=1)
-
-rights_ended = Signal()
-"""Sent after commit with `user_id` (UUID) and `session_key` (None: every session of the user)."""
 
 
 def create_user(*, email: str, password: str, name: str = "", is_admin: bool = False) -> User:
@@ -65,14 +60,16 @@ def claim_setup_link(*, token: str, email: str, password: str, name: str = "") -
 
 
 def create_token(*, user: User, name: str, scopes: Sequence[str]) -> tuple[ApiToken, str]:
-    """The row and the secret, which is told this once. Raises InvalidInput."""
+    """The row and the secret, which is told this once. A scope never gives more than its owner may do.
+
+    Raises InvalidInput.
+    """
     unknown = sorted(set(scopes) - set(SCOPES))
     if unknown or not scopes:
         raise InvalidInput(
-            f"Scopes are one or more of {', '.join(SCOPES)}.", details=[{"field": "scopes", "unknown": unknown}]
+            f"Scopes are one or more of {', '.join(SCOPES)}.",
+            details=[{"field": "scopes", "unknown": unknown}],
         )
-    if "admin" in scopes and not user.is_superuser:
-        raise InvalidInput("Only admins can have a token with the scope admin.", details=[{"field": "scopes"}])
     raw = TOKEN_MARK + secrets.token_urlsafe(32)
     with transaction.atomic():
         token = ApiToken.objects.create(
@@ -99,13 +96,6 @@ def record_token_use(*, token: ApiToken) -> None:
         return
     is_due = Q(last_used_at=None) | Q(last_used_at__lte=due_before)
     ApiToken.objects.filter(is_due, pk=token.pk).update(last_used_at=now)
-
-
-def end_rights(user_id: UUID, session_key: str | None = None) -> None:
-    """Whoever is connected as this user (in this session) is disconnected once this is committed."""
-    transaction.on_commit(
-        partial(rights_ended.send_robust, sender=User, user_id=user_id, session_key=session_key)
-    )
 
 
 def _new_user(email: str, password: str, name: str, is_admin: bool) -> User:
@@ -137,4 +127,6 @@ def _save_new(user: User) -> None:
         with transaction.atomic():
             user.save(force_insert=True)
     except IntegrityError:
-        raise Conflict("There is an account with this e-mail address already.", details={"field": "email"}) from None
+        raise Conflict(
+            "There is an account with this e-mail address already.", details={"field": "email"}
+        ) from None

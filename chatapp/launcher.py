@@ -1,0 +1,155 @@
+"""Starts and ends a web process: port, lock, schema, server; embedded, the worker and beat as well."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+from typing import IO, NoReturn
+
+from django.conf import settings
+from django.core.management import call_command
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+
+from chatapp import lifecycle, runner
+from chatapp.actions.accounts import ensure_setup_link
+from chatapp.asgi import application
+from chatapp.database import in_database
+from chatapp.embedded import EmbeddedWorker, FolderInUse, lock_folder
+from chatapp.forwarded import trust_proxies
+from chatapp.server import Server
+
+log = logging.getLogger(__name__)
+
+BACKLOG = 1024
+RESTARTING = 1012
+GOODBYE = "The service is restarting; reconnect in a moment."
+ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+class CannotServe(Exception):
+    """One sentence for the operator."""
+
+
+class WebProcess:
+    def __init__(self, host: str, port: int, *, migrates: bool) -> None:
+        """Everything that may be refused, before anything runs. Raises CannotServe."""
+        self.listener = open_listener(host, port)
+        self.lock: IO[str] | None = hold_lock() if settings.EMBEDDED else None
+        prepare_schema(migrates)
+        self.address = settings.PUBLIC_URL or browser_address(self.listener)
+        self.worker = EmbeddedWorker() if settings.EMBEDDED else None
+        self.server = Server(
+            trust_proxies(application, settings.TRUSTED_PROXIES),
+            self.listener,
+            max_request_bytes=settings.MAX_REQUEST_BYTES,
+            max_frame_bytes=settings.MAX_FRAME_BYTES,
+        )
+        self.ending: asyncio.Task[None] | None = None
+
+    def run(self) -> NoReturn:
+        loop = self.server.loop
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.begin_end)
+        starting = loop.create_task(self.start())
+        self.server.run()
+        raise SystemExit(f"The server ended by itself; start it again. ({starting})")
+
+    async def start(self) -> None:
+        try:
+            await lifecycle.start()
+            if self.worker:
+                self.worker.start()
+            link = await in_database(ensure_setup_link)()
+        except Exception:
+            log.exception("The service could not start.")
+            leave(1)
+        print(f"Palimpsest answers at {self.address}/", flush=True)
+        if link:
+            print(f"Become its admin, once, at {self.address}/setup/{link}", flush=True)
+
+    def begin_end(self) -> None:
+        """The first signal ends politely, the second at once."""
+        if self.ending:
+            leave(1)
+        self.ending = self.server.loop.create_task(self.end())
+
+    async def end(self) -> None:
+        try:
+            await self.server.stop_listening()
+            await runner.drain(settings.DRAIN_TIMEOUT_S)
+            await lifecycle.stop()
+            await self.server.close_connections(RESTARTING, GOODBYE)
+            if self.worker:
+                await asyncio.to_thread(self.worker.stop)
+        except Exception:
+            log.exception("The service did not end cleanly; what was accepted is stored.")
+            leave(1)
+        leave(0)
+
+
+def leave(code: int) -> NoReturn:
+    """Without the interpreter's own end, which waits for threads and crashes on open sockets before Python 3.11.8."""
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def open_listener(host: str, port: int) -> socket.socket:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except OSError as error:
+        raise CannotServe(
+            f"{host} is no address of this machine ({error.strerror}): set HOST or --host."
+        ) from None
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.setblocking(False)
+    try:
+        listener.bind(address)
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise CannotServe(
+            f"Port {port} of {host} cannot be used ({error.strerror}): stop what uses it, or set PORT or --port to another."
+        ) from None
+    return listener
+
+
+def browser_address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    host = ANYWHERE.get(host, host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def hold_lock() -> IO[str]:
+    try:
+        return lock_folder(settings.DATA_DIR)
+    except FolderInUse as error:
+        raise CannotServe(str(error)) from None
+
+
+def prepare_schema(migrates: bool) -> None:
+    try:
+        if migrates:
+            call_command("migrate", verbosity=0, interactive=False)
+        elif has_unapplied_migrations():
+            raise CannotServe(
+                "The database has an older schema than this program: run `manage.py migrate` first."
+            )
+    except DatabaseError as error:
+        raise CannotServe(
+            f"The database cannot be used ({str(error).strip()}): check DATABASE_URL."
+        ) from None
+    finally:
+        connection.close()
+
+
+def has_unapplied_migrations() -> bool:
+    executor = MigrationExecutor(connection)
+    return bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))

@@ -1,0 +1,27 @@
+"""`manage.py serve`: the web process; embedded, the whole service."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from chatapp.launcher import CannotServe, WebProcess
+
+
+class Command(BaseCommand):
+    help = "Serves pages, API and sockets; without REDIS_URL the background worker and the clock as well."
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--host", default=settings.HOST)
+        parser.add_argument("--port", type=int, default=settings.PORT, help="0: any free one")
+        parser.add_argument("--migrate", action="store_true", help="bring the database up to date first")
+
+    def handle(self, *args: Any, host: str, port: int, migrate: bool, **options: Any) -> None:
+        try:
+            process = WebProcess(host, port, migrates=migrate)
+        except CannotServe as error:
+            raise CommandError(str(error)) from None
+        process.run()

@@ -1,0 +1,1 @@
+"""Measurements, printed as ratios side by side. Never asserted in tests."""

@@ -23,15 +23,19 @@ from memory.tokens import estimate_parts
 
 @dataclass(frozen=True, slots=True)
 class NewMessage:
-    """What a user sends. `client_id` makes it idempotent; `parent_id` None continues at the end."""
+    """What a user sends. `client_id` makes it idempotent; `parent_id` None continues at the end.
+
+    `replaces_id` names the message this one is an edit of: it takes that one's place, in a branch of its own.
+    """
 
     text: str
     attachment_ids: Sequence[str] = ()
     client_id: str | None = None
     parent_id: str | None = None
+    replaces_id: str | None = None
 
     def request_hash(self, conversation_id: str) -> str:
-        said = [conversation_id, self.text, list(self.attachment_ids), self.parent_id]
+        said = [conversation_id, self.text, list(self.attachment_ids), self.parent_id, self.replaces_id]
         return hashlib.sha256(json.dumps(said).encode()).hexdigest()
 
 
@@ -70,7 +74,7 @@ def _send(
     if sent_before is not None:
         return sent_before
     refuse_while_running(conversation)
-    parent = _parent_of(user, conversation, new.parent_id)
+    parent = _parent_of(user, conversation, new)
     branch = _branch_after(conversation, parent)
     attachments = accessible_attachments(user, list(new.attachment_ids))
     parts = _parts(new.text, attachments)
@@ -121,9 +125,14 @@ def refuse_while_running(conversation: Conversation) -> None:
         raise Conflict("An answer is still being written here. Stop it or wait for its end.", code="run_active")
 
 
-def _parent_of(user: User, conversation: Conversation, parent_id: str | None) -> Message | None:
-    if parent_id is not None:
-        return accessible_message(user, str(conversation.pk), parent_id)
+def _parent_of(user: User, conversation: Conversation, new: NewMessage) -> Message | None:
+    if new.replaces_id is not None:
+        replaced = accessible_message(user, str(conversation.pk), new.replaces_id)
+        if replaced.role != Message.Role.USER:
+            raise InvalidInput("Only your own messages can be edited.")
+        return replaced.parent
+    if new.parent_id is not None:
+        return accessible_message(user, str(conversation.pk), new.parent_id)
     return _leaf(conversation)
 
 

@@ -28,3 +28,8 @@ def attachments_by_id(user_id: UUID, raw_ids: Iterable[str]) -> dict[str, Attach
 
 def is_referenced(sha256: str) -> bool:
     return Attachment.objects.filter(sha256=sha256).exists()
+
+
+def oldest_with_content(user_id: UUID, sha256: str) -> Attachment | None:
+    """The same picture sent twice is one attachment to whoever compares two messages."""
+    return Attachment.objects.filter(user_id=user_id, sha256=sha256).order_by("created_at", "id").first()

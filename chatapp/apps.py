@@ -14,4 +14,4 @@ class ChatappConfig(AppConfig):
 
 
 class PalimpsestAdminConfig(AdminConfig):
-    default_site = "chatapp.admin.site.PalimpsestAdminSite"
+    default_site = "chatapp.admin_site.PalimpsestAdminSite"

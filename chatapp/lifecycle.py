@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 
+from django.conf import settings
+
 from chatapp import runner
 from chatapp.actions.model_configs import ensure_first_model
 from chatapp.database import in_database
 from chatapp.live import hub
+from chatapp.ollama import offer_ollama_in_background
 
 log = logging.getLogger(__name__)
 
@@ -15,6 +18,8 @@ log = logging.getLogger(__name__)
 async def start() -> None:
     """On the event loop that will serve."""
     await in_database(ensure_first_model)()
+    if settings.OLLAMA_URL:
+        offer_ollama_in_background(settings.OLLAMA_URL)
     await hub.start()
     await runner.start_loops()
 

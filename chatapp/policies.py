@@ -46,11 +46,13 @@ def rules_for(config: ModelConfig, conversation: Conversation | None = None) -> 
 
 def _resolve_budget(config: ModelConfig, policy: ContextPolicy) -> ResolvedBudget:
     inputs = resolve_budget_inputs(config)
-    window, output = inputs.context_size, inputs.max_output_tokens
     return resolve_budget(
-        model=Sizes(policy.context_size or window.model, policy.max_output_tokens or output.model),
-        environment=Sizes(window.environment, output.environment),
-        detected=Sizes(window.detected or window.known, output.detected or output.known),
+        model=Sizes(
+            policy.context_size or inputs.model.context_size,
+            policy.max_output_tokens or inputs.model.max_output_tokens,
+        ),
+        environment=inputs.environment,
+        detected=inputs.detected,
         system_reserve=policy.system_reserve,
         input_limit=policy.max_input_tokens,
     )

@@ -1,0 +1,5 @@
+"""The operators' panel, one subject a file. Importing it registers them all; the site itself is `admin_site`."""
+
+from chatapp.admin import accounts, conversations, usage
+
+__all__ = ["accounts", "conversations", "usage"]

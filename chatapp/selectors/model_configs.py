@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from chatapp.errors import NotFound
 from chatapp.model_facts import find_facts
 from chatapp.models import ModelConfig, User
-from memory.budget import ResolvedBudget, Sizes, resolve_budget
+from memory.budget import Sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +63,6 @@ def resolve_budget_inputs(config: ModelConfig) -> BudgetInputs:
         environment=Sizes(settings.LLM_CONTEXT_SIZE, settings.LLM_MAX_OUTPUT_TOKENS),
         detected=_detected_sizes(config),
     )
-
-
-def budget_of(config: ModelConfig) -> ResolvedBudget:
-    inputs = resolve_budget_inputs(config)
-    return resolve_budget(model=inputs.model, environment=inputs.environment, detected=inputs.detected)
 
 
 def _detected_sizes(config: ModelConfig) -> Sizes:

@@ -1,7 +1,8 @@
-"""Sets a checkout up: `python3 .ci/setup.py [--dev]`. Needs Python and pip; each part is made again only when its lock file changed.
+"""Sets a checkout up: `python3 .ci/setup.py [--dev]`. Needs Python and pip.
 
-Parts: uv in .boot/, Python packages in .venv/, front-end libraries in static/node_modules/, hashed files in staticfiles/.
-Written without a feature newer than Python 3.6, so that an old one can say that it is too old.
+Parts: uv in .boot/, Python packages in .venv/, front-end libraries in static/node_modules/, hashed files in
+staticfiles/. Each is made again only when its lock file changed. Written without a feature newer than Python 3.6, so
+that an old one can say that it is too old.
 """
 
 import hashlib

@@ -24,14 +24,15 @@ class FolderInUse(Exception):
 
 def lock_folder(folder: Path) -> IO[str]:
     """The lock lasts as long as the returned file is open, that is, as the process. Raises FolderInUse."""
-    file = open(folder / LOCK_NAME, "a+")
+    file = (folder / LOCK_NAME).open("a+")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         file.seek(0)
         holder = file.read().strip() or "unknown"
         raise FolderInUse(
-            f"The data folder {folder} is already served by process {holder}: stop that one, or set DATA_DIR to another folder."
+            f"The data folder {folder} is already served by process {holder}: "
+            "stop that one, or set DATA_DIR to another folder."
         ) from None
     file.truncate(0)
     file.write(str(os.getpid()))

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 import signal
-import socket
 import sys
 from typing import IO, NoReturn
 
@@ -21,18 +20,13 @@ from chatapp.asgi import application
 from chatapp.database import in_database
 from chatapp.embedded import EmbeddedWorker, FolderInUse, lock_folder
 from chatapp.forwarded import trust_proxies
+from chatapp.listener import CannotServe, browser_address, open_listener
 from chatapp.server import Server
 
 log = logging.getLogger(__name__)
 
-BACKLOG = 1024
 RESTARTING = 1012
 GOODBYE = "The service is restarting; reconnect in a moment."
-ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
-
-
-class CannotServe(Exception):
-    """One sentence for the operator."""
 
 
 class WebProcess:
@@ -98,33 +92,6 @@ def leave(code: int) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
-
-
-def open_listener(host: str, port: int) -> socket.socket:
-    try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    except OSError as error:
-        raise CannotServe(
-            f"{host} is no address of this machine ({error.strerror}): set HOST or --host."
-        ) from None
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.setblocking(False)
-    try:
-        listener.bind(address)
-        listener.listen(BACKLOG)
-    except OSError as error:
-        listener.close()
-        raise CannotServe(
-            f"Port {port} of {host} cannot be used ({error.strerror}): stop what uses it, or set PORT or --port to another."
-        ) from None
-    return listener
-
-
-def browser_address(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    host = ANYWHERE.get(host, host)
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def hold_lock() -> IO[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import Iterator
 from typing import Any
@@ -42,6 +43,7 @@ class Server(DaphneServer):
         self.websocket_timeout = NO_TIMEOUT
         self.connections: dict[Any, dict[str, Any]] = {}
         self.port: Any = None
+        self.somebody_left = asyncio.Event()
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -94,9 +96,15 @@ class Server(DaphneServer):
         """Says goodbye to every socket and gives all connections a moment to end by themselves."""
         for protocol in list(self._open(Socket)):
             protocol.close_with(code, reason)
-        deadline = self.loop.time() + CLOSE_TIMEOUT_S
-        while any(self._open(Socket, Request)) and self.loop.time() < deadline:
-            await asyncio.sleep(0.02)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                while any(self._open(Socket, Request)):
+                    self.somebody_left.clear()
+                    await self.somebody_left.wait()
+
+    def protocol_disconnected(self, protocol: Any) -> None:
+        super().protocol_disconnected(protocol)
+        self.somebody_left.set()
 
     def _open(self, *kinds: type) -> Iterator[Any]:
         return (

@@ -7,7 +7,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from chatapp.launcher import CannotServe, WebProcess
+from chatapp.launcher import WebProcess
+from chatapp.listener import CannotServe
 
 
 class Command(BaseCommand):

@@ -1,0 +1,40 @@
+"""The listening socket, taken before anything else starts, so that a taken port is told at once."""
+
+from __future__ import annotations
+
+import socket
+
+BACKLOG = 1024
+ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+class CannotServe(Exception):
+    """One sentence for the operator."""
+
+
+def open_listener(host: str, port: int) -> socket.socket:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except OSError as error:
+        raise CannotServe(
+            f"{host} is no address of this machine ({error.strerror}): set HOST or --host."
+        ) from None
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.setblocking(False)
+    try:
+        listener.bind(address)
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise CannotServe(
+            f"Port {port} of {host} cannot be used ({error.strerror}): "
+            "stop what uses it, or set PORT or --port to another."
+        ) from None
+    return listener
+
+
+def browser_address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    host = ANYWHERE.get(host, host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

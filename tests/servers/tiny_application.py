@@ -1,0 +1,97 @@
+"""A tiny ASGI application on our own Server, as a process: `python -m tests.servers.tiny_application PORT`.
+
+`/facts` tells the scope and the size of the body, `/endless` streams until the reader is gone, `/crash` raises; the
+socket echoes, floods on "flood 1000" and closes on "close 4001".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+from chatapp.forwarded import trust_proxies
+from chatapp.listener import open_listener
+from chatapp.server import Server
+
+CHUNK = b"x" * 65_536
+
+
+async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    if scope["type"] == "websocket":
+        await echo(receive, send)
+    elif scope["path"] == "/crash":
+        raise ValueError("on purpose")
+    elif scope["path"] == "/endless":
+        await stream(receive, send)
+    else:
+        await tell_facts(scope, receive, send)
+
+
+async def tell_facts(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    size, more = 0, True
+    while more:
+        message = await receive()
+        size, more = size + len(message["body"]), message["more_body"]
+    facts = {
+        "size": size,
+        "client": scope["client"][0],
+        "scheme": scope["scheme"],
+        "root_path": scope["root_path"],
+        "headers": sorted(name.decode() for name, _ in scope["headers"]),
+    }
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": json.dumps(facts).encode()})
+
+
+async def stream(receive: Any, send: Any) -> None:
+    """Prints how many chunks were taken, once no more are."""
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    sent = 0
+    try:
+        while True:
+            async with asyncio.timeout(1):
+                await send({"type": "http.response.body", "body": CHUNK, "more_body": True})
+            sent += 1
+    except TimeoutError:
+        print(f"the reader took {sent} chunks", flush=True)
+
+
+async def echo(receive: Any, send: Any) -> None:
+    await receive()
+    await send({"type": "websocket.accept"})
+    while (message := await receive())["type"] == "websocket.receive":
+        word, _, number = (message.get("text") or "").partition(" ")
+        if word == "flood":
+            await flood(int(number), send)
+        elif word == "close":
+            await send({"type": "websocket.close", "code": int(number), "reason": "as you wished"})
+        else:
+            await send({"type": "websocket.send", "text": message["text"]})
+    print(f"closed with {message['code']}", flush=True)
+
+
+async def flood(count: int, send: Any) -> None:
+    try:
+        for number in range(count):
+            async with asyncio.timeout(1):
+                await send({"type": "websocket.send", "text": f"{number} ".ljust(10_000, "x")})
+    except TimeoutError:
+        print(f"the reader took {number} frames", flush=True)
+
+
+def main() -> None:
+    listener = open_listener("127.0.0.1", int(sys.argv[1]))
+    server = Server(
+        trust_proxies(application, sys.argv[2:]),
+        listener,
+        max_request_bytes=1_000_000,
+        max_frame_bytes=100_000,
+    )
+    print(f"http://127.0.0.1:{listener.getsockname()[1]}/", flush=True)
+    server.run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""A reader gets every fact once and in order, however its hints arrive."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from agents.events import ConversationUpdated
+from chatapp import clock, event_log
+from chatapp.actions.conversations import create_conversation
+from chatapp.connection import MAX_QUEUED_FRAMES, Connection
+from chatapp.live import Frame, conversation_topic, encode_frame, user_topic
+from chatapp.models import Conversation, User
+from chatapp.selectors.access import lock_conversation
+from django.db import transaction
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def write_facts(user: User, conversation: Conversation, count: int) -> None:
+    with transaction.atomic():
+        row = lock_conversation(user, conversation.pk)
+        facts = [
+            ConversationUpdated(conversation_id=str(row.pk), at=clock.now(), conversation={"number": number})
+            for number in range(count)
+        ]
+        event_log.append(row, *facts)
+
+
+@pytest.fixture
+def conversation(alice: User) -> Conversation:
+    row = create_conversation(user=alice, now=clock.now())
+    write_facts(alice, row, 5)
+    return row
+
+
+def frame_of(conversation: Conversation, seq: int) -> Frame:
+    return encode_frame(event_log.read_after(conversation.pk, seq - 1)[0])
+
+
+def delta(conversation: Conversation, text: str) -> Frame:
+    return encode_frame({"type": "text.delta", "conversation_id": str(conversation.pk), "offset": 0, "text": text})
+
+
+async def drain(connection: Connection) -> list[int | None]:
+    connection.close("test")
+    return [frame.seq async for frame in connection.frames()]
+
+
+async def watching(conversation: Conversation, after_seq: int, last_seq: int) -> Connection:
+    connection = Connection()
+    await connection.watch(UUID(str(conversation.pk)), after_seq, last_seq)
+    return connection
+
+
+async def test_a_reader_gets_what_the_log_has_after_its_cursor(conversation: Conversation) -> None:
+    connection = await watching(conversation, after_seq=2, last_seq=5)
+    assert await drain(connection) == [3, 4, 5]
+
+
+async def test_a_hint_that_was_lost_is_read_from_the_log(conversation: Conversation) -> None:
+    topic = conversation_topic(conversation.pk)
+    connection = await watching(conversation, after_seq=1, last_seq=1)
+    connection.deliver(topic, await sync_to_async(frame_of)(conversation, 4))
+    assert await drain(connection) == [2, 3, 4, 5]
+
+
+async def test_a_hint_that_comes_twice_is_told_once(conversation: Conversation) -> None:
+    topic = conversation_topic(conversation.pk)
+    connection = await watching(conversation, after_seq=3, last_seq=3)
+    frame = await sync_to_async(frame_of)(conversation, 4)
+    for _ in range(3):
+        connection.deliver(topic, frame)
+    assert await drain(connection) == [4]
+
+
+async def test_facts_written_while_the_log_is_read_are_not_missed(
+    alice: User, conversation: Conversation
+) -> None:
+    topic = conversation_topic(conversation.pk)
+    connection = await watching(conversation, after_seq=0, last_seq=5)
+    seen: list[int | None] = []
+    async for frame in connection.frames():
+        seen.append(frame.seq)
+        if frame.seq == 2:
+            await sync_to_async(write_facts)(alice, conversation, 2)
+            connection.deliver(topic, await sync_to_async(frame_of)(conversation, 7))
+        if frame.seq == 7:
+            connection.close("test")
+    assert seen == [1, 2, 3, 4, 5, 6, 7]
+
+
+async def test_deltas_pass_between_facts(conversation: Conversation) -> None:
+    topic = conversation_topic(conversation.pk)
+    connection = await watching(conversation, after_seq=4, last_seq=4)
+    connection.deliver(topic, delta(conversation, "a"))
+    connection.deliver(topic, await sync_to_async(frame_of)(conversation, 5))
+    connection.deliver(topic, delta(conversation, "b"))
+    assert await drain(connection) == [None, 5, None]
+
+
+async def test_what_a_tab_watches_is_not_told_again_by_the_users_topic(
+    alice: User, conversation: Conversation
+) -> None:
+    connection = await watching(conversation, after_seq=4, last_seq=4)
+    frame = await sync_to_async(frame_of)(conversation, 5)
+    connection.deliver(user_topic(alice.pk), frame)
+    connection.deliver(conversation_topic(conversation.pk), frame)
+    assert await drain(connection) == [5]
+
+
+async def test_a_reader_that_falls_behind_is_closed(conversation: Conversation) -> None:
+    connection = await watching(conversation, after_seq=5, last_seq=5)
+    for _ in range(MAX_QUEUED_FRAMES + 1):
+        connection.deliver(conversation_topic(conversation.pk), delta(conversation, "x"))
+    assert connection.closed_because == "too_slow"

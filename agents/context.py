@@ -1,0 +1,164 @@
+"""What one model call is given, in an order that lets providers cache it: system prompt, summary, history, recall, question.
+
+Everything before the recalled text is the same bytes from one request to the next, until a compaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from agents.types import ModelRequest, ToolSpec
+from memory.budget import TokenBudget
+from memory.errors import ContextError
+from memory.loader import View, ViewParts, fit_view
+from memory.policy import ContextPolicy
+from memory.tokens import Calibration
+from memory.types import Checkpoint, ImagePart, Message
+
+Source = Literal["system", "summary", "history", "recall", "question"]
+
+EMERGENCY_TURNS = 5
+EMERGENCY_CHARS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class ContextInputs:
+    """All a context is made from. `messages` are those after the checkpoint, oldest first; `left_out` counts
+    the ones between that were not loaded."""
+
+    system: Message
+    checkpoint: Checkpoint | None
+    messages: Sequence[Message]
+    question: Message
+    policy: ContextPolicy
+    budget: TokenBudget
+    calibration: Calibration = field(default_factory=Calibration)
+    left_out: int = 0
+    tools: tuple[ToolSpec, ...] = ()
+
+    def fit(self) -> View:
+        """Raises memory.errors.ContextError when the question or the system prompt cannot fit at all."""
+        return fit_view(
+            system=self.system,
+            checkpoint=self.checkpoint,
+            messages=self.messages,
+            question=self.question,
+            policy=self.policy,
+            budget=self.budget,
+            calibration=self.calibration,
+            left_out=self.left_out,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One message of the request and why it is in."""
+
+    source: Source
+    message: Message
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class AssembledContext:
+    """A request that fits. `data_urls` fills the images in view, by file id."""
+
+    inputs: ContextInputs
+    view: View
+    recall: Message | None = None
+    data_urls: Mapping[str, str] = field(default_factory=dict)
+    shrinks: int = 0
+
+    @property
+    def parts(self) -> ViewParts:
+        return self.view.parts(self.recall)
+
+    @property
+    def total_tokens(self) -> int:
+        return self.parts.total
+
+    @property
+    def budget_tokens(self) -> int:
+        return self.view.budget_tokens
+
+    @property
+    def request(self) -> ModelRequest:
+        return ModelRequest(
+            messages=tuple(self._with_images(message) for message in self.view.messages(self.recall)),
+            max_output_tokens=self.inputs.budget.output_for(self.total_tokens),
+            tools=self.inputs.tools,
+        )
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """In the order of the request; their tokens add up to the total without the tools'."""
+        counted, done, pieces = 0, 0, []
+        for message in self.view.messages(self.recall):
+            counted += message.tokens
+            tokens = self.inputs.calibration.apply(counted) - done
+            done += tokens
+            pieces.append(Piece(self._source_of(message), message, tokens))
+        return tuple(pieces)
+
+    @property
+    def image_ids(self) -> tuple[str, ...]:
+        """The images in view whose bytes the model wants."""
+        messages = self.view.messages(self.recall)
+        return tuple(part.file_id for message in messages for part in message.parts if isinstance(part, ImagePart))
+
+    def shrunk(self, window_tokens: int | None) -> AssembledContext | None:
+        """After an overflow: first about half of it, then the summary and the question alone; None after that.
+
+        `window_tokens` is the window the provider named.
+        """
+        smaller = self._half(window_tokens) if self.shrinks == 0 else self._bare()
+        if self.shrinks > 1:
+            return None
+        try:
+            return replace(self, inputs=smaller, view=smaller.fit(), recall=None, shrinks=self.shrinks + 1)
+        except ContextError:
+            return None
+
+    def _half(self, window_tokens: int | None) -> ContextInputs:
+        budget = self.inputs.budget
+        if window_tokens and window_tokens < budget.context_size:
+            output = min(budget.max_output_tokens, window_tokens // 4)
+            budget = TokenBudget(window_tokens, output, budget.system_reserve, budget.input_limit)
+        policy = self.inputs.policy
+        half = max(1, min(budget.input_tokens, self.total_tokens) // 2)
+        return replace(
+            self.inputs,
+            budget=replace(budget, input_limit=half),
+            policy=policy.model_copy(
+                update={
+                    "keep_recent": policy.keep_recent // 2,
+                    "max_turns": min(policy.max_turns or EMERGENCY_TURNS, EMERGENCY_TURNS),
+                    "message_char_limit": min(policy.message_char_limit, EMERGENCY_CHARS),
+                    "old_result_char_limit": min(policy.old_result_char_limit, EMERGENCY_CHARS),
+                }
+            ),
+        )
+
+    def _bare(self) -> ContextInputs:
+        left_out = self.inputs.left_out + len(self.inputs.messages)
+        return replace(self.inputs, messages=(), left_out=left_out)
+
+    def _source_of(self, message: Message) -> Source:
+        if message is self.view.system:
+            return "system"
+        if message is self.view.question:
+            return "question"
+        if message is self.view.summary:
+            return "summary"
+        return "recall" if message is self.recall else "history"
+
+    def _with_images(self, message: Message) -> Message:
+        if not any(isinstance(part, ImagePart) for part in message.parts):
+            return message
+        parts = tuple(
+            replace(part, data_url=self.data_urls.get(part.file_id)) if isinstance(part, ImagePart) else part
+            for part in message.parts
+        )
+        return replace(message, parts=parts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 
 from chatapp.launcher import WebProcess
 from chatapp.listener import CannotServe
@@ -24,5 +24,5 @@ class Command(BaseCommand):
         try:
             process = WebProcess(host, port, migrates=migrate)
         except CannotServe as error:
-            raise CommandError(str(error)) from None
+            raise SystemExit(str(error)) from None
         process.run()

@@ -1,0 +1,121 @@
+"""The first visitor with the link becomes the admin. Nobody else, and nobody twice."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from chatapp.actions.accounts import claim_setup_link, create_user, ensure_setup_link
+from chatapp.errors import ServiceError
+from chatapp.models import SetupLink, User
+
+PASSWORD = "a long enough passphrase"
+FORM = {"email": "Root@Example.com", "name": "Root", "password": PASSWORD}
+
+
+@pytest.fixture
+def token(db: None) -> str:
+    made = ensure_setup_link()
+    assert made
+    return made
+
+
+def test_the_first_visitor_becomes_the_admin_and_is_signed_in(token: str, client: Client) -> None:
+    assert client.get(f"/setup/{token}").status_code == 200
+    response = client.post(f"/setup/{token}", FORM)
+    assert (response.status_code, response["Location"]) == (302, "/")
+    admin = User.objects.get()
+    assert (admin.email, admin.name, admin.is_superuser, admin.is_staff) == (
+        "root@example.com",
+        "Root",
+        True,
+        True,
+    )
+    assert client.get("/admin/").status_code == 200
+
+
+def test_a_second_visit_is_refused(token: str, client: Client) -> None:
+    client.post(f"/setup/{token}", FORM)
+    stranger = Client()
+    assert stranger.get(f"/setup/{token}").status_code == 404
+    assert stranger.post(f"/setup/{token}", {**FORM, "email": "eve@example.com"}).status_code == 404
+    assert User.objects.count() == 1
+
+
+def test_a_guessed_link_is_refused(token: str, client: Client) -> None:
+    assert client.get("/setup/guessed").status_code == 404
+    assert client.post("/setup/guessed", FORM).status_code == 404
+    assert not User.objects.exists()
+
+
+def test_a_weak_password_is_told_and_the_link_stays_good(token: str, client: Client) -> None:
+    response = client.post(f"/setup/{token}", {**FORM, "password": "password"})
+    assert response.status_code == 400
+    assert "too short" in response.content.decode()
+    assert client.post(f"/setup/{token}", FORM).status_code == 302
+
+
+def test_a_password_like_the_address_is_refused(token: str, client: Client) -> None:
+    response = client.post(
+        f"/setup/{token}", {"email": "grandmother@example.com", "password": "grandmother1"}
+    )
+    assert response.status_code == 400
+    assert not User.objects.exists()
+
+
+def test_the_database_does_not_hold_the_link(token: str) -> None:
+    assert token not in SetupLink.objects.get().token_hash
+
+
+def test_each_start_replaces_the_link(token: str, client: Client) -> None:
+    newer = ensure_setup_link()
+    assert client.get(f"/setup/{token}").status_code == 404
+    assert client.get(f"/setup/{newer}").status_code == 200
+
+
+def test_there_is_no_link_once_there_is_an_admin(token: str, client: Client) -> None:
+    create_user(email="root@example.com", password=PASSWORD, is_admin=True)
+    assert ensure_setup_link() is None
+    assert client.get(f"/setup/{token}").status_code == 404
+
+
+def test_an_ordinary_user_does_not_end_the_setup(token: str, client: Client) -> None:
+    create_user(email="alice@example.com", password=PASSWORD)
+    assert client.post(f"/setup/{token}", FORM).status_code == 302
+
+
+def test_a_taken_address_is_told_and_the_link_stays_good(token: str, client: Client) -> None:
+    create_user(email="root@example.com", password=PASSWORD)
+    response = client.post(f"/setup/{token}", FORM)
+    assert response.status_code == 400
+    assert "already" in response.content.decode()
+    assert client.post(f"/setup/{token}", {**FORM, "email": "other@example.com"}).status_code == 302
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_visitors_at_the_same_moment_one_becomes_the_admin() -> None:
+    token = ensure_setup_link()
+    assert token
+    start = threading.Barrier(4)
+    outcomes: list[str] = []
+
+    def visit(number: int) -> None:
+        start.wait()
+        try:
+            claim_setup_link(token=token, email=f"visitor{number}@example.com", password=PASSWORD)
+            outcomes.append("admin")
+        except ServiceError as error:
+            outcomes.append(error.code)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=visit, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == ["admin", "not_found", "not_found", "not_found"]
+    assert User.objects.filter(is_superuser=True).count() == 1

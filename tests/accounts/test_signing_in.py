@@ -1,0 +1,149 @@
+"""Signing in, out, and what ends with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from django.core.cache import cache
+from django.test import Client
+from pytest_django.fixtures import Settings
+
+from chatapp.accounts import invitation_path
+from chatapp.actions.accounts import create_user
+from chatapp.errors import Conflict, InvalidInput
+from chatapp.models import User
+
+PASSWORD = "a long enough passphrase"
+
+
+@pytest.fixture(autouse=True)
+def _fresh_rate_limits() -> Iterator[None]:
+    cache.clear()
+    yield
+    cache.clear()
+
+
+@pytest.fixture
+def dora(db: None) -> User:
+    return create_user(email="Dora@Example.com", password=PASSWORD, name="Dora")
+
+
+def sign_in(client: Client, email: str, password: str = PASSWORD) -> int:
+    return client.post("/accounts/login/", {"login": email, "password": password}).status_code
+
+
+def test_one_signs_in_with_the_address_in_any_case(dora: User, client: Client) -> None:
+    assert sign_in(client, "DORA@example.com") == 302
+    assert client.get("/").status_code == 200
+
+
+def test_a_wrong_password_does_not_sign_in(dora: User, client: Client) -> None:
+    assert sign_in(client, "dora@example.com", "wrong") == 200
+    assert client.get("/").status_code == 302
+
+
+def test_guessing_passwords_is_slowed_down(dora: User, client: Client) -> None:
+    for _ in range(12):
+        sign_in(client, "dora@example.com", "wrong")
+    assert sign_in(client, "dora@example.com") != 302
+
+
+def test_passwords_are_stored_with_argon2(dora: User) -> None:
+    assert dora.password.startswith("argon2")
+
+
+@pytest.mark.parametrize("page", ["/", "/memory", "/c/01930000-0000-7000-8000-000000000000"])
+def test_pages_send_strangers_to_sign_in(db: None, client: Client, page: str) -> None:
+    response = client.get(page)
+    assert (response.status_code, response["Location"]) == (302, f"/accounts/login/?next={page}")
+
+
+def test_signing_out_ends_the_session(dora: User, client: Client) -> None:
+    sign_in(client, "dora@example.com")
+    assert client.post("/accounts/logout/").status_code == 302
+    assert client.get("/").status_code == 302
+
+
+def test_a_deactivated_user_is_out_at_once_and_cannot_come_back(dora: User, client: Client) -> None:
+    sign_in(client, "dora@example.com")
+    dora.is_active = False
+    dora.save(update_fields=["is_active"])
+    assert client.get("/").status_code == 302
+    sign_in(client, "dora@example.com")
+    assert client.get("/").status_code == 302
+
+
+def test_a_changed_password_ends_other_sessions(dora: User, client: Client) -> None:
+    other = Client()
+    sign_in(client, "dora@example.com")
+    sign_in(other, "dora@example.com")
+    form = {
+        "oldpassword": PASSWORD,
+        "password1": "another long passphrase",
+        "password2": "another long passphrase",
+    }
+    assert client.post("/accounts/password/change/", form).status_code == 302
+    assert client.get("/").status_code == 200
+    assert other.get("/").status_code == 302
+
+
+@pytest.mark.parametrize("page", ["/accounts/login/", "/accounts/signup/", "/accounts/password/reset/"])
+def test_the_pages_of_strangers_render(db: None, client: Client, page: str) -> None:
+    assert client.get(page).status_code == 200
+
+
+@pytest.mark.parametrize("page", ["/accounts/logout/", "/accounts/password/change/", "/accounts/email/"])
+def test_the_account_pages_render(dora: User, browser_client: Callable[[User], Client], page: str) -> None:
+    assert browser_client(dora).get(page).status_code == 200
+
+
+def test_a_taken_address_is_refused_whatever_its_case(dora: User) -> None:
+    with pytest.raises(Conflict):
+        create_user(email="DORA@EXAMPLE.COM", password=PASSWORD)
+
+
+@pytest.mark.parametrize(
+    ("email", "password"),
+    [("nobody", PASSWORD), ("a@example.com", "short"), ("a\x00@b.c", PASSWORD), ("", PASSWORD)],
+)
+def test_unacceptable_addresses_and_passwords_are_refused(db: None, email: str, password: str) -> None:
+    with pytest.raises(InvalidInput):
+        create_user(email=email, password=password)
+    assert not User.objects.exists()
+
+
+# --- who may sign up ------------------------------------------------------------------------------------
+
+
+def sign_up(client: Client, email: str, page: str = "/accounts/signup/") -> bool:
+    client.get(page)
+    client.post("/accounts/signup/", {"email": email, "password1": PASSWORD, "password2": PASSWORD})
+    return User.objects.filter(email=email).exists()
+
+
+def test_nobody_signs_up_where_that_is_closed(db: None, client: Client) -> None:
+    assert not sign_up(client, "erin@example.com")
+    assert not sign_up(client, "erin@example.com", invitation_path("erin@example.com"))
+
+
+def test_everybody_signs_up_where_that_is_open(db: None, client: Client, settings: Settings) -> None:
+    settings.SIGNUP = "open"
+    assert sign_up(client, "erin@example.com")
+    assert not User.objects.get().is_staff
+
+
+def test_an_invitation_lets_its_address_sign_up(db: None, client: Client, settings: Settings) -> None:
+    settings.SIGNUP = "invite"
+    assert not sign_up(client, "erin@example.com")
+    assert sign_up(client, "erin@example.com", invitation_path("Erin@example.com"))
+
+
+def test_an_invitation_is_for_one_address(db: None, client: Client, settings: Settings) -> None:
+    settings.SIGNUP = "invite"
+    assert not sign_up(client, "mallory@example.com", invitation_path("erin@example.com"))
+
+
+def test_a_forged_invitation_opens_nothing(db: None, client: Client, settings: Settings) -> None:
+    settings.SIGNUP = "invite"
+    assert not sign_up(client, "erin@example.com", invitation_path("erin@example.com") + "x")

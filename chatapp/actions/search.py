@@ -1,14 +1,297 @@
-"""Every write to the search index."""
+"""Every write to the search index: documents come in at the end, are sealed into blocks, and leave without a trace.
+
+The order of locks is conversation, then owner. A user's ordinals are given under the owner's lock.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
-from chatapp.models import Conversation
+import numpy as np
+from django.db import connection, transaction
+from django.db.models import QuerySet
+
+from chatapp import mapping
+from chatapp.models import (
+    Conversation,
+    MemoryEntry,
+    Message,
+    SearchBlock,
+    SearchCursor,
+    SearchDocument,
+    SearchOwner,
+    SearchPosting,
+)
+from chatapp.search_index import (
+    BLOCK,
+    COLUMNS,
+    NO_ORDINAL,
+    PackedTerms,
+    StoredTerms,
+    drop_postings,
+    group_by_term,
+    join_terms,
+    minute_of,
+    pack_terms,
+)
+from memory.pieces import split_pieces
+
+BATCH = 1_000
+SEAL_FROM = 256
+"""Fewer documents than this stay unsealed: they are scored from their own rows."""
+SEAL_AT_ONCE = 1_024
+"""More than this is sealed in several transactions: nobody waits long for the lock."""
+_TERMS_PER_QUERY = 900
 
 
-def remove_entries(user_id: UUID, entry_ids: Sequence[UUID]) -> None: ...
+@dataclass(frozen=True, slots=True)
+class _NewDocument:
+    kind: int
+    source_id: UUID
+    said_at: datetime
+    start: int
+    end: int
+    packed: PackedTerms
+    conversation_id: UUID | None
 
 
-def remove_conversation(conversation: Conversation) -> None: ...
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """What a conversation said after `after_position`, up to `position`."""
+
+    after_position: int
+    position: int
+    documents: list[_NewDocument]
+
+
+def _documents_of(
+    kind: int, source_id: UUID, text: str, said_at: datetime, conversation_id: UUID | None
+) -> Iterator[_NewDocument]:
+    for start, end in split_pieces(text):
+        yield _NewDocument(kind, source_id, said_at, start, end, pack_terms(text[start:end]), conversation_id)
+
+
+def _message_documents(row: Message) -> Iterator[_NewDocument]:
+    if row.role in (Message.Role.USER, Message.Role.ASSISTANT):
+        kind = SearchDocument.Kind.MESSAGE
+        yield from _documents_of(
+            kind, row.pk, mapping.text_of(row.parts), row.created_at, row.conversation_id
+        )
+
+
+def _next_batch(conversation_id: UUID) -> _Batch | None:
+    """What is not indexed yet, as far as it is finished: an answer still being written waits for its end."""
+    cursor = SearchCursor.objects.filter(conversation_id=conversation_id).first()
+    after = cursor.position if cursor else -1
+    rows = Message.objects.filter(conversation_id=conversation_id, position__gt=after).order_by("position")
+    documents: list[_NewDocument] = []
+    position = after
+    for row in rows.only("conversation", "position", "role", "parts", "status", "created_at")[:BATCH]:
+        if row.status == Message.Status.STREAMING:
+            break
+        documents += _message_documents(row)
+        position = row.position
+    return _Batch(after, position, documents) if position > after else None
+
+
+def index_conversation(conversation_id: UUID) -> int:
+    """Everything said since the last time; how many documents came in. Safe to repeat, and to run twice at once."""
+    conversation = Conversation.objects.filter(pk=conversation_id, temporary=False).first()
+    if conversation is None:
+        return 0
+    added = 0
+    while (batch := _next_batch(conversation_id)) is not None:
+        added += _store_batch(conversation, batch)
+        seal_documents(conversation.user_id)
+    return added
+
+
+@transaction.atomic
+def _store_batch(conversation: Conversation, batch: _Batch) -> int:
+    if not Conversation.objects.select_for_update().filter(pk=conversation.pk).exists():
+        return 0
+    owner = _lock_owner(conversation.user_id)
+    cursor, _ = SearchCursor.objects.get_or_create(conversation=conversation)
+    if cursor.position != batch.after_position:
+        return 0  # another worker was faster
+    said = Message.objects.filter(conversation=conversation, position__gt=batch.after_position)
+    present = set(said.filter(position__lte=batch.position).values_list("pk", flat=True))
+    documents = [document for document in batch.documents if document.source_id in present]
+    cursor.last_ordinal = _append(owner, documents, cursor.last_ordinal)
+    cursor.position = batch.position
+    cursor.save(update_fields=["position", "last_ordinal"])
+    return len(documents)
+
+
+def _lock_owner(user_id: UUID) -> SearchOwner:
+    owner, _ = SearchOwner.objects.select_for_update().get_or_create(user_id=user_id)
+    return owner
+
+
+def _append(owner: SearchOwner, documents: Sequence[_NewDocument], previous: int) -> int:
+    """Each follows the one before it; the ordinal of the last."""
+    rows = []
+    for ordinal, document in enumerate(documents, start=owner.next_ordinal):
+        rows.append(_row(owner, ordinal, previous, document))
+        previous = ordinal
+    SearchDocument.objects.bulk_create(rows)
+    owner.next_ordinal += len(rows)
+    owner.document_count += len(rows)
+    owner.total_length += sum(row.length for row in rows)
+    owner.save(update_fields=["next_ordinal", "document_count", "total_length"])
+    return previous
+
+
+def _row(owner: SearchOwner, ordinal: int, previous: int, document: _NewDocument) -> SearchDocument:
+    return SearchDocument(
+        owner=owner,
+        ordinal=ordinal,
+        previous=previous,
+        kind=document.kind,
+        source_id=document.source_id,
+        conversation_id=document.conversation_id,
+        start=document.start,
+        end=document.end,
+        said_at=document.said_at,
+        length=document.packed.length,
+        terms=document.packed.terms,
+        counts=document.packed.counts,
+    )
+
+
+@transaction.atomic
+def index_entry(entry: MemoryEntry) -> None:
+    """Called in the transaction that writes the entry; replaces what was known of it."""
+    remove_entries(entry.user_id, [entry.pk])
+    kind = SearchDocument.Kind.ENTRY
+    documents = list(_documents_of(kind, entry.pk, entry.text, entry.created_at, entry.conversation_id))
+    _append(_lock_owner(entry.user_id), documents, NO_ORDINAL)
+
+
+# --- Sealing --------------------------------------------------------------------------------------------
+
+
+def seal_documents(user_id: UUID) -> None:
+    """Moves the oldest unsealed documents into blocks until few are left."""
+    while _seal_some(user_id):
+        pass
+
+
+@transaction.atomic
+def _seal_some(user_id: UUID) -> bool:
+    owner = _lock_owner(user_id)
+    if owner.next_ordinal - owner.sealed_ordinal < SEAL_FROM:
+        return False
+    first = owner.sealed_ordinal
+    number = first // BLOCK
+    end = min(owner.next_ordinal, first + SEAL_AT_ONCE, (number + 1) * BLOCK)
+    rows = SearchDocument.objects.filter(owner=owner, ordinal__gte=first, ordinal__lt=end).order_by("ordinal")
+    documents = list(rows)
+    _append_columns(owner, number, first, end, documents)
+    _append_postings(owner, number, [StoredTerms(row.ordinal, row.terms, row.counts) for row in documents])
+    owner.sealed_ordinal = end
+    owner.save(update_fields=["sealed_ordinal"])
+    return True
+
+
+def _append_columns(
+    owner: SearchOwner, number: int, first: int, end: int, documents: Iterable[SearchDocument]
+) -> None:
+    columns = np.zeros(end - first, COLUMNS)
+    columns["previous"] = NO_ORDINAL
+    for row in documents:
+        columns[row.ordinal - first] = (row.previous, minute_of(row.said_at), row.length, 1)
+    block, _ = SearchBlock.objects.get_or_create(owner=owner, number=number)
+    block.columns = bytes(block.columns) + columns.tobytes()
+    block.save(update_fields=["columns"])
+
+
+def _append_postings(owner: SearchOwner, number: int, documents: Sequence[StoredTerms]) -> None:
+    """One statement a batch on either database: a term that is known gets the new postings behind its old ones."""
+    gained = group_by_term(documents)
+    table = connection.ops.quote_name(SearchPosting._meta.db_table)
+    binary = connection.data_types["BinaryField"]
+    statement = (
+        f"INSERT INTO {table} (owner_id, term, block, entries) VALUES (%s, %s, %s, %s) "
+        f"ON CONFLICT (owner_id, term, block) DO UPDATE "
+        f"SET entries = CAST({table}.entries || excluded.entries AS {binary})"
+    )
+    rows = [(owner.pk, term, number, entries) for term, entries in sorted(gained.items())]
+    with connection.cursor() as cursor:
+        cursor.executemany(statement, rows)
+
+
+# --- Removal --------------------------------------------------------------------------------------------
+
+
+def remove_entries(user_id: UUID, entry_ids: Sequence[UUID]) -> None:
+    _remove(user_id, SearchDocument.objects.filter(source_id__in=entry_ids, kind=SearchDocument.Kind.ENTRY))
+
+
+def remove_messages(user_id: UUID, message_ids: Sequence[UUID]) -> None:
+    _remove(
+        user_id, SearchDocument.objects.filter(source_id__in=message_ids, kind=SearchDocument.Kind.MESSAGE)
+    )
+
+
+def remove_conversation(conversation: Conversation) -> None:
+    """Its messages; what memory entries say of it is theirs."""
+    said = SearchDocument.objects.filter(conversation=conversation).exclude(kind=SearchDocument.Kind.ENTRY)
+    _remove(conversation.user_id, said)
+
+
+@transaction.atomic
+def _remove(user_id: UUID, documents: QuerySet[SearchDocument]) -> None:
+    if not documents.filter(owner__user_id=user_id).exists():
+        return
+    owner = _lock_owner(user_id)
+    rows = list(documents.filter(owner=owner).order_by("ordinal"))
+    sealed = [row for row in rows if row.ordinal < owner.sealed_ordinal]
+    for number in sorted({row.ordinal // BLOCK for row in sealed}):
+        _clean_block(owner, number, [row for row in sealed if row.ordinal // BLOCK == number])
+    documents.filter(owner=owner).delete()
+    owner.document_count -= len(rows)
+    owner.total_length -= sum(row.length for row in rows)
+    owner.save(update_fields=["document_count", "total_length"])
+
+
+def _clean_block(owner: SearchOwner, number: int, rows: Sequence[SearchDocument]) -> None:
+    gone = np.array([row.ordinal % BLOCK for row in rows], dtype=np.int64)
+    block = SearchBlock.objects.get(owner=owner, number=number)
+    columns = np.frombuffer(block.columns, COLUMNS).copy()
+    for name in ("minute", "length", "live"):
+        columns[name][gone] = 0
+    block.columns = columns.tobytes()
+    block.save(update_fields=["columns"])
+    terms, _, _ = join_terms([StoredTerms(row.ordinal, row.terms, row.counts) for row in rows])
+    distinct = np.unique(terms).tolist()
+    for start in range(0, len(distinct), _TERMS_PER_QUERY):
+        _clean_postings(owner, number, distinct[start : start + _TERMS_PER_QUERY], gone)
+
+
+def _clean_postings(owner: SearchOwner, number: int, terms: Sequence[int], gone: np.ndarray) -> None:
+    postings = list(SearchPosting.objects.filter(owner=owner, block=number, term__in=terms))
+    for posting in postings:
+        posting.entries = drop_postings(posting.entries, gone)
+    SearchPosting.objects.bulk_update([row for row in postings if row.entries], ["entries"], batch_size=200)
+    SearchPosting.objects.filter(pk__in=[row.pk for row in postings if not row.entries]).delete()
+
+
+# --- Starting over --------------------------------------------------------------------------------------
+
+
+def rebuild_index(user_id: UUID) -> int:
+    """The whole index of a user from the rows it stands for; how many documents it has."""
+    with transaction.atomic():
+        SearchCursor.objects.filter(conversation__user_id=user_id).delete()
+        SearchOwner.objects.filter(user_id=user_id).delete()
+    conversations = Conversation.objects.filter(user_id=user_id, temporary=False).order_by("created_at", "pk")
+    for conversation_id in conversations.values_list("pk", flat=True):
+        index_conversation(conversation_id)
+    for entry in MemoryEntry.objects.filter(user_id=user_id).order_by("created_at", "pk"):
+        index_entry(entry)
+    seal_documents(user_id)
+    return SearchOwner.objects.filter(user_id=user_id).values_list("document_count", flat=True).first() or 0

@@ -1,0 +1,33 @@
+"""Long texts in pieces that can be found and recalled on their own: whole paragraphs or sentences, cut elsewhere only
+where there is no such place. The pieces together are the text, byte for byte."""
+
+from __future__ import annotations
+
+import re
+
+PIECE_CHARS = 1_200
+
+# The best places to cut, best first: between paragraphs, lines, sentences, words.
+_ENDS = tuple(map(re.compile, (r"\n\s*\n", r"\n", r"[.!?…]['\"”’)]*\s+|[。！？]", r"\s+")))
+
+
+def _cut_before(text: str, start: int, limit: int) -> int:
+    """The end of the piece that begins at `start` and may not pass `limit`; at least a third of it is used."""
+    earliest = start + (limit - start) // 3
+    for pattern in _ENDS:
+        ends = [match.end() for match in pattern.finditer(text, earliest, limit)]
+        if ends:
+            return ends[-1]
+    return limit
+
+
+def split_pieces(text: str, max_chars: int = PIECE_CHARS) -> list[tuple[int, int]]:
+    """`(start, end)` of each piece; none for an empty text."""
+    pieces = []
+    start = 0
+    while start < len(text):
+        end = len(text) if len(text) - start <= max_chars else _cut_before(text, start, start + max_chars)
+        if text[start:end].strip():
+            pieces.append((start, end))
+        start = end
+    return pieces

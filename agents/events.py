@@ -100,6 +100,14 @@ class Tool(_Fact):
     offload_ref: str | None = None
 
 
+class RunNotice(_Fact):
+    """The run does something nobody asked for, such as trying again; `text` is one sentence."""
+
+    type: Literal["run.notice"] = "run.notice"
+    kind: str
+    text: str
+
+
 class ReasoningDelta(_Event):
     type: Literal["reasoning.delta"] = "reasoning.delta"
     message_id: str
@@ -185,6 +193,7 @@ Fact = (
     | Tool
     | MessageCompleted
     | Usage
+    | RunNotice
     | RunFinished
     | MemoryWritten
     | ConversationUpdated

@@ -13,8 +13,8 @@ from chatapp.selectors.branches import latest_checkpoint, visible_messages
 from memory.types import Checkpoint
 from memory.types import Message as MessageValue
 
-PAGE = 250
-MAX_MESSAGES = 5_000
+BLOCK = 256
+MAX_BLOCKS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,41 +27,33 @@ class LoadedHistory:
     messages: tuple[MessageValue, ...]
     left_out: int
 
-    @property
-    def original_count(self) -> int:
-        covered = self.checkpoint.last_position + 1 if self.checkpoint else 0
-        return covered + self.left_out + len(self.messages)
-
 
 def load_history(branch: Branch, *, before_position: int, window_tokens: int) -> LoadedHistory:
-    """Newest first until the window is full, so that a million older messages cost nothing."""
-    row = latest_checkpoint(branch)
-    if row is not None and row.last_position >= before_position:
-        row = None  # a question asked again before the checkpoint's end
+    """Newest first until the window is full, so that a million older messages cost nothing.
+
+    Whole blocks of positions are loaded, so that the oldest loaded message, and with it the cut, stays the same
+    from turn to turn.
+    """
+    row = latest_checkpoint(branch, before_position)
     after = row.last_position if row else -1
     loaded: list[MessageValue] = []
-    tokens, next_before = 0, before_position
-    while tokens <= window_tokens and len(loaded) < MAX_MESSAGES:
-        page = _page(branch, after, next_before)
-        loaded += [message_value(message) for message in page]
-        if len(page) < PAGE:
-            return _history(row, loaded, left_out=0)
-        tokens += sum(message.token_estimate for message in page)
-        next_before = page[-1].position
-    return _history(row, loaded, left_out=next_before - after - 1)
-
-
-def _page(branch: Branch, after: int, before: int) -> list[Message]:
-    """Finished messages only: an answer being written is not history yet."""
-    rows = visible_messages(branch, after).filter(position__lt=before)
-    rows = rows.exclude(status=Message.Status.STREAMING)
-    return list(rows.order_by("-position")[:PAGE])
-
-
-def _history(row: Compaction | None, newest_first: list[MessageValue], left_out: int) -> LoadedHistory:
+    tokens, end = 0, before_position
+    for _ in range(MAX_BLOCKS):
+        start = max(after + 1, (end - 1) // BLOCK * BLOCK)
+        loaded += [message_value(message) for message in _block(branch, start, end) if message.parts]
+        end = start
+        tokens = sum(message.tokens for message in loaded)
+        if end <= after + 1 or tokens > window_tokens:
+            break
     return LoadedHistory(
         checkpoint=checkpoint_value(row) if row else None,
         checkpoint_row=row,
-        messages=tuple(reversed(newest_first)),
-        left_out=left_out,
+        messages=tuple(reversed(loaded)),
+        left_out=max(0, end - after - 1),
     )
+
+
+def _block(branch: Branch, start: int, end: int) -> list[Message]:
+    """Newest first. Finished messages only: an answer being written is not history yet."""
+    rows = visible_messages(branch, start - 1).filter(position__lt=end)
+    return list(rows.exclude(status=Message.Status.STREAMING).order_by("-position"))

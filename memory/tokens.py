@@ -165,7 +165,8 @@ def total_tokens(messages: Sequence[Message]) -> int:
     return sum(message.tokens for message in messages)
 
 
-_RATIO_MIN, _RATIO_MAX = 0.3, 3.0
+_RATIO_MIN, _RATIO_MAX = 0.6, 3.0
+_LEAST_BELIEVED = 0.5
 _STEADY_WEIGHT = 0.25
 
 
@@ -179,12 +180,13 @@ class Calibration:
     def update(self, estimated: int, reported: int) -> Calibration:
         """Learns from one response: the first sample counts whole, later ones a quarter.
 
-        A sudden drop to less than half is not believed: servers that reuse a cached prompt report only its new part.
+        Less than half of what was expected is not believed: servers that reuse a cached prompt report only its new
+        part, others report a constant.
         """
         if estimated <= 0 or reported <= 0:
             return self
         seen = reported / estimated
-        if self.samples and seen < self.ratio / 2:
+        if seen < _LEAST_BELIEVED * self.ratio:
             return self
         if self.samples:
             seen = min(seen, self.ratio * 2)

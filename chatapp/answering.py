@@ -1,0 +1,235 @@
+"""What a run does: load the context, ask the model, pass on what it says, and describe how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from agents import events
+from agents.context import AssembledContext
+from agents.errors import ModelError
+from agents.prompts import CONTINUE_PROMPT
+from agents.react import CallFinished, Notice, run_react
+from agents.types import ReasoningDelta, TextDelta, TokenUsage
+from chatapp import clock
+from chatapp.actions.calibration import record_token_counts
+from chatapp.actions.runs import Outcome, record_facts
+from chatapp.actions.usage import CallUsage
+from chatapp.attachments import load_data_urls
+from chatapp.chat_models import chat_model_for
+from chatapp.compactor import plan_compaction
+from chatapp.contexts import LoadedContext, load_context
+from chatapp.database import in_database
+from chatapp.errors import NotFound
+from chatapp.mapping import message_value
+from chatapp.model_facts import price_call
+from chatapp.models import ModelConfig, Run
+from chatapp.recalling import recall_turns
+from chatapp.selectors.model_configs import default_model
+from chatapp.streaming import DeltaPump, LiveAnswer
+from memory.errors import ContextError, PolicyError
+from memory.tokens import estimate_text, text_message
+from memory.types import Message
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRun:
+    """What a run needs to begin. `refusal` says why it cannot: told before any call is made."""
+
+    conversation_id: str
+    model_name: str
+    context: LoadedContext | None
+    refusal: events.RunError | None = None
+
+
+def describe_run(run_id: UUID) -> PreparedRun:
+    """Read-only. Raises Run.DoesNotExist when the conversation was deleted meanwhile."""
+    run = Run.objects.select_related(
+        "conversation__user", "question", "answer__branch", "model__fast_model"
+    ).get(pk=run_id)
+    conversation_id = str(run.conversation_id)
+    try:
+        config = run.model if run.model and run.model.enabled else default_model()
+        return PreparedRun(conversation_id, config.name, _load(run, config))
+    except NotFound as error:
+        return PreparedRun(conversation_id, "", None, events.RunError(category="no_model", message=error.message))
+    except PolicyError as error:
+        sentence = f"The context settings of this conversation are not valid: {error}"
+        return PreparedRun(conversation_id, "", None, events.RunError(category="settings", message=sentence))
+
+
+def _load(run: Run, config: ModelConfig) -> LoadedContext:
+    """A continued answer is history, followed by the wish to go on; any other run answers its question."""
+    if run.continues_id is not None or run.question is None:
+        question, before = text_message("user", CONTINUE_PROMPT, kind="question"), run.answer.position
+    else:
+        question, before = _question_value(run), run.question.position
+    return load_context(
+        conversation=run.conversation,
+        branch=run.answer.branch,
+        before_position=before,
+        question=question,
+        config=config,
+        now=clock.now(),
+    )
+
+
+def _question_value(run: Run) -> Message:
+    assert run.question is not None
+    return replace(message_value(run.question), kind="question", pinned=True)
+
+
+class Session:
+    """One run from its claim to its outcome."""
+
+    def __init__(self, prepared: PreparedRun, live: LiveAnswer, pump: DeltaPump) -> None:
+        self.prepared = prepared
+        self.live = live
+        self.pump = pump
+        self.calls: list[CallUsage] = []
+        self.asked: AssembledContext | None = None
+        self._side_work: list[asyncio.Task[None]] = []
+
+    async def answer(self) -> Outcome:
+        """Raises CancelledError as it came, and what nobody expected; model and context errors are outcomes."""
+        if self.prepared.context is None or self.prepared.refusal is not None:
+            return self._refused(self.prepared.refusal)
+        try:
+            await self._ask(self.prepared.context)
+        except ContextError as error:
+            return self.ended(Run.Status.FAILED, "too_large", str(error))
+        except ModelError as error:
+            return self.ended(Run.Status.FAILED, error.category, error.message, error.detail)
+        finally:
+            await self._settle()
+        if not self.live.has_text:
+            return self.ended(
+                Run.Status.FAILED, "bad_response", "The model answered with nothing; your message is stored. Press Retry."
+            )
+        return self.ended(Run.Status.COMPLETE)
+
+    async def _ask(self, loaded: LoadedContext) -> None:
+        context = loaded.assemble()
+        if context.view.dropped is not None:
+            # What was just cut gets its summary while the model answers.
+            self._beside(in_database(plan_compaction)(UUID(self.prepared.conversation_id)))
+        recalled = await in_database(recall_turns)(loaded, context, clock.now())
+        data_urls = await load_data_urls(loaded.user_id, context.image_ids) if context.image_ids else {}
+        context = replace(context, recall=recalled.message, data_urls=data_urls)
+        self.asked = context
+        self._tell(*self._context_facts(context, recalled.items))
+        async for step in run_react(chat_model_for(loaded.config), context):
+            match step:
+                case TextDelta(text=text):
+                    self.live.answer.append(text)
+                    self.pump.wrote(self.live)
+                case ReasoningDelta(text=text):
+                    self.live.reasoning.append(text)
+                    self.pump.wrote(self.live)
+                case Notice():
+                    self._tell(self._fact(events.RunNotice, kind=step.kind, text=step.text))
+                case CallFinished():
+                    self._note_call(step)
+
+    # --- beside the answer -------------------------------------------------------------------------
+
+    def _beside(self, work: Awaitable[object]) -> None:
+        async def run() -> None:
+            try:
+                await work
+            except Exception:
+                # The answer goes on without it; a later turn does it again.
+                log.exception("Work beside run %s failed.", self.live.lease.run_id)
+
+        self._side_work.append(asyncio.get_running_loop().create_task(run()))
+
+    async def _settle(self) -> None:
+        """Nothing of this run is told after its end."""
+        if self._side_work:
+            await asyncio.wait(self._side_work)
+
+    def _tell(self, *facts: events.Fact) -> None:
+        self._beside(in_database(record_facts)(lease=self.live.lease, facts=facts))
+
+    def _fact(self, kind: Callable[..., events.Fact], **fields: object) -> events.Fact:
+        return kind(
+            conversation_id=self.prepared.conversation_id,
+            run_id=str(self.live.lease.run_id),
+            at=clock.now(),
+            **fields,
+        )
+
+    def _context_facts(
+        self, context: AssembledContext, recalled: Sequence[events.RecalledItem]
+    ) -> list[events.Fact]:
+        parts = context.parts
+        told = events.ContextParts(
+            system=parts.system,
+            tools=parts.tools,
+            summary=parts.summary,
+            history=parts.history + parts.question,
+            recall=parts.recall,
+        )
+        described = self._fact(
+            events.Context,
+            used_tokens=parts.total,
+            budget_tokens=context.budget_tokens,
+            parts=told,
+            exact=False,
+        )
+        return [self._fact(events.Recall, items=list(recalled)), described] if recalled else [described]
+
+    # --- the end -----------------------------------------------------------------------------------
+
+    def _note_call(self, step: CallFinished) -> None:
+        assert self.prepared.context is not None
+        config = self.prepared.context.config
+        self.calls.append(_priced(config, step.usage))
+        self.asked = None
+        if step.usage.exact:
+            estimated = sum(piece.message.tokens for piece in step.context.pieces)
+            self._beside(
+                in_database(record_token_counts)(
+                    config_id=config.pk, estimated=estimated, reported=step.usage.input_tokens
+                )
+            )
+
+    def ended(self, status: str, category: str = "", sentence: str = "", detail: str = "") -> Outcome:
+        """The outcome, whenever and however the run ends."""
+        error = events.RunError(category=category, message=sentence, detail=detail) if sentence else None
+        return Outcome(
+            status=status,
+            answer=self.live.partial,
+            calls=[*self.calls, *self._unfinished_call()],
+            error=error,
+            model_name=self.prepared.model_name,
+        )
+
+    def _unfinished_call(self) -> list[CallUsage]:
+        """A call that ended early cost something too; the provider did not say what."""
+        if self.asked is None or self.prepared.context is None or not self.live.length:
+            return []
+        written = estimate_text(self.live.answer.text) + estimate_text(self.live.reasoning.text)
+        usage = TokenUsage(self.asked.total_tokens, written, exact=False)
+        return [_priced(self.prepared.context.config, usage)]
+
+    def _refused(self, refusal: events.RunError | None) -> Outcome:
+        refusal = refusal or events.RunError(category="no_model", message="There is no model to answer.")
+        return self.ended(Run.Status.FAILED, refusal.category, refusal.message)
+
+
+def _priced(config: ModelConfig, usage: TokenUsage, purpose: str = "chat") -> CallUsage:
+    return CallUsage(
+        model=config,
+        purpose=purpose,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cached_tokens=usage.cached_tokens,
+        cost=price_call(config, usage),
+        exact=usage.exact,
+    )

@@ -1,0 +1,65 @@
+"""What a model would be sent for a question in a conversation: loaded, fitted, with the rules in force."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from agents.context import AssembledContext, ContextInputs
+from agents.prompts import system_prompt
+from chatapp.db_memory import LoadedHistory, load_history
+from chatapp.models import Branch, Conversation, ModelConfig
+from chatapp.policies import ContextRules, rules_for
+from memory.tokens import text_message
+from memory.types import Message
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedContext:
+    """The inputs of a context, and how it came to them."""
+
+    conversation: Conversation
+    branch: Branch
+    config: ModelConfig
+    rules: ContextRules
+    history: LoadedHistory
+    inputs: ContextInputs
+
+    @property
+    def user_id(self) -> UUID:
+        return self.conversation.user_id
+
+    def assemble(self) -> AssembledContext:
+        """Raises memory.errors.ContextError when the question or the system prompt is too large."""
+        return AssembledContext(self.inputs, self.inputs.fit())
+
+
+def load_context(
+    *,
+    conversation: Conversation,
+    branch: Branch,
+    before_position: int,
+    question: Message,
+    config: ModelConfig,
+    now: datetime,
+    rules: ContextRules | None = None,
+) -> LoadedContext:
+    """One pass over the database, read-only."""
+    rules = rules or rules_for(config, conversation)
+    history = load_history(
+        branch, before_position=before_position, window_tokens=rules.calibration.invert(rules.budget.input_tokens)
+    )
+    today = now.astimezone(ZoneInfo(conversation.user.time_zone)).date()
+    inputs = ContextInputs(
+        system=text_message("system", system_prompt(config.system_prompt, today)),
+        checkpoint=history.checkpoint,
+        messages=history.messages,
+        question=question,
+        policy=rules.policy,
+        budget=rules.budget,
+        calibration=rules.calibration,
+        left_out=history.left_out,
+    )
+    return LoadedContext(conversation, branch, config, rules, history, inputs)

@@ -102,6 +102,10 @@ class Hub:
         if not readers and self._readers.pop(topic, None) is not None and self._channel:
             await self._try_layer("group_discard", topic, self._channel)
 
+    @property
+    def reader_count(self) -> int:
+        return sum(len(readers) for readers in self._readers.values())
+
     # --- telling -----------------------------------------------------------------------------------
 
     def tell(self, topic: str, frames: Sequence[Frame]) -> None:

@@ -1,0 +1,87 @@
+"""JSON bodies: parsed once, off the event loop when they are large, with nothing in them that cannot be stored."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import wraps
+from typing import Any, NoReturn
+
+from asgiref.sync import sync_to_async
+from django.core.exceptions import RequestDataTooBig
+from django.http import HttpRequest, UnreadablePostError
+from django.http.response import HttpResponseBase
+from ninja.parser import Parser
+
+from chatapp.errors import ServiceError
+from chatapp.text import normalize_text
+
+LARGE_BYTES = 64 * 1024
+# NUL and surrogates: only these escapes can bring what no database stores.
+_SUSPICIOUS = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)")
+
+
+class MalformedBody(ServiceError):
+    code = "malformed"
+    status = 400
+
+
+class BodyParser(Parser):
+    def parse_body(self, request: HttpRequest) -> Any:
+        return body_of(request, parse_json)
+
+
+def body_of(request: HttpRequest, parse: Callable[[bytes], Any] | None = None) -> Any:
+    """What was parsed before; else parsed now, or None without `parse`."""
+    if not hasattr(request, "parsed_body"):
+        if parse is None:
+            return None
+        request.parsed_body = parse(request.body)  # type: ignore[attr-defined]
+    return request.parsed_body  # type: ignore[attr-defined]
+
+
+def parse_json(raw: bytes) -> Any:
+    """Raises MalformedBody."""
+    try:
+        value = json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant)
+        return _normalized(value) if _SUSPICIOUS.search(raw) else value
+    except (ValueError, RecursionError) as error:
+        raise MalformedBody(f"The body is not valid JSON: {error}") from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _normalized(value: Any) -> Any:
+    if isinstance(value, str):
+        return normalize_text(value, len(value))
+    if isinstance(value, list):
+        return [_normalized(item) for item in value]
+    if isinstance(value, dict):
+        return {_normalized(key): _normalized(item) for key, item in value.items()}
+    return value
+
+
+Run = Callable[..., Awaitable[HttpResponseBase]]
+
+
+def parse_large_bodies(run: Run) -> Run:
+    """Around an operation: what takes longer than a few milliseconds to parse is parsed in a thread."""
+
+    @wraps(run)
+    async def parse_first(request: HttpRequest, **path: Any) -> HttpResponseBase:
+        if _is_large_json(request) and ("Authorization" in request.headers or request.COOKIES):
+            # A body that cannot be read is met again by the operation, once it has looked at who is asking.
+            with suppress(MalformedBody, RequestDataTooBig, UnreadablePostError):
+                await sync_to_async(body_of, thread_sensitive=False)(request, parse_json)
+        return await run(request, **path)
+
+    return parse_first
+
+
+def _is_large_json(request: HttpRequest) -> bool:
+    is_form = (request.content_type or "").startswith("multipart/")
+    return not is_form and int(request.META.get("CONTENT_LENGTH") or 0) > LARGE_BYTES

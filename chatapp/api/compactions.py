@@ -1,0 +1,98 @@
+"""What the model would see, and the summaries that stand for what it does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from ninja import Router
+
+from chatapp import clock, mapping
+from chatapp.actions.compactions import edit_summary
+from chatapp.api import shapes
+from chatapp.api.auth import ApiRequest, allow
+from chatapp.api.schemas import CompactRequest, ContextQuestion, SummaryChange
+from chatapp.compactor import compact_now
+from chatapp.inspector import inspect_context
+from chatapp.models import User
+from chatapp.selectors.access import accessible_conversation
+from chatapp.selectors.conversations import compaction_list
+from memory.tokens import estimate_text
+
+router = Router(tags=["context"])
+
+
+@router.post(
+    "/conversations/{conversation_id}/context",
+    auth=allow("chat", "read"),
+    response=shapes.answers(404, ok=shapes.Inspection),
+)
+async def inspect(
+    request: ApiRequest, conversation_id: str, question: ContextQuestion = ContextQuestion()
+) -> Any:
+    """Exactly what the model would be sent for `query` as the next question. Calls no model, writes nothing."""
+    return await sync_to_async(inspect_context)(
+        user=request.auth.user,
+        conversation_id=conversation_id,
+        query=question.query,
+        budget_tokens=question.budget_tokens,
+        model=question.model,
+    )
+
+
+@router.post(
+    "/conversations/{conversation_id}/compact",
+    auth=allow("chat"),
+    response=shapes.answers(404, 409, ok=shapes.Compaction),
+)
+async def compact(
+    request: ApiRequest, conversation_id: str, wanted: CompactRequest = CompactRequest()
+) -> Any:
+    """Summarises all but the newest messages now. With `wait` the answer comes when the summary is done."""
+    return await compact_now(
+        user=request.auth.user,
+        conversation_id=conversation_id,
+        keep=wanted.keep,
+        strategy=wanted.strategy,
+        wait=wanted.wait,
+    )
+
+
+@router.get(
+    "/conversations/{conversation_id}/compactions",
+    auth=allow("chat", "read"),
+    response=shapes.answers(404, ok=shapes.Page[shapes.Compaction]),
+)
+async def list_compactions(request: ApiRequest, conversation_id: str) -> Any:
+    """Oldest first."""
+    return {"items": await sync_to_async(_list)(request.auth.user, conversation_id), "next_cursor": None}
+
+
+def _list(user: User, conversation_id: str) -> list[dict[str, Any]]:
+    branch = accessible_conversation(user, conversation_id).branch
+    assert branch is not None
+    return compaction_list(branch)
+
+
+@router.patch(
+    "/conversations/{conversation_id}/compactions/{compaction_id}",
+    auth=allow("chat"),
+    response=shapes.answers(404, 409, ok=shapes.Compaction),
+)
+async def change_summary(
+    request: ApiRequest, conversation_id: str, compaction_id: str, change: SummaryChange
+) -> Any:
+    """Your words stand for these messages from now on."""
+    return await sync_to_async(_change)(request.auth.user, conversation_id, compaction_id, change.summary)
+
+
+def _change(user: User, conversation_id: str, compaction_id: str, summary: str) -> dict[str, Any]:
+    row = edit_summary(
+        user=user,
+        conversation_id=conversation_id,
+        compaction_id=compaction_id,
+        summary=summary,
+        tokens=estimate_text(summary),
+        now=clock.now(),
+    )
+    return mapping.compaction_shape(row)

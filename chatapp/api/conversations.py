@@ -1,0 +1,134 @@
+"""Conversations: create, list, read, change, delete."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from ninja import Router, Status
+from ninja.params.functions import Query
+
+from chatapp import clock
+from chatapp.actions.conversations import create_conversation, update_conversation
+from chatapp.api import shapes
+from chatapp.api.auth import ApiRequest, allow
+from chatapp.api.cursors import decode_cursor, encode_cursor
+from chatapp.api.schemas import ConversationChanges, NewConversation
+from chatapp.errors import InvalidInput
+from chatapp.forgetting import delete_conversation
+from chatapp.live import hub
+from chatapp.models import User
+from chatapp.selectors.access import accessible_conversation
+from chatapp.selectors.conversations import conversation_page, shape_conversation, shape_conversations
+from chatapp.selectors.model_configs import accessible_model
+from chatapp.text import normalize_text
+from memory.errors import PolicyError
+from memory.policy import merge_policies
+
+router = Router(tags=["conversations"])
+
+
+@router.post("/conversations", auth=allow("chat"), response=shapes.answers(404, created=shapes.Conversation))
+async def create(request: ApiRequest, new: NewConversation = NewConversation()) -> Any:
+    return Status(201, await sync_to_async(_create)(request.auth.user, new))
+
+
+def _create(user: User, new: NewConversation) -> dict[str, Any]:
+    conversation = create_conversation(
+        user=user,
+        now=clock.now(),
+        title=new.title,
+        model=accessible_model(new.model) if new.model else None,
+        temporary=new.temporary,
+        context_policy=_checked_policy(new.context_policy),
+    )
+    return shape_conversation(conversation)
+
+
+def _checked_policy(policy: dict[str, Any] | None) -> dict[str, Any]:
+    try:
+        merge_policies(("conversation", policy or {}))
+    except PolicyError as error:
+        details = [{"field": "context_policy", "message": str(error)}]
+        raise InvalidInput(f"context_policy: {error}", details=details) from None
+    return policy or {}
+
+
+@router.get(
+    "/conversations",
+    auth=allow("chat", "read"),
+    response=shapes.answers(ok=shapes.Page[shapes.Conversation]),
+)
+async def list_conversations(
+    request: ApiRequest,
+    q: str = Query("", max_length=200, description="Part of the title."),
+    archived: bool = False,
+    cursor: str | None = Query(None, max_length=200),
+    limit: int = Query(30, ge=1, le=100),
+) -> Any:
+    """The most recently used first."""
+    return await sync_to_async(_page)(request.auth.user, q, archived, cursor, limit)
+
+
+def _page(user: User, query: str, archived: bool, cursor: str | None, limit: int) -> dict[str, Any]:
+    rows, has_more = conversation_page(
+        user,
+        query=normalize_text(query, len(query)).strip(),
+        archived=archived,
+        cursor=decode_cursor(cursor),
+        limit=limit,
+    )
+    next_cursor = encode_cursor(rows[-1].last_activity_at, rows[-1].pk) if has_more else None
+    return {"items": shape_conversations(rows), "next_cursor": next_cursor}
+
+
+@router.get(
+    "/conversations/{conversation_id}",
+    auth=allow("chat", "read"),
+    response=shapes.answers(404, ok=shapes.Conversation),
+)
+async def read(request: ApiRequest, conversation_id: str) -> Any:
+    """`last_seq` is where a reader of the events goes on from here."""
+    return await sync_to_async(_read)(request.auth.user, conversation_id)
+
+
+def _read(user: User, conversation_id: str) -> dict[str, Any]:
+    return shape_conversation(accessible_conversation(user, conversation_id))
+
+
+@router.patch(
+    "/conversations/{conversation_id}",
+    auth=allow("chat"),
+    response=shapes.answers(404, ok=shapes.Conversation),
+)
+async def change(request: ApiRequest, conversation_id: str, changes: ConversationChanges) -> Any:
+    """Only what is sent is changed. `model: null` is the default model, `context_policy: null` the default policy."""
+    return await sync_to_async(_change)(request.auth.user, conversation_id, changes.sent())
+
+
+def _change(user: User, conversation_id: str, changes: dict[str, Any]) -> dict[str, Any]:
+    if not changes:
+        return _read(user, conversation_id)
+    if changes.get("model"):
+        changes["model"] = accessible_model(changes["model"])
+    if "context_policy" in changes:
+        changes["context_policy"] = _checked_policy(changes["context_policy"])
+    row = update_conversation(user=user, conversation_id=conversation_id, changes=changes, now=clock.now())
+    return shape_conversation(row)
+
+
+@router.delete("/conversations/{conversation_id}", auth=allow("chat"), response=shapes.answers(404))
+async def delete(request: ApiRequest, conversation_id: str) -> Any:
+    """With everything in it: messages, summaries, attachments, and what memory kept of it. It cannot be undone."""
+    running = await sync_to_async(_delete)(request.auth.user, conversation_id)
+    if running is not None:
+        hub.stop_run(running)
+    return Status(204, None)
+
+
+def _delete(user: User, conversation_id: str) -> str | None:
+    """The run that is now without a conversation."""
+    conversation = accessible_conversation(user, conversation_id)
+    active_run = shape_conversation(conversation)["active_run"]
+    delete_conversation(conversation, forget_memory=True)
+    return active_run["id"] if active_run else None

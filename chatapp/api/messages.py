@@ -1,0 +1,161 @@
+"""Messages of a conversation: read by pages, sent, edited, answered again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.http.response import HttpResponseBase
+from ninja import Router
+from ninja.params.functions import Header, Query
+
+from chatapp import clock
+from chatapp.actions.messages import Receipt, regenerate_message, send_message
+from chatapp.api import shapes
+from chatapp.api.answers import ANSWERS, DESCRIBED, answer_with, wanted_mode
+from chatapp.api.auth import ApiRequest, allow, client_address
+from chatapp.api.contents import new_message
+from chatapp.api.schemas import MAX_ID, NewMessageIn, RunOptions, SentMessage
+from chatapp.errors import InvalidInput
+from chatapp.models import ModelConfig, User
+from chatapp.rate_limits import check_message_rate
+from chatapp.selectors.access import accessible_conversation, accessible_message
+from chatapp.selectors.conversations import message_page, shape_message, shape_messages
+from chatapp.selectors.model_configs import accessible_model
+
+router = Router(tags=["messages"])
+
+IdempotencyKey = Header(None, alias="Idempotency-Key", description="The same as `client_id` in the body.")
+
+
+@router.get(
+    "/conversations/{conversation_id}/messages",
+    auth=allow("chat", "read"),
+    response=shapes.answers(404, ok=shapes.Page[shapes.Message]),
+)
+async def list_messages(
+    request: ApiRequest,
+    conversation_id: str,
+    before: str | None = Query(
+        None, max_length=100, description="A position or a message id: only older ones."
+    ),
+    limit: int = Query(50, ge=1, le=200),
+) -> Any:
+    """The newest page by default; oldest first within the page. `next_cursor` is the `before` of the page ahead."""
+    return await sync_to_async(_page)(request.auth.user, conversation_id, before, limit)
+
+
+def _page(user: User, conversation_id: str, before: str | None, limit: int) -> dict[str, Any]:
+    conversation = accessible_conversation(user, conversation_id)
+    assert conversation.branch is not None
+    position = _position(user, conversation_id, before) if before else None
+    rows, has_older = message_page(conversation.branch, before=position, limit=limit)
+    return {"items": shape_messages(rows), "next_cursor": str(rows[0].position) if has_older else None}
+
+
+def _position(user: User, conversation_id: str, before: str) -> int:
+    if not before.isdecimal():
+        return accessible_message(user, conversation_id, before).position
+    if int(before) > MAX_ID:
+        details = [{"field": "before", "message": "is larger than any position"}]
+        raise InvalidInput("before is larger than any position.", details=details)
+    return int(before)
+
+
+@router.get(
+    "/conversations/{conversation_id}/messages/{message_id}",
+    auth=allow("chat", "read"),
+    response=shapes.answers(404, ok=shapes.Message),
+)
+async def read_message(request: ApiRequest, conversation_id: str, message_id: str) -> Any:
+    return await sync_to_async(_message)(request.auth.user, conversation_id, message_id)
+
+
+def _message(user: User, conversation_id: str, message_id: str) -> dict[str, Any]:
+    return shape_message(accessible_message(user, conversation_id, message_id))
+
+
+@router.post(
+    "/conversations/{conversation_id}/messages", auth=allow("chat"), response=ANSWERS, openapi_extra=DESCRIBED
+)
+async def send(
+    request: ApiRequest,
+    conversation_id: str,
+    message: NewMessageIn,
+    idempotency_key: str | None = IdempotencyKey,
+) -> HttpResponseBase:
+    """Stores the message, then answers it.
+
+    With `stream` the answer comes as server-sent events; without, as JSON when it is complete; with the header
+    `Prefer: respond-async` only the ids come, at once. Hanging up does not stop the answer. When the model fails
+    the status is 502 (504 where it did not answer in time, 503 where we were interrupted), `details` has the message
+    with what was written, and its `category` says why; the question is stored in each case.
+    """
+    await check_message_rate(request.auth.user.pk, client_address(request))
+    receipt = await sync_to_async(_send)(
+        request.auth.user, conversation_id, message, idempotency_key, parent_id=message.parent
+    )
+    return await answer_with(request, receipt, wanted_mode(request, message.stream))
+
+
+def _send(
+    user: User, conversation_id: str, sent: SentMessage, header_key: str | None, **place: str | None
+) -> Receipt:
+    conversation = accessible_conversation(user, conversation_id)  # before its images are stored
+    return send_message(
+        user=user,
+        conversation_id=str(conversation.pk),
+        new=new_message(user, sent, header_key, **place),
+        model=_model(sent.model),
+        now=clock.now(),
+    )
+
+
+def _model(name_or_id: str | None) -> ModelConfig | None:
+    return accessible_model(name_or_id) if name_or_id else None
+
+
+@router.patch(
+    "/conversations/{conversation_id}/messages/{message_id}",
+    auth=allow("chat"),
+    response=ANSWERS,
+    openapi_extra=DESCRIBED,
+)
+async def edit(
+    request: ApiRequest,
+    conversation_id: str,
+    message_id: str,
+    message: SentMessage,
+    idempotency_key: str | None = IdempotencyKey,
+) -> HttpResponseBase:
+    """Sends an edited version of one of your messages, in a branch of its own; the old one stays where it was."""
+    await check_message_rate(request.auth.user.pk, client_address(request))
+    receipt = await sync_to_async(_send)(
+        request.auth.user, conversation_id, message, idempotency_key, replaces_id=message_id
+    )
+    return await answer_with(request, receipt, wanted_mode(request, message.stream))
+
+
+@router.post(
+    "/conversations/{conversation_id}/messages/{message_id}/regenerate",
+    auth=allow("chat"),
+    response=ANSWERS,
+    openapi_extra=DESCRIBED,
+)
+async def regenerate(
+    request: ApiRequest, conversation_id: str, message_id: str, options: RunOptions = RunOptions()
+) -> HttpResponseBase:
+    """A second answer to the same question, in a branch of its own."""
+    await check_message_rate(request.auth.user.pk, client_address(request))
+    receipt = await sync_to_async(_regenerate)(request.auth.user, conversation_id, message_id, options.model)
+    return await answer_with(request, receipt, wanted_mode(request, options.stream))
+
+
+def _regenerate(user: User, conversation_id: str, message_id: str, model: str | None) -> Receipt:
+    return regenerate_message(
+        user=user,
+        conversation_id=conversation_id,
+        message_id=message_id,
+        model=_model(model),
+        now=clock.now(),
+    )

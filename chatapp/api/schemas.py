@@ -1,0 +1,182 @@
+"""What programs and pages may send. Texts come out normalised; ids stay strings until a selector looks them up."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from datetime import date
+from typing import Annotated, Any, ClassVar, Literal, Self
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from django.conf import settings
+from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag, model_validator
+
+from chatapp.text import normalize_text
+
+MAX_ID = 2**63 - 1
+MAX_ATTACHMENTS = 20
+
+
+def _message_text(text: str) -> str:
+    return normalize_text(text, settings.MAX_MESSAGE_CHARS, "The message")
+
+
+def _line(text: str) -> str:
+    return " ".join(normalize_text(text, len(text)).split())
+
+
+def _time_zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError("is not the name of a time zone, such as Europe/Berlin") from None
+    return name
+
+
+MessageText = Annotated[str, AfterValidator(_message_text)]
+Title = Annotated[str, AfterValidator(_line), Field(max_length=200)]
+Name = Annotated[str, AfterValidator(_line), Field(max_length=150)]
+TimeZone = Annotated[str, Field(max_length=64), AfterValidator(_time_zone)]
+Id = Annotated[str, Field(max_length=200)]
+Key = Annotated[str, Field(min_length=1, max_length=200)]
+Scope = Literal["chat", "read", "memory", "admin"]
+
+
+class TextIn(BaseModel):
+    type: Literal["text"]
+    text: MessageText
+
+
+class ImageIn(BaseModel):
+    """An uploaded file by its id, or the image itself as a data URL."""
+
+    type: Literal["image"]
+    file_id: Id | None = None
+    data_url: str | None = Field(None, description="data:image/png;base64,…")
+    name: Name = "image"
+
+    @model_validator(mode="after")
+    def _one_source(self) -> ImageIn:
+        if (self.file_id is None) == (self.data_url is None):
+            raise ValueError("give either file_id or data_url")
+        return self
+
+    def decoded(self) -> bytes:
+        """The bytes of the data URL. Raises ValueError."""
+        head, comma, body = (self.data_url or "").partition(",")
+        if not head.startswith("data:image/") or not head.endswith(";base64") or not comma:
+            raise ValueError("data_url must begin with data:image/…;base64,")
+        try:
+            return base64.b64decode(body, validate=True)
+        except binascii.Error:
+            raise ValueError("data_url is not valid base64") from None
+
+
+PartIn = Annotated[TextIn | ImageIn, Field(discriminator="type")]
+
+
+def _content_kind(value: Any) -> str:
+    return "parts" if isinstance(value, list) else "text"
+
+
+ContentIn = Annotated[
+    Annotated[MessageText, Tag("text")] | Annotated[list[PartIn], Field(max_length=100), Tag("parts")],
+    Discriminator(_content_kind),
+]
+
+
+class NewConversation(BaseModel):
+    title: Title = ""
+    model: Id | None = None
+    agent: Literal["default"] | None = None
+    temporary: bool = False
+    context_policy: dict[str, Any] | None = None
+
+
+class Changes(BaseModel):
+    """Only what is sent is changed; null stands for "none" where that makes sense, and is refused elsewhere."""
+
+    NULLABLE: ClassVar[frozenset[str]] = frozenset()
+
+    @model_validator(mode="after")
+    def _refuse_null(self) -> Self:
+        for name in self.model_fields_set - self.NULLABLE:
+            if getattr(self, name) is None:
+                raise ValueError(f"{name} may be left out, but it cannot be null")
+        return self
+
+    def sent(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.model_fields_set}
+
+
+class ConversationChanges(Changes):
+    NULLABLE = frozenset({"model", "context_policy"})
+
+    title: Title | None = None
+    model: Id | None = None
+    pinned: bool | None = None
+    archived: bool | None = None
+    context_policy: dict[str, Any] | None = None
+
+
+class StreamOption(BaseModel):
+    """`stream`: the answer as server-sent events; else one JSON answer when it is complete."""
+
+    stream: bool = False
+
+
+class RunOptions(StreamOption):
+    model: Id | None = None
+
+
+class SentMessage(RunOptions):
+    content: ContentIn
+    attachments: list[Id] = Field(default_factory=list, max_length=MAX_ATTACHMENTS)
+    client_id: Key | None = Field(None, description="Idempotency: the same key never sends twice.")
+
+
+class NewMessageIn(SentMessage):
+    parent: Id | None = Field(None, description="The message to continue after; the last one by default.")
+
+
+class ContextQuestion(BaseModel):
+    query: MessageText = ""
+    budget_tokens: int | None = Field(None, ge=1, le=100_000_000)
+    model: Id | None = None
+
+
+class CompactRequest(BaseModel):
+    keep: Annotated[str, AfterValidator(_message_text), Field(max_length=10_000)] | None = Field(
+        None, description="What the summary should keep, in the user's words."
+    )
+    strategy: str | None = Field(None, max_length=12)
+    wait: bool = Field(False, description="Answer when the summary is done.")
+
+
+class SummaryChange(BaseModel):
+    summary: Annotated[str, AfterValidator(_message_text), Field(min_length=1, max_length=100_000)]
+
+
+class NewToken(BaseModel):
+    name: Annotated[str, AfterValidator(_line), Field(max_length=100)] = ""
+    scopes: list[Scope] | None = Field(
+        None, min_length=1, description="By default those of the caller, without admin."
+    )
+
+
+class MeChanges(Changes):
+    name: Name | None = None
+    time_zone: TimeZone | None = None
+
+
+class UsagePeriod(BaseModel):
+    start: date | None = Field(None, alias="from", description="First day, in UTC; 30 days ago by default.")
+    end: date | None = Field(None, alias="to", description="Last day; today by default.")
+    group_by: Literal["day", "model", "purpose", "conversation"] = "day"
+
+
+class ImportHead(BaseModel):
+    """Of an import, all but its messages."""
+
+    title: Title = ""
+    model: Id | None = None

@@ -1,0 +1,193 @@
+"""What the API answers, for its description and as a check. `mapping` makes the values; more fields may be added."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+Item = TypeVar("Item")
+
+
+class Shape(BaseModel):
+    model_config = ConfigDict(extra="allow", protected_namespaces=())
+
+
+class ErrorBody(Shape):
+    code: str = Field(description="For programs.")
+    message: str = Field(description="One sentence for people.")
+    details: Any = Field(None, description="For `invalid`: a list of `{field, message, type}`.")
+
+
+class Error(Shape):
+    error: ErrorBody
+
+
+class Page(Shape, Generic[Item]):
+    items: list[Item]
+    next_cursor: str | None
+
+
+class Me(Shape):
+    id: str
+    email: str
+    name: str
+    time_zone: str
+    is_admin: bool
+    scopes: list[str]
+    created_at: Moment
+
+
+class Model(Shape):
+    id: str
+    name: str
+    kind: str
+    is_default: bool
+    context_size: int
+    max_output_tokens: int
+
+
+class Agent(Shape):
+    id: str
+    name: str
+    mode: str
+    is_default: bool
+
+
+class UsageRow(Shape):
+    key: str = Field(description="The day, model, purpose or conversation id, by `group_by`.")
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    cost: float | None
+
+
+class UsageReport(Page[UsageRow]):
+    total: UsageRow
+
+
+class ActiveRun(Shape):
+    id: str
+    message_id: str
+
+
+class Conversation(Shape):
+    id: str
+    title: str
+    model: str | None
+    pinned: bool
+    archived: bool
+    temporary: bool
+    message_count: int
+    last_seq: int
+    last_activity_at: Moment
+    created_at: Moment
+    expires_at: Moment | None
+    active_run: ActiveRun | None
+
+
+class RunUsage(Shape):
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    compaction_tokens: int = 0
+    cost: float | None = None
+
+
+class Message(Shape):
+    id: str
+    conversation_id: str
+    role: Literal["user", "assistant", "tool", "system"]
+    content: str | list[dict[str, Any]] = Field(description="A string where it is plain text, else parts.")
+    status: Literal["streaming", "complete", "stopped", "failed", "interrupted"]
+    position: int
+    parent: str | None
+    model: str | None
+    usage: RunUsage | None
+    created_at: Moment
+
+
+class RunError(Shape):
+    category: str
+    message: str
+
+
+class Run(Shape):
+    id: str
+    conversation_id: str
+    status: Literal["queued", "running", "complete", "stopped", "failed", "interrupted"]
+    message_id: str = Field(description="The message the answer is written to.")
+    error: RunError | None
+    usage: RunUsage
+    started_at: Moment | None
+    finished_at: Moment | None
+
+
+class Answer(Shape):
+    message: Message
+    usage: RunUsage
+    run_id: str
+    compact: dict[str, Any] | None = Field(None, description="The last `compact` event of the run, if any.")
+
+
+class Accepted(Shape):
+    run_id: str
+    message_id: str = Field(description="The message that was sent.")
+    answer_id: str = Field(description="The message the answer is written to.")
+    seq: int
+
+
+class Compaction(Shape):
+    id: str
+    status: Literal["pending", "running", "done", "failed", "undone"]
+    strategy: str
+    summary: str
+    message_count: int
+    first_position: int
+    last_position: int
+    tokens_before: int
+    tokens_after: int
+    usage: dict[str, Any]
+    created_at: Moment
+
+
+class InspectedMessage(Shape):
+    role: str
+    content: Any
+    source: Any
+    tokens: int
+
+
+class Inspection(Shape):
+    messages: list[InspectedMessage]
+    total_tokens: int
+    budget_tokens: int
+    pressure: float
+    compaction: Any
+    recalled: list[Any]
+
+
+class Imported(Shape):
+    id: str
+    message_count: int
+
+
+class Token(Shape):
+    id: str
+    name: str
+    prefix: str
+    scopes: list[str]
+    created_at: Moment
+    last_used_at: Moment | None
+
+
+class CreatedToken(Token):
+    token: str = Field(description="The secret. It is shown this once.")
+
+
+def answers(*statuses: int, **bodies: Any) -> dict[int, Any]:
+    """For `response=`: `answers(404, ok=Run)`; 401, 403, 422, 429 and 500 are always possible."""
+    success = {{"ok": 200, "created": 201, "accepted": 202}[name]: body for name, body in bodies.items()}
+    return {**(success or {204: None}), **dict.fromkeys((401, 403, *statuses, 422, 429, 500), Error)}

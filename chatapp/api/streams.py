@@ -1,0 +1,120 @@
+"""What a reader of one conversation gets: the log from a point on, then what happens, until rights or runs end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Any
+from uuid import UUID
+
+from chatapp import clock, runner
+from chatapp.api.auth import Caller
+from chatapp.api.sse import HEARTBEAT, encode_fact_or_delta, encode_notice, with_heartbeat
+from chatapp.connection import Connection
+from chatapp.database import in_database
+from chatapp.errors import NotFound
+from chatapp.live import Frame, hub, user_topic
+from chatapp.selectors.access import accessible_conversation
+from chatapp.selectors.accounts import accessible_token
+from chatapp.selectors.messages import stored_answer_text
+from chatapp.selectors.sessions import is_still_signed_in
+
+
+class ConversationReader:
+    """One SSE reader."""
+
+    def __init__(self, caller: Caller, conversation_id: str) -> None:
+        self.caller = caller
+        self.conversation_id = conversation_id
+        self.connection = Connection()
+        self._knows_answer = False
+
+    async def chunks(
+        self,
+        after_seq: int,
+        last_seq: int,
+        *,
+        once_open: Callable[[], None] | None = None,
+        until_run_id: str | None = None,
+    ) -> AsyncGenerator[bytes, None]:
+        """From the fact after `after_seq` until the run ends, or for ever. The log is known up to `last_seq`.
+
+        What `once_open` begins cannot be missed.
+        """
+        try:
+            await hub.subscribe(self.connection, user_topic(self.caller.user.pk))  # to hear that rights end
+            await self.connection.watch(UUID(self.conversation_id), after_seq, last_seq)
+            if once_open is not None:
+                once_open()
+            async with aclosing(with_heartbeat(self.connection.frames(), self._may_read)) as frames:
+                async for frame in frames:
+                    for chunk in await self._encode(frame):
+                        yield chunk
+                    if frame is not None and until_run_id is not None and ends_run(frame, until_run_id):
+                        return
+            yield encode_notice(_ended(self.connection.closed_because or "signed_out"))
+        finally:
+            await self._close()
+
+    async def _close(self) -> None:
+        self.connection.close("gone")
+        await hub.unsubscribe(self.connection, user_topic(self.caller.user.pk))
+        await self.connection.unwatch_all()
+
+    async def _encode(self, frame: Frame | None) -> list[bytes]:
+        """A reader who came in mid-answer gets the text so far before the first delta."""
+        if frame is None:
+            return [HEARTBEAT]
+        if frame.conversation_id != self.conversation_id:
+            return []
+        chunks = [encode_fact_or_delta(frame)]
+        if frame.type == "run.started":
+            self._knows_answer = False
+        elif frame.type == "text.delta" and not self._knows_answer:
+            self._knows_answer = True
+            delta = json.loads(frame.text)
+            if delta["offset"] > 0:
+                chunks.insert(0, encode_notice(await self._snapshot(delta["message_id"])))
+        return chunks
+
+    async def _snapshot(self, message_id: str) -> dict[str, Any]:
+        text = runner.live_text(message_id)
+        if text is None:
+            text = (await in_database(stored_answer_text)(self.caller.user, message_id)).text
+        return {
+            "v": 1,
+            "type": "message.snapshot",
+            "conversation_id": self.conversation_id,
+            "at": clock.now().isoformat().replace("+00:00", "Z"),
+            "message_id": message_id,
+            "offset": 0,
+            "text": text,
+        }
+
+    async def _may_read(self) -> bool:
+        return await in_database(may_still_read)(self.caller, self.conversation_id)
+
+
+def may_still_read(caller: Caller, conversation_id: str) -> bool:
+    """A stream loses its rights when the user does, even if nobody told this process."""
+    try:
+        if caller.token_id is not None:
+            accessible_token(caller.user, caller.token_id)
+        accessible_conversation(caller.user, conversation_id)
+    except NotFound:
+        return False
+    return is_still_signed_in(caller.user.pk, caller.session_key)
+
+
+def ends_run(frame: Frame, run_id: str) -> bool:
+    return frame.type == "run.finished" and json.loads(frame.text).get("run_id") == run_id
+
+
+def _ended(reason: str) -> dict[str, Any]:
+    sentences = {
+        "too_slow": "This reader is too slow; continue after the last id.",
+        "signed_out": "You may not read this any more.",
+        "shutting_down": "The service is being restarted; continue after the last id.",
+    }
+    return {"type": "error", "code": reason, "message": sentences.get(reason, "The stream has ended.")}

@@ -12,7 +12,6 @@ from typing import IO, NoReturn
 from django.conf import settings
 from django.core.management import call_command
 from django.db import DatabaseError, connection
-from django.db.migrations.executor import MigrationExecutor
 
 from chatapp import lifecycle, runner
 from chatapp.actions.accounts import ensure_setup_link
@@ -21,6 +20,7 @@ from chatapp.database import in_database
 from chatapp.embedded import EmbeddedWorker, FolderInUse, lock_folder
 from chatapp.forwarded import trust_proxies
 from chatapp.listener import CannotServe, browser_address, open_listener
+from chatapp.schema import ask_version, has_unapplied_migrations
 from chatapp.server import Server
 
 log = logging.getLogger(__name__)
@@ -103,6 +103,7 @@ def hold_lock() -> IO[str]:
 
 def prepare_schema(migrates: bool) -> None:
     try:
+        ask_version()
         if migrates:
             call_command("migrate", verbosity=0, interactive=False)
         elif has_unapplied_migrations():
@@ -115,8 +116,3 @@ def prepare_schema(migrates: bool) -> None:
         ) from None
     finally:
         connection.close()
-
-
-def has_unapplied_migrations() -> bool:
-    executor = MigrationExecutor(connection)
-    return bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))

@@ -152,6 +152,7 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 
 AUTH_USER_MODEL = "chatapp.User"
+SILENCED_SYSTEM_CHECKS = ["auth.W004"]  # e-mail addresses are unique whatever their case, by a constraint
 AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
 PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.Argon2PasswordHasher",
@@ -204,6 +205,7 @@ LOGGING = {
         "django.channels.server": {"level": "WARNING"},
         "daphne": {"level": "WARNING"},
         "celery": {"level": "WARNING"},
+        "psycopg.pool": {"level": "ERROR"},
         "httpx2": {"level": "WARNING"},
     },
 }

@@ -1,0 +1,133 @@
+"""What `manage.py doctor` looks at: each check finds that a part works, or says how to mend it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from asgiref.sync import async_to_sync
+from channels.layers import get_channel_layer
+from django.conf import settings
+from django.db import DatabaseError, connection
+from kombu.exceptions import OperationalError as BrokerError
+from redis.exceptions import RedisError
+
+from chatapp.celery import app
+from chatapp.schema import ask_version, has_unapplied_migrations
+
+LAYER_TIMEOUT_S = 5.0
+BROKER_TIMEOUT_S = 5.0
+PING_TIMEOUT_S = 1.5
+MAX_CLOCK_DIFFERENCE_S = 5.0
+LOW_DISK_BYTES = 500 * 2**20
+PROBLEMS = (DatabaseError, BrokerError, RedisError, OSError)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    part: str
+    is_well: bool
+    what: str
+    remedy: str = ""
+
+
+def check_database() -> Finding:
+    return Finding("database", True, f"{connection.display_name} {ask_version()}")
+
+
+def check_schema() -> Finding:
+    if has_unapplied_migrations():
+        return Finding("schema", False, "older than this program", "Run `manage.py migrate`.")
+    return Finding("schema", True, "up to date")
+
+
+def check_layer() -> Finding:
+    started = time.monotonic()
+    async_to_sync(send_to_itself)()
+    what = "in memory" if settings.EMBEDDED else "Redis"
+    return Finding(
+        "channel layer", True, f"{what}, round trip in {(time.monotonic() - started) * 1000:.0f} ms"
+    )
+
+
+async def send_to_itself() -> None:
+    layer = get_channel_layer()
+    assert layer is not None
+    channel = await layer.new_channel()
+    async with asyncio.timeout(LAYER_TIMEOUT_S):
+        # The subscription may take effect a moment after it was asked for.
+        receiving = asyncio.ensure_future(layer.receive(channel))
+        while not receiving.done():
+            await layer.send(channel, {"type": "doctor"})
+            await asyncio.wait([receiving], timeout=0.1)
+
+
+def check_broker() -> Finding:
+    if settings.EMBEDDED:
+        return Finding("broker", True, "in memory; `manage.py serve` works its tasks itself")
+    with app.connection_for_write() as broker:
+        broker.ensure_connection(max_retries=1, interval_start=0, timeout=BROKER_TIMEOUT_S)
+    workers = app.control.ping(timeout=PING_TIMEOUT_S)
+    if not workers:
+        remedy = "Start one: `celery -A chatapp worker`. Summaries and daily files wait until then."
+        return Finding("broker", False, "Redis answers, but no worker does", remedy)
+    return Finding("broker", True, f"Redis, {len(workers)} worker{'s' if len(workers) > 1 else ''}")
+
+
+def check_data_folder() -> Finding:
+    folder: Path = settings.DATA_DIR
+    probe = folder / f".doctor-{os.getpid()}"
+    probe.write_bytes(b"written")
+    probe.unlink()
+    free = shutil.disk_usage(folder).free
+    if free < LOW_DISK_BYTES:
+        return Finding("data folder", False, f"{folder}: {free // 2**20} MiB free", "Make room on that disk.")
+    return Finding("data folder", True, f"{folder}: writable, {free // 2**30} GiB free")
+
+
+def check_clock() -> Finding:
+    """Leases are kept by the processes' clocks: machines that differ take runs from each other."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT strftime('%s', 'now')"
+            if connection.vendor == "sqlite"
+            else "SELECT extract(epoch FROM now())"
+        )
+        (told,) = cursor.fetchone()
+    difference_s = abs(datetime.now(UTC).timestamp() - float(told))
+    if difference_s > MAX_CLOCK_DIFFERENCE_S:
+        remedy = "Let both machines keep network time (NTP)."
+        return Finding("clock", False, f"{difference_s:.0f} s apart from the database's", remedy)
+    return Finding("clock", True, "agrees with the database's")
+
+
+NEEDS_DATABASE = {check_schema: "schema", check_clock: "clock"}
+OTHERS: dict[Callable[[], Finding], tuple[str, str]] = {
+    check_layer: ("channel layer", "Check REDIS_URL, and that Redis runs."),
+    check_broker: ("broker", "Check REDIS_URL, and that Redis runs."),
+    check_data_folder: ("data folder", "Make it writable for this user, or set DATA_DIR to one that is."),
+}
+
+
+def examine() -> Iterator[Finding]:
+    remedy = "Check DATABASE_URL, and that the server runs and lets us in."
+    database = examine_part(check_database, "database", remedy)
+    yield database
+    for check, part in NEEDS_DATABASE.items():
+        if database.is_well:
+            yield examine_part(check, part, remedy)
+    for check, (part, remedy) in OTHERS.items():
+        yield examine_part(check, part, remedy)
+
+
+def examine_part(check: Callable[[], Finding], part: str, remedy: str) -> Finding:
+    try:
+        return check()
+    except PROBLEMS as error:
+        return Finding(part, False, str(error).strip() or type(error).__name__, remedy)

@@ -1,0 +1,32 @@
+"""`manage.py create_token`: an API token, told once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from chatapp.actions.accounts import create_token
+from chatapp.errors import ServiceError
+from chatapp.selectors.accounts import SCOPES, find_user
+
+
+class Command(BaseCommand):
+    help = "Creates an API token and prints it. It is stored as a hash and cannot be shown again."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("email")
+        parser.add_argument("--name", default="command line", help="what its owner recognises it by")
+        parser.add_argument(
+            "--scopes", default="chat,read,memory", help=f"some of {','.join(SCOPES)} (default: %(default)s)"
+        )
+
+    def handle(self, *args: Any, email: str, name: str, scopes: str, **options: Any) -> None:
+        user = find_user(email)
+        if user is None:
+            raise CommandError(f"There is no user {email}; `manage.py create_user {email}` makes one.")
+        try:
+            _, secret = create_token(user=user, name=name, scopes=scopes.replace(",", " ").split())
+        except ServiceError as error:
+            raise CommandError(error.message) from None
+        self.stdout.write(secret)

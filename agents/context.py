@@ -1,4 +1,4 @@
-"""What one model call is given, in an order that lets providers cache it: system prompt, summary, history, recall, question.
+"""What one model call is given, in an order providers can cache: system prompt, summary, history, recall, question.
 
 Everything before the recalled text is the same bytes from one request to the next, until a compaction.
 """
@@ -106,7 +106,9 @@ class AssembledContext:
     def image_ids(self) -> tuple[str, ...]:
         """The images in view whose bytes the model wants."""
         messages = self.view.messages(self.recall)
-        return tuple(part.file_id for message in messages for part in message.parts if isinstance(part, ImagePart))
+        return tuple(
+            part.file_id for message in messages for part in message.parts if isinstance(part, ImagePart)
+        )
 
     def shrunk(self, window_tokens: int | None) -> AssembledContext | None:
         """After an overflow: first about half of it, then the summary and the question alone; None after that.

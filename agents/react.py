@@ -12,7 +12,15 @@ from typing import Literal
 
 from agents.context import AssembledContext
 from agents.errors import ModelError
-from agents.types import ChatModel, Finished, FinishReason, ReasoningDelta, TextDelta, TokenUsage, ToolCallDelta
+from agents.types import (
+    ChatModel,
+    Finished,
+    FinishReason,
+    ReasoningDelta,
+    TextDelta,
+    TokenUsage,
+    ToolCallDelta,
+)
 
 LONGEST_PAUSE_S = 10.0
 FIRST_PAUSE_S = 1.0
@@ -59,7 +67,8 @@ async def run_react(
                         yield CallFinished(item.usage, item.reason, attempts.context)
                     case ToolCallDelta():
                         raise ModelError(
-                            "bad_response", "The model asked for a tool, but none was offered to it. Please try again."
+                            "bad_response",
+                            "The model asked for a tool, but none was offered to it. Please try again.",
                         )
             return
         except ModelError as error:

@@ -69,6 +69,43 @@ class Finished:
     usage: TokenUsage = field(default_factory=TokenUsage)
 
 
+@dataclass(frozen=True, slots=True)
+class ModelEndpoint:
+    """Where one model answers. The documented time-outs: connecting, the first token, standing still in between."""
+
+    model_id: str
+    base_url: str = ""
+    """Empty: api.openai.com."""
+    api_key: str = field(default="", repr=False)
+    connect_timeout_s: float = 10.0
+    first_token_timeout_s: float = 120.0
+    stall_timeout_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class ListedModel:
+    """A model as its server lists it; None where the server does not say."""
+
+    model_id: str
+    context_size: int | None = None
+    max_output_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeResult:
+    """What the admin's Test action found. `sentence` says it in words; `error_category` is None when it answered."""
+
+    sentence: str
+    models: tuple[ListedModel, ...] = ()
+    first_token_s: float | None = None
+    answer: str = ""
+    has_usage: bool = False
+    context_size: int | None = None
+    max_output_tokens: int | None = None
+    error_category: str | None = None
+    error_detail: str = ""
+
+
 ModelItem = TextDelta | ReasoningDelta | ToolCallDelta | Finished
 
 

@@ -68,7 +68,9 @@ def model_server(*arguments: str) -> Iterator[ModelProcess]:
 
 
 @contextmanager
-def running_service(model_url: str, people: int = 0, **env: str) -> Iterator[tuple[Service, list[tuple[str, str]]]]:
+def running_service(
+    model_url: str, people: int = 0, **env: str
+) -> Iterator[tuple[Service, list[tuple[str, str]]]]:
     """The embedded service on a fresh folder, and `(token, conversation_id)` of each of its people."""
     clean_environment()
     folder = Path(tempfile.mkdtemp(prefix="palimpsest-bench-"))
@@ -83,7 +85,11 @@ def running_service(model_url: str, people: int = 0, **env: str) -> Iterator[tup
     service = Service([], folder / "service.log", environment)
     try:
         check(run_manage(environment, "migrate", "--verbosity=0"))
-        made = json.loads(check(run_manage(environment, "shell", "-v0", "-c", PREPARE.format(count=people))).splitlines()[-1])
+        made = json.loads(
+            check(run_manage(environment, "shell", "-v0", "-c", PREPARE.format(count=people))).splitlines()[
+                -1
+            ]
+        )
         service.start()
         yield service, [(token, conversation) for token, conversation in made]
     except BaseException:

@@ -11,6 +11,7 @@ from django.contrib.auth import logout
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
+from django.utils.decorators import method_decorator
 from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
 
@@ -35,7 +36,7 @@ class PalimpsestAdminSite(AdminSite):
 
         return update_wrapper(only_operators, guarded)
 
-    @never_cache  # type: ignore[misc] # as Django's own is
+    @method_decorator(never_cache)
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         if self.has_permission(request):
             return redirect("admin:index", current_app=self.name)

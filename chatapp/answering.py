@@ -57,7 +57,9 @@ def describe_run(run_id: UUID) -> PreparedRun:
         config = run.model if run.model and run.model.enabled else default_model()
         return PreparedRun(conversation_id, config.name, _load(run, config))
     except NotFound as error:
-        return PreparedRun(conversation_id, "", None, events.RunError(category="no_model", message=error.message))
+        return PreparedRun(
+            conversation_id, "", None, events.RunError(category="no_model", message=error.message)
+        )
     except PolicyError as error:
         sentence = f"The context settings of this conversation are not valid: {error}"
         return PreparedRun(conversation_id, "", None, events.RunError(category="settings", message=sentence))
@@ -109,7 +111,9 @@ class Session:
             await self._settle()
         if not self.live.has_text:
             return self.ended(
-                Run.Status.FAILED, "bad_response", "The model answered with nothing; your message is stored. Press Retry."
+                Run.Status.FAILED,
+                "bad_response",
+                "The model answered with nothing; your message is stored. Press Retry.",
             )
         return self.ended(Run.Status.COMPLETE)
 

@@ -58,12 +58,16 @@ def _write_content(path: Path, content: bytes) -> None:
         os.close(descriptor)
 
 
+def check_size(size_bytes: int) -> None:
+    """Raises TooLarge."""
+    if size_bytes > settings.MAX_UPLOAD_BYTES:
+        limit = settings.MAX_UPLOAD_BYTES / 2**20
+        raise TooLarge(f"The file is too large; at most {limit:,.0f} MB are accepted.")
+
+
 def store_image(*, user: User, name: str, content: bytes) -> Attachment:
     """The bytes are on disk before the row that names them exists."""
-    if len(content) > settings.MAX_UPLOAD_BYTES:
-        raise TooLarge(
-            f"The file is too large; at most {settings.MAX_UPLOAD_BYTES / 2**20:,.0f} MB are accepted."
-        )
+    check_size(len(content))
     image = clean_image(content, settings.MAX_IMAGE_PIXELS)
     with _sole_user(image.sha256):
         _write_content(content_path(image.sha256), image.content)

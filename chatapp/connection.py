@@ -8,8 +8,6 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from uuid import UUID
 
-
-
 from chatapp.database import in_database
 from chatapp.event_log import read_after
 from chatapp.live import Frame, conversation_topic, encode_frame, hub

@@ -30,9 +30,9 @@ from chatapp.live import hub, user_topic
 from chatapp.models import User
 from chatapp.rate_limits import check_message_rate
 from chatapp.selectors.access import accessible_conversation, accessible_run, parse_id
-from chatapp.selectors.sessions import is_still_signed_in
 from chatapp.selectors.messages import stored_answer_text
 from chatapp.selectors.model_configs import accessible_model
+from chatapp.selectors.sessions import is_still_signed_in
 
 MAX_REPLAYED_FACTS = 2_000
 RIGHTS_CHECK_S = 30.0

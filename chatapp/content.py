@@ -41,5 +41,9 @@ def text_of_content(content: Content) -> str:
 
 def attachment_ids(content: Content, attachments: Sequence[str]) -> list[str]:
     """The images inside the content, then the attached ones, each once."""
-    inside = [] if isinstance(content, str) else [part.file_id for part in content if isinstance(part, ImageContent)]
+    inside = (
+        []
+        if isinstance(content, str)
+        else [part.file_id for part in content if isinstance(part, ImageContent)]
+    )
     return list(dict.fromkeys([*inside, *attachments]))

@@ -49,7 +49,9 @@ def load_context(
     """One pass over the database, read-only."""
     rules = rules or rules_for(config, conversation)
     history = load_history(
-        branch, before_position=before_position, window_tokens=rules.calibration.invert(rules.budget.input_tokens)
+        branch,
+        before_position=before_position,
+        window_tokens=rules.calibration.invert(rules.budget.input_tokens),
     )
     today = now.astimezone(ZoneInfo(conversation.user.time_zone)).date()
     inputs = ContextInputs(

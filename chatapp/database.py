@@ -23,7 +23,9 @@ def in_database(call: Callable[P, R]) -> Callable[P, Awaitable[R]]:
     """`await in_database(action)(…)`: one action or selector, in one hop to a database thread."""
 
     def run(*args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
-        return asyncio.get_running_loop().run_in_executor(_threads, partial(_with_connection, call, *args, **kwargs))
+        return asyncio.get_running_loop().run_in_executor(
+            _threads, partial(_with_connection, call, *args, **kwargs)
+        )
 
     return run
 

@@ -49,7 +49,9 @@ def writable_folder(path: Path) -> Path:
         probe.touch()
         probe.unlink()
     except OSError as error:
-        raise SystemExit(f"The data folder {path} cannot be written ({error.strerror}): set DATA_DIR to one that can.") from None
+        raise SystemExit(
+            f"The data folder {path} cannot be written ({error.strerror}): set DATA_DIR to one that can."
+        ) from None
     return path
 
 

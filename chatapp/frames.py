@@ -50,4 +50,6 @@ class Ping(BaseModel):
 
 
 ClientFrame = Subscribe | Unsubscribe | MessageSend | RunStop | MessageSync | Ping
-ClientFrameAdapter: TypeAdapter[ClientFrame] = TypeAdapter(Annotated[ClientFrame, Field(discriminator="type")])
+ClientFrameAdapter: TypeAdapter[ClientFrame] = TypeAdapter(
+    Annotated[ClientFrame, Field(discriminator="type")]
+)

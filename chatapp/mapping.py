@@ -125,7 +125,9 @@ def conversation_shape(row: Conversation, retention_days: int, active_run: Run |
         "last_activity_at": _iso(row.last_activity_at),
         "created_at": _iso(row.created_at),
         "expires_at": _iso(expires),
-        "active_run": {"id": str(active_run.id), "message_id": str(active_run.answer_id)} if active_run else None,
+        "active_run": {"id": str(active_run.id), "message_id": str(active_run.answer_id)}
+        if active_run
+        else None,
     }
 
 

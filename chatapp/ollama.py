@@ -25,14 +25,14 @@ EMBEDDING_MODEL = re.compile(r"embed|bge-|minilm|rerank", re.IGNORECASE)
 
 def detect_ollama(url: str) -> list[str]:
     """The chat models at `url` (ending in /v1), most recently changed first; none if nothing answers there."""
-    names = [row.get("name") for row in _ask(f"{_root(url)}/api/tags").get("models") or ()]
+    names = [row.get("name") for row in _models(_ask(f"{_root(url)}/api/tags"))]
     return [name for name in names if isinstance(name, str) and name and not EMBEDDING_MODEL.search(name)]
 
 
 def detect_window(url: str, model_id: str) -> int:
     """The window Ollama really uses: of the running model, else of its Modelfile, else Ollama's default."""
     running = _ask(f"{_root(url)}/api/ps")
-    for row in running.get("models") or ():
+    for row in _models(running):
         if row.get("name") == model_id and row.get("context_length"):
             return int(row["context_length"])
     shown = _ask(f"{_root(url)}/api/show", {"model": model_id})
@@ -67,6 +67,11 @@ def _offer(url: str) -> None:
 
 def _root(url: str) -> str:
     return url.rstrip("/").removesuffix("/v1")
+
+
+def _models(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    rows = answer.get("models")
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
 def _ask(url: str, body: dict[str, Any] | None = None) -> dict[str, Any]:

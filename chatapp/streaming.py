@@ -143,5 +143,3 @@ def unstored(answers: Iterable[LiveAnswer]) -> list[LiveAnswer]:
 def mark_stored(answers: Iterable[LiveAnswer], lengths: Iterable[int]) -> None:
     for live, length in zip(answers, lengths, strict=True):
         live.stored_length = length
-
-

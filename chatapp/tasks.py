@@ -9,10 +9,10 @@ from celery import shared_task
 from django.conf import settings
 
 from chatapp import clock, compactor, memory_files
-from chatapp.attachments import sweep_files
-from chatapp.forgetting import delete_idle_conversations
 from chatapp.actions.runs import INTERRUPTED, NOT_STARTED, interrupt_run
 from chatapp.actions.search import index_conversation as index_turns
+from chatapp.attachments import sweep_files
+from chatapp.forgetting import delete_idle_conversations
 from chatapp.selectors.compactions import waiting_compactions
 from chatapp.selectors.runs import abandoned_runs, dead_runs
 

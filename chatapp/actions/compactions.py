@@ -112,7 +112,9 @@ def queue_compaction(
 
 
 def _is_superseded(conversation: Conversation, span: PlannedSpan) -> bool:
-    done_or_active = Q(status=Compaction.Status.DONE, branch=span.branch, last_position__gte=span.first_position)
+    done_or_active = Q(
+        status=Compaction.Status.DONE, branch=span.branch, last_position__gte=span.first_position
+    )
     done_or_active |= Q(status__in=Compaction.ACTIVE)
     return conversation.compactions.filter(done_or_active).exists()
 
@@ -124,7 +126,10 @@ def claim_compaction(*, compaction_id: UUID, holder: str, now: datetime) -> Comp
             status=Compaction.Status.RUNNING, lease_expires_at__lt=now
         )
         claimed = Compaction.objects.filter(free, pk=compaction_id).update(
-            status=Compaction.Status.RUNNING, holder=holder, fence=F("fence") + 1, lease_expires_at=now + LEASE
+            status=Compaction.Status.RUNNING,
+            holder=holder,
+            fence=F("fence") + 1,
+            lease_expires_at=now + LEASE,
         )
         if not claimed:
             return None

@@ -44,7 +44,9 @@ def create_conversation(
     return conversation
 
 
-def updated_event(conversation: Conversation, now: datetime, active_run: Run | None = None) -> ConversationUpdated:
+def updated_event(
+    conversation: Conversation, now: datetime, active_run: Run | None = None
+) -> ConversationUpdated:
     if active_run is None:
         active_run = conversation.runs.filter(status__in=Run.ACTIVE).first()
     shape = mapping.conversation_shape(conversation, settings.RETENTION_DAYS, active_run)

@@ -108,7 +108,9 @@ def _find_sent(user: User, conversation_id: str, new: NewMessage) -> Receipt | N
     if message is None:
         return None
     if message.request_hash != new.request_hash(conversation_id):
-        raise InvalidInput("This client_id was already used for another message.", code="idempotency_mismatch")
+        raise InvalidInput(
+            "This client_id was already used for another message.", code="idempotency_mismatch"
+        )
     run = Run.objects.filter(question=message).order_by("created_at").first()
     created = message.conversation.events.filter(
         type="message.created", payload__message__id=str(message.pk)
@@ -122,7 +124,9 @@ def _find_sent(user: User, conversation_id: str, new: NewMessage) -> Receipt | N
 
 def refuse_while_running(conversation: Conversation) -> None:
     if conversation.runs.filter(status__in=Run.ACTIVE).exists():
-        raise Conflict("An answer is still being written here. Stop it or wait for its end.", code="run_active")
+        raise Conflict(
+            "An answer is still being written here. Stop it or wait for its end.", code="run_active"
+        )
 
 
 def _parent_of(user: User, conversation: Conversation, new: NewMessage) -> Message | None:
@@ -167,7 +171,13 @@ def _parts(text: str, attachments: Sequence[Attachment]) -> list[dict[str, Any]]
 
 
 def append_message(
-    conversation: Conversation, *, branch: Branch, role: str, parts: list[dict[str, Any]], now: datetime, **columns: Any
+    conversation: Conversation,
+    *,
+    branch: Branch,
+    role: str,
+    parts: list[dict[str, Any]],
+    now: datetime,
+    **columns: Any,
 ) -> Message:
     """Takes the next position; `conversation` must be locked."""
     message = Message.objects.create(

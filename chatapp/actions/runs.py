@@ -40,7 +40,7 @@ class PartialAnswer:
     @property
     def parts(self) -> tuple[Part, ...]:
         reasoning: tuple[Part, ...] = (ReasoningPart(self.reasoning),) if self.reasoning else ()
-        return (*reasoning, TextPart(self.text)) if self.text or not reasoning else reasoning
+        return (*reasoning, TextPart(self.text)) if self.text else reasoning
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +171,7 @@ def _last_facts(
 ) -> list[events.Fact]:
     where: dict[str, Any] = {"conversation_id": str(conversation.pk), "at": now}
     of_run = {**where, "run_id": str(run.pk)}
-    calls = [
-        events.Usage(**of_run, **call.as_event()) for call in outcome.calls
-    ]
+    calls = [events.Usage(**of_run, **call.as_event()) for call in outcome.calls]
     return [
         *outcome.extra_facts,
         *calls,

@@ -47,7 +47,9 @@ class UserForm(UserChangeForm):  # type: ignore[type-arg]
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
-        stays_admin = cleaned.get("is_active", True) and cleaned.get("is_superuser", self.instance.is_superuser)
+        stays_admin = cleaned.get("is_active", True) and cleaned.get(
+            "is_superuser", self.instance.is_superuser
+        )
         others = User.objects.filter(is_superuser=True, is_active=True).exclude(pk=self.instance.pk)
         if self.instance.is_superuser and not stays_admin and not others.exists():
             raise ValidationError("This is the only admin: make somebody else one first.")
@@ -122,7 +124,11 @@ class UserAdmin(DjangoUserAdmin):
         link = ""
         if form.is_valid():
             link_path = invitation_path(form.cleaned_data["email"])
-            link = f"{settings.PUBLIC_URL}{link_path}" if settings.PUBLIC_URL else request.build_absolute_uri(link_path)
+            link = (
+                f"{settings.PUBLIC_URL}{link_path}"
+                if settings.PUBLIC_URL
+                else request.build_absolute_uri(link_path)
+            )
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,

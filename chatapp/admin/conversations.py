@@ -10,7 +10,16 @@ from chatapp.models import Compaction, Conversation, Run
 
 @admin.register(Conversation)
 class ConversationAdmin(ViewOnlyAdmin):
-    list_display = ("id", "user", "model", "message_count", "last_activity_at", "pinned", "archived", "temporary")
+    list_display = (
+        "id",
+        "user",
+        "model",
+        "message_count",
+        "last_activity_at",
+        "pinned",
+        "archived",
+        "temporary",
+    )
     list_filter = ("model", "pinned", "archived", "temporary")
     list_select_related = ("user", "model")
     search_fields = ("=id", "user__email")
@@ -37,7 +46,16 @@ class ConversationAdmin(ViewOnlyAdmin):
 
 @admin.register(Run)
 class RunAdmin(ViewOnlyAdmin):
-    list_display = ("id", "conversation_id", "user", "model", "status", "error_category", "created_at", "duration")
+    list_display = (
+        "id",
+        "conversation_id",
+        "user",
+        "model",
+        "status",
+        "error_category",
+        "created_at",
+        "duration",
+    )
     list_filter = ("status", "error_category", "model", "created_at")
     list_select_related = ("user", "model")
     search_fields = ("=id", "=conversation__id", "user__email")

@@ -39,11 +39,15 @@ class UsageAdmin(ViewOnlyAdmin):
         response = super().changelist_view(request, extra_context)
         context = response.context_data if isinstance(response, TemplateResponse) else None
         if context and "cl" in context:
-            context["totals"] = context["cl"].queryset.order_by().aggregate(
-                calls=Count("pk"),
-                input=Sum("input_tokens", default=0),
-                output=Sum("output_tokens", default=0),
-                cached=Sum("cached_tokens", default=0),
-                cost=Sum("cost"),
+            context["totals"] = (
+                context["cl"]
+                .queryset.order_by()
+                .aggregate(
+                    calls=Count("pk"),
+                    input=Sum("input_tokens", default=0),
+                    output=Sum("output_tokens", default=0),
+                    cached=Sum("cached_tokens", default=0),
+                    cost=Sum("cost"),
+                )
             )
         return response

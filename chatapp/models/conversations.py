@@ -89,7 +89,9 @@ class Message(models.Model):
             models.UniqueConstraint(fields=["conversation", "position"], name="message_position_once"),
             # Idempotent sends: one message per key and user.
             models.UniqueConstraint(
-                fields=["user", "client_id"], condition=Q(client_id__isnull=False), name="message_client_id_once"
+                fields=["user", "client_id"],
+                condition=Q(client_id__isnull=False),
+                name="message_client_id_once",
             ),
         ]
         indexes = [

@@ -54,7 +54,9 @@ class Compaction(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["conversation"], condition=Q(status__in=["pending", "running"]), name="one_active_compaction"
+                fields=["conversation"],
+                condition=Q(status__in=["pending", "running"]),
+                name="one_active_compaction",
             ),
             models.UniqueConstraint(
                 fields=["branch", "first_position"], condition=Q(status="done"), name="one_summary_per_span"
@@ -84,10 +86,16 @@ class MemoryEntry(models.Model):
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memory_entries")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memory_entries"
+    )
     day = models.DateField()
-    conversation = models.ForeignKey(Conversation, null=True, on_delete=models.SET_NULL, related_name="memory_entries")
-    compaction = models.OneToOneField(Compaction, null=True, on_delete=models.SET_NULL, related_name="memory_entry")
+    conversation = models.ForeignKey(
+        Conversation, null=True, on_delete=models.SET_NULL, related_name="memory_entries"
+    )
+    compaction = models.OneToOneField(
+        Compaction, null=True, on_delete=models.SET_NULL, related_name="memory_entry"
+    )
     first_message_id = models.UUIDField(null=True)
     last_message_id = models.UUIDField(null=True)
     text = models.TextField()

@@ -81,7 +81,11 @@ class ModelConfig(models.Model):
         help_text="Per million tokens. Empty: looked up.",
     )
     fast_model = models.ForeignKey(
-        "self", null=True, blank=True, on_delete=models.SET_NULL, help_text="Used for summaries. Empty: itself."
+        "self",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        help_text="Used for summaries. Empty: itself.",
     )
     context_policy = models.JSONField(default=dict, blank=True)
     system_prompt = models.TextField(blank=True, help_text="Empty: the built-in one.")

@@ -38,6 +38,9 @@ def visible_compactions(branch: Branch) -> QuerySet[Compaction]:
     return Compaction.objects.filter(_seen(branch, -1, "last_position"))
 
 
-def latest_checkpoint(branch: Branch) -> Compaction | None:
-    done = visible_compactions(branch).filter(status=Compaction.Status.DONE)
+def latest_checkpoint(branch: Branch, before_position: int) -> Compaction | None:
+    """The finished compaction that reaches furthest without covering `before_position`."""
+    done = visible_compactions(branch).filter(
+        status=Compaction.Status.DONE, last_position__lt=before_position
+    )
     return done.order_by("-last_position").first()

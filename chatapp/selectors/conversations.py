@@ -57,7 +57,10 @@ def message_page(branch: Branch, *, before: int | None, limit: int) -> tuple[lis
 
 
 def shape_messages(rows: Sequence[Message]) -> list[dict[str, Any]]:
-    runs = {run.answer_id: run for run in Run.objects.filter(answer__in=[row for row in rows if row.role == "assistant"])}
+    runs = {
+        run.answer_id: run
+        for run in Run.objects.filter(answer__in=[row for row in rows if row.role == "assistant"])
+    }
     return [mapping.message_shape(row, runs.get(row.pk)) for row in rows]
 
 

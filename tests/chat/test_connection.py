@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.db import transaction
 
 from agents.events import ConversationUpdated
 from chatapp import clock, event_log
@@ -14,7 +15,6 @@ from chatapp.connection import MAX_QUEUED_FRAMES, Connection
 from chatapp.live import Frame, conversation_topic, encode_frame, user_topic
 from chatapp.models import Conversation, User
 from chatapp.selectors.access import lock_conversation
-from django.db import transaction
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -41,7 +41,9 @@ def frame_of(conversation: Conversation, seq: int) -> Frame:
 
 
 def delta(conversation: Conversation, text: str) -> Frame:
-    return encode_frame({"type": "text.delta", "conversation_id": str(conversation.pk), "offset": 0, "text": text})
+    return encode_frame(
+        {"type": "text.delta", "conversation_id": str(conversation.pk), "offset": 0, "text": text}
+    )
 
 
 async def drain(connection: Connection) -> list[int | None]:

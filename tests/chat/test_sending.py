@@ -60,18 +60,27 @@ def event_types(conversation: Conversation) -> list[str]:
     return [payload["type"] for payload in read_after(conversation.pk, 0)]
 
 
-def test_a_send_stores_the_message_the_answers_row_and_a_queued_run(alice: User, conversation: Conversation) -> None:
+def test_a_send_stores_the_message_the_answers_row_and_a_queued_run(
+    alice: User, conversation: Conversation
+) -> None:
     receipt = send(alice, conversation, "What is up?")
 
     question, answer = Message.objects.order_by("position")
     assert (question.role, question.parts[0]["text"], question.position) == ("user", "What is up?", 0)
-    assert (answer.role, answer.status, answer.position, answer.parent) == ("assistant", "streaming", 1, question)
+    assert (answer.role, answer.status, answer.position, answer.parent) == (
+        "assistant",
+        "streaming",
+        1,
+        question,
+    )
     assert Run.objects.get().status == Run.Status.QUEUED
     assert receipt.seq == 1
     assert event_types(conversation) == ["message.created", "conversation.updated"]
 
 
-def test_a_second_send_with_the_same_key_gets_the_same_answer(alice: User, conversation: Conversation) -> None:
+def test_a_second_send_with_the_same_key_gets_the_same_answer(
+    alice: User, conversation: Conversation
+) -> None:
     first = send(alice, conversation, client_id="k1")
     finish(first)
     again = send(alice, conversation, client_id="k1")
@@ -147,7 +156,9 @@ def test_a_write_with_an_old_fencing_number_changes_nothing(alice: User, convers
     checkpoint_answers(answers=[PartialAnswer(lease, "Too late")])
     with pytest.raises(LeaseLost):
         finish_run(
-            lease=lease, outcome=Outcome(Run.Status.COMPLETE, PartialAnswer(lease, "Too late")), now=clock.now()
+            lease=lease,
+            outcome=Outcome(Run.Status.COMPLETE, PartialAnswer(lease, "Too late")),
+            now=clock.now(),
         )
     answer = Message.objects.get(pk=receipt.answer_id)
     assert (answer.status, answer.parts[0]["text"]) == ("interrupted", "Partial")

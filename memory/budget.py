@@ -1,0 +1,143 @@
+"""How many tokens of input a model call may hold, and where the numbers came from.
+
+The floor: `context_size - max_output_tokens - system_reserve` is never taken below 4,000. What yields is the
+reserve for output and system prompt, never the window: a window that cannot hold 4,000 tokens of input and
+still answer gets what it can really hold. So a small or misconfigured model works, with a warning, and no
+request is ever larger than its window.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+FLOOR_TOKENS = 4_000
+DEFAULT_CONTEXT_SIZE = 128_000
+DEFAULT_MAX_OUTPUT_TOKENS = 64_000
+DEFAULT_SYSTEM_RESERVE = 4_000
+
+SizeOrigin = Literal["model", "environment", "detected", "default"]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenBudget:
+    context_size: int = DEFAULT_CONTEXT_SIZE
+    max_output_tokens: int = DEFAULT_MAX_OUTPUT_TOKENS
+    system_reserve: int = DEFAULT_SYSTEM_RESERVE
+    input_limit: int = 0
+    """An operator's own limit to the input, to save money in a large window; 0 is none. It has no floor."""
+
+    @property
+    def _plain_input(self) -> int:
+        return self.context_size - self.max_output_tokens - self.system_reserve
+
+    @property
+    def _least_output(self) -> int:
+        """What an answer keeps even in a clamped window: an eighth of it."""
+        return max(1, min(self.max_output_tokens, self.context_size // 8))
+
+    @property
+    def clamped(self) -> bool:
+        """Whether the floor took over. Operators are warned."""
+        return self._plain_input < FLOOR_TOKENS
+
+    @property
+    def input_tokens(self) -> int:
+        """Tokens for summary, history, recall, question, and what the reserve does not hold of the system prompt."""
+        if self.input_limit:
+            return min(self._window_input, self.input_limit)
+        return self._window_input
+
+    @property
+    def _window_input(self) -> int:
+        if not self.clamped:
+            return self._plain_input
+        return max(1, min(FLOOR_TOKENS, self.context_size - self._least_output))
+
+    @property
+    def output_tokens(self) -> int:
+        """Tokens of answer that are always left. In a clamped window less than was configured."""
+        if not self.clamped:
+            return self.max_output_tokens
+        free = self.context_size - self._window_input - self.system_reserve
+        return max(1, min(self.max_output_tokens, max(self._least_output, free)))
+
+    @property
+    def reserve_tokens(self) -> int:
+        """Tokens the system prompt and the tool schemas may take before they come off the input."""
+        return max(0, self.context_size - self._window_input - self.output_tokens)
+
+    def pressure(self, tokens: int) -> float:
+        return tokens / self.input_tokens
+
+    def input_after(self, system_tokens: int) -> int:
+        """The input that is left beside a system prompt with tools of this size. May be negative."""
+        return self.input_tokens - max(0, system_tokens - self.reserve_tokens)
+
+    def output_for(self, request_tokens: int) -> int:
+        """The longest answer to ask for beside a request of this size, so that both stay inside the window.
+
+        Where the window is the limit, a tenth of the request is left for the error of its estimate.
+        """
+        free = self.context_size - request_tokens - request_tokens // 10
+        return max(1, min(self.max_output_tokens, max(free, self.output_tokens)))
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What one source says about a model; 0 is "nothing"."""
+
+    context_size: int = 0
+    max_output_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedBudget:
+    budget: TokenBudget
+    context_size_from: SizeOrigin
+    max_output_tokens_from: SizeOrigin
+
+    @property
+    def warning(self) -> str | None:
+        """One sentence for the operator when the numbers leave less than the floor."""
+        if not self.budget.clamped:
+            return None
+        budget = self.budget
+        return (
+            f"A window of {budget.context_size:,} tokens with {budget.max_output_tokens:,} for output and"
+            f" {budget.system_reserve:,} for the system prompt leaves less than {FLOOR_TOKENS:,} for input:"
+            f" {budget.input_tokens:,} are used, and answers may be as short as {budget.output_tokens:,}."
+        )
+
+
+def resolve_budget(
+    *,
+    model: Sizes = Sizes(),
+    environment: Sizes = Sizes(),
+    detected: Sizes = Sizes(),
+    system_reserve: int = DEFAULT_SYSTEM_RESERVE,
+    input_limit: int = 0,
+) -> ResolvedBudget:
+    """The first source that says anything wins, each number by itself: ModelConfig, environment, detected, default."""
+    layers: tuple[tuple[SizeOrigin, Sizes], ...] = (
+        ("model", model),
+        ("environment", environment),
+        ("detected", detected),
+    )
+    context_size, context_from = _first(
+        [(origin, sizes.context_size) for origin, sizes in layers], DEFAULT_CONTEXT_SIZE
+    )
+    default_output = min(DEFAULT_MAX_OUTPUT_TOKENS, context_size // 2)
+    output, output_from = _first(
+        [(origin, sizes.max_output_tokens) for origin, sizes in layers], default_output
+    )
+    return ResolvedBudget(
+        TokenBudget(context_size, output, system_reserve, input_limit), context_from, output_from
+    )
+
+
+def _first(values: list[tuple[SizeOrigin, int]], default: int) -> tuple[int, SizeOrigin]:
+    for origin, value in values:
+        if value > 0:
+            return value, origin
+    return default, "default"

@@ -1,0 +1,51 @@
+"""What cannot be put into a context, named before any model is called."""
+
+from __future__ import annotations
+
+
+class ContextError(ValueError):
+    """A request that no amount of compaction makes fit. `str(error)` is one sentence for the user."""
+
+
+class TooLarge(ContextError):
+    def __init__(self, what: str, tokens: int, room_tokens: int, advice: str) -> None:
+        over = tokens - room_tokens
+        super().__init__(
+            f"{what} too large: about {tokens:,} tokens, where {max(room_tokens, 0):,} fit"
+            f" ({over:,} too many). {advice}"
+        )
+        self.tokens = tokens
+        self.room_tokens = room_tokens
+        self.over_tokens = over
+
+
+class QuestionTooLarge(TooLarge):
+    def __init__(self, tokens: int, room_tokens: int) -> None:
+        super().__init__(
+            "Your message is",
+            tokens,
+            room_tokens,
+            "Shorten it, attach less, or choose a model with a larger window.",
+        )
+
+
+class SystemPromptTooLarge(TooLarge):
+    """The system prompt and the tool descriptions leave no room for anything else."""
+
+    def __init__(self, tokens: int, room_tokens: int) -> None:
+        super().__init__(
+            "The system prompt with its tools is",
+            tokens,
+            room_tokens,
+            "Ask the operator to shorten it, or choose a model with a larger window.",
+        )
+
+
+class PolicyError(ValueError):
+    """A setting that is unknown or out of range. `field` names it, `origin` the layer it came from."""
+
+    def __init__(self, field: str, origin: str, problem: str) -> None:
+        super().__init__(f"{field} ({origin}): {problem}")
+        self.field = field
+        self.origin = origin
+        self.problem = problem

@@ -1,0 +1,193 @@
+"""A summary without a model: the sentences that carry facts, word for word, in their order.
+
+A fact is what cannot be guessed back: an identifier, a number, a date, an address, a name, a decision. Each
+sentence is worth what facts it holds that no better sentence told already; the most facts per token win.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from memory.tokens import estimate_text
+from memory.truncate import level
+from memory.types import Message, TextPart, ToolCallPart, ToolResultPart
+
+SOURCE_CHARS = 60_000
+SOURCE_MESSAGES = 400
+"""Longer histories are sampled and their long messages shortened, so that the time stays bounded."""
+SENTENCE_CHARS = 320
+FACT_CHARS = 240
+
+_SENTENCE = re.compile(
+    r"[^\n.!?。！？؟।]*(?:[.!?](?![\s\"')\]]|$)[^\n.!?。！？؟।]*)*(?:[.!?。！？؟।]+[\"'”’)\]」』]*|\n|$)"
+)
+_CAPITAL = "A-ZÀ-ÖØ-ÞА-ЯЁΑ-Ω"
+_MARKS = (
+    r"#\d+",
+    r"\b(?=\w*\d)(?=\w*[A-Za-z])\w[\w.-]*\w\b",  # 5pm, v2.1.3, 3f9a-77
+    r"\b[A-Za-z]+(?:[_-]\w+)*_\w+\b",  # snake_case
+    r"\b[A-Za-z]{2,}-\d[\w-]*\b",  # INV-2041
+    r"\b[a-z]+[A-Z]\w*\b",  # camelCase
+)
+_NUMBERS = (
+    r"\b\d{1,2}\.?[ ][A-Z][a-z]{2,8}(?:,?[ ]\d{4})?\b",  # 18 October 2026
+    r"[$€£¥₩₹]?\d[\d.,:/-]*\d(?:\s?%)?",
+    r"[$€£¥₩₹]?\d+(?:\s?%)?",
+    r"[一二三四五六七八九十百千万亿億零〇两兩]{2,}[年月日时時分个個人元円点條条件名]?",
+    r"[일이삼사오육칠팔구십백천만]{2,}[월일시분개명원]",
+)
+_QUOTES = (
+    r'"[^"\n]{2,80}"',
+    "“[^”\n]{2,80}”",
+    "«[^»\n]{2,80}»",
+    "「[^」\n]{1,80}」",
+    "『[^』\n]{1,80}』",
+    "《[^》\n]{1,80}》",
+)
+_NAMES = (rf"(?<=[\w,;:)][ ])[{_CAPITAL}][\w'’-]*\w(?:\s[{_CAPITAL}][\w'’-]*\w)*", r"\b[A-Z]{2,}\b")
+_KINDS: tuple[tuple[str, float, tuple[str, ...]], ...] = (
+    ("link", 3.0, (r"https?://[^\s<>\"')\]]+", r"[\w.+-]+@[\w-]+\.[\w.-]+\w")),
+    ("code", 2.0, (r"`[^`\n]{1,80}`", r"(?:[A-Za-z]:)?(?:[\w.~-]*/)+[\w.-]*\w")),
+    ("mark", 3.0, _MARKS),
+    ("number", 2.0, _NUMBERS),
+    ("quote", 1.5, _QUOTES),
+    ("name", 1.5, _NAMES),
+)
+_FACT = re.compile("|".join(f"(?P<{kind}>{'|'.join(patterns)})" for kind, _, patterns in _KINDS))
+_WEIGHTS = {kind: weight for kind, weight, _ in _KINDS}
+_DECISION = re.compile(
+    r"\b(?:decid\w+|agre\w+|chose\w*|choose\w*|prefer\w*|must|always|never|deadline|remember|important|rule|called|named|"
+    r"name is|promis\w+|budget|costs?|instead|because|password|address|birthday|allergic|решил\w*|договорил\w*|нужно|"
+    r"важно|зовут|entschied\w*|beschloss\w*|muss|wichtig|heiß\w+|décid\w+|doit|important\w*|appelle|decid\w+|importante|"
+    r"llam\w+)\b|决定|決定|必须|必須|重要|记住|記住|名字|叫做|偏好|喜欢|同意|约定|です。|ました|決め|名前|覚えて|締め切り|"
+    r"결정|중요|기억|이름|합의|반드시|قرر|اتفق|يجب|مهم|اسم",
+    re.IGNORECASE,
+)
+_NOTHING = frozenset({"0", "1", "2", "I", "OK", "II", "A"})
+
+
+@dataclass(slots=True)
+class _Sentence:
+    order: int
+    speaker: str
+    text: str
+    facts: tuple[tuple[str, float], ...]
+    base: float
+    tokens: int
+
+
+def extract_summary(messages: Sequence[Message], max_tokens: int) -> str:
+    """The most telling sentences of these messages in at most `max_tokens`, one a line, each with its speaker."""
+    chosen = _choose(_sentences(messages), max_tokens)
+    lines: list[str] = []
+    speaker = ""
+    for sentence in chosen:
+        lines.append(sentence.text if sentence.speaker == speaker else f"{sentence.speaker}: {sentence.text}")
+        speaker = sentence.speaker
+    return "\n".join(lines)
+
+
+def extract_facts(messages: Sequence[Message], limit: int) -> list[str]:
+    """The `limit` sentences with the most facts, in their order, without their speakers."""
+    ranked = _rank(_sentences(messages))
+    best = [sentence for sentence in ranked if sentence.facts][:limit]
+    return [sentence.text[:FACT_CHARS] for sentence in sorted(best, key=lambda sentence: sentence.order)]
+
+
+def find_facts(text: str) -> dict[str, float]:
+    """The facts of a text, word for word, each with its weight, in order of appearance."""
+    found: dict[str, float] = {}
+    for match in _FACT.finditer(text):
+        fact = match.group().strip(" ,;:.")
+        if fact and fact not in _NOTHING:
+            found[fact] = max(found.get(fact, 0.0), _WEIGHTS[match.lastgroup or "name"])
+    return found
+
+
+def _sentences(messages: Sequence[Message]) -> list[_Sentence]:
+    messages = _sample(messages)
+    texts = [_source_text(message) for message in messages]
+    cap = level([len(text) for text in texts], SOURCE_CHARS)
+    found: list[_Sentence] = []
+    seen: set[str] = set()
+    for message, text in zip(messages, texts, strict=True):
+        for piece in _split_sentences(_ends(text, cap)):
+            if piece not in seen:
+                seen.add(piece)
+                found.append(_weigh(len(found), message, piece))
+    return found
+
+
+def _sample(messages: Sequence[Message]) -> Sequence[Message]:
+    """As many as can each have a fair share: the newest half of them, and the rest evenly from what is older."""
+    if len(messages) <= SOURCE_MESSAGES:
+        return messages
+    half = SOURCE_MESSAGES // 2
+    older, newest = messages[:-half], messages[-half:]
+    return [*(older[at * len(older) // half] for at in range(half)), *newest]
+
+
+def _ends(text: str, cap: int) -> str:
+    if len(text) <= cap:
+        return text
+    return text[: cap - cap // 3] + "\n" + text[len(text) - cap // 3 :]
+
+
+def _source_text(message: Message) -> str:
+    texts: list[str] = []
+    for part in message.parts:
+        if isinstance(part, (TextPart, ToolResultPart)):
+            texts.append(part.text)
+        elif isinstance(part, ToolCallPart):
+            texts.append(f"{part.name} {part.arguments}")
+    return "\n".join(texts)
+
+
+def _split_sentences(text: str) -> Iterable[str]:
+    for match in _SENTENCE.finditer(text):
+        sentence = match.group().strip()
+        for start in range(0, len(sentence), SENTENCE_CHARS):
+            piece = sentence[start : start + SENTENCE_CHARS].strip()
+            if len(piece) > 1:
+                yield piece
+
+
+def _weigh(order: int, message: Message, text: str) -> _Sentence:
+    facts = tuple(find_facts(text).items())
+    base = 2.0 if _DECISION.search(text) else 0.0
+    base += {"user": 1.0, "assistant": 0.2}.get(message.role, 0.0)
+    if text.endswith(("?", "？", "؟")):
+        base -= 0.5
+    return _Sentence(order, message.role.capitalize(), text, facts, base, estimate_text(text) + 1)
+
+
+def _rank(sentences: Sequence[_Sentence]) -> list[_Sentence]:
+    """Best first: facts told by more than one sentence count mostly for the first to be taken."""
+    told: set[str] = set()
+    ranked: list[tuple[float, _Sentence]] = []
+    for sentence in sorted(sentences, key=_density, reverse=True):
+        fresh = sum(weight for fact, weight in sentence.facts if fact not in told)
+        told.update(fact for fact, _ in sentence.facts)
+        ranked.append(((fresh + sentence.base) / (sentence.tokens + 6), sentence))
+    ranked.sort(key=lambda pair: (-pair[0], -pair[1].order))
+    return [sentence for _, sentence in ranked]
+
+
+def _density(sentence: _Sentence) -> tuple[float, int]:
+    worth = sum(weight for _, weight in sentence.facts) + sentence.base
+    return worth / (sentence.tokens + 6), sentence.order
+
+
+def _choose(sentences: Sequence[_Sentence], max_tokens: int) -> list[_Sentence]:
+    chosen: list[_Sentence] = []
+    room = max_tokens
+    for sentence in _rank(sentences):
+        cost = sentence.tokens + 3
+        if cost <= room:
+            chosen.append(sentence)
+            room -= cost
+        if room < 8:
+            break
+    return sorted(chosen, key=lambda sentence: sentence.order)

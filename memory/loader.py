@@ -1,0 +1,247 @@
+"""The view of a conversation that fits: the immediate cut, without any model call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memory.budget import TokenBudget
+from memory.errors import QuestionTooLarge, SystemPromptTooLarge
+from memory.extractive import extract_summary
+from memory.policy import ContextPolicy
+from memory.summary import (
+    EARLIER_TRUNCATED,
+    FRAME_TOKENS,
+    MARKER_TOKENS,
+    bounded_summary,
+    marker_message,
+    summary_message,
+)
+from memory.tokens import Calibration, estimate_text, total_tokens
+from memory.truncate import choose_pins, cut_message, cut_middle, squeeze_messages
+from memory.turns import reduce_turns, repair_tool_calls
+from memory.types import Checkpoint, Message
+from memory.window import Cut, Room, find_cut, measure_room
+
+LEAST_SUMMARY_TOKENS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """What is neither in the view nor in a checkpoint; the next compaction covers it."""
+
+    first_position: int | None
+    last_position: int | None
+    message_count: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class ViewParts:
+    """Tokens by part as the model counts them; they add up to `total`."""
+
+    system: int
+    tools: int
+    summary: int
+    history: int
+    recall: int
+    question: int
+
+    @property
+    def total(self) -> int:
+        return self.system + self.tools + self.summary + self.history + self.recall + self.question
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a model call is made of. `history` is in order and whole from its first message on, pins before it apart."""
+
+    system: Message
+    checkpoint: Checkpoint | None
+    summary: Message | None
+    """The checkpoint's summary as it is sent, or what stands in for a summary that is not written yet."""
+    history: tuple[Message, ...]
+    question: Message
+    dropped: Dropped | None
+    is_stand_in: bool
+    """Whether the summary was made without a model, for messages no checkpoint covers."""
+    original_count: int
+    """Stored messages this view stands for, the question apart."""
+    budget_tokens: int
+    recall_tokens: int
+    """Room for recalled text between history and question, as the model counts."""
+    tools_tokens: int
+    calibration: Calibration
+
+    @property
+    def was_compacted(self) -> bool:
+        return self.checkpoint is not None or self.dropped is not None
+
+    @property
+    def compacted_count(self) -> int:
+        """Stored messages that are still in the view."""
+        return sum(1 for message in self.history if message.position is not None or message.id is not None)
+
+    def messages(self, recall: Message | None = None) -> tuple[Message, ...]:
+        """The request: system prompt, summary, history, what was recalled, question."""
+        summary = (self.summary,) if self.summary else ()
+        recalled = (recall,) if recall else ()
+        return (self.system, *summary, *self.history, *recalled, self.question)
+
+    def parts(self, recall: Message | None = None) -> ViewParts:
+        sizes = (
+            self.system.tokens,
+            self.tools_tokens,
+            self.summary.tokens if self.summary else 0,
+            total_tokens(self.history),
+            recall.tokens if recall else 0,
+            self.question.tokens,
+        )
+        counted, done, shares = 0, 0, []
+        for size in sizes:
+            counted += size
+            shares.append(self.calibration.apply(counted) - done)
+            done += shares[-1]
+        return ViewParts(*shares)
+
+
+def fit_view(
+    *,
+    system: Message,
+    checkpoint: Checkpoint | None,
+    messages: Sequence[Message],
+    question: Message,
+    policy: ContextPolicy,
+    budget: TokenBudget,
+    calibration: Calibration = Calibration(),
+    tools_tokens: int = 0,
+    left_out: int = 0,
+) -> View:
+    """The view for one more question after `messages`, which are those after the checkpoint, in order.
+
+    Deterministic and sticky: with more messages appended it begins with the same bytes until it passes the
+    trigger, and then a large step leaves at once. `left_out` counts messages between checkpoint and
+    `messages` that were not even loaded. Raises SystemPromptTooLarge or QuestionTooLarge.
+    """
+    summary_tokens = summary_message(checkpoint.summary).tokens if checkpoint else 0
+    system_tokens = system.tokens + tools_tokens
+    room = measure_room(
+        policy, budget, calibration, system_tokens=system_tokens, summary_tokens=summary_tokens
+    )
+    check_fits(system_tokens, question.tokens, budget, calibration)
+    prepared = prepare_history(messages, policy)
+    cut = find_cut(prepared, question.tokens, policy, room)
+    gone, history = _select(prepared, cut, room, question.tokens, policy.keep_recent)
+    missing = len(gone) + left_out
+    summary = _write_summary(checkpoint, gone, missing, room, question.tokens, policy)
+    if summary is None:
+        history = _without_leading_replies(history)
+    used = total_tokens(history) + question.tokens + (summary.tokens if summary else 0)
+    recall = min(room.recall_beside(question.tokens, room.tail), room.body - used)
+    return View(
+        system=system,
+        checkpoint=checkpoint,
+        summary=summary,
+        history=history,
+        question=question,
+        dropped=_dropped(messages, gone, history, left_out) if missing else None,
+        is_stand_in=summary is not None and bool(missing),
+        original_count=(checkpoint.message_count if checkpoint else 0) + left_out + len(messages),
+        budget_tokens=budget.input_tokens,
+        recall_tokens=calibration.apply(max(0, recall)) if missing or checkpoint else 0,
+        tools_tokens=tools_tokens,
+        calibration=calibration,
+    )
+
+
+def check_fits(
+    system_tokens: int, question_tokens: int, budget: TokenBudget, calibration: Calibration
+) -> None:
+    """Refuses, before any call, what no compaction can make fit. Tokens are estimates."""
+    system, question = calibration.apply(system_tokens), calibration.apply(question_tokens)
+    room = budget.input_after(system)
+    if room <= 0 or (question > room and question <= budget.input_tokens and system > question):
+        raise SystemPromptTooLarge(system, budget.input_tokens + budget.reserve_tokens - question)
+    if question_tokens > calibration.invert(room):
+        raise QuestionTooLarge(question, room)
+
+
+def prepare_history(messages: Sequence[Message], policy: ContextPolicy) -> tuple[Message, ...]:
+    """Stored messages as they may be sent: calls repaired, old tool results and overlong messages cut."""
+    return tuple(_cut_long(message, policy) for message in repair_tool_calls(messages))
+
+
+def _cut_long(message: Message, policy: ContextPolicy) -> Message:
+    if message.tokens < policy.old_result_char_limit // 8:
+        return message
+    if message.role == "tool":
+        return cut_message(message, min(policy.old_result_char_limit, policy.message_char_limit), cut_middle)
+    return cut_message(message, policy.message_char_limit)
+
+
+def _select(
+    prepared: tuple[Message, ...], cut: Cut, room: Room, question_tokens: int, keep_recent: int
+) -> tuple[list[Message], tuple[Message, ...]]:
+    """(what left, what stays): pins of what left, then the tail, inside the room."""
+    before, tail = prepared[: cut.start], _reduce_until(prepared, cut)
+    pins = choose_pins(before, room.body, question_tokens=question_tokens) if before else set()
+    gone = [message for index, message in enumerate(before) if index not in pins]
+    pinned = [before[index] for index in sorted(pins)]
+    free = room.body - question_tokens - (room.summary_cap if gone else room.summary) - total_tokens(pinned)
+    if not gone and total_tokens(tail) > free:
+        free -= room.summary_cap - room.summary
+    squeezed, kept = squeeze_messages(tail, max(0, free), keep_recent)
+    return [*gone, *squeezed], (*pinned, *kept)
+
+
+def _reduce_until(prepared: tuple[Message, ...], cut: Cut) -> tuple[Message, ...]:
+    if cut.text_only <= cut.start:
+        return prepared[cut.start :]
+    return (*reduce_turns(prepared[cut.start : cut.text_only]), *prepared[cut.text_only :])
+
+
+def _write_summary(
+    checkpoint: Checkpoint | None,
+    gone: list[Message],
+    missing: int,
+    room: Room,
+    question_tokens: int,
+    policy: ContextPolicy,
+) -> Message | None:
+    """The checkpoint's summary, and after it the facts of what no checkpoint covers yet."""
+    if not checkpoint and not missing:
+        return None
+    space = min(room.summary_cap, room.body - question_tokens)
+    text_space = space - FRAME_TOKENS
+    if text_space < LEAST_SUMMARY_TOKENS or (policy.strategy == "truncate" and not checkpoint):
+        return marker_message() if space >= MARKER_TOKENS else None
+    previous = checkpoint.summary if checkpoint else ""
+    if not missing:
+        return summary_message(bounded_summary(previous, text_space))
+    if policy.strategy == "truncate":
+        kept = bounded_summary(previous, text_space - MARKER_TOKENS)
+        return summary_message(f"{kept}\n\n{EARLIER_TRUNCATED}")
+    kept = bounded_summary(previous, text_space * 2 // 3)
+    extract = extract_summary(gone, text_space - estimate_text(kept) - 4)
+    return summary_message(f"{kept}\n\n{extract}".strip(), stand_in=True)
+
+
+def _without_leading_replies(history: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Nothing stands before the history, so it begins with what a user said."""
+    first = next((index for index, message in enumerate(history) if message.role == "user"), len(history))
+    return history[first:]
+
+
+def _dropped(
+    messages: Sequence[Message], gone: list[Message], history: tuple[Message, ...], left_out: int
+) -> Dropped:
+    last = max((message.position for message in gone if message.position is not None), default=-1)
+    kept = {message.position for message in history}
+    span = [message for message in messages if message.position is not None and message.position <= last]
+    lost = [message for message in span if message.position not in kept]
+    return Dropped(
+        first_position=lost[0].position if lost else None,
+        last_position=last if lost else None,
+        message_count=len(lost) + left_out,
+        tokens=total_tokens(lost),
+    )

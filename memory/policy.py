@@ -1,0 +1,142 @@
+"""How context is kept: every setting, its default and its range, and which layer it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from memory.budget import DEFAULT_SYSTEM_RESERVE, TokenBudget
+from memory.errors import PolicyError
+
+Strategy = Literal["checkpoint", "summarize", "truncate", "turns", "structured"]
+TRIGGER_MAX = 0.9
+"""Above this the summariser's own call would have no room (AgentScope)."""
+
+
+class ContextPolicy(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    context_size: int = Field(0, ge=0, description="Window in tokens; 0 = the model's own.")
+    max_output_tokens: int = Field(0, ge=0, description="Tokens an answer may have; 0 = the model's own.")
+    system_reserve: int = Field(
+        DEFAULT_SYSTEM_RESERVE, ge=0, description="Tokens kept for system prompt and tools."
+    )
+    max_input_tokens: int = Field(
+        0, ge=0, description="Never send more than this; 0 = what the window holds."
+    )
+    strategy: Strategy = Field("checkpoint", description="What happens to what leaves the context.")
+    trigger: float = Field(
+        0.75, gt=0, le=1, description="Share of the budget at which the view is compacted."
+    )
+    soft_trigger: float = Field(0.60, gt=0, le=1, description="Share at which the next summary is prepared.")
+    keep_recent: int = Field(10, ge=0, le=10_000, description="Newest messages that stay as they are.")
+    reserve_ratio: float = Field(
+        0.10, ge=0, le=0.5, description="Share of the window the newest messages keep."
+    )
+    max_turns: int = Field(
+        0, ge=0, le=100_000, description="Turns in context; 0 = no limit (20 for `turns`)."
+    )
+    max_steps: int = Field(15, ge=1, le=1_000, description="Tool steps in one turn.")
+    summary_model: str = Field(
+        "", max_length=200, description="Model that summarises; empty = the fast model."
+    )
+    summary_max_tokens: int = Field(1_024, ge=64, le=32_000, description="Longest summary.")
+    compact_prompt: str = Field("", max_length=20_000, description="Replaces the built-in summary prompt.")
+    summary_template: str = Field(
+        "", max_length=20_000, description="Replaces the built-in layout of a structured summary."
+    )
+    summary_schema: dict[str, Any] | None = Field(
+        None, description="Replaces the five fields of a structured summary."
+    )
+    tool_result_limit: int = Field(
+        0, ge=0, description="Tokens of one tool result; 0 = 15 % of the window, at most 25,000."
+    )
+    old_result_char_limit: int = Field(
+        20_000, ge=200, description="Characters of a tool result of an earlier turn."
+    )
+    message_char_limit: int = Field(50_000, ge=200, description="Characters of any one message.")
+    cooldown_turns: int = Field(2, ge=0, le=1_000, description="Turns before the next automatic compaction.")
+    auto_compact: bool = Field(True, description="Compact without being asked.")
+    recall_budget: int = Field(8_000, ge=0, description="Most tokens of recalled text.")
+    wait_for_summary: bool = Field(False, description="Wait for the summary instead of cutting at once.")
+
+    @field_validator("trigger")
+    @classmethod
+    def cap_trigger(cls, value: float) -> float:
+        return min(value, TRIGGER_MAX)
+
+    @property
+    def soft_ratio(self) -> float:
+        """The soft trigger, always below the hard one."""
+        return min(self.soft_trigger, 0.8 * self.trigger)
+
+    @property
+    def turn_limit(self) -> int:
+        """Turns in context; 0 is no limit."""
+        return self.max_turns or (20 if self.strategy == "turns" else 0)
+
+    @property
+    def full_turns(self) -> int:
+        """How many of the newest turns keep their tool chains (CowAgent's restore rule)."""
+        return max(3, self.max_turns // 6)
+
+    @property
+    def has_summary(self) -> bool:
+        return self.strategy != "truncate" and self.auto_compact
+
+    def result_limit(self, budget: TokenBudget) -> int:
+        """Tokens one tool result may take before the rest is offloaded."""
+        return self.tool_result_limit or min(budget.context_size * 15 // 100, 25_000)
+
+    def tail_tokens(self, budget: TokenBudget) -> int:
+        """Tokens of newest history that a compaction leaves alone, even beyond `keep_recent` messages."""
+        return int(budget.context_size * self.reserve_ratio)
+
+
+ALIASES: Mapping[str, str] = {
+    "max_tokens": "context_size",
+    "output_reserved": "max_output_tokens",
+    "compression_trigger": "trigger",
+    "trigger_ratio": "trigger",
+    "compression_prompt": "compact_prompt",
+    "agent_max_context_tokens": "max_input_tokens",
+    "agent_max_context_turns": "max_turns",
+    "agent_max_steps": "max_steps",
+}
+"""The names the ancestors used; accepted wherever a policy is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class EffectivePolicy:
+    policy: ContextPolicy
+    origins: Mapping[str, str]
+    """Which layer each field came from; "default" where none set it."""
+
+
+def merge_policies(*layers: tuple[str, Mapping[str, object]]) -> EffectivePolicy:
+    """Merges (name, fields) layers, a later one winning field by field; a None is "not set here".
+
+    Raises PolicyError for an unknown name or a value out of range, naming its layer.
+    """
+    values: dict[str, object] = {}
+    origins = dict.fromkeys(ContextPolicy.model_fields, "default")
+    for origin, fields in layers:
+        for given, value in fields.items():
+            name = ALIASES.get(given, given)
+            if name not in ContextPolicy.model_fields:
+                raise PolicyError(given, origin, "there is no such setting")
+            if value is not None:
+                values[name], origins[name] = value, origin
+    return EffectivePolicy(_validated(values, origins), origins)
+
+
+def _validated(values: dict[str, object], origins: Mapping[str, str]) -> ContextPolicy:
+    try:
+        return ContextPolicy.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = str(first["loc"][0]) if first["loc"] else "policy"
+        raise PolicyError(field, origins.get(field, "policy"), first["msg"]) from error

@@ -1,0 +1,297 @@
+"""Cutting without a model: single messages to a size, and a list of messages to a budget."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+from memory.errors import QuestionTooLarge, SystemPromptTooLarge
+from memory.tokens import MESSAGE_OVERHEAD, Calibration, total_tokens, with_parts
+from memory.turns import bind_groups, repair_tool_calls, starts_turn
+from memory.types import ImagePart, Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+
+TRUNCATED = "[Truncated]"
+PINNED_SHARE = 0.5
+LEAST_MESSAGE_TOKENS = 16
+"""What a message that is cut to make room keeps: its overhead, the mark and a few words."""
+
+Cutter = Callable[[str, int], str]
+
+
+def cut_end(text: str, char_limit: int) -> str:
+    """The beginning of a text, and a mark. At most `char_limit` characters where the mark fits."""
+    if len(text) <= char_limit:
+        return text
+    return text[: max(0, char_limit - len(TRUNCATED) - 1)] + "\n" + TRUNCATED
+
+
+def cut_middle(text: str, char_limit: int) -> str:
+    """Two thirds head, one third tail, and how much is missing between them."""
+    if len(text) <= char_limit:
+        return text
+    mark = f"\n{TRUNCATED} {len(text) - char_limit:,} characters left out\n"
+    room = max(0, char_limit - len(mark))
+    head, tail = room - room // 3, room // 3
+    return text[:head] + mark + text[len(text) - tail :]
+
+
+def cut_message(message: Message, char_limit: int, cut: Cutter = cut_end) -> Message:
+    """The message with at most `char_limit` characters over all its parts; itself where it is short enough.
+
+    Long parts give first. Arguments of a tool call stay valid JSON.
+    """
+    sizes = [_char_count(part) for part in message.parts]
+    if sum(sizes) <= char_limit:
+        return message
+    cap = level(sizes, char_limit)
+    return with_parts(message, tuple(_cut_part(part, cap, cut) for part in message.parts))
+
+
+def level(sizes: Sequence[int], room: int) -> int:
+    """The cap for which the capped sizes add up to at most `room`: small ones stay whole, large ones share the rest."""
+    left = room
+    for done, size in enumerate(sorted(sizes)):
+        share = left // (len(sizes) - done)
+        if size > share:
+            return max(0, share)
+        left -= size
+    return max(sizes, default=0)
+
+
+def _char_count(part: Part) -> int:
+    match part:
+        case TextPart() | ReasoningPart() | ToolResultPart():
+            return len(part.text)
+        case ToolCallPart():
+            return len(part.arguments)
+        case ImagePart():
+            return 0
+
+
+def _cut_part(part: Part, char_limit: int, cut: Cutter) -> Part:
+    match part:
+        case TextPart():
+            return part if len(part.text) <= char_limit else TextPart(cut(part.text, char_limit))
+        case ReasoningPart():
+            return part if len(part.text) <= char_limit else ReasoningPart(cut(part.text, char_limit))
+        case ToolResultPart():
+            return _cut_result(part, char_limit, cut)
+        case ToolCallPart():
+            return part if len(part.arguments) <= char_limit else _cut_call(part, char_limit)
+        case ImagePart():
+            return part
+
+
+def _cut_result(part: ToolResultPart, char_limit: int, cut: Cutter) -> ToolResultPart:
+    if len(part.text) <= char_limit:
+        return part
+    text = cut(part.text, char_limit)
+    return ToolResultPart(part.call_id, part.name, text, is_error=part.is_error, offload_ref=part.offload_ref)
+
+
+def _cut_call(part: ToolCallPart, char_limit: int) -> ToolCallPart:
+    head = part.arguments[: max(0, char_limit - 20)]
+    return ToolCallPart(part.call_id, part.name, json.dumps({"truncated": head}, ensure_ascii=False))
+
+
+def cut_to_tokens(message: Message, tokens: int) -> Message:
+    """The message at no more than `tokens` where its form allows: images become a word, texts lose their middle."""
+    if message.tokens <= tokens:
+        return message
+    message = _drop_reasoning(message)
+    if message.tokens > tokens:
+        message = _name_images(message)
+    limit = sum(_char_count(part) for part in message.parts)
+    while message.tokens > tokens and limit > 0:
+        share = max(0, tokens - MESSAGE_OVERHEAD) / message.tokens
+        limit = min(limit - 1, int(limit * min(share, 0.95)))
+        message = cut_message(message, limit, cut_middle if limit > 200 else _cut_plain)
+    return message
+
+
+def _cut_plain(text: str, char_limit: int) -> str:
+    if len(text) <= char_limit:
+        return text
+    return cut_end(text, char_limit) if char_limit > 2 * len(TRUNCATED) else TRUNCATED
+
+
+def _drop_reasoning(message: Message) -> Message:
+    parts = tuple(part for part in message.parts if not isinstance(part, ReasoningPart))
+    return message if len(parts) == len(message.parts) else with_parts(message, parts)
+
+
+def _name_images(message: Message) -> Message:
+    if not any(isinstance(part, ImagePart) for part in message.parts):
+        return message
+    named = (
+        TextPart(f"[image: {part.mime_type}]") if isinstance(part, ImagePart) else part
+        for part in message.parts
+    )
+    return with_parts(message, tuple(named))
+
+
+def shrink_messages(messages: Sequence[Message], tokens: int) -> tuple[Message, ...]:
+    """The same messages at no more than `tokens` together where their form allows; the long ones give first."""
+    if total_tokens(messages) <= tokens:
+        return tuple(messages)
+    cap = max(level([message.tokens for message in messages], tokens), LEAST_MESSAGE_TOKENS)
+    return tuple(cut_to_tokens(message, cap) for message in messages)
+
+
+def find_question(messages: Sequence[Message]) -> int | None:
+    """Where the question being answered stands: the message marked so, else the last one of the user."""
+    fallback: int | None = None
+    for index in range(len(messages) - 1, -1, -1):
+        if messages[index].kind == "question":
+            return index
+        if fallback is None and starts_turn(messages[index]):
+            fallback = index
+    return fallback
+
+
+def is_frame(message: Message) -> bool:
+    """What no truncation drops: the system prompt and the summary of what left before."""
+    return message.role == "system" or message.kind in ("summary", "reminder")
+
+
+def choose_pins(
+    messages: Sequence[Message], budget_tokens: int, question: int | None = None, question_tokens: int = 0
+) -> set[int]:
+    """The indexes pinned messages hold: their own, a call's results with them, and the question of a pinned reply.
+
+    Over half of the budget together with the question, the oldest messages sent during a run lose their pin,
+    then the oldest others. `question` is its index among the messages, or `question_tokens` its size where it is
+    not one of them. All in estimates.
+    """
+    groups = bind_groups(messages)
+    room = int(budget_tokens * PINNED_SHARE) - question_tokens
+    if question is not None:
+        room -= messages[question].tokens
+    pinned = [group for group in groups if any(messages[at].pinned for at in range(*group))]
+    pinned = [(start, end) for start, end in pinned if start != question and not is_frame(messages[start])]
+    asked = _asked_by(messages) if pinned else []
+    chosen: set[int] = set()
+    for start, end in sorted(pinned, key=lambda group: (messages[group[0]].kind == "injected", -group[0])):
+        held = {at for at in (*range(start, end), asked[start]) if at is not None and at != question}
+        cost = sum(messages[at].tokens for at in held - chosen)
+        if cost <= room:
+            chosen |= held
+            room -= cost
+    return chosen
+
+
+def _asked_by(messages: Sequence[Message]) -> list[int | None]:
+    """For each message the user message it answers."""
+    asked: list[int | None] = []
+    latest: int | None = None
+    for index, message in enumerate(messages):
+        latest = index if starts_turn(message) else latest
+        asked.append(latest)
+    return asked
+
+
+def smart_truncate(
+    messages: Sequence[Message],
+    budget_tokens: int,
+    calibration: Calibration = Calibration(),
+) -> tuple[Message, ...]:
+    """Frame, question and pins in their places, and the longest suffix of the rest that fits beside them.
+
+    Never starts with an assistant message, never parts a call from its results, never reorders. Raises
+    SystemPromptTooLarge or QuestionTooLarge where these alone do not fit.
+    """
+    messages = repair_tool_calls(messages)
+    room = calibration.invert(budget_tokens)
+    if total_tokens(messages) <= room:
+        return messages
+    question = find_question(messages)
+    messages = _fit_frame(messages, question, room)
+    question = find_question(messages)
+    kept = {index for index, message in enumerate(messages) if is_frame(message) or index == question}
+    kept |= choose_pins(messages, room, question)
+    left = room - sum(messages[index].tokens for index in kept)
+    kept |= _longest_suffix(messages, kept, left)
+    return tuple(messages[index] for index in sorted(kept - _leading_replies(messages, kept)))
+
+
+def _fit_frame(messages: tuple[Message, ...], question: int | None, room: int) -> tuple[Message, ...]:
+    """Summaries give way to the question, at the very last altogether; the system prompt and the question never do."""
+    system = sum(message.tokens for message in messages if message.role == "system")
+    asked = messages[question].tokens if question is not None else 0
+    if system >= room:
+        raise SystemPromptTooLarge(system, room)
+    if system + asked > room:
+        raise QuestionTooLarge(asked, room - system)
+    frame = [
+        index for index, message in enumerate(messages) if is_frame(message) and message.role != "system"
+    ]
+    shrunk = shrink_messages([messages[index] for index in frame], room - system - asked)
+    if total_tokens(shrunk) > room - system - asked:
+        return tuple(message for index, message in enumerate(messages) if index not in frame)
+    replaced = dict(zip(frame, shrunk, strict=True))
+    return tuple(replaced.get(index, message) for index, message in enumerate(messages))
+
+
+def _longest_suffix(messages: Sequence[Message], kept: set[int], room: int) -> set[int]:
+    suffix: set[int] = set()
+    for start, end in reversed(bind_groups(messages)):
+        added = [index for index in range(start, end) if index not in kept]
+        room -= sum(messages[index].tokens for index in added)
+        if room < 0:
+            break
+        suffix.update(added)
+    return suffix
+
+
+def _leading_replies(messages: Sequence[Message], kept: set[int]) -> set[int]:
+    """What stands before the first user message that stays."""
+    leading: set[int] = set()
+    for index in sorted(kept):
+        if messages[index].role == "user":
+            break
+        if messages[index].role != "system" and not messages[index].pinned:
+            leading.add(index)
+    return leading
+
+
+def squeeze_messages(
+    messages: Sequence[Message], room: int, keep_recent: int
+) -> tuple[list[Message], tuple[Message, ...]]:
+    """(what left, what stays) so that what stays takes at most `room` estimates.
+
+    First the oldest leave, down to the `keep_recent` newest; then the long ones of those are shortened, the newest
+    turn last; then the oldest leave after all. Pinned ones leave last.
+    """
+    gone, kept = _drop_oldest(messages, room, keep_recent)
+    if total_tokens(kept) > room:
+        kept = _shorten_older(kept, room)
+        more, kept = _drop_oldest(kept, room, 0)
+        gone += more
+    return gone, tuple(kept)
+
+
+def _drop_oldest(messages: Sequence[Message], room: int, keep: int) -> tuple[list[Message], list[Message]]:
+    """Unpinned groups leave from the front while more than `keep` messages stay; at `keep` 0 pinned ones too."""
+    total, count = total_tokens(messages), len(messages)
+    leaving: set[int] = set()
+    groups = bind_groups(messages)
+    for pinned in (False, True) if keep == 0 else (False,):
+        for start, end in groups:
+            if total <= room:
+                break
+            is_pinned = any(messages[at].pinned for at in range(start, end))
+            if is_pinned != pinned or count - (end - start) < keep:
+                continue
+            leaving.update(range(start, end))
+            total -= sum(messages[at].tokens for at in range(start, end))
+            count -= end - start
+    gone = [message for index, message in enumerate(messages) if index in leaving]
+    return gone, [message for index, message in enumerate(messages) if index not in leaving]
+
+
+def _shorten_older(messages: Sequence[Message], room: int) -> list[Message]:
+    border = max((index for index, message in enumerate(messages) if starts_turn(message)), default=0)
+    older, newest = messages[:border], messages[border:]
+    if total_tokens(newest) > room // 2:
+        newest = shrink_messages(newest, max(room // 2, room - total_tokens(older)))
+    return [*shrink_messages(older, room - total_tokens(newest)), *newest]

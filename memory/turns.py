@@ -1,0 +1,189 @@
+"""Turns, and the bond between a tool call and its results. Everything here is linear.
+
+A result belongs to the nearest assistant message before it, if that message made the call. So an orphaned
+result, or a call whose result never came, can neither bind messages together nor block a split.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from memory.tokens import estimate_parts, with_parts
+from memory.types import Message, ReasoningPart, ToolCallPart, ToolResultPart
+
+INTERRUPTED = "Interrupted: this call may or may not have happened."
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """`messages[start:end]`: a user message and all that follows up to the next one.
+
+    What precedes the first user message is a turn of its own; a message sent during a run stays in that run's turn.
+    """
+
+    start: int
+    end: int
+
+    def __len__(self) -> int:
+        return self.end - self.start
+
+
+def starts_turn(message: Message) -> bool:
+    return message.role == "user" and message.kind not in ("injected", "recall", "reminder", "summary")
+
+
+def split_turns(messages: Sequence[Message]) -> list[Turn]:
+    starts = [index for index, message in enumerate(messages) if starts_turn(message)]
+    if messages and (not starts or starts[0] > 0):
+        starts.insert(0, 0)
+    return [Turn(start, end) for start, end in zip(starts, [*starts[1:], len(messages)], strict=True)]
+
+
+def is_safe_split(messages: Sequence[Message], index: int) -> bool:
+    return safe_split(messages, index) == index
+
+
+def safe_split(messages: Sequence[Message], index: int) -> int:
+    """The nearest split at or before `index` that parts no tool call from its results.
+
+    `messages[:split]` can leave while `messages[split:]` stays. Looks only at the messages around `index`.
+    """
+    index = min(max(index, 0), len(messages))
+    caller = _previous_assistant(messages, index)
+    if caller is None or not messages[caller].tool_calls:
+        return index
+    called = {call.call_id for call in messages[caller].tool_calls}
+    return caller if called & _results_ahead(messages, index) else index
+
+
+def safe_split_after(messages: Sequence[Message], index: int) -> int:
+    """The nearest split at or after `index`: where the results of a call that began before it have ended."""
+    if is_safe_split(messages, index):
+        return index
+    last = index
+    called = {call.call_id for call in messages[safe_split(messages, index)].tool_calls}
+    for at in range(index, len(messages)):
+        if messages[at].role == "assistant":
+            break
+        if any(result.call_id in called for result in messages[at].tool_results):
+            last = at
+    return last + 1
+
+
+def _previous_assistant(messages: Sequence[Message], index: int) -> int | None:
+    return next((at for at in range(index - 1, -1, -1) if messages[at].role == "assistant"), None)
+
+
+def _results_ahead(messages: Sequence[Message], index: int) -> set[str]:
+    found: set[str] = set()
+    for at in range(index, len(messages)):
+        if messages[at].role == "assistant":
+            break
+        found.update(result.call_id for result in messages[at].tool_results)
+    return found
+
+
+def bind_groups(messages: Sequence[Message]) -> list[tuple[int, int]]:
+    """(start, end) of what stays or leaves together: a call with its results, or a single message.
+
+    Expects a repaired view, where results follow their call at once.
+    """
+    groups: list[tuple[int, int]] = []
+    for index, message in enumerate(messages):
+        if message.role == "tool" and groups and messages[groups[-1][0]].tool_calls:
+            groups[-1] = (groups[-1][0], index + 1)
+        else:
+            groups.append((index, index + 1))
+    return groups
+
+
+def repair_tool_calls(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """A view every provider accepts: each call is followed at once by exactly one result.
+
+    A call without a result gets one that says it was interrupted; a result without a call is dropped, a second
+    result of a call too; what came between a call and its results comes after them. Stored messages are untouched.
+    """
+    if not any(message.role == "tool" or message.tool_calls for message in messages):
+        return tuple(messages)
+    repaired: list[Message] = []
+    for start, end in _spans_of_assistants(messages):
+        repaired.extend(_repair_span(messages[start:end]))
+    return tuple(repaired)
+
+
+def _spans_of_assistants(messages: Sequence[Message]) -> Iterable[tuple[int, int]]:
+    """Each assistant message with what follows it up to the next; first of all what precedes the first."""
+    starts = [index for index, message in enumerate(messages) if message.role == "assistant"]
+    bounds = [0, *[start for start in starts if start], len(messages)]
+    return itertools.pairwise(bounds)
+
+
+def _repair_span(span: Sequence[Message]) -> list[Message]:
+    if not span:
+        return []
+    calls = span[0].tool_calls if span[0].role == "assistant" else ()
+    others = [message for message in span[1 if calls else 0 :] if message.role != "tool"]
+    if not calls:
+        return others
+    found: dict[str, Message] = {}
+    for message in span[1:]:
+        for result in message.tool_results if message.role == "tool" else ():
+            found.setdefault(result.call_id, _only(message, result))
+    results = [found.get(call.call_id) or _interrupted(call) for call in _distinct(calls)]
+    return [_with_calls(span[0], _distinct(calls)), *results, *others]
+
+
+def _distinct(calls: Sequence[ToolCallPart]) -> tuple[ToolCallPart, ...]:
+    return tuple({call.call_id: call for call in reversed(calls)}.values())[::-1]
+
+
+def _with_calls(message: Message, calls: tuple[ToolCallPart, ...]) -> Message:
+    if len(calls) == len(message.tool_calls):
+        return message
+    return with_parts(
+        message, (*(part for part in message.parts if not isinstance(part, ToolCallPart)), *calls)
+    )
+
+
+def _only(message: Message, result: ToolResultPart) -> Message:
+    return message if message.parts == (result,) else with_parts(message, (result,))
+
+
+def _interrupted(call: ToolCallPart) -> Message:
+    parts = (ToolResultPart(call_id=call.call_id, name=call.name, text=INTERRUPTED, is_error=True),)
+    return Message(role="tool", parts=parts, tokens=estimate_parts(parts))
+
+
+def reduce_old_turns(messages: Sequence[Message], keep_turns: int) -> tuple[Message, ...]:
+    """All but the `keep_turns` newest turns as user text and final reply, without the tool chain in between."""
+    turns = split_turns(messages)
+    border = turns[-keep_turns].start if 0 < keep_turns < len(turns) else len(messages) * (keep_turns == 0)
+    return (*reduce_turns(messages[:border]), *messages[border:])
+
+
+def reduce_turns(messages: Sequence[Message]) -> list[Message]:
+    return [
+        message for turn in split_turns(messages) for message in reduce_turn(messages[turn.start : turn.end])
+    ]
+
+
+def reduce_turn(turn: Sequence[Message]) -> list[Message]:
+    """User text and last reply of one turn. A turn without tools, or with a pinned tool message, stays as it is."""
+    if not any(message.role == "tool" or message.tool_calls for message in turn):
+        return list(turn)
+    if any(message.pinned and (message.role == "tool" or message.tool_calls) for message in turn):
+        return list(turn)
+    last = _last_reply(turn)
+    kept = [message for message in turn if message.role == "user" or message.pinned or message is last]
+    return [_without_calls(message) for message in kept]
+
+
+def _last_reply(turn: Sequence[Message]) -> Message | None:
+    return next((message for message in reversed(turn) if message.role == "assistant" and message.text), None)
+
+
+def _without_calls(message: Message) -> Message:
+    parts = tuple(part for part in message.parts if not isinstance(part, (ToolCallPart, ReasoningPart)))
+    return message if len(parts) == len(message.parts) else with_parts(message, parts)

@@ -1,0 +1,207 @@
+"""Where the visible part of a history begins.
+
+The cut is found by replaying the turns that were asked: at each turn whose request would have passed the
+trigger, everything but a tail leaves at once. So it depends only on messages that do not change any more: the
+next turn replays to the same cut, and its request begins with the same bytes.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from memory.budget import TokenBudget
+from memory.policy import ContextPolicy
+from memory.summary import FRAME_TOKENS, MARKER_TOKENS
+from memory.tokens import Calibration
+from memory.truncate import PINNED_SHARE
+from memory.turns import is_safe_split, reduce_turn, safe_split, safe_split_after, starts_turn
+from memory.types import Message
+
+RECALL_SHARE = 0.8
+SUMMARY_SHARE = 8
+"""A summary takes at most an eighth of the budget, however long it may be by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """The budget of one view, in estimates, so that stored token counts can be added as they are."""
+
+    body: int
+    """What summary, history, recall and question may take together."""
+    trigger: float
+    """The share of `body` at which the view is cut."""
+    summary: int
+    """What the present checkpoint's summary takes; 0 without one."""
+    summary_cap: int
+    """What any summary may take."""
+    tail: int
+    """Tokens of newest history that a cut leaves."""
+    recall: int
+    """Most tokens of recalled text."""
+
+    def recall_beside(self, question: int, tail: int) -> int:
+        left = self.body - self.summary_cap - tail - question
+        return max(0, min(self.recall, int(RECALL_SHARE * left)))
+
+    def high(self, question: int, *, is_cut: bool) -> int:
+        """What summary, history and question may take before a cut. Once something was cut, recall has its share."""
+        trigger = int(self.trigger * self.body)
+        if not is_cut and not self.summary:
+            return trigger
+        return min(trigger, self.body - self.recall_beside(question, self.tail))
+
+
+def measure_room(
+    policy: ContextPolicy,
+    budget: TokenBudget,
+    calibration: Calibration,
+    *,
+    system_tokens: int,
+    summary_tokens: int = 0,
+) -> Room:
+    """`system_tokens` is the estimate of system prompt and tool schemas together."""
+    body = calibration.invert(max(0, budget.input_after(calibration.apply(system_tokens))))
+    cap = min(policy.summary_max_tokens * 3 // 2 + FRAME_TOKENS, body // SUMMARY_SHARE)
+    if policy.strategy == "truncate":
+        cap = min(cap, max(summary_tokens, MARKER_TOKENS))
+    tail = min(calibration.invert(policy.tail_tokens(budget)), body // 3)
+    trigger = policy.trigger if policy.auto_compact else 1.0
+    recall = calibration.invert(policy.recall_budget)
+    return Room(body, trigger, min(summary_tokens, cap), cap, tail, recall)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """`messages[start:]` stay; of these, the turns before `text_only` keep user text and final reply alone."""
+
+    start: int = 0
+    text_only: int = 0
+
+
+def find_cut(messages: Sequence[Message], question_tokens: int, policy: ContextPolicy, room: Room) -> Cut:
+    """The cut for a request that asks one more question after these messages. Linear."""
+    replay = _Replay(messages, policy, room)
+    for turn in replay.starts:
+        replay.ask(turn, messages[turn].tokens)
+    replay.ask(len(messages), question_tokens)
+    return replay.cut
+
+
+def find_tail(messages: Sequence[Message], policy: ContextPolicy, room: Room) -> int:
+    """Where the tail begins that a compaction of these messages leaves. Linear."""
+    return _Replay(messages, policy, room).tail_start(len(messages))
+
+
+class _Replay:
+    def __init__(self, messages: Sequence[Message], policy: ContextPolicy, room: Room) -> None:
+        self.messages = messages
+        self.policy = policy
+        self.room = room
+        self.starts = [index for index, message in enumerate(messages) if starts_turn(message)]
+        self.sums = _running(message.tokens for message in messages)
+        self.pinned = _running(message.tokens if message.pinned else 0 for message in messages)
+        self.reduced = _reduced_sums(messages, self.starts)
+        self.cut = Cut()
+        self.asked = 0
+        self.since = policy.cooldown_turns
+
+    def ask(self, end: int, question: int) -> None:
+        """One request: `messages[:end]` as history, then a question."""
+        self.since += 1
+        self._reduce_old(end, at_once=False)
+        if self._too_many_turns(end) or self._used(end, question) > self._limit(question):
+            self._cut_at(end, question)
+        self.asked += 1
+
+    def _reduce_old(self, end: int, *, at_once: bool) -> None:
+        """Moves the border of whole turns: in growing steps, or with a cut, which breaks the cached prefix anyway."""
+        whole = self.policy.full_turns
+        border = bisect.bisect_left(self.starts, self.cut.text_only)
+        step = 1 if at_once else max(whole, self.asked // 4)
+        if self.asked - whole - border >= step:
+            self.cut = replace(self.cut, text_only=self.starts[self.asked - whole])
+
+    def _limit(self, question: int) -> int:
+        if self.since <= self.policy.cooldown_turns:
+            return self.room.body
+        return self.room.high(question, is_cut=self.cut.start > 0)
+
+    def _used(self, end: int, question: int) -> int:
+        start, text_only = self.cut.start, max(self.cut.start, self.cut.text_only)
+        history = self.reduced[text_only] - self.reduced[start] + self.sums[end] - self.sums[text_only]
+        pins = min(self.pinned[start], int(self.room.body * PINNED_SHARE))
+        summary = self.room.summary_cap if start else self.room.summary
+        return summary + pins + history + question
+
+    def _too_many_turns(self, end: int) -> bool:
+        return 0 < self.policy.turn_limit < len(self._turns(end))
+
+    def _turns(self, end: int) -> list[int]:
+        low, high = bisect.bisect_left(self.starts, self.cut.start), bisect.bisect_left(self.starts, end)
+        return self.starts[low:high]
+
+    def _cut_at(self, end: int, question: int) -> None:
+        before = self.cut
+        if self.policy.strategy == "turns":
+            self._cut_turns(end, question)
+        elif self._too_many_turns(end):
+            self._drop_half(end)
+        if self.policy.strategy != "turns" and self._used(end, question) > self._limit(question):
+            self.cut = replace(self.cut, start=max(self.cut.start, self.tail_start(end)))
+        if self.cut.start != before.start:
+            self.since = 0
+            self._reduce_old(end, at_once=True)
+
+    def _drop_half(self, end: int) -> None:
+        turns = self._turns(end)
+        if len(turns) > 1:
+            self.cut = replace(self.cut, start=turns[(len(turns) + 1) // 2])
+
+    def _cut_turns(self, end: int, question: int) -> None:
+        """CowAgent: too many turns, the oldest half leaves; too many tokens, again, or, of few, the tool chains."""
+        if self._too_many_turns(end):
+            self._drop_half(end)
+        while self._used(end, question) > self._limit(question):
+            if len(self._turns(end)) >= 5:
+                self._drop_half(end)
+            elif self.cut.text_only < end:
+                self.cut = replace(self.cut, text_only=end)
+            elif len(self._turns(end)) > 1:
+                self._drop_half(end)
+            else:
+                break
+
+    def tail_start(self, end: int) -> int:
+        """`keep_recent` messages or the reserve, whichever is longer, if possible from a turn's start on."""
+        by_tokens = bisect.bisect_left(self.sums, self.sums[end] - self.room.tail, hi=end)
+        wanted = min(max(0, end - self.policy.keep_recent), by_tokens)
+        turn = bisect.bisect_right(self.starts, wanted) - 1
+        if turn >= 0 and self.starts[turn] > self.cut.start and self._fits_whole(self.starts[turn], end):
+            return self.starts[turn]
+        safe = safe_split(self.messages, wanted)
+        return safe if safe > self.cut.start else self._after(wanted, end)
+
+    def _fits_whole(self, start: int, end: int) -> bool:
+        """Whether a tail that begins with its turn leaves half of the way to the trigger for what comes."""
+        return self.sums[end] - self.sums[start] <= max(self.room.tail, self.room.high(0, is_cut=True) // 2)
+
+    def _after(self, wanted: int, end: int) -> int:
+        if wanted <= self.cut.start or is_safe_split(self.messages, wanted):
+            return self.cut.start
+        return min(safe_split_after(self.messages, wanted), end)
+
+
+def _running(values: Iterable[int]) -> list[int]:
+    return [0, *itertools.accumulate(values)]
+
+
+def _reduced_sums(messages: Sequence[Message], starts: Sequence[int]) -> list[int]:
+    """Like the plain sums at the turns' borders, with each turn at its size without tool chains."""
+    sums = [0]
+    for start, end in itertools.pairwise(sorted({0, *starts, len(messages)})):
+        size = sum(message.tokens for message in reduce_turn(messages[start:end]))
+        sums += [sums[start] + size] * (end - start)
+    return sums

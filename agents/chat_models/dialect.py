@@ -1,0 +1,85 @@
+"""What an OpenAI-compatible server accepts of the protocol: a first guess, then what its refusals teach."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from agents.overflow import find_output_limit
+from agents.types import ModelEndpoint, ModelRequest
+from agents.wire import WireStyle, write_request
+
+OPENAI_ADDRESS = "https://api.openai.com/v1"
+
+_REFUSES = (
+    r"unsupported|not supported|does ?n.t support|unknown|unrecogni[sz]ed|not permitted|not allowed|extra_forbidden"
+    r"|unexpected|invalid|only the default|deprecated"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """`output_limit` is the largest answer the server allows, once it has said so."""
+
+    limit_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    has_stream_options: bool = True
+    has_temperature: bool = True
+    output_limit: int | None = None
+    style: WireStyle = field(default_factory=WireStyle)
+
+
+def guess_dialect(endpoint: ModelEndpoint) -> Dialect:
+    """OpenAI's newer models refuse max_tokens; most others know nothing else."""
+    host = urlsplit(endpoint.base_url or OPENAI_ADDRESS).hostname or ""
+    is_openai = host == "api.openai.com" or host.endswith(".openai.azure.com")
+    return Dialect(limit_name="max_completion_tokens" if is_openai else "max_tokens")
+
+
+def write_body(request: ModelRequest, model_id: str, dialect: Dialect) -> dict[str, Any]:
+    """The request body of a streamed call; `max_output_tokens` 0 leaves the limit to the server."""
+    body = {"model": model_id, "stream": True} | write_request(request, dialect.style)
+    limit = min(request.max_output_tokens, dialect.output_limit or request.max_output_tokens)
+    if limit > 0:
+        body[dialect.limit_name] = limit
+    if dialect.has_stream_options:
+        body["stream_options"] = {"include_usage": True}
+    if dialect.has_temperature and request.temperature is not None:
+        body["temperature"] = request.temperature
+    return body
+
+
+def adapt_dialect(dialect: Dialect, refusal: str) -> Dialect | None:
+    """The dialect that avoids what was refused; None where the refusal is about something else."""
+    adapted = _adapt(dialect, refusal)
+    return adapted if adapted != dialect else None
+
+
+def _adapt(dialect: Dialect, refusal: str) -> Dialect:
+    text = refusal.lower()
+    if limit := find_output_limit(refusal):
+        # Only ever downwards, so that two contradicting refusals cannot make a loop.
+        return replace(dialect, output_limit=min(limit, dialect.output_limit or limit))
+    if "stream_options" in text:
+        return replace(dialect, has_stream_options=False)
+    if "alternat" in text:
+        return replace(dialect, style=replace(dialect.style, merges_roles=True))
+    if re.search(r"system (?:role|message|prompt)s?.{0,40}(?:not|unsupported)", text):
+        return replace(dialect, style=replace(dialect.style, has_system=False))
+    if not re.search(_REFUSES, text):
+        return dialect
+    if "temperature" in text:
+        return replace(dialect, has_temperature=False)
+    return _adapt_limit_name(dialect, text)
+
+
+def _adapt_limit_name(dialect: Dialect, text: str) -> Dialect:
+    """Where both names are in the refusal, the first is the one that is refused."""
+    named = re.search(r"\bmax_(?:completion_)?tokens\b", text)
+    if named is None or named[0] != dialect.limit_name:
+        return dialect
+    other: Literal["max_tokens", "max_completion_tokens"] = (
+        "max_tokens" if dialect.limit_name == "max_completion_tokens" else "max_completion_tokens"
+    )
+    return replace(dialect, limit_name=other)

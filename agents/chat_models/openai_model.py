@@ -1,0 +1,263 @@
+"""Any OpenAI-compatible model, through the openai SDK. The one module that imports openai.
+
+The hot path reads the SDK's raw streaming response: its parsed chunks cost several times as much a token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+import aiohttp
+import anyio
+import httpx2
+import openai
+
+from agents.chat_models.dialect import OPENAI_ADDRESS, Dialect, adapt_dialect, guess_dialect, write_body
+from agents.chat_models.stream_parser import StreamParser
+from agents.error_mapping import describe_error, map_error, read_error_text
+from agents.errors import ModelErrorCategory
+from agents.overflow import find_overflow
+from agents.types import Finished, ModelEndpoint, ModelItem, ModelRequest
+from agents.usage import OutputText, estimate_usage
+
+log = logging.getLogger(__name__)
+
+MAX_ADAPTATIONS = 5
+LEAST_ROOM_TOKENS = 1_024
+"""An answer shorter than this is not worth asking for; the prompt is what must shrink then."""
+FAREWELL_S = 5.0
+"""How long the usage chunk and [DONE] are waited for after the answer's end."""
+DRAIN_S = 0.1
+MAX_BODY_BYTES = 32_000_000
+NO_KEY = "no-key"
+"""Local servers ask for none, and the SDK for any."""
+
+_TRANSPORT_ERRORS = (httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, anyio.EndOfStream, OSError)
+
+
+class OpenAIModel:
+    """A ChatModel behind an address. What its server refuses of the protocol is learned and remembered."""
+
+    def __init__(self, endpoint: ModelEndpoint) -> None:
+        self.endpoint = endpoint
+
+    @property
+    def name(self) -> str:
+        return self.endpoint.model_id
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
+        deadline = _now() + self.endpoint.first_token_timeout_s
+        response = await self._open(request, deadline)
+        try:
+            parser, output = StreamParser(), OutputText()
+            chunks = _read_body(response)
+            while (data := await _read_chunk(chunks, deadline, parser)) is not None:
+                for item in parser.feed(data):
+                    output.add(item)
+                    yield item
+                    deadline = _now() + self.endpoint.stall_timeout_s
+                if parser.error is not None:
+                    raise parser.error
+                if parser.finish_reason is not None:
+                    deadline = min(deadline, _now() + (DRAIN_S if parser.is_done else FAREWELL_S))
+            for item in parser.close():
+                output.add(item)
+                yield item
+            yield Finished(parser.read_finish(), parser.usage or estimate_usage(request, output))
+        finally:
+            await response.close()
+
+    async def _open(self, request: ModelRequest, deadline: float) -> openai.AsyncAPIResponse[Any]:
+        """Asks until the server takes the request as it is written, or refuses it for what it says."""
+        for attempts_left in range(MAX_ADAPTATIONS, -1, -1):
+            try:
+                return await self._send(request, deadline)
+            except openai.APIStatusError as refusal:
+                text = refusal.response.text
+                adapted = self._adapt(request, text) if refusal.status_code in (400, 416, 422) else None
+                if adapted is None or not attempts_left:
+                    raise map_error(refusal.status_code, text, refusal.response.headers) from refusal
+                request = adapted
+        raise AssertionError("the last attempt returns or raises")
+
+    def _adapt(self, request: ModelRequest, refusal: str) -> ModelRequest | None:
+        """The request to try next; None where nothing about it can be changed for the better."""
+        words = read_error_text(refusal)
+        overflow = find_overflow(words)
+        if overflow is not None:
+            room = overflow.room_tokens * 95 // 100
+            if LEAST_ROOM_TOKENS <= room < request.max_output_tokens:
+                return replace(request, max_output_tokens=room)
+            return None
+        adapted = adapt_dialect(dialect_of(self.endpoint), words)
+        if adapted is None:
+            return None
+        log.info("%s at %s wants another dialect: %s", self.name, self.endpoint.base_url or "OpenAI", adapted)
+        _dialects[_dialect_key(self.endpoint)] = adapted
+        return request
+
+    async def _send(self, request: ModelRequest, deadline: float) -> openai.AsyncAPIResponse[Any]:
+        """Returns when the headers are there. A refusal stays the SDK's, all else is a ModelError."""
+        body = write_body(request, self.endpoint.model_id, dialect_of(self.endpoint))
+        messages = body.pop("messages")
+        with _plain_errors():
+            completions = client_of(self.endpoint).chat.completions.with_streaming_response
+            # The SDK walks `messages` to transform what a TypedDict may hold: 150 ms for 1,000 of them, on the event
+            # loop. What comes as extra_body is sent as it is.
+            manager = completions.create(**body, messages=[], extra_body={"messages": messages})
+            async with asyncio.timeout_at(deadline):
+                return await manager.__aenter__()  # type: ignore[no-any-return]
+
+
+async def fetch_models(endpoint: ModelEndpoint) -> object:
+    """The parsed answer of GET /models. Raises ModelError."""
+    try:
+        with _plain_errors():
+            async with asyncio.timeout(endpoint.connect_timeout_s):
+                return await client_of(endpoint).get("/models", cast_to=object)
+    except openai.APIStatusError as refusal:
+        raise map_error(refusal.status_code, refusal.response.text, refusal.response.headers) from refusal
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """Whatever the SDK and what is below it raise becomes a ModelError; only a refusal stays the SDK's."""
+    try:
+        yield
+    except openai.APIStatusError:
+        raise
+    except TimeoutError as error:
+        raise describe_error("timeout") from error
+    except (openai.APIError, *_TRANSPORT_ERRORS) as error:
+        root = _root_of(error)
+        is_address = isinstance(root, aiohttp.InvalidURL | httpx2.UnsupportedProtocol)
+        raise describe_error("not_found" if is_address else "connection", _name_error(root)) from error
+    except (httpx2.InvalidURL, ValueError) as error:
+        raise describe_error("not_found", f"The address or the key cannot be used: {error}") from error
+
+
+async def _read_body(response: openai.AsyncAPIResponse[Any]) -> AsyncIterator[bytes]:
+    """The body as it comes; one that is plain JSON, though a stream was asked for, as the one event it is."""
+    if "application/json" not in response.headers.get("content-type", ""):
+        async for data in response.iter_bytes():
+            yield data
+        return
+    body = bytearray()
+    async for data in response.iter_bytes():
+        body += data
+        if len(body) > MAX_BODY_BYTES:
+            raise describe_error("bad_response", "The answer has no end.")
+    yield b"data: " + bytes(body).replace(b"\r", b" ").replace(b"\n", b" ") + b"\n"
+
+
+async def _read_chunk(chunks: AsyncIterator[bytes], deadline: float, parser: StreamParser) -> bytes | None:
+    """The next bytes; None at the end, also where the answer was whole and only its farewell is missing."""
+    try:
+        async with asyncio.timeout_at(deadline):
+            return await anext(chunks, None)
+    except TimeoutError as error:
+        if parser.finish_reason is not None:
+            return None
+        raise describe_error("stalled" if parser.has_output else "timeout") from error
+    except _TRANSPORT_ERRORS as error:
+        if parser.finish_reason is not None:
+            return None
+        category: ModelErrorCategory = "cut" if parser.has_output else "connection"
+        raise describe_error(category, _name_error(_root_of(error))) from error
+
+
+def _root_of(error: BaseException) -> BaseException:
+    """The first cause: the SDK itself only says "Connection error."."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
+def _name_error(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+# --- What servers taught us, for as long as the process lives
+
+
+_dialects: dict[tuple[str, str], Dialect] = {}
+
+
+def _dialect_key(endpoint: ModelEndpoint) -> tuple[str, str]:
+    return endpoint.base_url, endpoint.model_id
+
+
+def dialect_of(endpoint: ModelEndpoint) -> Dialect:
+    return _dialects.get(_dialect_key(endpoint)) or guess_dialect(endpoint)
+
+
+# --- One HTTP client per event loop: a fresh one costs its TLS context and every connection
+
+
+@dataclass(slots=True)
+class _LoopClients:
+    http: httpx2.AsyncClient
+    by_endpoint: dict[tuple[str, str, float], openai.AsyncOpenAI] = field(default_factory=dict)
+
+
+_loops: dict[asyncio.AbstractEventLoop, _LoopClients] = {}
+_lock = threading.Lock()
+
+
+@cache
+def _tls_context() -> ssl.SSLContext:
+    return httpx2.create_ssl_context()
+
+
+def client_of(endpoint: ModelEndpoint) -> openai.AsyncOpenAI:
+    loop = asyncio.get_running_loop()
+    clients = _loops.get(loop) or _add_loop(loop)
+    key = (endpoint.base_url, endpoint.api_key, endpoint.connect_timeout_s)
+    client = clients.by_endpoint.get(key)
+    if client is None:
+        client = clients.by_endpoint[key] = _make_client(endpoint, clients.http)
+    return client
+
+
+def _add_loop(loop: asyncio.AbstractEventLoop) -> _LoopClients:
+    with _lock:
+        for closed in [known for known in _loops if known.is_closed()]:
+            del _loops[closed]
+        # A redirect would carry the key to wherever it points.
+        http = openai.DefaultAioHttpClient(verify=_tls_context(), follow_redirects=False)
+        _loops[loop] = _LoopClients(http)
+        return _loops[loop]
+
+
+def _make_client(endpoint: ModelEndpoint, http: httpx2.AsyncClient) -> openai.AsyncOpenAI:
+    client = openai.AsyncOpenAI(
+        api_key=endpoint.api_key or NO_KEY,
+        base_url=endpoint.base_url or OPENAI_ADDRESS,
+        http_client=http,
+        max_retries=0,
+        # Reading has its own deadlines here: the first token and standing still are not the same.
+        timeout=openai.Timeout(connect=endpoint.connect_timeout_s, pool=None, read=None, write=None),
+    )
+    # The SDK would take these from the environment, whomever the address belongs to.
+    client.organization = client.project = None
+    return client
+
+
+async def close_clients() -> None:
+    """Closes this event loop's connections. Whoever ends a loop that asked models awaits this before."""
+    with _lock:
+        clients = _loops.pop(asyncio.get_running_loop(), None)
+    if clients is not None:
+        await clients.http.aclose()

@@ -1,0 +1,112 @@
+"""Asks a model's address what is there: the list of its models, and one short streamed answer, timed."""
+
+from __future__ import annotations
+
+import time
+
+from agents.chat_models.openai_model import OpenAIModel, fetch_models
+from agents.errors import ModelError
+from agents.model_listing import read_listing
+from agents.types import Finished, ListedModel, ModelEndpoint, ModelRequest, ProbeResult, TextDelta
+from memory.tokens import text_message
+
+PROBE_TOKENS = 512
+"""Enough for a reasoning model to come to its one word."""
+MAX_SHOWN_CHARS = 200
+
+
+async def list_models(endpoint: ModelEndpoint) -> list[ListedModel]:
+    """The models the address offers. Raises ModelError."""
+    return read_listing(await fetch_models(endpoint))
+
+
+async def probe_model(endpoint: ModelEndpoint) -> ProbeResult:
+    """Never raises ModelError: what went wrong is the result."""
+    models, listing_error = await _try_listing(endpoint)
+    if listing_error is not None and listing_error.category in ("connection", "timeout"):
+        return _describe_failure(endpoint, listing_error, ())
+    try:
+        return await _ask(endpoint, tuple(models))
+    except ModelError as error:
+        return _describe_failure(endpoint, error, tuple(models))
+
+
+async def _try_listing(endpoint: ModelEndpoint) -> tuple[list[ListedModel], ModelError | None]:
+    """Not every server lists its models; one that does not may still answer."""
+    try:
+        return await list_models(endpoint), None
+    except ModelError as error:
+        return [], error
+
+
+async def _ask(endpoint: ModelEndpoint, models: tuple[ListedModel, ...]) -> ProbeResult:
+    request = ModelRequest((text_message("user", "Answer with the one word: ready"),), PROBE_TOKENS)
+    started = time.monotonic()
+    first_token_s: float | None = None
+    pieces: list[str] = []
+    has_usage = False
+    async for item in OpenAIModel(endpoint).stream(request):
+        if isinstance(item, Finished):
+            has_usage = item.usage.exact
+            continue
+        first_token_s = first_token_s or time.monotonic() - started
+        if isinstance(item, TextDelta):
+            pieces.append(item.text)
+    listed = _find_listed(endpoint.model_id, models)
+    return ProbeResult(
+        sentence=_describe_answer(endpoint, first_token_s, has_usage, listed),
+        models=models,
+        first_token_s=first_token_s,
+        answer="".join(pieces)[:MAX_SHOWN_CHARS],
+        has_usage=has_usage,
+        context_size=listed.context_size if listed else None,
+        max_output_tokens=listed.max_output_tokens if listed else None,
+    )
+
+
+def _find_listed(model_id: str, models: tuple[ListedModel, ...]) -> ListedModel | None:
+    return next((model for model in models if model.model_id == model_id), None)
+
+
+def _describe_answer(
+    endpoint: ModelEndpoint, first_token_s: float | None, has_usage: bool, listed: ListedModel | None
+) -> str:
+    speed = f"first token after {first_token_s * 1000:,.0f} ms" if first_token_s else "but without any text"
+    counts = "it counts tokens" if has_usage else "it does not count tokens, so they are estimated"
+    window = f"its window is {listed.context_size:,} tokens" if listed and listed.context_size else None
+    facts = [speed, counts, window or "it does not tell its window"]
+    return f"{endpoint.model_id} answers: {', '.join(facts)}."
+
+
+def _describe_failure(
+    endpoint: ModelEndpoint, error: ModelError, models: tuple[ListedModel, ...]
+) -> ProbeResult:
+    hint = ""
+    if error.category == "not_found" and models:
+        hint = " The address offers: " + ", ".join(model.model_id for model in models[:8])
+        hint += ", …" if len(models) > 8 else "."
+    detail = f" ({error.detail})" if error.detail else ""
+    return ProbeResult(
+        sentence=f"{endpoint.model_id} does not answer: {_REASONS.get(error.category, error.message)}{detail}.{hint}",
+        models=models,
+        error_category=error.category,
+        error_detail=error.detail,
+    )
+
+
+# For an operator, who can mend what a user can only be told of.
+_REASONS: dict[str, str] = {
+    "auth": "the key is not accepted",
+    "not_found": "the address knows no such model",
+    "rate_limit": "too many requests right now; try again in a minute",
+    "quota": "the account has no credit left",
+    "overflow": "even a short question is larger than its window",
+    "bad_request": "it refuses the request",
+    "server": "it has a failure of its own",
+    "timeout": "no answer in time",
+    "stalled": "it began to answer and then stood still",
+    "cut": "it began to answer and the connection broke",
+    "bad_response": "what comes back is not an OpenAI-compatible answer; does the address end in /v1?",
+    "connection": "nothing can be reached at this address",
+    "content_filter": "its content filter withheld the answer",
+}

@@ -1,0 +1,170 @@
+"""Recognises that a request was larger than the model's window, in any vendor's wording, and what was too large.
+
+tests/agents/overflow_wordings.json holds the wordings this was made from, each with its source.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_LARGEST_WINDOW = 20_000_000
+
+
+def _any(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE | re.DOTALL)
+
+
+# What looks similar and is not: these win over every wording below.
+_NOT_OVERFLOW = _any(
+    r"rate[ _-]?limit",
+    r"too many requests",
+    r"too many concurrent",
+    r"throttl",
+    r"tokens? per (?:min|minute|hour|day|second)|tokens?/min|\b[TR]P[MD]\b",
+    r"\bquota\b",
+    r"insufficient[ _](?:quota|balance|credit|funds)|requires more credits|\bbilling\b",
+    r"please wait before trying again|try again in \d",
+    r"queue is full|\bcapacity\b|overloaded",
+    # OpenRouter when the account pays for fewer tokens than were asked.
+    r"can only afford",
+)
+
+_OVERFLOW = _any(
+    r"context[ _](?:length|window|size)[ _]exceed",
+    r"exceed_context_size|ContextWindowExceeded|model_context_window_exceeded|model_max_prompt_tokens_exceeded",
+    r"(?:maximum|max|model'?s|available) (?:context|sequence) (?:length|size|window)",
+    r"maximum (?:model|prompt|allowed input|input) length",
+    r"max_seq_len|max_model_len|max_position_embeddings|max_context_length",
+    r"exceeds? (?:the |this |its |your )?(?:model'?s? )?(?:maximum |max(?:imum)? |available |total )?context",
+    r"context (?:length|window|size|limit) (?:is |has been |was )?(?:of [\d,]+ )?(?:tokens )?(?:exceeded|exceeds|too)",
+    r"(?:longer|greater|larger|more) than the (?:model'?s )?(?:maximum )?context",
+    r"context length of only|context the overflows|n_keep: \d+ ?>= ?n_ctx",
+    r"prompt(?: is)? too long|prompt exceeds max|prompt length .{0,40}exceeds",
+    r"\binput(?: context| length| prompt| token length)?(?: is)? too long",
+    r"request_too_large|request (?:size )?exceeds the maximum (?:allowed )?size|request entity too large",
+    r"input (?:token|tokens|length|sequence).{0,60}(?:exceeds?|must be (?:less|smaller|at most)|longer)",
+    r"input token count is \d+ but",
+    r"token count .{0,40}exceeds",
+    r"reduce the length of (?:the|your) (?:messages|prompt|input)|reduce your prompt|decrease input length",
+    r"too large for model with",
+    r"too many (?:input |prompt )?tokens",
+    r"exceeded model token limit|token limit exceeded|exceeds the token limit|exceed max message tokens",
+    r"tokens in request more than max tokens",
+    r"range of input length should be",
+    r"`inputs` (?:tokens \+ `max_new_tokens` must be|must have less than)",
+    r"max_tokens must be at least 1, got -\d+",
+    r"number of (?:input|prompt) tokens .{0,40}(?:cannot|must not|exceeds)",
+    r"max tokens of \d+ exceeded",
+    r"messages\[\d+\]\.content'?: string too long",
+    r"window exceeds limit|out of context space",
+    r"length of (?:the )?(?:prompt_tokens|tokens in the request).{0,40}(?:must be less|too long)",
+    r"输入.{0,12}(?:过长|超过|超出)|超(?:过|出).{0,8}(?:上下文|最大长度)|上下文.{0,8}(?:过长|超)",
+)
+
+# The request would fit; only the answer's limit is wrong. A window named with the prompt's size is judged by numbers.
+_PARAMETER = _any(
+    r"(?:supports?|allows?) at most [\d,]+ (?:completion|output) tokens",
+    r"maximum allowed number of output tokens",
+    r"range of max_(?:completion_)?tokens|valid range of max_(?:completion_)?tokens",
+    r"max_(?:completion_|output_)?tokens\W{0,4} ?(?:is too large|must be less|cannot be greater|should be|value)",
+    r"unsupported (?:parameter|value)|unknown (?:parameter|field)|unrecognized (?:request )?argument",
+)
+
+_NUMBER = r"(\d[\d,_]*)"
+
+_WINDOW = [
+    re.compile(pattern.replace("#", _NUMBER), re.IGNORECASE | re.DOTALL)
+    for pattern in (
+        r'"?n_ctx"?\W{1,3}#',
+        r"available context size \(# tokens",
+        r"(?:context length|input length|prompt length|context size|context window|sequence length)"
+        r"(?: is| of| limit| allowed| in the model is|:| \()*(?: only)? ?\(?#(?! characters)",
+        r"tokens? > # maximum",
+        r"context limit: \d+ \+ \d+ > #",
+        r"maximum number of tokens allowed \(#\)",
+        r"only supports up to #",
+        r"too large for model with #",
+        r"configured limit of #",
+        r"token limit:? #",
+        r"total tokens limit #",
+        r"exceeds the limit of #",
+        r"while limit is #",
+        r"max_new_tokens` must be <= #",
+        r"must have less than # tokens",
+        r"range of input length should be \[\d+, ?#\]",
+        r"cannot exceed #",
+        r"max(?:imum)? input (?:tokens|length)(?: is)?:? #",
+        r"max_(?:seq|model)_len(?:gth)?[ (:=]{1,3}#",
+        r"max tokens of # exceeded",
+        r"maximum (?:allowed )?(?:input )?length (?:of |is )?\(?#",
+    )
+]
+_PROMPT = [
+    re.compile(pattern.replace("#", _NUMBER), re.IGNORECASE | re.DOTALL)
+    for pattern in (
+        r"\(# (?:in (?:the |your )?(?:messages|prompt)|of text input)",
+        r"contains at least # input tokens",
+        r"request has # input tokens",
+        r"context limit: # \+",
+        r"Given: # `inputs` tokens",
+        r"resulted in # tokens",
+    )
+]
+_TOOLS = re.compile(r"(\d[\d,_]*) (?:in the functions|of tool input)", re.IGNORECASE)
+_OUTPUT_LIMIT = [
+    re.compile(pattern.replace("#", _NUMBER), re.IGNORECASE | re.DOTALL)
+    for pattern in (
+        r"(?:supports?|allows?) at most # (?:completion|output) tokens",
+        r"\d+ > #, which is the maximum allowed number of output tokens",
+        r"range of max_(?:completion_)?tokens (?:is|should be) \[\d+, ?#\]",
+        r"max_(?:completion_|output_)?tokens\W{0,4} ?must be less than or equal to `?#",
+        r"max_(?:completion_|output_)?tokens\W{0,4} ?cannot be greater than #",
+    )
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Overflow:
+    """Tokens as the wording names them; None where it does not."""
+
+    window_tokens: int | None = None
+    prompt_tokens: int | None = None
+
+    @property
+    def room_tokens(self) -> int:
+        """What the window leaves for the answer, where the wording says; 0 where the prompt alone is too large."""
+        if self.window_tokens is None or self.prompt_tokens is None:
+            return 0
+        return max(self.window_tokens - self.prompt_tokens, 0)
+
+
+def find_overflow(text: str) -> Overflow | None:
+    """What an error's text says about the window; None if it is about something else."""
+    if _NOT_OVERFLOW.search(text) or not _OVERFLOW.search(text):
+        return None
+    prompt = _first_number(_PROMPT, text)
+    if _PARAMETER.search(text) and prompt is None:
+        return None
+    tools = _TOOLS.search(text)
+    if prompt is not None and tools is not None:
+        prompt += _read_number(tools[1]) or 0
+    return Overflow(window_tokens=_first_number(_WINDOW, text), prompt_tokens=prompt)
+
+
+def find_output_limit(text: str) -> int | None:
+    """The largest answer the model allows, where an error about max_tokens names it."""
+    return _first_number(_OUTPUT_LIMIT, text)
+
+
+def _first_number(patterns: list[re.Pattern[str]], text: str) -> int | None:
+    for pattern in patterns:
+        found = pattern.search(text)
+        if found and (number := _read_number(found[1])):
+            return number
+    return None
+
+
+def _read_number(digits: str) -> int | None:
+    number = int(re.sub(r"\D", "", digits))
+    return number if 0 < number <= _LARGEST_WINDOW else None

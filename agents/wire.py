@@ -1,0 +1,129 @@
+"""Messages in the format of OpenAI's chat completions, in the narrowest form that strict servers take too.
+
+No null fields, no empty contents, no empty lists. `WireStyle` is what a server was found to insist on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agents.types import ModelRequest, ToolSpec
+from memory.types import ImagePart, Message, TextPart, ToolResultPart
+
+WireMessage = dict[str, Any]
+MISSING_IMAGE = "[An image that is no longer in view]"
+EMPTY_RESULT = "(no output)"
+
+
+@dataclass(frozen=True, slots=True)
+class WireStyle:
+    """`merges_roles`: neighbours of one role become one message, for chat templates that insist on alternation.
+    `has_system` False: the system prompt leads the first user message, for templates without that role."""
+
+    merges_roles: bool = False
+    has_system: bool = True
+
+
+def write_request(request: ModelRequest, style: WireStyle = WireStyle()) -> dict[str, Any]:
+    """Messages and tools of the request body; the model's name and its limits are the client's."""
+    messages = write_messages(request.messages, style)
+    if not request.tools:
+        return {"messages": messages}
+    return {"messages": messages, "tools": [write_tool(tool) for tool in request.tools]}
+
+
+def write_messages(messages: Sequence[Message], style: WireStyle = WireStyle()) -> list[WireMessage]:
+    written = [wire for message in messages for wire in write_message(message)]
+    if not style.has_system:
+        written = [wire | {"role": "user"} if wire["role"] == "system" else wire for wire in written]
+    if style.merges_roles or not style.has_system:
+        return _merge_neighbours(written)
+    return written
+
+
+def write_message(message: Message) -> list[WireMessage]:
+    """Several for a message with several tool results; none for one that holds nothing a model can read."""
+    if message.role == "tool":
+        return [_write_result(result) for result in message.tool_results]
+    if message.role == "assistant":
+        return _write_assistant(message)
+    content = _write_content(message)
+    return [{"role": message.role, "content": content}] if content else []
+
+
+def _write_content(message: Message) -> str | list[dict[str, Any]]:
+    if not any(isinstance(part, ImagePart) for part in message.parts):
+        return message.text
+    return [written for part in message.parts if (written := _write_part(part))]
+
+
+def _write_part(part: object) -> dict[str, Any] | None:
+    if isinstance(part, TextPart) and part.text:
+        return {"type": "text", "text": part.text}
+    if isinstance(part, ImagePart) and part.data_url:
+        return {"type": "image_url", "image_url": {"url": part.data_url}}
+    if isinstance(part, ImagePart):
+        return {"type": "text", "text": MISSING_IMAGE}
+    return None
+
+
+def _write_assistant(message: Message) -> list[WireMessage]:
+    wire: WireMessage = {"role": "assistant"}
+    if message.text:
+        wire["content"] = message.text
+    if message.tool_calls:
+        wire["tool_calls"] = [
+            {
+                "id": call.call_id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments or "{}"},
+            }
+            for call in message.tool_calls
+        ]
+    return [wire] if len(wire) > 1 else []
+
+
+def _write_result(result: ToolResultPart) -> WireMessage:
+    return {"role": "tool", "tool_call_id": result.call_id, "content": result.text or EMPTY_RESULT}
+
+
+def write_tool(tool: ToolSpec) -> dict[str, Any]:
+    parameters = tool.parameters or {"type": "object", "properties": {}}
+    return {
+        "type": "function",
+        "function": {"name": tool.name, "description": tool.description, "parameters": parameters},
+    }
+
+
+def tools_json(tools: Iterable[ToolSpec]) -> str:
+    """The schemas as they are sent, for counting and for comparing."""
+    return json.dumps([write_tool(tool) for tool in tools], ensure_ascii=False, separators=(",", ":"))
+
+
+def _merge_neighbours(messages: list[WireMessage]) -> list[WireMessage]:
+    merged: list[WireMessage] = []
+    for wire in messages:
+        if merged and _can_merge(merged[-1], wire):
+            merged[-1] = merged[-1] | {"content": _join_contents(merged[-1]["content"], wire["content"])}
+        else:
+            merged.append(wire)
+    return merged
+
+
+def _can_merge(first: WireMessage, second: WireMessage) -> bool:
+    if first["role"] != second["role"] or first["role"] not in ("user", "assistant"):
+        return False
+    return all("tool_calls" not in wire and "content" in wire for wire in (first, second))
+
+
+def _join_contents(first: Any, second: Any) -> Any:
+    if isinstance(first, str) and isinstance(second, str):
+        return f"{first}\n\n{second}"
+    return _as_parts(first) + _as_parts(second)
+
+
+def _as_parts(content: Any) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)

@@ -1,0 +1,38 @@
+"""Which chat model serves a run: the operators' row made into something that can be asked."""
+
+from __future__ import annotations
+
+from django.conf import settings
+
+from agents.chat_models.demo_model import DemoModel
+from agents.chat_models.openai_model import OpenAIModel
+from agents.errors import ModelError
+from agents.types import ChatModel, ModelEndpoint
+from chatapp import secrets_box
+from chatapp.models import ModelConfig
+
+
+def endpoint_of(config: ModelConfig) -> ModelEndpoint:
+    """With the key, decrypted. Raises SecretUnreadable."""
+    return ModelEndpoint(
+        model_id=config.model_id,
+        base_url=config.base_url,
+        api_key=secrets_box.decrypt(config.api_key_encrypted),
+        connect_timeout_s=settings.MODEL_CONNECT_TIMEOUT_S,
+        first_token_timeout_s=settings.MODEL_FIRST_TOKEN_TIMEOUT_S,
+        stall_timeout_s=settings.MODEL_STALL_TIMEOUT_S,
+    )
+
+
+def chat_model_for(config: ModelConfig) -> ChatModel:
+    """Raises ModelError when the stored key cannot be read any more."""
+    if config.kind == ModelConfig.Kind.DEMO:
+        return DemoModel()
+    try:
+        return OpenAIModel(endpoint_of(config))
+    except secrets_box.SecretUnreadable as error:
+        raise ModelError(
+            "auth",
+            "The stored key of this model can no longer be read; an operator has to enter it again.",
+            detail=error.message,
+        ) from None

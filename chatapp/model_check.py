@@ -1,0 +1,76 @@
+"""The Test of a model: asks its endpoint, keeps what it told, says in plain sentences what was found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from asgiref.sync import async_to_sync
+
+from agents.chat_models.probing import probe_model
+from agents.types import ProbeResult
+from chatapp.actions.model_configs import record_test, store_detected_sizes
+from chatapp.chat_models import endpoint_of
+from chatapp.models import ModelConfig
+from chatapp.ollama import detect_window
+from chatapp.policies import rules_for
+from chatapp.secrets_box import SecretUnreadable
+from chatapp.selectors.model_configs import resolve_budget_inputs
+from memory.errors import PolicyError
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCheck:
+    is_working: bool
+    text: str
+
+
+def check_model(config: ModelConfig) -> ModelCheck:
+    """Blocks until the endpoint has answered or its time-out has passed. Not for the event loop."""
+    check = _check(config)
+    record_test(config=config, result=check.text)
+    return check
+
+
+def _check(config: ModelConfig) -> ModelCheck:
+    if config.kind == ModelConfig.Kind.DEMO:
+        return ModelCheck(True, "The Demo model is built in and always answers. It is not a language model.")
+    try:
+        endpoint = endpoint_of(config)
+    except SecretUnreadable as error:
+        return ModelCheck(False, error.message)
+    probe = async_to_sync(probe_model)(endpoint)
+    if probe.error_category is not None:
+        return ModelCheck(False, _without_key(probe.sentence, endpoint.api_key))
+    _keep_sizes(config, probe)
+    return ModelCheck(True, " ".join([probe.sentence, *_size_sentences(config)]))
+
+
+def _keep_sizes(config: ModelConfig, probe: ProbeResult) -> None:
+    window = probe.context_size
+    if config.origin == ModelConfig.Origin.OLLAMA:
+        window = detect_window(config.base_url, config.model_id)
+    store_detected_sizes(config=config, context_size=window, max_output_tokens=probe.max_output_tokens)
+    config.refresh_from_db(fields=["detected_context_size", "detected_max_output_tokens"])
+
+
+def _without_key(text: str, api_key: str) -> str:
+    """Some providers repeat the key they refuse."""
+    return text.replace(api_key, "…") if api_key else text
+
+
+def _size_sentences(config: ModelConfig) -> list[str]:
+    try:
+        resolved = rules_for(config).resolved
+    except PolicyError as error:
+        return [f"Its context policy is not valid: {error}"]
+    budget = resolved.budget
+    sentences = [
+        f"In effect: a window of {budget.context_size:,} tokens, {budget.max_output_tokens:,} for answers, "
+        f"{budget.input_tokens:,} for history and question."
+    ]
+    told = resolve_budget_inputs(config).detected.context_size
+    if resolved.context_size_from != "detected" and 0 < told < budget.context_size:
+        sentences.append(f"The model is known to hold only {told:,}: lower the context size.")
+    if resolved.warning:
+        sentences.append(resolved.warning)
+    return sentences

@@ -1,0 +1,254 @@
+"""Operators enter models; keys go in and never come out; Test says what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+import pytest
+from django.apps import apps
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+from pytest_django.fixtures import Settings
+
+from chatapp.actions.model_configs import ensure_first_model
+from chatapp.models import ModelConfig
+from chatapp.secrets_box import decrypt
+from chatapp.selectors.model_configs import default_model
+from tests.servers.behaviour import ERRORS
+from tests.servers.openai_server import ModelServer
+
+KEY = "sk-very-secret-0123456789"
+ADD = "/admin/chatapp/modelconfig/add/"
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with ModelServer(models=[{"id": "test-model", "max_model_len": 16_384}], api_key=KEY) as running:
+        yield running
+
+
+def form_of(base_url: str = "http://127.0.0.1:9/v1", **changes: object) -> dict[str, object]:
+    form = {
+        "name": "Mine",
+        "kind": "openai",
+        "base_url": base_url,
+        "model_id": "test-model",
+        "api_key": KEY,
+        "context_size": 0,
+        "max_output_tokens": 0,
+        "context_policy": "{}",
+        "enabled": "on",
+    } | changes
+    return {name: value for name, value in form.items() if value is not None}
+
+
+def add_model(client: Client, base_url: str = "http://127.0.0.1:9/v1", **changes: object) -> ModelConfig:
+    response = client.post(ADD, form_of(base_url, **changes))
+    assert response.status_code == 302, response.content.decode()
+    return ModelConfig.objects.get(name=changes.get("name", "Mine"))
+
+
+def page_of(model: ModelConfig) -> str:
+    return f"/admin/chatapp/modelconfig/{model.pk}/change/"
+
+
+def messages_after(client: Client, path: str, form: dict[str, object] | None = None) -> str:
+    response = client.post(path, form or {}, follow=True)
+    return " ".join(str(message) for message in response.context["messages"])
+
+
+# --- keys -----------------------------------------------------------------------------------------------
+
+
+def whole_database() -> str:
+    rows = [str(list(model.objects.values())) for model in apps.get_models()]
+    return "\n".join(rows)
+
+
+def test_a_key_goes_in_and_never_comes_out(admin_client: Client) -> None:
+    model = add_model(admin_client)
+    assert decrypt(model.api_key_encrypted) == KEY
+    for page in (page_of(model), "/admin/chatapp/modelconfig/", f"{page_of(model)[:-7]}history/"):
+        content = admin_client.get(page).content.decode()
+        assert KEY not in content
+        assert model.api_key_encrypted not in content
+    assert LogEntry.objects.exists()
+    assert KEY not in whole_database()
+
+
+def test_a_refused_form_does_not_send_the_key_back(admin_client: Client) -> None:
+    response = admin_client.post(ADD, form_of(name=""))
+    assert response.status_code == 200
+    assert KEY not in response.content.decode()
+
+
+def test_an_empty_key_field_keeps_the_stored_key(admin_client: Client) -> None:
+    model = add_model(admin_client)
+    admin_client.post(page_of(model), form_of(api_key="", context_size=9000))
+    model.refresh_from_db()
+    assert (model.context_size, decrypt(model.api_key_encrypted)) == (9000, KEY)
+
+
+def test_a_stored_key_can_be_replaced_and_removed(admin_client: Client) -> None:
+    model = add_model(admin_client)
+    admin_client.post(page_of(model), form_of(api_key="sk-2"))
+    model.refresh_from_db()
+    assert decrypt(model.api_key_encrypted) == "sk-2"
+    admin_client.post(page_of(model), form_of(api_key="", remove_api_key="on"))
+    model.refresh_from_db()
+    assert model.api_key_encrypted == ""
+
+
+def test_a_stored_key_is_not_sent_to_another_address(admin_client: Client) -> None:
+    model = add_model(admin_client)
+    response = admin_client.post(page_of(model), form_of("https://mallory.example.com/v1", api_key=""))
+    assert "enter the key for it" in response.content.decode()
+    model.refresh_from_db()
+    assert model.base_url == "http://127.0.0.1:9/v1"
+
+
+# --- forms ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["ftp://example.com/v1", "example.com/v1", "http://", "http://user:pw@example.com/v1", "javascript:1"],
+)
+def test_an_address_that_is_none_is_refused(admin_client: Client, address: str) -> None:
+    assert admin_client.post(ADD, form_of(address)).status_code == 200
+    assert not ModelConfig.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "address", ["http://vllm:8000/v1", "http://localhost:11434/v1", "https://api.example.com/v1", ""]
+)
+def test_addresses_of_the_operators_own_network_are_accepted(admin_client: Client, address: str) -> None:
+    assert add_model(admin_client, address).base_url == address
+
+
+def test_the_first_real_model_becomes_the_default_and_another_one_can(admin_client: Client) -> None:
+    ensure_first_model()
+    first = add_model(admin_client)
+    assert default_model() == first
+    second = add_model(admin_client, name="Second", make_default="on")
+    assert default_model() == second
+
+
+def test_the_default_cannot_be_disabled(admin_client: Client) -> None:
+    response = admin_client.post(ADD, form_of(make_default="on", enabled=None))
+    assert "The default model has to be enabled." in response.content.decode()
+
+
+@pytest.mark.parametrize("policy", ['{"no_such": 1}', '{"trigger": 7}', "[1]"])
+def test_a_context_policy_that_is_not_valid_is_refused(admin_client: Client, policy: str) -> None:
+    response = admin_client.post(ADD, form_of(context_policy=policy))
+    assert response.status_code == 200
+    assert "errorlist" in response.content.decode()
+
+
+def test_prices_are_stored_as_entered(admin_client: Client) -> None:
+    model = add_model(admin_client, input_price="2.5", output_price="10", cached_price="1.25")
+    assert (model.input_price, model.cached_price) == (Decimal("2.5"), Decimal("1.25"))
+
+
+def test_the_sizes_in_effect_are_told_with_their_source(admin_client: Client, settings: Settings) -> None:
+    settings.LLM_MAX_OUTPUT_TOKENS = 1_000
+    model = add_model(admin_client, model_id="gpt-4o", context_size=20_000)
+    page = admin_client.get(page_of(model)).content.decode()
+    assert "Context size 20,000: entered here." in page
+    assert "Output limit 1,000: from the environment." in page
+    assert "Budget for history and question: 15,000." in page
+
+
+def test_a_window_too_small_is_warned_of(admin_client: Client) -> None:
+    model = add_model(admin_client, context_size=6_000, max_output_tokens=3_000)
+    assert "leaves less than 4,000" in admin_client.get(page_of(model)).content.decode()
+
+
+def test_what_the_environment_says_is_read_only_here(admin_client: Client, settings: Settings) -> None:
+    settings.OPENAI_BASE_URL, settings.LLM_MODEL = "http://127.0.0.1:9/v1", "test-model"
+    ensure_first_model()
+    model = default_model()
+    form = form_of("https://mallory.example.com/v1", model_id="other", name="Renamed", context_size=9000)
+    assert admin_client.post(page_of(model), form).status_code == 302
+    model.refresh_from_db()
+    assert (model.name, model.context_size) == ("Renamed", 9000)
+    assert (model.base_url, model.model_id) == ("http://127.0.0.1:9/v1", "test-model")
+    assert admin_client.post(f"{page_of(model)[:-7]}delete/", {"post": "yes"}).status_code == 403
+
+
+# --- the test -------------------------------------------------------------------------------------------
+
+
+def test_test_tells_what_it_found_and_keeps_the_window(admin_client: Client, server: ModelServer) -> None:
+    model = add_model(admin_client, server.base_url)
+    told = messages_after(admin_client, f"{page_of(model)[:-7]}test/")
+    assert "test-model answers" in told
+    assert "a window of 16,384 tokens" in told
+    model.refresh_from_db()
+    assert model.detected_context_size == 16_384
+    assert "test-model answers" in admin_client.get(page_of(model)).content.decode()
+
+
+def test_save_and_test_tests_what_was_just_entered(admin_client: Client, server: ModelServer) -> None:
+    told = messages_after(admin_client, ADD, form_of(server.base_url, _test="Save and test"))
+    assert "test-model answers" in told
+    assert server.requests
+
+
+def test_several_are_tested_from_the_list(admin_client: Client, server: ModelServer) -> None:
+    good = add_model(admin_client, server.base_url)
+    dead = add_model(admin_client, name="Dead")
+    form = {"action": "test_selected", "_selected_action": [str(good.pk), str(dead.pk)]}
+    told = messages_after(admin_client, "/admin/chatapp/modelconfig/", form)
+    assert "Mine: test-model answers" in told
+    assert "Dead: test-model does not answer: nothing can be reached" in told
+
+
+def test_a_wrong_key_is_told_without_repeating_it(admin_client: Client, server: ModelServer) -> None:
+    model = add_model(admin_client, server.base_url, api_key="sk-wrong-and-echoed")
+    told = messages_after(admin_client, f"{page_of(model)[:-7]}test/")
+    assert "the key is not accepted" in told
+    assert "sk-wrong-and-echoed" not in told
+
+
+@pytest.mark.parametrize(
+    ("fault", "sentence"),
+    [("quota", "no credit left"), ("server", "failure of its own"), ("no_model", "knows no such model")],
+)
+def test_a_failing_provider_is_told_in_a_sentence(
+    admin_client: Client, server: ModelServer, fault: str, sentence: str
+) -> None:
+    server.script(*[ERRORS[fault]() for _ in range(4)])
+    model = add_model(admin_client, server.base_url)
+    assert sentence in messages_after(admin_client, f"{page_of(model)[:-7]}test/")
+
+
+def test_a_key_that_cannot_be_read_any_more_is_explained(admin_client: Client) -> None:
+    model = add_model(admin_client)
+    ModelConfig.objects.filter(pk=model.pk).update(api_key_encrypted="gAAAAA-of-another-key")
+    told = messages_after(admin_client, f"{page_of(model)[:-7]}test/")
+    assert "SECRET_KEY has changed: enter the key again" in told
+
+
+def test_a_window_entered_larger_than_the_models_is_warned_of(
+    admin_client: Client, server: ModelServer
+) -> None:
+    model = add_model(admin_client, server.base_url, context_size=100_000)
+    told = messages_after(admin_client, f"{page_of(model)[:-7]}test/")
+    assert "known to hold only 16,384" in told
+
+
+def test_looking_at_the_test_address_tests_nothing(admin_client: Client, server: ModelServer) -> None:
+    model = add_model(admin_client, server.base_url)
+    assert admin_client.get(f"{page_of(model)[:-7]}test/").status_code == 405
+    assert not server.requests
+
+
+def test_the_demo_says_what_it_is(admin_client: Client) -> None:
+    ensure_first_model()
+    demo = default_model()
+    assert "not a language model" in messages_after(admin_client, f"{page_of(demo)[:-7]}test/")

@@ -1,0 +1,195 @@
+"""Operators get in, nobody else; they see who, when and how much, and never what was said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.test import Client
+from pytest_django.fixtures import Settings
+
+from chatapp import clock
+from chatapp.actions.accounts import create_token
+from chatapp.actions.conversations import create_conversation
+from chatapp.models import Compaction, Conversation, Run, Usage, User
+
+PAGES = ["user", "apitoken", "modelconfig", "conversation", "run", "compaction", "usage"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_list_and_the_index_render(admin_client: Client, page: str) -> None:
+    assert admin_client.get("/admin/").status_code == 200
+    assert admin_client.get(f"/admin/chatapp/{page}/").status_code == 200
+
+
+@pytest.mark.parametrize("path", ["", "login/", "chatapp/user/", "chatapp/modelconfig/add/", "nonsense/"])
+def test_charlie_finds_nothing_there(
+    browser_client: Callable[[User], Client], charlie: User, path: str
+) -> None:
+    assert browser_client(charlie).get(f"/admin/{path}").status_code == 404
+
+
+def test_strangers_are_sent_to_the_one_sign_in(db: None, client: Client) -> None:
+    response = client.get("/admin/chatapp/user/", follow=True)
+    assert response.redirect_chain[-1][0] == "/accounts/login/?next=%2Fadmin%2Fchatapp%2Fuser%2F"
+
+
+def test_signing_out_of_the_panel_signs_out(admin_client: Client) -> None:
+    assert admin_client.post("/admin/logout/").status_code == 302
+    assert admin_client.get("/").status_code == 302
+
+
+@pytest.fixture
+def conversation(alice: User) -> Conversation:
+    conversation = create_conversation(user=alice, now=clock.now())
+    Conversation.objects.filter(pk=conversation.pk).update(title="A secret matter")
+    assert conversation.branch
+    Compaction.objects.create(
+        conversation=conversation,
+        branch=conversation.branch,
+        first_position=0,
+        last_position=3,
+        message_count=4,
+        kept_count=0,
+        status="done",
+        strategy="checkpoint",
+        summary="A secret matter",
+        keep_hint="A secret matter",
+        created_at=clock.now(),
+    )
+    return conversation
+
+
+def test_operators_see_that_a_conversation_exists_and_not_what_it_says(
+    admin_client: Client, conversation: Conversation
+) -> None:
+    compaction = Compaction.objects.get()
+    for page in (
+        "conversation/",
+        f"conversation/{conversation.pk}/change/",
+        "compaction/",
+        f"compaction/{compaction.pk}/change/",
+    ):
+        response = admin_client.get(f"/admin/chatapp/{page}")
+        assert response.status_code == 200
+        assert str(conversation.pk) in response.content.decode()
+        assert "secret" not in response.content.decode()
+
+
+@pytest.mark.parametrize("page", ["conversation", "run", "compaction", "usage", "apitoken"])
+def test_what_happened_cannot_be_changed(admin_client: Client, page: str) -> None:
+    assert admin_client.get(f"/admin/chatapp/{page}/add/").status_code == 403
+
+
+def test_usage_is_summed_over_what_is_filtered(admin_client: Client, alice: User) -> None:
+    for purpose, tokens in (("chat", 1000), ("chat", 500), ("compaction", 70)):
+        Usage.objects.create(
+            user=alice, model_name="m", purpose=purpose, input_tokens=tokens, output_tokens=1, exact=True
+        )
+    page = admin_client.get("/admin/chatapp/usage/?purpose=chat").content.decode()
+    assert "2 calls · 1500 tokens in" in page
+    assert Run.objects.count() == 0
+
+
+def test_a_token_is_shown_without_its_secret_and_can_be_taken_away(admin_client: Client, alice: User) -> None:
+    token, secret = create_token(user=alice, name="ci", scopes=["read"])
+    for page in ("", f"{token.pk}/change/"):
+        content = admin_client.get(f"/admin/chatapp/apitoken/{page}").content.decode()
+        assert token.prefix in content
+        assert secret not in content
+        assert token.token_hash not in content
+    admin_client.post(f"/admin/chatapp/apitoken/{token.pk}/delete/", {"post": "yes"})
+    assert not alice.api_tokens.exists()
+
+
+@pytest.mark.parametrize("path", ["mfa/authenticator/", "usersessions/usersession/"])
+def test_second_factors_and_session_keys_have_no_page(admin_client: Client, path: str) -> None:
+    assert admin_client.get(f"/admin/{path}").status_code == 404
+
+
+# --- users ----------------------------------------------------------------------------------------------
+
+PASSWORDS = {"password1": "a long enough passphrase", "password2": "a long enough passphrase"}
+
+
+def test_an_admin_makes_a_user_who_can_sign_in(admin_client: Client, client: Client) -> None:
+    admin_client.post("/admin/chatapp/user/add/", {"email": "Erin@Example.com", "name": "Erin", **PASSWORDS})
+    form = {"login": "erin@example.com", "password": PASSWORDS["password1"]}
+    assert client.post("/accounts/login/", form).status_code == 302
+
+
+def test_an_address_is_given_once(admin_client: Client, alice: User) -> None:
+    response = admin_client.post("/admin/chatapp/user/add/", {"email": "ALICE@example.com", **PASSWORDS})
+    assert "There is an account with this e-mail address already." in response.content.decode()
+
+
+def user_form(user: User, **changes: object) -> dict[str, object]:
+    flags = {name: "on" for name in ("is_active", "is_staff", "is_superuser") if getattr(user, name)}
+    form = {"email": user.email, "name": user.name, "time_zone": user.time_zone, **flags, **changes}
+    return {name: value for name, value in form.items() if value is not None}
+
+
+def test_the_only_admin_cannot_lock_everybody_out(admin_client: Client, admin_user: User) -> None:
+    address = f"/admin/chatapp/user/{admin_user.pk}/change/"
+    response = admin_client.post(address, user_form(admin_user, is_superuser=None))
+    assert "This is the only admin" in response.content.decode()
+    admin_user.refresh_from_db()
+    assert admin_user.is_superuser
+
+
+def test_deactivating_signs_out(
+    admin_client: Client, browser_client: Callable[[User], Client], alice: User
+) -> None:
+    hers = browser_client(alice)
+    assert hers.get("/api/v1/me").status_code != 401
+    form = {"action": "deactivate", "_selected_action": str(alice.pk)}
+    admin_client.post("/admin/chatapp/user/", form)
+    alice.refresh_from_db()
+    assert not alice.is_active
+    assert hers.get("/").status_code == 302
+
+
+def test_a_changed_address_is_the_only_one_that_signs_in(
+    admin_client: Client, client: Client, settings: Settings
+) -> None:
+    settings.SIGNUP = "open"
+    client.post("/accounts/signup/", {"email": "old@example.com", **PASSWORDS})
+    user = User.objects.get(email="old@example.com")
+    admin_client.post(f"/admin/chatapp/user/{user.pk}/change/", user_form(user, email="new@example.com"))
+    form = {"password": PASSWORDS["password1"]}
+    assert Client().post("/accounts/login/", {**form, "login": "old@example.com"}).status_code == 200
+    assert Client().post("/accounts/login/", {**form, "login": "new@example.com"}).status_code == 302
+
+
+def test_an_operator_who_is_no_admin_cannot_become_one(
+    browser_client: Callable[[User], Client], bob: User, admin_user: User
+) -> None:
+    grant_operator(bob)
+    client = Client()
+    client.force_login(bob)
+    client.post(f"/admin/chatapp/user/{bob.pk}/change/", user_form(bob, is_superuser="on"))
+    bob.refresh_from_db()
+    assert not bob.is_superuser
+    for page in ("change", "password"):
+        address = f"/admin/chatapp/user/{admin_user.pk}/{page}/"
+        form = {**PASSWORDS, "email": "admin@example.com", "usable_password": "true"}
+        assert client.post(address, form).status_code == 403
+
+
+def grant_operator(user: User) -> None:
+    user.is_staff = True
+    user.save()
+    user.user_permissions.set(Permission.objects.filter(content_type__app_label="chatapp"))
+
+
+def test_an_invitation_made_here_lets_its_address_sign_up(
+    admin_client: Client, client: Client, settings: Settings
+) -> None:
+    settings.SIGNUP = "invite"
+    assert "Invite somebody" in admin_client.get("/admin/chatapp/user/").content.decode()
+    page = admin_client.post("/admin/chatapp/user/invite/", {"email": "erin@example.com"}).content.decode()
+    link = page.partition("<code>http://testserver")[2].partition("</code>")[0]
+    client.get(link)
+    client.post("/accounts/signup/", {"email": "erin@example.com", **PASSWORDS})
+    assert User.objects.filter(email="erin@example.com").exists()

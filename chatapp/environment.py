@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 from pathlib import Path
@@ -58,9 +59,10 @@ def writable_folder(path: Path) -> Path:
 def secret_key(path: Path) -> str:
     """The key of this installation, made at first start and kept in the data folder."""
     if not path.exists():
-        try:
-            with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
-                file.write(secrets.token_urlsafe(50))
-        except FileExistsError:
-            pass  # another process of the same first start was faster
+        draft = path.with_name(f".{path.name}-{os.getpid()}")
+        with open(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+            file.write(secrets.token_urlsafe(50))
+        with contextlib.suppress(FileExistsError):  # another process of the same first start was faster
+            path.hardlink_to(draft)
+        draft.unlink()
     return path.read_text().strip()

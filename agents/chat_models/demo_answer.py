@@ -1,0 +1,212 @@
+"""What the Demo model says: who it is, what it was given, and what it finds in that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from agents.prompts import CONTINUE_PROMPT
+from agents.types import ModelRequest
+from memory.tokens import total_tokens
+from memory.types import ImagePart, Message
+
+INTRODUCTION = (
+    "I am the **Demo model**: not a language model, but a small program that shows this chat at work without a key. "
+    "I cannot think or know things. I can stream an answer, show Markdown, tell you what I was given to read, and find "
+    "what you said: ask *what did I say about …*"
+)
+HOW_TO_CONNECT = (
+    "For real answers an administrator connects a model: any OpenAI-compatible address, such as OpenAI, DeepSeek, "
+    "vLLM or a local Ollama."
+)
+MARKDOWN_SAMPLE = """\
+Markdown, as a model would write it:
+
+1. a list with **bold**, *italic* and `code`,
+2. a [link](https://example.com),
+3. and a quotation:
+
+> The old writing can still be read under the new.
+
+```python
+def greet(name: str) -> str:
+    return f"Hello, {name}!"
+```
+
+| what | shown as |
+|---|---|
+| a table | rows and columns |
+| a formula | $a^2 + b^2 = c^2$ |
+"""
+MAX_FINDINGS = 5
+MAX_QUOTE_CHARS = 240
+
+_RECOLLECTION = re.compile(
+    r"(?i)\b(?:what|when|where|which|who|how|do|did|have|can)\b.{0,80}?"
+    r"\b(?:i|we|you|me)\b.{0,40}?\b(?:sa(?:y|id)|told?|tell|mention\w*|wr[io]te|written|remember|know|decide\w*|talk\w*)\b"
+    r"(?:\s+(?:you|me|us))?(?:\s+(?:about|of|on|regarding|concerning|that))?(?P<topic>.*)"
+)
+_MARKDOWN_WISH = re.compile(
+    r"(?i)\bmarkdown\b|\b(?:show|give|write|make)\b.{0,40}\b(?:table|code|list|formula)\b"
+)
+_GREETING = re.compile(
+    r"(?i)^\W*(?:hi|hello|hey|good (?:morning|evening|day)|who are you|what (?:are you|can you do)).{0,30}$"
+)
+    r"(?i)^\W*(?:hi|hello|hey|good (?:morning|evening|day)|who are you|what (?:are you|can you do)).{0,30}$"
+)
+_EMPTY = (
+    "a about am an and any are as at be been but by can could did do does for from had has have how i if in is it its "
+    "just know last me my of on or our please remember said say should so tell than that the their them then there "
+    "they this time to told was we were what when where which who why will with would you your"
+)
+_EMPTY_WORDS = frozenset(_EMPTY.split())
+
+
+def asks_for_summary(request: ModelRequest) -> bool:
+    """True where the opening words of the instructions are about summarising, as those of memory.prompts are."""
+    opening = request.messages[0].text[:300] if request.messages else ""
+    return request.messages[0].role == "system" and bool(
+        re.search(r"(?i)\bsummari[sz]e\b|\bcompact", opening)
+    )
+
+
+def write_answer(request: ModelRequest) -> str:
+    if not request.messages:
+        return INTRODUCTION
+    if request.messages[-1].text == CONTINUE_PROMPT:
+        return _continue(request.messages[:-1])
+    return _answer(request.messages)
+
+
+def _continue(messages: tuple[Message, ...]) -> str:
+    """The rest of the same answer: being deterministic, it can be written again."""
+    begun = messages[-1].text if messages and messages[-1].role == "assistant" else ""
+    whole = _answer(messages[:-1]) if len(messages) > 1 else INTRODUCTION
+    if whole.startswith(begun):
+        return whole[len(begun) :] or " (That was all.)"
+    return "\n\n(I cannot find where I stopped; here it is again.)\n\n" + whole
+
+
+def _answer(messages: tuple[Message, ...]) -> str:
+    question = messages[-1]
+    return f"{_reply(question.text.strip(), question, messages[:-1])}\n\n{_describe_input(messages)}"
+
+
+def _reply(text: str, question: Message, before: tuple[Message, ...]) -> str:
+    if recollection := _RECOLLECTION.search(text):
+        return _recollect(recollection["topic"] or text, before)
+    if _MARKDOWN_WISH.search(text):
+        return MARKDOWN_SAMPLE
+    if not any(message.role == "assistant" for message in before) or _GREETING.search(text):
+        return f"{INTRODUCTION}\n\n{MARKDOWN_SAMPLE}\n{HOW_TO_CONNECT}"
+    return _acknowledge(text, question, before)
+
+
+# --- Finding
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    place: str
+    speaker: str
+    sentence: str
+    score: int
+    order: int
+
+
+def _recollect(topic: str, before: tuple[Message, ...]) -> str:
+    """Sentences in view that hold the words asked for, the best ones in the order they were said."""
+    words = _read_words(topic)
+    if not words:
+        return "Tell me a word to look for, as in *what did I say about the budget?*"
+    asked = ", ".join(f"**{word}**" for word in sorted(words))
+    findings = sorted(_find(words, before), key=lambda finding: (-finding.score, finding.order))[
+        :MAX_FINDINGS
+    ]
+    if not findings:
+        return f"I looked for {asked} in everything I was given to read and found nothing."
+    lines = [
+        f"- {finding.place}, {finding.speaker}: “{finding.sentence}”"
+        for finding in sorted(findings, key=lambda finding: finding.order)
+    ]
+    return f"I looked for {asked} in what I was given to read:\n\n" + "\n".join(lines)
+
+
+def _find(words: frozenset[str], before: Iterable[Message]) -> Iterable[_Finding]:
+    order = 0
+    for message in before:
+        if message.role == "system":
+            continue
+        for sentence in _split_sentences(message.text):
+            order += 1
+            score = len(words & _read_words(sentence))
+            if score:
+                quote = sentence[:MAX_QUOTE_CHARS] + ("…" if len(sentence) > MAX_QUOTE_CHARS else "")
+                yield _Finding(_place_of(message), _speaker_of(message), quote, score, order)
+
+
+def _place_of(message: Message) -> str:
+    return {"summary": "from the summary", "recall": "recalled from memory"}.get(
+        message.kind, "in this conversation"
+    )
+
+
+def _speaker_of(message: Message) -> str:
+    if message.kind in ("summary", "recall"):
+        return "in its words"
+    return "you" if message.role == "user" else "I"
+
+
+def _read_words(text: str) -> frozenset[str]:
+    words = {_stem(word) for word in re.findall(r"\w+", text.lower()) if word not in _EMPTY_WORDS}
+    return frozenset(word for word in words if len(word) > 1)
+
+
+def _stem(word: str) -> str:
+    """Plurals and their singulars are one word."""
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+
+
+def _split_sentences(text: str) -> list[str]:
+    pieces = re.split(r"(?<=[.!?。！？])\s+|\n+", text)
+    return [piece.strip() for piece in pieces if piece.strip() and not re.match(r"\s*</?\w+>\s*$", piece)]
+
+
+# --- Telling what is there
+
+
+def _acknowledge(text: str, question: Message, before: tuple[Message, ...]) -> str:
+    turns = sum(1 for message in before if message.role == "user" and message.kind == "message") + 1
+    quoted = text[:MAX_QUOTE_CHARS] + ("…" if len(text) > MAX_QUOTE_CHARS else "")
+    images = [part for part in question.parts if isinstance(part, ImagePart)]
+    seen = "".join(f"\n\nYou sent an image, {image.width} × {image.height} pixels." for image in images)
+    said = f"You wrote: “{quoted}”" if quoted else "You wrote nothing."
+    return f"{said}{seen}\n\nThat was message {turns} of yours that I can see. {HOW_TO_CONNECT}"
+
+
+def _describe_input(messages: tuple[Message, ...]) -> str:
+    groups = {
+        "system prompt": [message for message in messages if message.role == "system"],
+        "summary of earlier messages": [message for message in messages if message.kind == "summary"],
+        "messages of this conversation": [message for message in messages[:-1] if _is_history(message)],
+        "recalled from earlier": [message for message in messages if message.kind == "recall"],
+        "your question": list(messages[-1:]),
+    }
+    rows = [f"| {name} | {len(group)} | {total_tokens(group):,} |" for name, group in groups.items() if group]
+    table = "\n".join(["| what I was given | messages | tokens |", "|---|---|---|", *rows])
+    first_line = _first_summary_line(groups["summary of earlier messages"])
+    return f"{table}\n\nThe summary begins: “{first_line}”" if first_line else table
+
+
+def _is_history(message: Message) -> bool:
+    return message.role != "system" and message.kind not in ("summary", "recall")
+
+
+def _first_summary_line(summaries: list[Message]) -> str:
+    """After the tag and the sentence that says what it is."""
+    if not summaries:
+        return ""
+    body = summaries[0].text.partition("\n\n")[2] or summaries[0].text
+    lines = [line.strip() for line in body.splitlines() if line.strip() and not line.startswith("<")]
+    return lines[0][:MAX_QUOTE_CHARS] if lines else ""

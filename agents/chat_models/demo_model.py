@@ -1,0 +1,47 @@
+"""The model that answers when none is configured: no language model, and it says so.
+
+Deterministic. It shows streaming, Markdown and what it was given to read, and finds words in that. Asked for a
+summary it gives the extractive one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from agents.chat_models.demo_answer import asks_for_summary, write_answer
+from agents.chat_models.words import split_words
+from agents.types import Finished, ModelItem, ModelRequest, TextDelta
+from agents.usage import OutputText, estimate_usage
+from memory.extractive import extract_summary
+
+DEMO_NAME = "demo"
+PACE_S = 0.02
+
+
+class DemoModel:
+    """`pace_s` is the pause between words; 0 in tests. Summaries come at once: nobody watches them."""
+
+    def __init__(
+        self, *, pace_s: float = PACE_S, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    ) -> None:
+        self._pace_s = pace_s
+        self._sleep = sleep
+
+    @property
+    def name(self) -> str:
+        return DEMO_NAME
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
+        if asks_for_summary(request):
+            text, pace_s = extract_summary(request.messages[1:], request.max_output_tokens), 0.0
+        else:
+            text, pace_s = write_answer(request), self._pace_s
+        output = OutputText()
+        for word in split_words(text):
+            delta = TextDelta(word)
+            output.add(delta)
+            yield delta
+            if pace_s:
+                await self._sleep(pace_s)
+        yield Finished("stop", estimate_usage(request, output))

@@ -1,0 +1,54 @@
+"""A model that says what it was told to: the seam at which tests fake a model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+
+from agents.chat_models.words import split_words
+from agents.errors import ModelError
+from agents.types import Finished, FinishReason, ModelItem, ModelRequest, TextDelta, TokenUsage
+from agents.usage import OutputText, estimate_usage
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One answer. `items` come first, then `text` word by word; `error` after them, `waits_for` before all."""
+
+    text: str = ""
+    items: tuple[ModelItem, ...] = ()
+    error: ModelError | None = None
+    reason: FinishReason = "stop"
+    usage: TokenUsage | None = None
+    waits_for: asyncio.Event | None = None
+
+
+@dataclass
+class ScriptedModel:
+    """Plays `script` in order, then says `default` for ever. `requests` is what it was asked."""
+
+    script: Sequence[Said | str | ModelError] = ()
+    default: Said | str | ModelError = "Understood."
+    name: str = "scripted"
+    requests: list[ModelRequest] = field(default_factory=list)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
+        turn = len(self.requests)
+        self.requests.append(request)
+        said = _as_said(self.script[turn] if turn < len(self.script) else self.default)
+        if said.waits_for is not None:
+            await said.waits_for.wait()
+        output = OutputText()
+        for item in (*said.items, *(TextDelta(word) for word in split_words(said.text))):
+            output.add(item)
+            yield item
+        if said.error is not None:
+            raise said.error
+        yield Finished(said.reason, said.usage or estimate_usage(request, output))
+
+
+def _as_said(step: Said | str | ModelError) -> Said:
+    if isinstance(step, str):
+        return Said(step)
+    return Said(error=step) if isinstance(step, ModelError) else step

@@ -7,7 +7,7 @@ sentence is worth what facts it holds that no better sentence told already; the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
 from memory.tokens import estimate_text
@@ -19,6 +19,8 @@ SOURCE_MESSAGES = 400
 """Longer histories are sampled and their long messages shortened, so that the time stays bounded."""
 SENTENCE_CHARS = 320
 FACT_CHARS = 240
+LEAST_MISSING_TOKENS = 24
+MISSING_LEAD = "Word for word:"
 
 _SENTENCE = re.compile(
     r"[^\n.!?。！？؟।]*(?:[.!?](?![\s\"')\]]|$)[^\n.!?。！？؟।]*)*(?:[.!?。！？؟।]+[\"'”’)\]」』]*|\n|$)"
@@ -89,10 +91,22 @@ def extract_summary(messages: Sequence[Message], max_tokens: int) -> str:
     return "\n".join(lines)
 
 
+def extract_missing(messages: Sequence[Message], previous: str, summary: str, max_tokens: int) -> str:
+    """The sentences of the messages, and lines of the summary before, whose facts a new summary left out."""
+    if max_tokens < LEAST_MISSING_TOKENS:
+        return ""
+    before = [Message("assistant", (TextPart(previous),), 0)] if previous else []
+    told = {
+        fact for sentence in _sentences([*before, *messages]) for fact, _ in sentence.facts if fact in summary
+    }
+    lines = [sentence.text for sentence in _choose(_sentences([*before, *messages]), max_tokens - 8, told)]
+    return "\n".join([MISSING_LEAD, *(f"- {line.removeprefix('- ')}" for line in lines)]) if lines else ""
+
+
 def extract_facts(messages: Sequence[Message], limit: int) -> list[str]:
     """The `limit` sentences with the most facts, in their order, without their speakers."""
     ranked = _rank(_sentences(messages))
-    best = [sentence for sentence in ranked if sentence.facts][:limit]
+    best = [sentence for _, _, sentence in ranked if sentence.facts][:limit]
     return [sentence.text[:FACT_CHARS] for sentence in sorted(best, key=lambda sentence: sentence.order)]
 
 
@@ -163,16 +177,21 @@ def _weigh(order: int, message: Message, text: str) -> _Sentence:
     return _Sentence(order, message.role.capitalize(), text, facts, base, estimate_text(text) + 1)
 
 
-def _rank(sentences: Sequence[_Sentence]) -> list[_Sentence]:
-    """Best first: facts told by more than one sentence count mostly for the first to be taken."""
-    told: set[str] = set()
-    ranked: list[tuple[float, _Sentence]] = []
+def _rank(
+    sentences: Sequence[_Sentence], told: Set[str] = frozenset()
+) -> list[tuple[float, float, _Sentence]]:
+    """(worth per token, worth of facts told nowhere better, sentence), best first.
+
+    A fact counts for the densest sentence that tells it, and not at all if it is `told` already.
+    """
+    known = set(told)
+    ranked: list[tuple[float, float, _Sentence]] = []
     for sentence in sorted(sentences, key=_density, reverse=True):
-        fresh = sum(weight for fact, weight in sentence.facts if fact not in told)
-        told.update(fact for fact, _ in sentence.facts)
-        ranked.append(((fresh + sentence.base) / (sentence.tokens + 6), sentence))
-    ranked.sort(key=lambda pair: (-pair[0], -pair[1].order))
-    return [sentence for _, sentence in ranked]
+        fresh = sum(weight for fact, weight in sentence.facts if fact not in known)
+        known.update(fact for fact, _ in sentence.facts)
+        ranked.append(((fresh + sentence.base) / (sentence.tokens + 6), fresh, sentence))
+    ranked.sort(key=lambda entry: (-entry[0], -entry[2].order))
+    return ranked
 
 
 def _density(sentence: _Sentence) -> tuple[float, int]:
@@ -180,12 +199,13 @@ def _density(sentence: _Sentence) -> tuple[float, int]:
     return worth / (sentence.tokens + 6), sentence.order
 
 
-def _choose(sentences: Sequence[_Sentence], max_tokens: int) -> list[_Sentence]:
+def _choose(sentences: Sequence[_Sentence], max_tokens: int, told: Set[str] | None = None) -> list[_Sentence]:
+    """What fits, best first, in its order. With `told`, only what adds a fact to it."""
     chosen: list[_Sentence] = []
     room = max_tokens
-    for sentence in _rank(sentences):
+    for _, fresh, sentence in _rank(sentences, told or frozenset()):
         cost = sentence.tokens + 3
-        if cost <= room:
+        if cost <= room and (told is None or fresh):
             chosen.append(sentence)
             room -= cost
         if room < 8:

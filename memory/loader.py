@@ -222,7 +222,7 @@ def _write_summary(
         kept = bounded_summary(previous, text_space - MARKER_TOKENS)
         return summary_message(f"{kept}\n\n{EARLIER_TRUNCATED}")
     kept = bounded_summary(previous, text_space * 2 // 3)
-    extract = extract_summary(gone, text_space - estimate_text(kept) - 4)
+    extract = extract_summary(gone, text_space - estimate_text(kept) - 4) or EARLIER_TRUNCATED
     return summary_message(f"{kept}\n\n{extract}".strip(), stand_in=True)
 
 

@@ -1,0 +1,83 @@
+"""A summary in named fields (AgentScope): its schema, how a model's answer is read, how it is laid out."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+SUMMARY_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "task_overview": {
+            "type": "string",
+            "description": "What the user wants, and what counts as success.",
+        },
+        "current_state": {
+            "type": "string",
+            "description": "What is done: results, files, decisions in force.",
+        },
+        "important_discoveries": {
+            "type": "string",
+            "description": "Facts, constraints, errors and what solved them.",
+        },
+        "next_steps": {"type": "string", "description": "What is to be done, in order; open questions."},
+        "context_to_preserve": {
+            "type": "string",
+            "description": "Preferences, names, identifiers, promises.",
+        },
+    },
+    "required": [
+        "task_overview",
+        "current_state",
+        "important_discoveries",
+        "next_steps",
+        "context_to_preserve",
+    ],
+}
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+
+
+def field_names(schema: Mapping[str, Any] | None) -> tuple[str, ...]:
+    properties = (schema or SUMMARY_SCHEMA).get("properties")
+    return tuple(properties) if isinstance(properties, Mapping) else ()
+
+
+def default_template(schema: Mapping[str, Any] | None = None) -> str:
+    return "\n\n".join(
+        f"## {name.replace('_', ' ').capitalize()}\n{{{name}}}" for name in field_names(schema)
+    )
+
+
+def read_structured(answer: str, schema: Mapping[str, Any] | None = None) -> dict[str, str] | None:
+    """The fields of the first JSON object in an answer that has any of them, as text; None where there is none."""
+    names = field_names(schema)
+    for start in [match.start() for match in re.finditer(r"\{", answer)][:50]:
+        try:
+            value, _ = json.JSONDecoder(strict=False).raw_decode(answer, start)
+        except ValueError:
+            continue
+        if isinstance(value, dict) and any(value.get(name) for name in names):
+            return {name: _as_text(value.get(name)) for name in names}
+    return None
+
+
+def render_structured(
+    fields: Mapping[str, str], template: str = "", schema: Mapping[str, Any] | None = None
+) -> str:
+    """The fields in a template with {field} placeholders. Only plain names are filled in; sections left empty go."""
+    text = _PLACEHOLDER.sub(
+        lambda match: fields.get(match.group(1), match.group()), template or default_template(schema)
+    )
+    return re.sub(r"(?m)^## .*\n+(?=## |\Z)", "", text).strip()
+
+
+def _as_text(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, list):
+        return "\n".join(f"- {_as_text(item)}" for item in value)
+    return json.dumps(value, ensure_ascii=False)

@@ -53,8 +53,6 @@ _MARKDOWN_WISH = re.compile(
 _GREETING = re.compile(
     r"(?i)^\W*(?:hi|hello|hey|good (?:morning|evening|day)|who are you|what (?:are you|can you do)).{0,30}$"
 )
-    r"(?i)^\W*(?:hi|hello|hey|good (?:morning|evening|day)|who are you|what (?:are you|can you do)).{0,30}$"
-)
 _EMPTY = (
     "a about am an and any are as at be been but by can could did do does for from had has have how i if in is it its "
     "just know last me my of on or our please remember said say should so tell than that the their them then there "

@@ -70,13 +70,18 @@ def install_uv():
     say("Fetching the installer (uv) ...")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     if run_quietly(pip + ["--version"]).returncode:
-        stop(
-            "%s has no pip: install it (Debian: apt-get install python3-pip) and try again." % sys.executable
-        )
-    run(
-        pip
-        + ["install", "--quiet", "--upgrade", "--require-hashes", "--target", str(BOOT), "-r", str(wanted)]
-    )
+        stop("%s has no pip: install it (Debian: apt-get install python3-pip), then again." % sys.executable)
+    install = [
+        "install",
+        "--quiet",
+        "--upgrade",
+        "--require-hashes",
+        "--target",
+        str(BOOT),
+        "-r",
+        str(wanted),
+    ]
+    run(pip + install, dict(os.environ, PIP_ROOT_USER_ACTION="ignore"))
     mark_made(BOOT, digest(wanted))
 
 

@@ -25,9 +25,9 @@ class PalimpsestAdminSite(AdminSite):
     site_url = "/"
     enable_nav_sidebar = True
 
-    def admin_view(self, view: Any, cacheable: bool = False) -> View:
+    def admin_view(self, view: Any, cacheable: bool = False) -> Any:
         """Somebody signed in who is no operator finds nothing here, not a second sign-in."""
-        guarded = super().admin_view(view, cacheable)
+        guarded: View = super().admin_view(view, cacheable)
 
         def only_operators(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if request.user.is_authenticated and not self.has_permission(request):

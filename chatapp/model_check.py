@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, replace
 
-from asgiref.sync import async_to_sync
-
+from agents.chat_models.openai_model import close_clients
 from agents.chat_models.probing import probe_model
-from agents.types import ProbeResult
+from agents.types import ModelEndpoint, ProbeResult
 from chatapp.actions.model_configs import record_test, store_detected_sizes
 from chatapp.chat_models import endpoint_of
 from chatapp.models import ModelConfig
@@ -16,6 +16,8 @@ from chatapp.policies import rules_for
 from chatapp.secrets_box import SecretUnreadable
 from chatapp.selectors.model_configs import resolve_budget_inputs
 from memory.errors import PolicyError
+
+FIRST_TOKEN_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +40,23 @@ def _check(config: ModelConfig) -> ModelCheck:
         endpoint = endpoint_of(config)
     except SecretUnreadable as error:
         return ModelCheck(False, error.message)
-    probe = async_to_sync(probe_model)(endpoint)
+    probe = asyncio.run(_probe(endpoint))
     if probe.error_category is not None:
         return ModelCheck(False, _without_key(probe.sentence, endpoint.api_key))
     _keep_sizes(config, probe)
     return ModelCheck(True, " ".join([probe.sentence, *_size_sentences(config)]))
+
+
+async def _probe(endpoint: ModelEndpoint) -> ProbeResult:
+    """On an event loop of its own, whose connections end with it. Somebody is waiting, so not for minutes."""
+    try:
+        return await probe_model(
+            replace(
+                endpoint, first_token_timeout_s=min(endpoint.first_token_timeout_s, FIRST_TOKEN_TIMEOUT_S)
+            )
+        )
+    finally:
+        await close_clients()
 
 
 def _keep_sizes(config: ModelConfig, probe: ProbeResult) -> None:

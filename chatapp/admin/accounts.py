@@ -61,7 +61,7 @@ class InvitationForm(forms.Form):
 
 
 @admin.register(User)
-class UserAdmin(DjangoUserAdmin):
+class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]
     form = UserForm
     add_form = NewUserForm
     add_form_template = None
@@ -144,7 +144,6 @@ class UserAdmin(DjangoUserAdmin):
 class ApiTokenAdmin(ViewOnlyAdmin):
     """The secrets themselves are not stored; deleting a token locks its program out at once."""
 
-    actions = ("delete_selected",)
     list_display = ("name", "prefix", "user", "scopes", "created_at", "last_used_at")
     list_select_related = ("user",)
     search_fields = ("name", "prefix", "user__email")

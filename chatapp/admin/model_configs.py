@@ -9,7 +9,6 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
-from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
 from django.utils.decorators import method_decorator
@@ -163,8 +162,14 @@ class ModelConfigAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return actions
 
     @method_decorator(sensitive_post_parameters("api_key"))
-    def changeform_view(self, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        return super().changeform_view(*args, **kwargs)
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        return super().changeform_view(request, object_id, form_url, extra_context)
 
     def save_model(self, request: HttpRequest, obj: ModelConfig, form: Any, change: bool) -> None:
         obj.is_default = form.cleaned_data["make_default"]

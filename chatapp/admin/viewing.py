@@ -9,7 +9,6 @@ from django.http import HttpRequest
 
 
 class ViewOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    actions = None
     show_full_result_count = False
     list_per_page = 50
 

@@ -15,7 +15,7 @@ from chatapp.selectors.accounts import authenticate_token
 
 def test_a_token_speaks_for_its_owner_within_its_scopes(alice: User) -> None:
     _, secret = create_token(user=alice, name="ci", scopes=["read", "chat"])
-    assert authenticate_token(secret) == (alice, {"chat", "read"})
+    assert authenticate_token(secret) == (alice, frozenset({"chat", "read"}))
 
 
 def test_the_database_does_not_hold_the_secret(alice: User) -> None:
@@ -67,10 +67,10 @@ def test_unknown_scopes_are_refused(alice: User, scopes: list[str]) -> None:
 
 def test_the_scope_admin_is_void_for_who_is_no_admin(alice: User) -> None:
     _, secret = create_token(user=alice, name="ci", scopes=["read", "admin"])
-    assert authenticate_token(secret) == (alice, {"read"})
+    assert authenticate_token(secret) == (alice, frozenset({"read"}))
     alice.is_superuser = True
     alice.save(update_fields=["is_superuser"])
-    assert authenticate_token(secret) == (alice, {"read", "admin"})
+    assert authenticate_token(secret) == (alice, frozenset({"read", "admin"}))
 
 
 def test_its_use_is_noted_at_most_once_a_minute(alice: User) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
 import pytest
@@ -55,7 +55,7 @@ def page_of(model: ModelConfig) -> str:
     return f"/admin/chatapp/modelconfig/{model.pk}/change/"
 
 
-def messages_after(client: Client, path: str, form: dict[str, object] | None = None) -> str:
+def messages_after(client: Client, path: str, form: Mapping[str, object] | None = None) -> str:
     response = client.post(path, form or {}, follow=True)
     return " ".join(str(message) for message in response.context["messages"])
 
@@ -64,7 +64,7 @@ def messages_after(client: Client, path: str, form: dict[str, object] | None = N
 
 
 def whole_database() -> str:
-    rows = [str(list(model.objects.values())) for model in apps.get_models()]
+    rows = [str(list(model._default_manager.values())) for model in apps.get_models()]
     return "\n".join(rows)
 
 

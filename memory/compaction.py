@@ -16,7 +16,7 @@ from memory.policy import ContextPolicy
 from memory.prompts import Hint, compaction_prompt, structured_prompt, summary_input
 from memory.structured import SUMMARY_SCHEMA, read_structured, render_structured
 from memory.summary import summary_message
-from memory.tokens import Calibration, estimate_text, text_message, total_tokens
+from memory.tokens import UNCALIBRATED, Calibration, estimate_text, text_message, total_tokens
 from memory.transcript import split_transcript
 from memory.types import Checkpoint, Message
 from memory.window import Room, find_cut, find_tail, measure_room
@@ -51,7 +51,7 @@ def plan_compaction(
     policy: ContextPolicy,
     budget: TokenBudget,
     *,
-    calibration: Calibration = Calibration(),
+    calibration: Calibration = UNCALIBRATED,
     system_tokens: int = 0,
     question_tokens: int = 0,
     left_out: int = 0,
@@ -146,7 +146,7 @@ def summary_requests(
     previous: str,
     policy: ContextPolicy,
     window: TokenBudget,
-    calibration: Calibration = Calibration(),
+    calibration: Calibration = UNCALIBRATED,
     hint: Hint = "general",
     keep: str = "",
 ) -> tuple[SummaryRequest, ...]:

@@ -17,8 +17,8 @@ from memory.summary import (
     marker_message,
     summary_message,
 )
-from memory.tokens import Calibration, estimate_text, total_tokens
-from memory.truncate import choose_pins, cut_message, cut_middle, squeeze_messages
+from memory.tokens import UNCALIBRATED, Calibration, estimate_text, total_tokens
+from memory.truncate import choose_pins, cut_message, cut_middle, squeeze_messages, without_leading_replies
 from memory.turns import reduce_turns, repair_tool_calls
 from memory.types import Checkpoint, Message
 from memory.window import Cut, Room, find_cut, measure_room
@@ -113,7 +113,7 @@ def fit_view(
     question: Message,
     policy: ContextPolicy,
     budget: TokenBudget,
-    calibration: Calibration = Calibration(),
+    calibration: Calibration = UNCALIBRATED,
     tools_tokens: int = 0,
     left_out: int = 0,
 ) -> View:
@@ -135,7 +135,7 @@ def fit_view(
     missing = len(gone) + left_out
     summary = _write_summary(checkpoint, gone, missing, room, question.tokens, policy)
     if summary is None:
-        history = _without_leading_replies(history)
+        history = without_leading_replies(history)
     used = total_tokens(history) + question.tokens + (summary.tokens if summary else 0)
     recall = min(room.recall_beside(question.tokens, room.tail), room.body - used)
     return View(
@@ -224,12 +224,6 @@ def _write_summary(
     kept = bounded_summary(previous, text_space * 2 // 3)
     extract = extract_summary(gone, text_space - estimate_text(kept) - 4) or EARLIER_TRUNCATED
     return summary_message(f"{kept}\n\n{extract}".strip(), stand_in=True)
-
-
-def _without_leading_replies(history: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Nothing stands before the history, so it begins with what a user said."""
-    first = next((index for index, message in enumerate(history) if message.role == "user"), len(history))
-    return history[first:]
 
 
 def _dropped(

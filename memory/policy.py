@@ -19,49 +19,61 @@ TRIGGER_MAX = 0.9
 class ContextPolicy(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    context_size: int = Field(0, ge=0, description="Window in tokens; 0 = the model's own.")
-    max_output_tokens: int = Field(0, ge=0, description="Tokens an answer may have; 0 = the model's own.")
+    context_size: int = Field(default=0, ge=0, description="Window in tokens; 0 = the model's own.")
+    max_output_tokens: int = Field(
+        default=0, ge=0, description="Tokens an answer may have; 0 = the model's own."
+    )
     system_reserve: int = Field(
-        DEFAULT_SYSTEM_RESERVE, ge=0, description="Tokens kept for system prompt and tools."
+        default=DEFAULT_SYSTEM_RESERVE, ge=0, description="Tokens kept for system prompt and tools."
     )
     max_input_tokens: int = Field(
-        0, ge=0, description="Never send more than this; 0 = what the window holds."
+        default=0, ge=0, description="Never send more than this; 0 = what the window holds."
     )
-    strategy: Strategy = Field("checkpoint", description="What happens to what leaves the context.")
+    strategy: Strategy = Field(default="checkpoint", description="What happens to what leaves the context.")
     trigger: float = Field(
-        0.75, gt=0, le=1, description="Share of the budget at which the view is compacted."
+        default=0.75, gt=0, le=1, description="Share of the budget at which the view is compacted."
     )
-    soft_trigger: float = Field(0.60, gt=0, le=1, description="Share at which the next summary is prepared.")
-    keep_recent: int = Field(10, ge=0, le=10_000, description="Newest messages that stay as they are.")
+    soft_trigger: float = Field(
+        default=0.60, gt=0, le=1, description="Share at which the next summary is prepared."
+    )
+    keep_recent: int = Field(
+        default=10, ge=0, le=10_000, description="Newest messages that stay as they are."
+    )
     reserve_ratio: float = Field(
-        0.10, ge=0, le=0.5, description="Share of the window the newest messages keep."
+        default=0.10, ge=0, le=0.5, description="Share of the window the newest messages keep."
     )
     max_turns: int = Field(
-        0, ge=0, le=100_000, description="Turns in context; 0 = no limit (20 for `turns`)."
+        default=0, ge=0, le=100_000, description="Turns in context; 0 = no limit (20 for `turns`)."
     )
-    max_steps: int = Field(15, ge=1, le=1_000, description="Tool steps in one turn.")
+    max_steps: int = Field(default=15, ge=1, le=1_000, description="Tool steps in one turn.")
     summary_model: str = Field(
-        "", max_length=200, description="Model that summarises; empty = the fast model."
+        default="", max_length=200, description="Model that summarises; empty = the fast model."
     )
-    summary_max_tokens: int = Field(1_024, ge=64, le=32_000, description="Longest summary.")
-    compact_prompt: str = Field("", max_length=20_000, description="Replaces the built-in summary prompt.")
+    summary_max_tokens: int = Field(default=1_024, ge=64, le=32_000, description="Longest summary.")
+    compact_prompt: str = Field(
+        default="", max_length=20_000, description="Replaces the built-in summary prompt."
+    )
     summary_template: str = Field(
-        "", max_length=20_000, description="Replaces the built-in layout of a structured summary."
+        default="", max_length=20_000, description="Replaces the built-in layout of a structured summary."
     )
     summary_schema: dict[str, Any] | None = Field(
-        None, description="Replaces the five fields of a structured summary."
+        default=None, description="Replaces the five fields of a structured summary."
     )
     tool_result_limit: int = Field(
-        0, ge=0, description="Tokens of one tool result; 0 = 15 % of the window, at most 25,000."
+        default=0, ge=0, description="Tokens of one tool result; 0 = 15 % of the window, at most 25,000."
     )
     old_result_char_limit: int = Field(
-        20_000, ge=200, description="Characters of a tool result of an earlier turn."
+        default=20_000, ge=200, description="Characters of a tool result of an earlier turn."
     )
-    message_char_limit: int = Field(50_000, ge=200, description="Characters of any one message.")
-    cooldown_turns: int = Field(2, ge=0, le=1_000, description="Turns before the next automatic compaction.")
-    auto_compact: bool = Field(True, description="Compact without being asked.")
-    recall_budget: int = Field(8_000, ge=0, description="Most tokens of recalled text.")
-    wait_for_summary: bool = Field(False, description="Wait for the summary instead of cutting at once.")
+    message_char_limit: int = Field(default=50_000, ge=200, description="Characters of any one message.")
+    cooldown_turns: int = Field(
+        default=2, ge=0, le=1_000, description="Turns before the next automatic compaction."
+    )
+    auto_compact: bool = Field(default=True, description="Compact without being asked.")
+    recall_budget: int = Field(default=8_000, ge=0, description="Most tokens of recalled text.")
+    wait_for_summary: bool = Field(
+        default=False, description="Wait for the summary instead of cutting at once."
+    )
 
     @field_validator("trigger")
     @classmethod
@@ -95,6 +107,8 @@ class ContextPolicy(BaseModel):
         """Tokens of newest history that a compaction leaves alone, even beyond `keep_recent` messages."""
         return int(budget.context_size * self.reserve_ratio)
 
+
+DEFAULT_POLICY = ContextPolicy()
 
 ALIASES: Mapping[str, str] = {
     "max_tokens": "context_size",

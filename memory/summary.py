@@ -37,6 +37,14 @@ def summary_message(summary: str, *, stand_in: bool = False) -> Message:
     return text_message("user", fence("conversation_summary", f"{lead}\n\n{summary}"), kind="summary")
 
 
+def read_summary(message: Message) -> str:
+    """The summary inside a summary message; empty for the mark of a truncation."""
+    body = message.text.removeprefix(f"{_OPEN}\n").removesuffix(f"\n{_CLOSE}")
+    for lead in (_LEAD, _STAND_IN_LEAD):
+        body = body.removeprefix(f"{lead}\n\n")
+    return "" if body == EARLIER_TRUNCATED else body
+
+
 def marker_message() -> Message:
     """Stands where messages left without a summary."""
     return text_message("user", EARLIER_TRUNCATED, kind="summary")

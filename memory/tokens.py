@@ -201,3 +201,6 @@ class Calibration:
     def invert(self, tokens: int) -> int:
         """The largest estimate that `apply` does not take over `tokens`."""
         return math.floor(tokens / self.ratio + 1e-9)
+
+
+UNCALIBRATED = Calibration()

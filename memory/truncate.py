@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 
 from memory.errors import QuestionTooLarge, SystemPromptTooLarge
-from memory.tokens import MESSAGE_OVERHEAD, Calibration, total_tokens, with_parts
+from memory.tokens import MESSAGE_OVERHEAD, UNCALIBRATED, Calibration, total_tokens, with_parts
 from memory.turns import bind_groups, repair_tool_calls, starts_turn
 from memory.types import ImagePart, Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 
@@ -134,8 +134,12 @@ def shrink_messages(messages: Sequence[Message], tokens: int) -> tuple[Message, 
     """The same messages at no more than `tokens` together where their form allows; the long ones give first."""
     if total_tokens(messages) <= tokens:
         return tuple(messages)
-    cap = max(level([message.tokens for message in messages], tokens), LEAST_MESSAGE_TOKENS)
-    return tuple(cut_to_tokens(message, cap) for message in messages)
+    asked = sum(message.tokens for message in messages if message.kind == "question")
+    sizes = [message.tokens for message in messages if message.kind != "question"]
+    cap = max(level(sizes, max(0, tokens - asked)), LEAST_MESSAGE_TOKENS)
+    return tuple(
+        message if message.kind == "question" else cut_to_tokens(message, cap) for message in messages
+    )
 
 
 def find_question(messages: Sequence[Message]) -> int | None:
@@ -193,7 +197,7 @@ def _asked_by(messages: Sequence[Message]) -> list[int | None]:
 def smart_truncate(
     messages: Sequence[Message],
     budget_tokens: int,
-    calibration: Calibration = Calibration(),
+    calibration: Calibration = UNCALIBRATED,
 ) -> tuple[Message, ...]:
     """Frame, question and pins in their places, and the longest suffix of the rest that fits beside them.
 
@@ -260,7 +264,7 @@ def squeeze_messages(
     """(what left, what stays) so that what stays takes at most `room` estimates.
 
     First the oldest leave, down to the `keep_recent` newest; then the long ones of those are shortened, the newest
-    turn last; then the oldest leave after all. Pinned ones leave last.
+    turn last; then the oldest leave after all, pinned ones last. A question among them stays, verbatim.
     """
     gone, kept = _drop_oldest(messages, room, keep_recent)
     if total_tokens(kept) > room:
@@ -280,7 +284,7 @@ def _drop_oldest(messages: Sequence[Message], room: int, keep: int) -> tuple[lis
             if total <= room:
                 break
             is_pinned = any(messages[at].pinned for at in range(start, end))
-            if is_pinned != pinned or count - (end - start) < keep:
+            if messages[start].kind == "question" or is_pinned != pinned or count - (end - start) < keep:
                 continue
             leaving.update(range(start, end))
             total -= sum(messages[at].tokens for at in range(start, end))
@@ -295,3 +299,9 @@ def _shorten_older(messages: Sequence[Message], room: int) -> list[Message]:
     if total_tokens(newest) > room // 2:
         newest = shrink_messages(newest, max(room // 2, room - total_tokens(older)))
     return [*shrink_messages(older, room - total_tokens(newest)), *newest]
+
+
+def without_leading_replies(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """From the first user message on: an answer to nothing confuses models, and some providers refuse it."""
+    first = next((index for index, message in enumerate(messages) if message.role == "user"), len(messages))
+    return tuple(messages[first:])

@@ -1,0 +1,242 @@
+"""Keeps each model call of a loop inside its budget. Asks for a summary instead of making one: nothing here awaits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from memory.budget import TokenBudget
+from memory.compaction import Rejected, SummaryRequest, accept_summary, summary_requests
+from memory.extractive import extract_summary
+from memory.loader import check_fits
+from memory.policy import ContextPolicy
+from memory.prompts import Hint
+from memory.summary import (
+    EARLIER_TRUNCATED,
+    FRAME_TOKENS,
+    bounded_summary,
+    marker_message,
+    read_summary,
+    summary_message,
+)
+from memory.tokens import UNCALIBRATED, Calibration, estimate_text, total_tokens
+from memory.truncate import (
+    choose_pins,
+    cut_message,
+    cut_middle,
+    find_question,
+    is_frame,
+    shrink_messages,
+    squeeze_messages,
+    without_leading_replies,
+)
+from memory.turns import bind_groups, repair_tool_calls
+from memory.types import Message
+from memory.window import Room, measure_room
+
+REPLACED = ("summary", "reminder")
+"""What a new summary takes the place of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fits:
+    """The request may be sent as it is here. `was_truncated`: something left without a summary."""
+
+    messages: tuple[Message, ...]
+    tokens: int
+    was_truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsCompaction:
+    """The request is over budget. Ask for `requests`, one after the other, and `apply` the last answer.
+
+    No requests: no summariser could read this; `fall_back` at once.
+    """
+
+    messages: tuple[Message, ...]
+    to_summarise: tuple[Message, ...]
+    previous: str
+    tokens: int
+    policy: ContextPolicy
+    hint: Hint
+
+    def requests(
+        self,
+        window: TokenBudget,
+        calibration: Calibration = UNCALIBRATED,
+    ) -> tuple[SummaryRequest, ...]:
+        """The calls to make, each within the summariser's own `window`."""
+        return summary_requests(
+            self.to_summarise,
+            previous=self.previous,
+            policy=self.policy,
+            window=window,
+            calibration=calibration,
+            hint=self.hint,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    messages: tuple[Message, ...]
+    summary: str
+    tokens_before: int
+    tokens_after: int
+    fallback_reason: str = ""
+    """Why the extractive summary took over; empty where the model's own is used."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextGuard:
+    policy: ContextPolicy
+    budget: TokenBudget
+    calibration: Calibration = UNCALIBRATED
+    tools_tokens: int = 0
+    hint: Hint = "react_iteration"
+
+    def check(self, messages: Sequence[Message]) -> Fits | NeedsCompaction:
+        """`messages` is the whole request: the system prompt first, the question somewhere, tool steps after it.
+
+        Raises SystemPromptTooLarge or QuestionTooLarge where nothing would help.
+        """
+        cut = self._cut_single(_mark_question(messages))
+        room = self._room(cut)
+        if _body_tokens(cut) <= room.body:
+            return Fits(cut, self._count(cut))
+        return self._compact(tuple(message for message in cut if message.kind != "recall"), room)
+
+    def apply(self, need: NeedsCompaction, answer: str, reminder: Message | None = None) -> Compacted:
+        """The request with the summariser's answer in place of what it summarised, or with the fallback."""
+        accepted = accept_summary(
+            answer, source=need.to_summarise, previous=need.previous, policy=need.policy
+        )
+        if isinstance(accepted, Rejected):
+            return self.fall_back(need, accepted.reason, reminder)
+        return self._put(need, accepted.text, summary_message(accepted.text), reminder, "")
+
+    def fall_back(self, need: NeedsCompaction, reason: str, reminder: Message | None = None) -> Compacted:
+        """The request with the sentences that carry facts in place of what leaves."""
+        space = need.policy.summary_max_tokens
+        previous = bounded_summary(need.previous, space * 2 // 3)
+        extract = extract_summary(need.to_summarise, space - estimate_text(previous))
+        text = f"{previous}\n\n{extract}".strip()
+        return self._put(
+            need, text, summary_message(text or EARLIER_TRUNCATED, stand_in=True), reminder, reason
+        )
+
+    def _compact(self, messages: tuple[Message, ...], room: Room) -> Fits | NeedsCompaction:
+        """What was recalled has left already: it comes back when it is needed."""
+        leaving = self._choose_leaving(messages, room) if _body_tokens(messages) > room.body else set()
+        if not leaving or self.policy.strategy == "truncate" or not self.policy.auto_compact:
+            kept = self._truncate(messages, leaving, room)
+            return Fits(kept, self._count(kept), was_truncated=True)
+        return NeedsCompaction(
+            messages=messages,
+            to_summarise=tuple(message for index, message in enumerate(messages) if index in leaving),
+            previous="\n\n".join(read_summary(message) for message in messages if message.kind == "summary"),
+            tokens=self._count(messages),
+            policy=self._bounded_policy(room),
+            hint=self.hint,
+        )
+
+    def _cut_single(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        limit = self.policy.message_char_limit
+        old_limit = min(limit, self.policy.old_result_char_limit)
+        is_old = True
+        cut: list[Message] = []
+        for message in repair_tool_calls(messages):
+            is_old = is_old and message.kind != "question"
+            if message.role == "system" or message.kind == "question":
+                cut.append(message)
+            elif message.role == "tool" and is_old:
+                cut.append(cut_message(message, old_limit, cut_middle))
+            else:
+                cut.append(cut_message(message, limit))
+        return tuple(cut)
+
+    def _room(self, messages: Sequence[Message]) -> Room:
+        """Raises ContextError where system prompt and question alone are too large."""
+        system = sum(message.tokens for message in messages if message.role == "system") + self.tools_tokens
+        question = sum(message.tokens for message in messages if message.kind == "question")
+        check_fits(system, question, self.budget, self.calibration)
+        return measure_room(self.policy, self.budget, self.calibration, system_tokens=system)
+
+    def _bounded_policy(self, room: Room) -> ContextPolicy:
+        """A summary no longer than this window has place for."""
+        longest = max(1, min(self.policy.summary_max_tokens, (room.summary_cap - FRAME_TOKENS) * 2 // 3))
+        return self.policy.model_copy(update={"summary_max_tokens": longest})
+
+    def _count(self, messages: Sequence[Message]) -> int:
+        return self.calibration.apply(total_tokens(messages) + self.tools_tokens)
+
+    def _choose_leaving(self, messages: tuple[Message, ...], room: Room) -> set[int]:
+        """All but frame, question, pins and a tail: `keep_recent` messages in half of what the others leave."""
+        question = next((index for index, message in enumerate(messages) if message.kind == "question"), None)
+        staying = {index for index, message in enumerate(messages) if is_frame(message) or index == question}
+        staying |= choose_pins(messages, room.body, question)
+        fixed = sum(messages[index].tokens for index in staying if messages[index].role != "system")
+        left, count = (room.body - fixed) // 2, self.policy.keep_recent
+        leaving: set[int] = set()
+        groups = [group for group in bind_groups(messages) if group[0] not in staying]
+        for start, end in reversed(groups):
+            left -= sum(messages[index].tokens for index in range(start, end))
+            count -= end - start
+            is_newest = (start, end) == groups[-1]
+            if leaving or (not is_newest and (left < 0 or count < 0)):
+                leaving.update(range(start, end))
+        return leaving - staying
+
+    def _truncate(self, messages: tuple[Message, ...], leaving: set[int], room: Room) -> tuple[Message, ...]:
+        """Without a summary: a mark where something left."""
+        has_summary = any(message.kind == "summary" for message in messages)
+        kept = [message for index, message in enumerate(messages) if index not in leaving]
+        if leaving and not has_summary:
+            kept.insert(_count_system(kept), marker_message())
+        return fit_request(kept, room.body, self.policy.keep_recent)
+
+    def _put(
+        self, need: NeedsCompaction, text: str, summary: Message, reminder: Message | None, reason: str
+    ) -> Compacted:
+        gone = {id(message) for message in need.to_summarise}
+        rest = [message for message in need.messages if id(message) not in gone]
+        system = [message for message in rest if message.role == "system"]
+        others = [message for message in rest if message.role != "system" and message.kind not in REPLACED]
+        behind = [reminder] if reminder else []
+        body = self._room(need.messages).body
+        messages = fit_request([*system, summary, *behind, *others], body, self.policy.keep_recent)
+        return Compacted(messages, text, need.tokens, self._count(messages), reason)
+
+
+def fit_request(messages: Sequence[Message], body_tokens: int, keep_recent: int) -> tuple[Message, ...]:
+    """The request with no more than `body_tokens` estimates beside its system prompt.
+
+    The summary gives way to the question, the rest to both: see `squeeze_messages`.
+    """
+    if _body_tokens(messages) <= body_tokens:
+        return tuple(messages)
+    system = [message for message in messages if message.role == "system"]
+    frame = [message for message in messages if message.role != "system" and is_frame(message)]
+    rest = [message for message in messages if not is_frame(message)]
+    question = sum(message.tokens for message in rest if message.kind == "question")
+    shrunk: Sequence[Message] = shrink_messages(frame, (body_tokens - question) // 2)
+    if total_tokens(shrunk) > body_tokens - question:
+        shrunk = []
+    _, kept = squeeze_messages(rest, body_tokens - total_tokens(shrunk), keep_recent)
+    return (*system, *shrunk, *(kept if shrunk else without_leading_replies(kept)))
+
+
+def _mark_question(messages: Sequence[Message]) -> tuple[Message, ...]:
+    at = find_question(messages)
+    return tuple(
+        replace(message, kind="question") if index == at and message.kind != "question" else message
+        for index, message in enumerate(messages)
+    )
+
+
+def _body_tokens(messages: Sequence[Message]) -> int:
+    return sum(message.tokens for message in messages if message.role != "system")
+
+
+def _count_system(messages: Sequence[Message]) -> int:
+    return next((index for index, message in enumerate(messages) if message.role != "system"), len(messages))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from agents.types import ModelRequest, ToolSpec
+from agents.usage import count_tools
 from memory.budget import TokenBudget
 from memory.errors import ContextError
 from memory.loader import View, ViewParts, fit_view
@@ -48,6 +49,7 @@ class ContextInputs:
             policy=self.policy,
             budget=self.budget,
             calibration=self.calibration,
+            tools_tokens=count_tools(self.tools),
             left_out=self.left_out,
         )
 

@@ -6,12 +6,15 @@ Says nothing twice: once text was passed on, an error is the run's error.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Literal
 
 from agents.context import AssembledContext
+from agents.error_mapping import describe_error
 from agents.errors import ModelError
+from agents.retrying import retry_pause
 from agents.types import (
     ChatModel,
     Finished,
@@ -22,10 +25,12 @@ from agents.types import (
     ToolCallDelta,
 )
 
-LONGEST_PAUSE_S = 10.0
-FIRST_PAUSE_S = 1.0
-PASSING = frozenset({"connection", "server", "rate_limit", "timeout"})
-"""Errors that a second attempt may not meet again."""
+UNASKED_TOOL = "The model asked for a tool, but none was offered to it; your message is stored. Press Retry."
+NO_ROOM_TO_ANSWER = (
+    "The model used up its output limit before it wrote anything; your message is stored. Ask for something shorter, "
+    "or choose another model."
+)
+FULL_WINDOW = 0.97
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -52,24 +57,27 @@ AgentStep = TextDelta | ReasoningDelta | Notice | CallFinished
 
 async def run_react(
     model: ChatModel, context: AssembledContext, *, sleep: Sleep = asyncio.sleep
-) -> AsyncIterator[AgentStep]:
-    """The steps of one answer, ended by a `CallFinished`. Raises ModelError."""
+) -> AsyncGenerator[AgentStep, None]:
+    """The steps of one answer, ended by a `CallFinished`. Raises ModelError.
+
+    A call that used tokens and gave nothing to show has its own `CallFinished` before the error or the next attempt.
+    """
     attempts = _Attempts(context)
     while True:
         said_something = False
         try:
-            async for item in model.stream(attempts.context.request):
-                match item:
-                    case TextDelta() | ReasoningDelta():
-                        said_something = True
-                        yield item
-                    case Finished():
-                        yield CallFinished(item.usage, item.reason, attempts.context)
-                    case ToolCallDelta():
-                        raise ModelError(
-                            "bad_response",
-                            "The model asked for a tool, but none was offered to it. Please try again.",
-                        )
+            async with aclosing(model.stream(attempts.context.request)) as items:
+                async for item in items:
+                    match item:
+                        case TextDelta() | ReasoningDelta():
+                            said_something = True
+                            yield item
+                        case Finished():
+                            yield CallFinished(item.usage, item.reason, attempts.context)
+                            if not said_something:
+                                _check_silence(item, attempts.context)
+                        case ToolCallDelta():
+                            raise ModelError("bad_response", UNASKED_TOOL)
             return
         except ModelError as error:
             notice = None if said_something else attempts.after(error)
@@ -77,6 +85,19 @@ async def run_react(
                 raise
             yield notice
             await sleep(attempts.pause_s)
+
+
+def _check_silence(finished: Finished, context: AssembledContext) -> None:
+    """Raises where a model that said nothing says by its last word why."""
+    if finished.reason == "content_filter":
+        raise describe_error("content_filter")
+    if finished.reason != "length":
+        return
+    # Some servers fill their window with as much of the prompt as fits and have no room left to answer.
+    window = context.inputs.budget.context_size
+    if finished.usage.exact and finished.usage.input_tokens >= window * FULL_WINDOW:
+        raise describe_error("overflow", "The prompt filled the whole window.")
+    raise ModelError("bad_response", NO_ROOM_TO_ANSWER)
 
 
 class _Attempts:
@@ -91,9 +112,8 @@ class _Attempts:
         """None when nothing is left to try."""
         if error.category == "overflow":
             return self._shrink(error)
-        if error.category in PASSING and not self._was_repeated:
-            return self._repeat(error)
-        return None
+        pause_s = None if self._was_repeated else retry_pause(error)
+        return None if pause_s is None else self._repeat(error, pause_s)
 
     def _shrink(self, error: ModelError) -> Notice | None:
         smaller = self.context.shrunk(error.window_tokens)
@@ -102,9 +122,6 @@ class _Attempts:
         self.context, self.pause_s = smaller, 0.0
         return Notice("shrunk", "The model found the conversation too long; trying again with less of it.")
 
-    def _repeat(self, error: ModelError) -> Notice | None:
-        pause_s = FIRST_PAUSE_S if error.retry_after_s is None else error.retry_after_s
-        if pause_s > LONGEST_PAUSE_S:
-            return None
+    def _repeat(self, error: ModelError, pause_s: float) -> Notice:
         self._was_repeated, self.pause_s = True, pause_s
         return Notice("retrying", f"{error.message} Trying once more.")

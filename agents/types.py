@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -115,6 +115,6 @@ class ChatModel(Protocol):
     @property
     def name(self) -> str: ...
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
-        """The answer as it comes, ended by exactly one `Finished`. Closing the iterator ends the call."""
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
+        """The answer as it comes, ended by exactly one `Finished`. `aclose` ends the call."""
         ...

@@ -61,14 +61,6 @@ _EMPTY = (
 _EMPTY_WORDS = frozenset(_EMPTY.split())
 
 
-def asks_for_summary(request: ModelRequest) -> bool:
-    """True where the opening words of the instructions are about summarising, as those of memory.prompts are."""
-    opening = request.messages[0].text[:300] if request.messages else ""
-    return request.messages[0].role == "system" and bool(
-        re.search(r"(?i)\bsummari[sz]e\b|\bcompact", opening)
-    )
-
-
 def write_answer(request: ModelRequest) -> str:
     if not request.messages:
         return INTRODUCTION

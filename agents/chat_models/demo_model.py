@@ -1,19 +1,20 @@
 """The model that answers when none is configured: no language model, and it says so.
 
 Deterministic. It shows streaming, Markdown and what it was given to read, and finds words in that. Asked for a
-summary it gives the extractive one.
+summary, as memory.prompts asks, it gives the extractive one.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 
-from agents.chat_models.demo_answer import asks_for_summary, write_answer
+from agents.chat_models.demo_answer import write_answer
+from agents.chat_models.demo_summary import write_summary
 from agents.chat_models.words import split_words
 from agents.types import Finished, ModelItem, ModelRequest, TextDelta
 from agents.usage import OutputText, estimate_usage
-from memory.extractive import extract_summary
+from memory.prompts import CLOSING
 
 DEMO_NAME = "demo"
 PACE_S = 0.02
@@ -32,9 +33,9 @@ class DemoModel:
     def name(self) -> str:
         return DEMO_NAME
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
-        if asks_for_summary(request):
-            text, pace_s = extract_summary(request.messages[1:], request.max_output_tokens), 0.0
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
+        if CLOSING in request.messages[0].text:
+            text, pace_s = write_summary(request), 0.0
         else:
             text, pace_s = write_answer(request), self._pace_s
         output = OutputText()

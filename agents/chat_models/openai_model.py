@@ -9,7 +9,7 @@ import asyncio
 import logging
 import ssl
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -53,7 +53,7 @@ class OpenAIModel:
     def name(self) -> str:
         return self.endpoint.model_id
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
         deadline = _now() + self.endpoint.first_token_timeout_s
         response = await self._open(request, deadline)
         try:

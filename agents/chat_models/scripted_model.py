@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 
 from agents.chat_models.words import split_words
@@ -33,7 +33,7 @@ class ScriptedModel:
     name: str = "scripted"
     requests: list[ModelRequest] = field(default_factory=list)
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelItem]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
         turn = len(self.requests)
         self.requests.append(request)
         said = _as_said(self.script[turn] if turn < len(self.script) else self.default)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from memory.prompts import CLOSING
 
 RequestKind = Literal["chat", "summary", "embeddings", "models"]
 
@@ -32,6 +33,6 @@ class RecordedRequest:
 
 
 def is_summary_request(body: Mapping[str, Any]) -> bool:
-    """True where the first message tells the model to summarise; scripts may bring another predicate."""
+    """True for the prompts of memory.prompts, custom ones included; scripts may bring another predicate."""
     messages = body.get("messages") or [{}]
-    return bool(re.search(r"(?i)\bsummari[sz]e|\bcompact", str(messages[0].get("content", ""))[:400]))
+    return CLOSING in str(messages[0].get("content", ""))

@@ -1,0 +1,179 @@
+"""Makes the summary that memory asked for: one model call per piece, or none, and never more.
+
+Whatever goes wrong ends in the extractive summary, which says why it is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from agents.errors import ModelError
+from agents.retrying import retry_pause
+from agents.types import ChatModel, Finished, ModelRequest, TextDelta, TokenUsage
+from agents.usage import OutputText, estimate_usage
+from memory.budget import TokenBudget
+from memory.compaction import Rejected, Summary, SummaryRequest, accept_summary, summary_requests
+from memory.extractive import extract_summary
+from memory.policy import ContextPolicy
+from memory.prompts import Hint
+from memory.summary import EARLIER_TRUNCATED, bounded_summary
+from memory.tokens import Calibration, estimate_text, total_tokens
+from memory.types import Message
+
+CALL_TIMEOUT_S = 120.0
+LEAST_EXTRACT_TOKENS = 24
+NO_MODEL = "there is no model to write one"
+NO_ROOM = "the summary model's window is too small"
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryResult:
+    """`usages` has one entry per call, failed ones included where they wrote something. `fallback_reason` is None for
+    a model's own summary; else the text is extractive and this completes "No model's summary: …"."""
+
+    text: str
+    tokens: int
+    usages: tuple[TokenUsage, ...] = ()
+    fallback_reason: str | None = None
+
+
+async def summarise(
+    model: ChatModel | None,
+    messages: Sequence[Message],
+    *,
+    previous: str,
+    policy: ContextPolicy,
+    window: TokenBudget,
+    calibration: Calibration = Calibration(),
+    hint: Hint = "general",
+    keep: str = "",
+    call_timeout_s: float = CALL_TIMEOUT_S,
+    sleep: Sleep = asyncio.sleep,
+) -> SummaryResult:
+    """The summary of `previous` and `messages` together. `window` and `calibration` are the summariser's.
+
+    Never raises ModelError. Makes as many calls as memory planned pieces, and at most one more after a passing error.
+    """
+    requests = _plan(model, messages, previous, policy, window, calibration, hint, keep)
+    calls = _Calls(model, call_timeout_s, sleep) if model is not None and requests else None
+    if calls is None:
+        reason = NO_MODEL if model is None else NO_ROOM
+        return extract_fallback(messages, previous=previous, policy=policy, reason=reason)
+    try:
+        answer = await calls.run(requests, previous, policy)
+    except ModelError as error:
+        fallback = extract_fallback(messages, previous=previous, policy=policy, reason=_name_reason(error))
+        return _with_usages(fallback, calls)
+    match accept_summary(answer, source=messages, previous=previous, policy=policy):
+        case Summary(text, tokens):
+            return SummaryResult(text, tokens, tuple(calls.usages))
+        case Rejected(reason):
+            fallback = extract_fallback(messages, previous=previous, policy=policy, reason=reason)
+            return _with_usages(fallback, calls)
+
+
+def extract_fallback(
+    messages: Sequence[Message], *, previous: str, policy: ContextPolicy, reason: str
+) -> SummaryResult:
+    """The sentences with the facts, at about half of what they stand for at most; `reason` says why no model did it."""
+    covered = total_tokens(messages) + estimate_text(previous)
+    space = max(LEAST_EXTRACT_TOKENS, min(policy.summary_max_tokens, covered // 2))
+    kept = bounded_summary(previous, space * 2 // 3)
+    extract = extract_summary(messages, space - estimate_text(kept)) or EARLIER_TRUNCATED
+    text = f"{kept}\n\n{extract}".strip()
+    return SummaryResult(text, estimate_text(text), fallback_reason=reason)
+
+
+def _plan(
+    model: ChatModel | None,
+    messages: Sequence[Message],
+    previous: str,
+    policy: ContextPolicy,
+    window: TokenBudget,
+    calibration: Calibration,
+    hint: Hint,
+    keep: str,
+) -> tuple[SummaryRequest, ...]:
+    if model is None:
+        return ()
+    return summary_requests(
+        messages,
+        previous=previous,
+        policy=policy,
+        window=window,
+        calibration=calibration,
+        hint=hint,
+        keep=keep,
+    )
+
+
+class _Calls:
+    """The calls of one summary, one after the other, each building on the answer before."""
+
+    def __init__(self, model: ChatModel, timeout_s: float, sleep: Sleep) -> None:
+        self.usages: list[TokenUsage] = []
+        self._model = model
+        self._timeout_s = timeout_s
+        self._sleep = sleep
+        self._may_repeat = True
+
+    async def run(self, requests: Sequence[SummaryRequest], previous: str, policy: ContextPolicy) -> str:
+        """The last answer. Raises ModelError, also for an empty answer in between."""
+        answer = previous
+        for request in requests:
+            # An answer far over its limit must not crowd out the next piece.
+            earlier = bounded_summary(answer, policy.summary_max_tokens * 3 // 2)
+            asked = ModelRequest(request.messages(earlier), request.max_output_tokens)
+            answer = await self._ask(asked)
+            if not answer.strip():
+                raise ModelError(
+                    "bad_response", "The summary model returned nothing.", detail="returned nothing"
+                )
+        return answer
+
+    async def _ask(self, request: ModelRequest) -> str:
+        try:
+            return await self._call(request)
+        except ModelError as error:
+            pause_s = retry_pause(error)
+            if pause_s is None or not self._may_repeat:
+                raise
+        self._may_repeat = False
+        await self._sleep(pause_s)
+        return await self._call(request)
+
+    async def _call(self, request: ModelRequest) -> str:
+        pieces: list[str] = []
+        output = OutputText()
+        usage: TokenUsage | None = None
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                async for item in self._model.stream(request):
+                    output.add(item)
+                    if isinstance(item, TextDelta):
+                        pieces.append(item.text)
+                    elif isinstance(item, Finished):
+                        usage = item.usage
+        except TimeoutError as error:
+            raise ModelError("timeout", "The summary model took too long.", detail="took too long") from error
+        finally:
+            self._note(usage, request, output)
+        return "".join(pieces)
+
+    def _note(self, usage: TokenUsage | None, request: ModelRequest, output: OutputText) -> None:
+        """A call that broke off cost what it read and wrote; one that was refused cost nothing."""
+        if usage is not None or output.count():
+            self.usages.append(usage or estimate_usage(request, output))
+
+
+def _with_usages(result: SummaryResult, calls: _Calls) -> SummaryResult:
+    return SummaryResult(result.text, result.tokens, tuple(calls.usages), result.fallback_reason)
+
+
+def _name_reason(error: ModelError) -> str:
+    words = error.detail or error.message
+    return f"the summary model failed ({error.category}: {words[:200]})"

@@ -125,9 +125,8 @@ def measure(users: int, rate: int, tokens: int, env: dict[str, str]) -> None:
     print(f"  through the service           {through.tokens_per_s:9.0f} tokens/s")
     print(f"  ratio                         {through.tokens_per_s / straight.tokens_per_s:9.2f}")
     print(f"  CPU of the service            {cpu_s / through.tokens * 1000:9.3f} s per 1,000 tokens")
-    print(
-        f"  first delta after first token {percentile(lags, 0.95) * 1000:9.1f} ms (p95; median {percentile(lags, 0.5) * 1000:.1f})"
-    )
+    p95, median = (percentile(lags, share) * 1000 for share in (0.95, 0.5))
+    print(f"  first delta after first token {p95:9.1f} ms (p95; median {median:.1f})")
     print(f"  errors                        {len(through.errors):9d} {through.errors[:3]}")
 
 

@@ -36,6 +36,8 @@ from memory.types import Message
 
 log = logging.getLogger(__name__)
 
+NO_ANSWER = "The model answered with nothing; your message is stored. Press Retry."
+
 
 @dataclass(frozen=True, slots=True)
 class PreparedRun:
@@ -113,7 +115,7 @@ class Session:
             return self.ended(
                 Run.Status.FAILED,
                 "bad_response",
-                "The model answered with nothing; your message is stored. Press Retry.",
+                NO_ANSWER,
             )
         return self.ended(Run.Status.COMPLETE)
 
@@ -160,8 +162,8 @@ class Session:
     def _tell(self, *facts: events.Fact) -> None:
         self._beside(in_database(record_facts)(lease=self.live.lease, facts=facts))
 
-    def _fact(self, kind: Callable[..., events.Fact], **fields: object) -> events.Fact:
-        return kind(
+    def _fact(self, event: Callable[..., events.Fact], **fields: object) -> events.Fact:
+        return event(
             conversation_id=self.prepared.conversation_id,
             run_id=str(self.live.lease.run_id),
             at=clock.now(),

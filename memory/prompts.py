@@ -17,8 +17,8 @@ CLOSING = (
 
 _TASKS: dict[Hint, str] = {
     "general": (
-        "You keep the running summary of a conversation whose older part leaves the model's context. Merge the"
-        " previous summary with the new part into one summary that replaces both. Keep: what the user wants and"
+        "You summarize a conversation whose older part leaves the model's context. Merge the previous summary with"
+        " the new part into one summary that replaces both. Keep: what the user wants and"
         " prefers, key facts, decisions with their reasons, results of tools, promises, open questions."
         " Leave out: greetings, filler, repetitions, how a result was reached where only the result matters."
     ),

@@ -68,7 +68,7 @@ def _compact_event(row: Compaction, state: str, now: datetime) -> Compact:
     return Compact(
         conversation_id=str(row.conversation_id),
         at=now,
-        state=state,  # type: ignore[arg-type]  # the callers below name the three states
+        state=state,
         compaction_id=str(row.pk),
         message_count=row.message_count,
         kept_count=row.kept_count,

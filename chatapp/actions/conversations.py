@@ -118,7 +118,7 @@ def _insert_messages(conversation: Conversation, rows: Iterable[Message]) -> Non
     parent: Message | None = None
     for row in (rows := list(rows)):
         row.conversation = conversation
-        row.branch = conversation.branch
+        row.branch_id = conversation.branch_id  # type: ignore[assignment]  # made with its conversation
         row.parent_id = parent.pk if parent else None
         parent = row
     Message.objects.bulk_create(rows, batch_size=IMPORT_BATCH)

@@ -57,10 +57,8 @@ def message_page(branch: Branch, *, before: int | None, limit: int) -> tuple[lis
 
 
 def shape_messages(rows: Sequence[Message]) -> list[dict[str, Any]]:
-    runs = {
-        run.answer_id: run
-        for run in Run.objects.filter(answer__in=[row for row in rows if row.role == "assistant"])
-    }
+    answers = [row.pk for row in rows if row.role == Message.Role.ASSISTANT]
+    runs = {run.answer_id: run for run in Run.objects.filter(answer__in=answers)}
     return [mapping.message_shape(row, runs.get(row.pk)) for row in rows]
 
 

@@ -1,0 +1,27 @@
+"""Compactions that wait for a worker."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db.models import Q
+
+from chatapp.models import Compaction, Conversation, Run
+
+PICKED_UP_AFTER = timedelta(seconds=15)
+
+
+def waiting_compactions(now: datetime) -> list[UUID]:
+    """Pending for longer than a wake-up takes, or held by a worker that is gone."""
+    late = Q(status=Compaction.Status.PENDING, created_at__lt=now - PICKED_UP_AFTER)
+    late |= Q(status=Compaction.Status.RUNNING, lease_expires_at__lt=now)
+    return list(Compaction.objects.filter(late).order_by("created_at").values_list("pk", flat=True)[:20])
+
+
+def turns_since_compaction(conversation: Conversation) -> int | None:
+    """Answers begun since the last finished compaction; None when there was none."""
+    done = conversation.compactions.filter(status=Compaction.Status.DONE).order_by("-finished_at").first()
+    if done is None or done.finished_at is None:
+        return None
+    return Run.objects.filter(conversation=conversation, created_at__gt=done.finished_at).count()

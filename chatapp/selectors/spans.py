@@ -1,0 +1,72 @@
+"""The messages of a span, and how far one compaction may reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db.models import Count, Sum
+
+from chatapp.mapping import message_value
+from chatapp.models import Branch, Message
+from chatapp.selectors.branches import visible_messages
+from memory.types import Message as MessageValue
+
+MAX_SPAN = 2_000
+"""Messages one compaction covers: a longer backlog becomes several checkpoints, each stored when it is done."""
+PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What a compaction adds to its predecessor. `is_whole` is False where MAX_SPAN ended it early."""
+
+    first_position: int
+    last_position: int
+    message_count: int
+    tokens: int
+    is_whole: bool
+
+
+def measure_span(branch: Branch, first_position: int, last_position: int) -> Span:
+    """From `first_position` on, ended before a user message where it would be too long."""
+    end = _early_end(branch, first_position, last_position)
+    is_whole = end is None
+    last = last_position if end is None else end
+    counted = visible_messages(branch, first_position - 1).filter(position__lte=last)
+    totals = counted.aggregate(count=Count("pk"), tokens=Sum("token_estimate"))
+    return Span(first_position, last, totals["count"], totals["tokens"] or 0, is_whole)
+
+
+def _early_end(branch: Branch, first_position: int, last_position: int) -> int | None:
+    rows = (
+        visible_messages(branch, first_position - 1).filter(position__lte=last_position).order_by("position")
+    )
+    beyond = rows[MAX_SPAN : MAX_SPAN + 1].values_list("position", flat=True).first()
+    if beyond is None:
+        return None
+    turn = (
+        rows.filter(position__gte=beyond, role=Message.Role.USER).values_list("position", flat=True).first()
+    )
+    return turn - 1 if turn is not None else None
+
+
+def span_messages(branch: Branch, first_position: int, last_position: int) -> Iterator[MessageValue]:
+    """In order, a page at a time."""
+    rows = visible_messages(branch, first_position - 1).filter(position__lte=last_position)
+    for row in rows.order_by("position").iterator(chunk_size=PAGE):
+        if row.parts:
+            yield message_value(row)
+
+
+def span_ends(branch: Branch, first_position: int, last_position: int) -> tuple[UUID, UUID]:
+    """The ids of its first and last message."""
+    rows = (
+        visible_messages(branch, first_position - 1).filter(position__lte=last_position).order_by("position")
+    )
+    ids = rows.values_list("pk", flat=True)
+    first, last = ids.first(), ids.last()
+    if first is None or last is None:
+        raise ValueError(f"There are no messages from {first_position} to {last_position}.")
+    return first, last

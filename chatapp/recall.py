@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -14,15 +14,16 @@ from chatapp.models import Branch
 from chatapp.search_index import analyzer
 from chatapp.selectors.branches import visible_spans
 from chatapp.selectors.search import Found, rank_documents, read_found, unindexed_conversations
-from memory.ranking import Candidate, Question, read_question, select_recall
+from memory.ranking import Candidate, read_question, select_recall
 from memory.tokens import estimate_text
 
 INDEX_NOW = 2_000
 """Messages indexed while somebody waits; more are left to the worker."""
 MAX_CANDIDATES = 600
+LOOKUP_WORDS = 2
 PAGE = 150
-LINE_OVERHEAD = 2
-"""Tokens a recalled turn costs beside its words: its line break, and its share of the day's heading."""
+LINE_TOKENS = 3
+"""What a recalled turn takes beside its words: a line break and who said it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +54,16 @@ def index_rest(user_id: UUID) -> None:
 
 
 def search_memory(*, user_id: UUID, query: str, limit: int, now: datetime) -> list[Found]:
-    """The best matches of everything the user said, was told or has in memory, best first."""
+    """The best matches of everything the user said, was told or has in memory, best first.
+
+    One or two words are looked up: only what contains them is found. A question also finds the turns beside,
+    because an answer seldom repeats the words it was asked with.
+    """
     index_rest(user_id)
     question = read_question(query, analyzer, now.date())
-    return _merge_pieces(_ranked(user_id, question, limit * 2, limit * 2))[:limit]
-
-
-def _ranked(user_id: UUID, question: Question, limit: int, page: int) -> Iterator[Found]:
-    """Page by page: whoever has enough stops reading sources."""
-    ranking = rank_documents(user_id, question, limit)
-    for start in range(0, len(ranking.ordinals), page):
-        end = start + page
-        yield from read_found(user_id, ranking.ordinals[start:end], ranking.scores[start:end])
+    is_lookup = len(query.split()) <= LOOKUP_WORDS and "?" not in query
+    ranking = rank_documents(user_id, question, limit * 2, only_matches=is_lookup)
+    return _merge_pieces(read_found(user_id, ranking.ordinals, ranking.scores))[:limit]
 
 
 def _merge_pieces(found: Iterable[Found]) -> list[Found]:
@@ -145,7 +144,7 @@ def _candidate(found: Found) -> Candidate:
         key=f"{found.message_id or found.entry_id}:{found.start}",
         text=text,
         score=found.score,
-        tokens=estimate_text(text) + LINE_OVERHEAD,
+        tokens=estimate_text(text) + LINE_TOKENS,
         said_at=found.said_at,
         order=found.position * 1_000 + found.start // 1_000,
     )

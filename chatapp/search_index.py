@@ -230,8 +230,9 @@ def _bonuses(index: Index, question: Question, speakers: Sequence[str]) -> Score
     return bonus + SPEAKER_BONUS * said_by + DATE_BONUS * _date_scores(index.columns, question.dates)
 
 
-def rank(index: Index, question: Question, limit: int) -> Ranking:
-    """The best `limit` live documents; ties go to the one said later."""
+def rank(index: Index, question: Question, limit: int, *, only_matches: bool = False) -> Ranking:
+    """The best `limit` live documents; ties go to the one said later. `only_matches` leaves out those that merely
+    stand beside a match."""
     names = {term: f"@{name}" for term, name in question.names.items() if f"@{name}" in index.hits}
     weights = question.weights(names)
     text = _text_scores(index, weights)
@@ -239,7 +240,7 @@ def rank(index: Index, question: Question, limit: int) -> Ranking:
     near = _spread(text, index.columns["previous"])
     best = float(near.max(initial=0.0))
     scores = near + (best or 1.0) * _bonuses(index, question, sorted(names.values()))
-    relevant = (near > 0) | (_date_scores(index.columns, question.dates) > 0)
+    relevant = ((text if only_matches else near) > 0) | (_date_scores(index.columns, question.dates) > 0)
     scores = np.where(relevant & (index.columns["live"] == 1), scores, -np.inf)
     return _best(scores, index.columns["minute"], limit, coverage)
 

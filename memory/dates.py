@@ -59,8 +59,9 @@ def _month_number(name: str) -> int:
 
 
 def _day_or_none(year: int, month: int, day: int) -> date | None:
+    """None for a date that does not exist, or is too far off to look around it."""
     try:
-        return date(year, month, day)
+        return date(year, month, day) if 1 < year < 9999 else None
     except ValueError:
         return None
 
@@ -74,7 +75,7 @@ def _around(day: date | None) -> Iterator[DateSpan]:
 
 
 def _month_span(year: int, month: int) -> DateSpan | None:
-    if not (1 <= month <= 12 and 1 <= year < 9999):
+    if not (1 <= month <= 12 and 1 < year < 9999):
         return None
     following = date(year + month // 12, month % 12 + 1, 1)
     return DateSpan(date(year, month, 1), following - timedelta(days=1))

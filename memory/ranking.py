@@ -30,6 +30,9 @@ LENGTH_BONUS = 0.02
 MIN_COVERAGE = 0.2
 """Below it nothing fits: the best turn's share of the question's terms, by idf."""
 
+DAY_TOKENS = 8
+"""The heading under which a day's recalled turns stand."""
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -88,10 +91,14 @@ class Candidate:
 def select_recall(candidates: Iterable[Candidate], budget_tokens: int) -> list[Candidate]:
     """The best that fit, each text once, oldest first. Candidates come best first; one too long is passed over."""
     chosen: dict[str, Candidate] = {}
+    days: set[date] = set()
     left = budget_tokens
     for candidate in candidates:
         fingerprint = " ".join(candidate.text.split()).casefold()
-        if candidate.tokens <= left and fingerprint not in chosen:
+        day = candidate.said_at.date()
+        cost = candidate.tokens + (0 if day in days else DAY_TOKENS)
+        if cost <= left and fingerprint not in chosen:
             chosen[fingerprint] = candidate
-            left -= candidate.tokens
+            days.add(day)
+            left -= cost
     return sorted(chosen.values(), key=lambda candidate: (candidate.said_at, candidate.order))

@@ -42,7 +42,8 @@ _UNSPACED = (
     "\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
 _PIECE = re.compile(rf"([{_UNSPACED}]+)|((?:(?![{_UNSPACED}])[^\W_])+)")
-_IDENTIFIER = re.compile(r"[^\W_]+(?:[-._/@:#+][^\W_]+)+")
+# Possessive, and never from within a word: linear on any input.
+_IDENTIFIER = re.compile(r"(?<![^\W_])[^\W_]++(?:[-._/@:#+][^\W_]++)+")
 
 
 def fold_text(text: str) -> str:

@@ -11,6 +11,7 @@ from django.db import transaction
 
 from agents.events import MemoryWritten
 from chatapp import event_log
+from chatapp.actions.search import index_entry
 from chatapp.models import Compaction, Conversation, MemoryEntry
 from chatapp.models.search import StaleDay
 
@@ -32,7 +33,7 @@ def record_entry(
     conversation = compaction.conversation
     if conversation.temporary:
         return None
-    entry, _ = MemoryEntry.objects.get_or_create(
+    entry, is_new = MemoryEntry.objects.get_or_create(
         compaction=compaction,
         defaults={
             "user": conversation.user,
@@ -44,6 +45,8 @@ def record_entry(
             "created_at": at,
         },
     )
+    if is_new:
+        index_entry(entry)
     return entry
 
 

@@ -118,11 +118,11 @@ def _load_index(owner: SearchOwner, question: Question) -> Index:
     )
 
 
-def rank_documents(user_id: UUID, question: Question, limit: int) -> Ranking:
+def rank_documents(user_id: UUID, question: Question, limit: int, *, only_matches: bool = False) -> Ranking:
     owner = SearchOwner.objects.filter(user_id=user_id).first()
     if owner is None or not owner.document_count or not (question.words or question.dates):
         return Ranking([], [], 0.0)
-    return rank(_load_index(owner, question), question, limit)
+    return rank(_load_index(owner, question), question, limit, only_matches=only_matches)
 
 
 def read_found(user_id: UUID, ordinals: Sequence[int], scores: Sequence[float]) -> list[Found]:

@@ -1,0 +1,173 @@
+import io
+import threading
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.db import connection, transaction
+from PIL import Image
+
+from chatapp import attachments, memory_files
+from chatapp.actions.memory import record_entry
+from chatapp.actions.retention import expires_at
+from chatapp.forgetting import delete_conversation, delete_idle_conversations
+from chatapp.models import Conversation, MemoryEntry, Message, Run, SearchDocument, SearchPosting, User
+from chatapp.recall import search_memory
+from chatapp.search_index import analyzer, hash_term
+from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
+
+SECRET = "heliotrope"
+
+
+def picture(shade: int) -> bytes:
+    buffer = io.BytesIO()
+    Image.new("L", (4, 4), shade).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def full_conversation(user: User, shade: int = 1) -> Conversation:
+    """Words, an image, a checkpoint, an entry in its file, an index."""
+    conversation = new_conversation(user, f"About {SECRET}", at=NOW - timedelta(days=40))
+    [message, _] = say(conversation, f"My favourite colour is {SECRET}.", "Noted.")
+    row = attachments.store_image(user=user, name="a.png", content=picture(shade))
+    row.messages.add(message)
+    record_entry(
+        compaction=finished_compaction(conversation, summary=SECRET),
+        text=f"Likes {SECRET}.",
+        first_message_id=message.pk,
+        last_message_id=message.pk,
+        at=NOW,
+    )
+    memory_files.write_day(user.pk, NOW.date())
+    assert found(user)
+    return conversation
+
+
+def found(user: User) -> list[str]:
+    return [item.text for item in search_memory(user_id=user.pk, query=SECRET, limit=10, now=NOW)]
+
+
+def files_that_mention(word: str) -> list[Path]:
+    folders = [Path(settings.DATA_DIR) / "memory", Path(settings.DATA_DIR) / "files"]
+    paths = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    return [path for path in paths if word.encode() in path.read_bytes()]
+
+
+def rows_that_mention(word: str) -> list[str]:
+    with connection.cursor() as cursor:
+        names = [name for name in connection.introspection.table_names(cursor) if name.startswith("chatapp_")]
+        said = []
+        for name in names:
+            cursor.execute(f'SELECT * FROM "{name}"')
+            said += [name for row in cursor.fetchall() if word in str(row)]
+    return said
+
+
+def test_a_forgotten_conversation_leaves_nothing_anywhere(alice: User):
+    conversation = full_conversation(alice)
+    [image] = conversation.messages.get(position=0).attachments.all()
+    delete_conversation(conversation, forget_memory=True)
+    assert rows_that_mention(SECRET) == []
+    assert files_that_mention(SECRET) == []
+    assert not memory_files.day_path(alice.pk, NOW.date()).exists()
+    assert not attachments.content_path(image.sha256).exists()
+    assert found(alice) == []
+    assert not SearchDocument.objects.exists()
+
+
+def test_what_another_conversation_shows_stays(alice: User):
+    kept, gone = full_conversation(alice), full_conversation(alice)
+    shared = kept.messages.get(position=0).attachments.get()
+    shared.messages.add(gone.messages.get(position=0))
+    delete_conversation(gone, forget_memory=True)
+    assert attachments.content_path(shared.sha256).exists()
+    assert f"My favourite colour is {SECRET}." in found(alice)
+    assert MemoryEntry.objects.get().conversation == kept
+
+
+def test_the_clean_up_takes_idle_conversations_and_leaves_their_memory(alice: User):
+    conversation = full_conversation(alice)
+    assert delete_idle_conversations(now=NOW, days=30) == 1
+    assert not Conversation.objects.filter(pk=conversation.pk).exists()
+    assert not Message.objects.exists()
+    assert MemoryEntry.objects.get().conversation is None
+    text = memory_files.day_path(alice.pk, NOW.date()).read_text()
+    assert f"Likes {SECRET}." in text
+    assert str(conversation.pk) not in text
+    assert found(alice) == [f"Likes {SECRET}."]
+
+
+@pytest.mark.parametrize("why", ["pinned", "recent", "running", "never"])
+def test_the_clean_up_leaves_what_is(alice: User, why: str):
+    conversation = new_conversation(alice, at=NOW - timedelta(days=40), pinned=why == "pinned")
+    if why == "recent":
+        Conversation.objects.update(last_activity_at=NOW - timedelta(days=29))
+    if why == "running":
+        [question, answer] = say(conversation, "Go on", "…")
+        Run.objects.create(
+            conversation=conversation,
+            user=alice,
+            question=question,
+            answer=answer,
+            status="running",
+            created_at=NOW,
+        )
+    assert delete_idle_conversations(now=NOW, days=0 if why == "never" else 30) == 0
+    assert Conversation.objects.filter(pk=conversation.pk).exists()
+
+
+def test_the_date_of_the_clean_up_is_told(alice: User):
+    conversation = new_conversation(alice, at=NOW)
+    assert expires_at(conversation, 30) == NOW + timedelta(days=30)
+    assert expires_at(conversation, 0) is None
+    conversation.pinned = True
+    assert expires_at(conversation, 30) is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_message_that_arrives_during_the_clean_up_saves_its_conversation(alice: User):
+    conversation = new_conversation(alice, at=NOW - timedelta(days=40))
+    is_locked, may_go_on = threading.Event(), threading.Event()
+
+    def send() -> None:
+        try:
+            with transaction.atomic():
+                Conversation.objects.select_for_update().get(pk=conversation.pk)
+                Conversation.objects.filter(pk=conversation.pk).update(last_activity_at=NOW)
+                is_locked.set()
+                may_go_on.wait(10)
+        finally:
+            connection.close()
+
+    deleted: list[int] = []
+
+    def clean_up() -> None:
+        try:
+            deleted.append(delete_idle_conversations(now=NOW, days=30))
+        finally:
+            connection.close()
+
+    sender, cleaner = threading.Thread(target=send), threading.Thread(target=clean_up)
+    sender.start()
+    assert is_locked.wait(10)
+    cleaner.start()
+    may_go_on.set()
+    sender.join()
+    cleaner.join()
+    assert deleted == [0]
+    assert Conversation.objects.filter(pk=conversation.pk).exists()
+
+
+def test_no_posting_names_a_deleted_document(alice: User):
+    conversation = new_conversation(alice)
+    say(conversation, *(f"{SECRET} number {number}" for number in range(300)))
+    other = new_conversation(alice)
+    say(other, "the garden has a plum tree")
+    assert len(found(alice)) == 10
+    delete_conversation(conversation, forget_memory=True)
+    assert found(alice) == []
+    left_terms = {hash_term(term) for term in analyzer.document_terms("the garden has a plum tree")}
+    assert set(SearchPosting.objects.values_list("term", flat=True)) == left_terms
+    [left] = search_memory(user_id=alice.pk, query="plum", limit=5, now=NOW)
+    assert left.text == "the garden has a plum tree"

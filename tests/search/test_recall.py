@@ -1,0 +1,74 @@
+import pytest
+
+from chatapp.models import Branch, Conversation, User
+from chatapp.recall import recall_for
+from tests.memory_store.rows import NOW, new_conversation, say
+from tests.search.test_search_index import filler
+
+pytestmark = pytest.mark.django_db
+
+QUESTION = "Which violin did I buy?"
+
+
+@pytest.fixture
+def conversation(alice: User) -> Conversation:
+    conversation = new_conversation(alice)
+    say(
+        conversation,
+        "I bought a violin by Stainer.",
+        "Lovely!",
+        *filler(40),
+        "The violin needs a new string.",
+    )
+    return conversation
+
+
+def recalled(user: User, question: str = QUESTION, budget_tokens: int = 400, **values: object):
+    return recall_for(user_id=user.pk, question=question, now=NOW, budget_tokens=budget_tokens, **values)  # type: ignore[arg-type]
+
+
+def test_what_the_question_needs_comes_back_in_the_order_it_was_said(alice: User, conversation: Conversation):
+    turns = recalled(alice)
+    texts = [turn.text for turn in turns]
+    assert texts.index("I bought a violin by Stainer.") < texts.index("The violin needs a new string.")
+    assert [turn.said_at for turn in turns] == sorted(turn.said_at for turn in turns)
+    assert turns[0].source["kind"] == "message"
+    assert turns[0].source["conversation_id"] == str(conversation.pk)
+
+
+@pytest.mark.parametrize("budget", [0, 10, 40, 400])
+def test_it_stays_within_the_budget(alice: User, conversation: Conversation, budget: int):
+    assert sum(turn.tokens for turn in recalled(alice, budget_tokens=budget)) <= budget
+
+
+@pytest.mark.parametrize(
+    "said", ["Thanks!", "ok", "Great, thank you so much.", "👍", "hello", "qwertz asdfgh"]
+)
+def test_nothing_comes_back_where_nothing_fits(alice: User, conversation: Conversation, said: str):
+    assert recalled(alice, said) == []
+
+
+def test_what_is_in_view_does_not_come_back(alice: User, conversation: Conversation):
+    first = conversation.messages.get(position=0)
+    texts = [turn.text for turn in recalled(alice, conversation_id=conversation.pk, in_view={str(first.pk)})]
+    assert "I bought a violin by Stainer." not in texts
+    assert "The violin needs a new string." in texts
+
+
+def test_another_branch_of_the_conversation_stays_out(alice: User, conversation: Conversation):
+    fork = Branch.objects.create(conversation=conversation, lineage=[[str(conversation.branch_id), 10]])
+    texts = [turn.text for turn in recalled(alice, conversation_id=conversation.pk, branch=fork)]
+    assert "I bought a violin by Stainer." in texts
+    assert "The violin needs a new string." not in texts
+
+
+def test_the_same_words_come_back_once(alice: User, conversation: Conversation):
+    say(new_conversation(alice), "I bought a violin by  Stainer.")
+    texts = [" ".join(turn.text.split()) for turn in recalled(alice)]
+    assert texts.count("I bought a violin by Stainer.") == 1
+
+
+def test_another_conversation_is_remembered_too(alice: User, conversation: Conversation):
+    elsewhere = new_conversation(alice)
+    texts = [turn.text for turn in recalled(alice, conversation_id=elsewhere.pk, branch=elsewhere.branch)]
+    assert "I bought a violin by Stainer." in texts

@@ -1,0 +1,163 @@
+import threading
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+
+from chatapp.actions import search
+from chatapp.actions.memory import record_entry
+from chatapp.models import Conversation, Message, SearchDocument, SearchOwner, SearchPosting, User
+from chatapp.recall import recall_for, search_memory
+from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
+
+pytestmark = pytest.mark.django_db
+
+
+def texts(user: User, query: str, limit: int = 5) -> list[str]:
+    return [item.text for item in search_memory(user_id=user.pk, query=query, limit=limit, now=NOW)]
+
+
+def filler(count: int) -> Sequence[str]:
+    return [f"We talked about topic{number % 97} and topic{number % 13} again." for number in range(count)]
+
+
+@pytest.fixture
+def conversation(alice: User) -> Conversation:
+    return new_conversation(alice)
+
+
+def test_a_turn_is_found_as_soon_as_it_is_said(alice: User, conversation: Conversation):
+    say(conversation, "The boiler is in the cellar.")
+    assert texts(alice, "boilers") == ["The boiler is in the cellar."]
+    say(conversation, "The boiler makes a noise.")
+    assert set(texts(alice, "boiler")) == {"The boiler is in the cellar.", "The boiler makes a noise."}
+
+
+def test_old_turns_are_found_among_many_sealed_ones(alice: User, conversation: Conversation):
+    say(conversation, "My locker code is 4711.", *filler(1_500), "The weather is dull.")
+    assert texts(alice, "what is the code of my locker?")[0] == "My locker code is 4711."
+    owner = SearchOwner.objects.get()
+    assert owner.sealed_ordinal > 1_000
+    assert owner.document_count == SearchDocument.objects.count() == 1_502
+
+
+def test_indexing_again_adds_nothing(alice: User, conversation: Conversation):
+    say(conversation, *filler(300))
+    assert search.index_conversation(conversation.pk) == 300
+    assert search.index_conversation(conversation.pk) == 0
+    assert SearchDocument.objects.count() == 300
+
+
+def test_an_answer_still_being_written_waits_for_its_end(alice: User, conversation: Conversation):
+    say(conversation, "Tell me about zebras.")
+    [answer] = say(conversation, "Zebras are", status="streaming")
+    assert texts(alice, "zebra") == ["Tell me about zebras."]
+    Message.objects.filter(pk=answer.pk).update(
+        status="complete", parts=[{"type": "text", "text": "Zebras are striped."}]
+    )
+    assert "Zebras are striped." in texts(alice, "zebra")
+
+
+def test_a_temporary_conversation_is_never_found(alice: User):
+    say(new_conversation(alice, temporary=True), "The password is swordfish.")
+    assert texts(alice, "swordfish") == []
+    assert not SearchDocument.objects.exists()
+
+
+def test_nobody_finds_what_another_user_said(alice: User, charlie: User, conversation: Conversation):
+    say(conversation, *filler(300), "The treasure lies under the oak.")
+    assert texts(alice, "treasure")
+    say(new_conversation(charlie), "The treasure of the sierra.")
+    assert texts(charlie, "treasure oak") == ["The treasure of the sierra."]
+    assert recall_for(user_id=charlie.pk, question="Where is the oak?", now=NOW, budget_tokens=500) == []
+
+
+def test_neighbours_lend_each_other_their_score(alice: User, conversation: Conversation):
+    say(conversation, *filler(20), "What is your dog's name?", "Rex!", *filler(20))
+    assert "Rex!" in texts(alice, "What is the name of my dog?", limit=3)
+    assert texts(alice, "dog") == ["What is your dog's name?"]
+
+
+def test_the_one_who_is_asked_about_comes_first(alice: User, conversation: Conversation):
+    say(conversation, *filler(8), "Ann: I moved to Oslo.", *filler(8), "Ben: I moved to Rome.", *filler(8))
+    assert texts(alice, "Where did Ben move?")[0] == "Ben: I moved to Rome."
+    assert texts(alice, "Where did Ann move?")[0] == "Ann: I moved to Oslo."
+
+
+def test_a_date_in_the_question_points_to_what_was_said_then(alice: User, conversation: Conversation):
+    for days in (100, 50, 1):
+        say(conversation, f"I ran a race, {days}.", at=NOW - timedelta(days=days))
+    assert texts(alice, "Which race did I run yesterday?")[0] == "I ran a race, 1."
+    assert texts(alice, "the race on 13 August 2026")[0] == "I ran a race, 100."
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [("私は東京に住んでいます。", "東京"), ("我住在北京的胡同里。", "北京"), ("저는 서울에 살아요.", "서울")],
+)
+def test_two_characters_find_a_word_of_a_script_without_spaces(
+    alice: User, conversation: Conversation, said: str, asked: str
+):
+    say(conversation, said, *filler(10))
+    assert texts(alice, asked)[0] == said
+
+
+def test_a_long_message_is_found_by_its_piece(alice: User, conversation: Conversation):
+    say(conversation, "Lorem ipsum dolor. " * 200 + "\n\nThe vault opens at noon.\n\n" + "Sit amet. " * 200)
+    [piece] = texts(alice, "vault")
+    assert "The vault opens at noon." in piece
+    assert len(piece) < 1_300
+
+
+def test_a_memory_entry_is_found(alice: User, conversation: Conversation):
+    [message] = say(conversation, "…")
+    record_entry(
+        compaction=finished_compaction(conversation),
+        text="Alice collects stamps.",
+        first_message_id=message.pk,
+        last_message_id=message.pk,
+        at=NOW,
+    )
+    assert texts(alice, "stamp") == ["Alice collects stamps."]
+
+
+def test_a_removed_message_leaves_the_tail_and_the_blocks(alice: User, conversation: Conversation):
+    sealed = say(conversation, *filler(300), "The word is xylophone.")[-1]
+    search.index_conversation(conversation.pk)
+    fresh = say(conversation, "The xylophone again.")[0]
+    assert len(texts(alice, "xylophone")) == 2
+    postings = SearchPosting.objects.count()
+    search.remove_messages(alice.pk, [sealed.pk, fresh.pk])
+    assert texts(alice, "xylophone") == []
+    assert SearchPosting.objects.count() < postings
+    assert SearchOwner.objects.get().document_count == SearchDocument.objects.count() == 300
+
+
+def test_a_rebuilt_index_gives_the_same_answers(alice: User, conversation: Conversation):
+    say(conversation, *filler(400), "The lamp is broken.")
+    say(new_conversation(alice), "A lamp for the desk.", *filler(30), at=NOW + timedelta(days=1))
+    before = search_memory(user_id=alice.pk, query="lamps topic3", limit=20, now=NOW)
+    search.rebuild_index(alice.pk)
+    assert search_memory(user_id=alice.pk, query="lamps topic3", limit=20, now=NOW) == before
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_workers_on_one_conversation_index_each_turn_once(alice: User, conversation: Conversation):
+    say(conversation, *filler(1_200))
+
+    def work() -> None:
+        try:
+            search.index_conversation(conversation.pk)
+        finally:
+            connection.close()
+
+    workers = [threading.Thread(target=work) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    search.index_conversation(conversation.pk)
+    ordinals = list(SearchDocument.objects.order_by("ordinal").values_list("ordinal", flat=True))
+    assert ordinals == list(range(1_200))
+    assert SearchDocument.objects.values("source_id").distinct().count() == 1_200

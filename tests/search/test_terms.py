@@ -1,0 +1,111 @@
+from datetime import date
+
+import pytest
+import snowballstemmer
+
+from memory.dates import find_dates
+from memory.pieces import split_pieces
+from memory.ranking import read_question
+from memory.terms import Analyzer, split_speaker
+
+ANALYZER = Analyzer(snowballstemmer.stemmer("english").stemWord)
+TODAY = date(2026, 11, 21)
+
+
+def share_a_term(query: str, text: str) -> bool:
+    return bool(set(ANALYZER.words(query)) & set(ANALYZER.document_terms(text)))
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("planting", "We planted a tree"),
+        ("CAFÉ", "the cafe on the corner"),
+        ("Ｆｕｌｌ", "full width"),
+        ("東京", "私は東京に住んでいます"),
+        ("北京", "我住在北京的一条胡同里"),
+        ("서울", "저는 서울에 살아요"),
+        ("ORD-2024-17", "order ord-2024-17 was late"),
+        ("2024", "order ord-2024-17 was late"),
+        ("foo.bar@example.com", "write to Foo.Bar@example.com"),
+        ("Melanie's", "I met Melanie"),
+        ("straße", "die STRASSE ist nass"),
+    ],
+)
+def test_these_meet(query: str, text: str):
+    assert share_a_term(query, text)
+
+
+@pytest.mark.parametrize(
+    ("query", "text"), [("the", "the end"), ("京都", "東京に都があった"), ("17", "1789")]
+)
+def test_these_do_not_meet(query: str, text: str):
+    assert not share_a_term(query, text)
+
+
+def test_who_speaks_is_read_from_the_front():
+    assert split_speaker("Ann Lee: hello") == (("ann", "lee"), "hello")
+    assert split_speaker("note: buy milk") == ((), "note: buy milk")
+    assert split_speaker("See https://example.com") == ((), "See https://example.com")
+
+
+def test_hostile_texts_give_bounded_terms():
+    terms = ANALYZER.document_terms("a" * 100_000 + " " + "x-" * 50_000 + "\ud800")
+    assert max(map(len, terms)) <= 64
+
+
+@pytest.mark.parametrize(
+    "text", ["Thanks!", "ok great, thank you so much", "Hi!", "yes please go on", "👍", ""]
+)
+def test_small_talk_is_known(text: str):
+    assert read_question(text, ANALYZER, TODAY).is_small_talk
+
+
+@pytest.mark.parametrize("text", ["Thanks! And my dog's name?", "what did we say yesterday?", "東京", "4711"])
+def test_a_question_is_no_small_talk(text: str):
+    assert not read_question(text, ANALYZER, TODAY).is_small_talk
+
+
+@pytest.mark.parametrize(
+    ("question", "first", "last"),
+    [
+        ("on March 16, 2022?", date(2022, 3, 16), date(2022, 3, 16)),
+        ("on 16th of March 2022", date(2022, 3, 16), date(2022, 3, 16)),
+        ("2022-03-16", date(2022, 3, 16), date(2022, 3, 16)),
+        ("2022年3月16日", date(2022, 3, 16), date(2022, 3, 16)),
+        ("on December 24", date(2025, 12, 24), date(2025, 12, 24)),
+        ("in May 2023", date(2023, 5, 1), date(2023, 5, 31)),
+        ("in december 2023", date(2023, 12, 1), date(2023, 12, 31)),
+        ("what happened in July?", date(2026, 7, 1), date(2026, 7, 31)),
+        ("during 2021", date(2021, 1, 1), date(2021, 12, 31)),
+        ("yesterday", date(2026, 11, 20), date(2026, 11, 20)),
+        ("last week", date(2026, 11, 9), date(2026, 11, 15)),
+        ("last month", date(2026, 10, 1), date(2026, 10, 31)),
+        ("last Friday", date(2026, 11, 20), date(2026, 11, 20)),
+        ("two weeks ago", date(2026, 11, 4), date(2026, 11, 10)),
+        ("last year", date(2025, 1, 1), date(2025, 12, 31)),
+    ],
+)
+def test_a_date_in_a_question_is_resolved(question: str, first: date, last: date):
+    span = find_dates(question, TODAY)[0]
+    assert (span.first, span.last) == (first, last)
+
+
+@pytest.mark.parametrize(
+    "question", ["may I march on?", "February 31, 2023", "9999-12-31 x", "room 2022b", ""]
+)
+def test_what_is_no_date_or_none_that_exists_does_no_harm(question: str):
+    find_dates(question, TODAY)
+
+
+def test_pieces_are_the_text():
+    text = (
+        "First paragraph. It has sentences.\n\n"
+        + "Second one is long. " * 200
+        + "長い文。" * 400
+        + "x" * 3_000
+    )
+    pieces = split_pieces(text, 300)
+    assert "".join(text[start:end] for start, end in pieces) == text
+    assert max(end - start for start, end in pieces) <= 300
+    assert split_pieces(" \n ") == []

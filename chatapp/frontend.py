@@ -9,7 +9,7 @@ import fnmatch
 import json
 import os
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,9 +19,14 @@ from django.contrib.staticfiles.finders import BaseFinder
 from django.contrib.staticfiles.storage import HashedFilesMixin, staticfiles_storage
 from django.core.files.storage import FileSystemStorage, Storage
 from django.http import HttpRequest
+from django.middleware.csrf import get_token
+from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
 from django.utils.safestring import SafeString, mark_safe
 from whitenoise.storage import CompressedManifestStaticFilesStorage  # type: ignore[import-untyped]
+
+import chatapp
+from chatapp.models import User
 
 NPM_PREFIX = "npm"
 NPM_FILES = (
@@ -131,8 +136,29 @@ def preloaded_modules() -> tuple[str, ...]:
 
 
 def front_end_context(request: HttpRequest) -> dict[str, Any]:
-    """Context processor; computed only where a template uses it."""
+    """Context processor; each value is computed only where a template uses it."""
     return {
         "import_map": SimpleLazyObject(import_map_json),
         "preloaded_modules": SimpleLazyObject(preloaded_modules),
+        "boot": SimpleLazyObject(partial(boot_data, request)),
+    }
+
+
+def boot_data(request: HttpRequest) -> dict[str, Any]:
+    """What the page's script is started with; it fetches the rest over the API."""
+    user = request.user
+    assert isinstance(user, User)
+    opened = request.resolver_match.kwargs.get("conversation_id") if request.resolver_match else None
+    return {
+        "user": {"id": str(user.pk), "email": user.email, "name": user.name, "is_staff": user.is_staff},
+        "conversation_id": str(opened) if opened else None,
+        "csrf_token": get_token(request),
+        "limits": {
+            "max_upload_bytes": settings.MAX_UPLOAD_BYTES,
+            "max_message_chars": settings.MAX_MESSAGE_CHARS,
+        },
+        "version": chatapp.__version__,
+        "admin_url": reverse("admin:index") if user.is_staff else None,
+        "login_url": reverse("account_login"),
+        "logout_url": reverse("account_logout"),
     }

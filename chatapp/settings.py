@@ -143,6 +143,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "chatapp.views.product_context",
+                "chatapp.frontend.front_end_context",
             ]
         },
     }
@@ -177,6 +178,10 @@ EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
 STATIC_URL = "/static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [("app", BASE_DIR / "static" / "app")]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "chatapp.frontend.HashedStaticFiles"},
+}
 NODE_MODULES_DIR = BASE_DIR / "static" / "node_modules"
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.FileSystemFinder",

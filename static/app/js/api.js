@@ -1,0 +1,105 @@
+/** The REST door: one function per verb, errors as ApiError with the server's own sentence. */
+
+import { boot } from "./boot.js";
+import { t } from "./i18n.js";
+
+const BASE = "/api/v1";
+const TIMEOUT_MS = 30_000;
+
+export class ApiError extends Error {
+  /** @param {number} status 0: no answer came @param {string} code @param {string} message */
+  constructor(status, code, message) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+/** @param {string} method @param {string} path @param {unknown} [body] @param {Record<string, string>} [headers] */
+async function request(method, path, body, headers = {}) {
+  /** @type {RequestInit} */
+  const init = {
+    method,
+    credentials: "same-origin",
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+    headers: { Accept: "application/json", "X-CSRFToken": boot.csrf_token, ...headers },
+  };
+  if (body !== undefined) {
+    init.headers = { ...init.headers, "Content-Type": "application/json" };
+    init.body = JSON.stringify(body);
+  }
+  return readAnswer(await fetch(BASE + path, init).catch(noAnswer));
+}
+
+/** @returns {never} */
+function noAnswer() {
+  throw new ApiError(0, "unreachable", t("The server did not answer. Check your connection and try again."));
+}
+
+/** @param {Response} response */
+async function readAnswer(response) {
+  const text = await response.text();
+  const body = parseJson(text);
+  if (response.ok) return body;
+  if (response.status === 401) location.assign(`${boot.login_url}?next=${encodeURIComponent(location.pathname)}`);
+  throw errorOf(response.status, body);
+}
+
+/** @param {string} text */
+function parseJson(text) {
+  try {
+    return text ? JSON.parse(text) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** @param {number} status @param {any} body */
+function errorOf(status, body) {
+  const error = body?.error;
+  const fallback = t("The server answered with an error ({status}). Try again.", { status });
+  return new ApiError(status, error?.code ?? "error", error?.message ?? fallback);
+}
+
+export const get = (/** @type {string} */ path) => request("GET", path);
+export const post = (/** @type {string} */ path, /** @type {unknown} */ body = {}) => request("POST", path, body);
+export const patch = (/** @type {string} */ path, /** @type {unknown} */ body) => request("PATCH", path, body);
+export const remove = (/** @type {string} */ path) => request("DELETE", path);
+
+/** Answers at once with ids; the run's events come over the socket. */
+export const postAsync = (/** @type {string} */ path, /** @type {unknown} */ body = {}) =>
+  request("POST", path, body, { Prefer: "respond-async" });
+
+/** @param {Record<string, string|number|boolean|null|undefined>} values */
+export function query(values) {
+  const given = Object.entries(values).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+  return text ? `?${text}` : "";
+}
+
+/**
+ * Uploads with progress, which fetch cannot tell.
+ * @param {File} file @param {(share: number) => void} onProgress @param {AbortSignal} signal
+ * @returns {Promise<any>}
+ */
+export function uploadFile(file, onProgress, signal) {
+  const form = new FormData();
+  form.append("file", file, file.name || "image.png");
+  return new Promise((resolve, reject) => {
+    const upload = new XMLHttpRequest();
+    upload.open("POST", `${BASE}/files`);
+    upload.setRequestHeader("X-CSRFToken", boot.csrf_token);
+    upload.upload.onprogress = (event) => event.lengthComputable && onProgress(event.loaded / event.total);
+    upload.onerror = () => reject(new ApiError(0, "unreachable", t("The upload was cut off. Try again.")));
+    upload.onload = () => {
+      const body = parseJson(upload.responseText);
+      if (upload.status < 300) resolve(body);
+      else reject(errorOf(upload.status, body));
+    };
+    signal.addEventListener("abort", () => upload.abort());
+    upload.send(form);
+  });
+}
+
+/** @param {string} fileId */
+export const fileUrl = (fileId) => `${BASE}/files/${encodeURIComponent(fileId)}`;

@@ -1,0 +1,84 @@
+/** Wires the socket to the store: what is watched, what is asked for again. */
+
+import { boot } from "../boot.js";
+import { ChatSocket } from "../socket.js";
+import { currentId, dispatch, state } from "../state/store.js";
+import { loadThread } from "./conversations.js";
+
+const ASK_AGAIN_MS = 2000;
+
+/** @type {ChatSocket|null} */
+let socket = null;
+/** @type {string|null} */
+let watched = null;
+/** @type {Map<string, number>} */
+const askedAt = new Map();
+
+export function startLive() {
+  const scheme = location.protocol === "https:" ? "wss:" : "ws:";
+  socket = new ChatSocket(`${scheme}//${location.host}/ws/chat`, {
+    onFrames: takeFrames,
+    onState: changeConnection,
+    onOpen: watchAgain,
+  });
+  socket.connect();
+}
+
+/** @param {any[]} frames */
+function takeFrames(frames) {
+  dispatch({ type: "events/received", events: frames });
+  healThread();
+}
+
+/** @param {string} connection */
+function changeConnection(connection) {
+  dispatch({ type: "connection/changed", connection });
+  if (connection === "signed_out") {
+    location.assign(`${boot.login_url}?next=${encodeURIComponent(location.pathname)}`);
+  }
+}
+
+/** One conversation is watched; the others' news reach the sidebar by themselves. @param {string|null} id */
+export function watch(id) {
+  if (watched && watched !== id) socket?.send({ type: "unsubscribe", conversation_id: watched });
+  watched = id;
+  watchAgain();
+}
+
+function watchAgain() {
+  const thread = watched ? state.value.threads[watched] : undefined;
+  if (!thread || thread.status !== "ready") return;
+  socket?.send({ type: "subscribe", conversation_id: thread.id, after_seq: thread.lastSeq });
+  for (const id of thread.ids) if (thread.messages[id].status === "streaming") askForRest(id, thread.messages[id].chars);
+}
+
+/** @param {string} id */
+async function reloadThread(id) {
+  if (await loadThread(id)) watchAgain();
+}
+
+/** @param {string} messageId @param {number} length */
+function askForRest(messageId, length) {
+  askedAt.set(messageId, Date.now());
+  socket?.send({ type: "message.sync", message_id: messageId, length });
+}
+
+/** What the reducer found missing is asked for, at most once in a while. */
+function healThread() {
+  const thread = state.value.threads[currentId.value ?? ""];
+  if (!thread) return;
+  if (thread.isStale && mayAsk(`stale ${thread.id}`)) reloadThread(thread.id);
+  if (thread.needsReplay && mayAsk(`replay ${thread.id}`)) watchAgain();
+  for (const id of thread.ids) {
+    const message = thread.messages[id];
+    if (message.hasGap && mayAsk(id)) askForRest(id, message.chars);
+  }
+}
+
+/** @param {string} what */
+function mayAsk(what) {
+  const now = Date.now();
+  if (now - (askedAt.get(what) ?? 0) < ASK_AGAIN_MS) return false;
+  askedAt.set(what, now);
+  return true;
+}

@@ -1,0 +1,140 @@
+/** Sending, stopping, continuing and answering again. */
+
+import { ApiError, post, postAsync } from "../api.js";
+import { boot } from "../boot.js";
+import { exact } from "../format.js";
+import { t } from "../i18n.js";
+import { draftText, isCreating, notSent, uploads } from "../state/draft.js";
+import { currentId, currentModel, currentThread, dispatch, showToast, state } from "../state/store.js";
+import { writeDraft } from "../storage.js";
+import { sentenceOf } from "./conversations.js";
+import { goTo } from "./navigation.js";
+
+/** @typedef {import("../state/types.js").Attached} Attached */
+/** @typedef {{clientId: string, text: string, attached: Attached[]}} Outgoing */
+
+/** Kept when the same words are sent again: should the first one have arrived after all, it stays one. */
+function clientIdFor(/** @type {string} */ text, /** @type {string} */ fileIds) {
+  const before = notSent.value;
+  return before && before.text === text && before.fileIds === fileIds ? before.clientId : newClientId();
+}
+
+/** Random enough without a secure context, where `crypto.randomUUID` is missing. */
+function newClientId() {
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** @returns {Outgoing|null} */
+function takeDraft() {
+  const text = draftText.value;
+  const attached = uploads.value.flatMap((upload) => (upload.attached ? [upload.attached] : []));
+  const isUploading = uploads.value.some((upload) => !upload.attached && !upload.error);
+  if (isUploading || isCreating.value || (!text.trim() && !attached.length)) return null;
+  if (text.length > boot.limits.max_message_chars) {
+    showToast(t("A message may have {n} characters at most.", { n: exact(boot.limits.max_message_chars) }), "bad");
+    return null;
+  }
+  return { clientId: clientIdFor(text, fileIdsOf(attached)), text, attached };
+}
+
+/** @param {Attached[]} attached */
+const fileIdsOf = (attached) => attached.map((one) => one.id).join();
+
+export async function sendDraft() {
+  if (currentThread.value?.run || currentThread.value?.pending.length) return;
+  const outgoing = takeDraft();
+  if (!outgoing) return;
+  const id = currentId.value ?? (await createConversation(outgoing));
+  if (id === null) return;
+  draftText.value = "";
+  uploads.value = [];
+  notSent.value = null;
+  await send(id, outgoing);
+}
+
+/** @param {Outgoing} outgoing */
+async function createConversation(outgoing) {
+  isCreating.value = true;
+  try {
+    const conversation = await post("/conversations", { model: state.value.chosenModel ?? undefined });
+    writeDraft(null, "");
+    writeDraft(conversation.id, outgoing.text);
+    dispatch({ type: "conversation/put", conversation });
+    dispatch({ type: "conversation/opened", id: conversation.id });
+    dispatch({ type: "thread/loaded", conversation, page: { items: [], next_cursor: null }, compactions: [] });
+    goTo(conversation.id);
+    return /** @type {string} */ (conversation.id);
+  } catch (error) {
+    giveBack(outgoing, error);
+    return null;
+  } finally {
+    isCreating.value = false;
+  }
+}
+
+/** @param {string} id @param {Outgoing} outgoing */
+async function send(id, outgoing) {
+  const { clientId, text, attached } = outgoing;
+  dispatch({ type: "send/started", id, pending: { clientId, text, attached, messageId: null } });
+  // Until it is acknowledged the words stay where a reload finds them.
+  writeDraft(id, text);
+  try {
+    const body = { content: text, client_id: clientId, attachments: attached.map((one) => one.id) };
+    const answer = await postTwice(`/conversations/${id}/messages`, body);
+    writeDraft(id, currentId.value === id ? draftText.value : "");
+    dispatch({ type: "send/acked", id, clientId, messageId: answer.message_id });
+  } catch (error) {
+    dispatch({ type: "send/failed", id, clientId });
+    if (currentId.value === id) giveBack(outgoing, error);
+    else showToast(t("Not sent: {reason}", { reason: sentenceOf(error) }), "bad");
+  }
+}
+
+/** No answer, or a server that stumbled: once more, safe because of the client id. */
+async function postTwice(/** @type {string} */ path, /** @type {unknown} */ body) {
+  try {
+    return await postAsync(path, body);
+  } catch (error) {
+    const isWorthIt = error instanceof ApiError && (error.status === 0 || error.status >= 502);
+    if (!isWorthIt) throw error;
+    return postAsync(path, body);
+  }
+}
+
+/** Back into the composer, before what was typed since. @param {Outgoing} outgoing @param {unknown} error */
+function giveBack({ clientId, text, attached }, error) {
+  const typed = draftText.value;
+  draftText.value = typed && typed !== text ? `${text}\n\n${typed}` : text;
+  if (!uploads.value.length) {
+    uploads.value = attached.map((one) => ({
+      key: one.id, name: one.name, preview: one.url, share: 1, error: "", attached: one, abort: new AbortController(),
+    }));
+  }
+  notSent.value = { clientId, text, fileIds: fileIdsOf(attached), reason: sentenceOf(error) };
+}
+
+export async function stopRun() {
+  const run = currentThread.value?.run;
+  if (run) await tell(() => post(`/runs/${run.id}/stop`));
+}
+
+/** @param {string} runId */
+export const continueRun = (runId) => tell(() => post(`/runs/${runId}/continue`));
+
+/** @param {string} messageId @param {string} [model] */
+export function regenerate(messageId, model) {
+  const path = `/conversations/${currentId.value}/messages/${messageId}/regenerate`;
+  return tell(() => postAsync(path, model ? { model } : {}));
+}
+
+/** @param {() => Promise<unknown>} ask */
+async function tell(ask) {
+  try {
+    await ask();
+  } catch (error) {
+    showToast(sentenceOf(error), "bad");
+  }
+}
+
+export const canSend = () =>
+  Boolean(currentModel.value) && (draftText.value.trim() !== "" || uploads.value.some((upload) => upload.attached));

@@ -1,0 +1,51 @@
+/** Images into the composer: by button, paste and drop. */
+
+import { boot } from "../boot.js";
+import { fileUrl, uploadFile } from "../api.js";
+import { formatBytes } from "../format.js";
+import { t } from "../i18n.js";
+import { changeUpload, uploads } from "../state/draft.js";
+import { showToast } from "../state/store.js";
+import { sentenceOf } from "./conversations.js";
+
+export const ACCEPTED = "image/png,image/jpeg,image/gif,image/webp";
+
+let count = 0;
+
+/** @param {Iterable<File>} files */
+export function addFiles(files) {
+  for (const file of files) addFile(file);
+}
+
+/** @param {File} file */
+function addFile(file) {
+  const refusal = refusalOf(file);
+  if (refusal) return showToast(refusal, "bad");
+  count += 1;
+  const upload = {
+    key: `upload-${count}`, name: file.name || t("Pasted image"), preview: URL.createObjectURL(file),
+    share: 0, error: "", attached: null, abort: new AbortController(),
+  };
+  uploads.value = [...uploads.value, upload];
+  send(upload, file);
+}
+
+/** @param {File} file */
+function refusalOf(file) {
+  if (!ACCEPTED.split(",").includes(file.type)) return t("Only PNG, JPEG, GIF and WebP images can be attached.");
+  const most = boot.limits.max_upload_bytes;
+  return file.size > most ? t("{name} is larger than {most}.", { name: file.name, most: formatBytes(most) }) : "";
+}
+
+/** @param {import("../state/draft.js").Upload} upload @param {File} file */
+async function send(upload, file) {
+  try {
+    const stored = await uploadFile(file, (share) => changeUpload(upload.key, { share }), upload.abort.signal);
+    const attached = {
+      id: stored.id, name: upload.name, url: fileUrl(stored.id), width: stored.width ?? 0, height: stored.height ?? 0,
+    };
+    changeUpload(upload.key, { share: 1, attached });
+  } catch (error) {
+    changeUpload(upload.key, { error: sentenceOf(error) });
+  }
+}

@@ -1,0 +1,69 @@
+/** Who is signed in, and what belongs to the person rather than to a conversation. */
+
+import { boot } from "../boot.js";
+import { loadListing } from "../commands/conversations.js";
+import { html } from "../html.js";
+import { t } from "../i18n.js";
+import { changeUi } from "../state/store.js";
+import { chooseTheme, theme } from "../theme.js";
+import { Icon } from "./icons.js";
+import { Menu } from "./Menu.js";
+
+const THEMES = /** @type {const} */ ([
+  ["light", "sun"],
+  ["dark", "moon"],
+  ["system", "system"],
+]);
+const THEME_NAMES = { light: "Light", dark: "Dark", system: "As the system" };
+
+export function AccountRow() {
+  const { name, email } = boot.user;
+  const shown = name || email;
+  return html`<footer class="account">
+    <${Menu} label=${t("Account of {name}", { name: shown })} title=${email} className="account-button" align="start"
+      items=${accountItems()} heading=${html`<${ThemeSwitch} />`}>
+      <span class="avatar" aria-hidden="true">${[...shown][0]?.toUpperCase()}</span>
+      <span class="account-name">${shown}</span>
+      <${Icon} name="dots" size=${18} />
+    <//>
+  </footer>`;
+}
+
+/** @returns {import("./Menu.js").MenuItem[]} */
+function accountItems() {
+  /** @type {import("./Menu.js").MenuItem[]} */
+  const forOperators = boot.admin_url ? [{ label: t("Admin"), icon: "admin", href: boot.admin_url }] : [];
+  return [
+    { label: t("Memory"), icon: "memory", href: "/memory" },
+    { label: t("Archived chats"), icon: "archive", onSelect: () => loadListing({ showsArchived: true }) },
+    { label: t("Settings"), icon: "settings", onSelect: () => changeUi({ dialog: { kind: "settings" } }) },
+    { label: t("Keyboard shortcuts"), icon: "keyboard", onSelect: () => changeUi({ dialog: { kind: "shortcuts" } }) },
+    ...forOperators,
+    null,
+    { label: t("Sign out"), icon: "signOut", onSelect: signOut },
+  ];
+}
+
+/** A form, because signing out changes something; a link could be followed by anybody's page. */
+export function signOut() {
+  const form = document.createElement("form");
+  form.method = "post";
+  form.action = boot.logout_url;
+  const token = document.createElement("input");
+  token.type = "hidden";
+  token.name = "csrfmiddlewaretoken";
+  token.value = boot.csrf_token;
+  form.append(token);
+  document.body.append(form);
+  form.submit();
+}
+
+export function ThemeSwitch() {
+  return html`<div class="theme-switch" role="radiogroup" aria-label=${t("Theme")}>
+    ${THEMES.map(
+      ([name, icon]) => html`<button type="button" role="radio" aria-checked=${theme.value === name}
+        aria-label=${t(THEME_NAMES[name])} title=${t(THEME_NAMES[name])} onClick=${() => chooseTheme(name)}>
+        <${Icon} name=${icon} size=${18} /></button>`,
+    )}
+  </div>`;
+}

@@ -1,0 +1,60 @@
+/** An answer: reasoning, tools, text, what became of it, and what can be done with it. */
+
+import { continueRun, regenerate } from "../commands/messages.js";
+import { explainDone, formatDone } from "../format.js";
+import { html, memo } from "../html.js";
+import { t } from "../i18n.js";
+import { CopyButton } from "./CodeBlock.js";
+import { ErrorCard } from "./ErrorCard.js";
+import { Icon } from "./icons.js";
+import { Markdown } from "./Markdown.js";
+import { Reasoning } from "./Reasoning.js";
+import { Recalled } from "./Recalled.js";
+import { ToolLine } from "./ToolLine.js";
+
+/** @typedef {import("../state/types.js").ViewMessage} ViewMessage */
+
+export const AssistantMessage = memo(Message);
+
+/** @param {{message: ViewMessage, isLast: boolean, isRunning: boolean}} props */
+function Message({ message, isLast, isRunning }) {
+  const isStreaming = message.status === "streaming";
+  const isSilent = isStreaming && !message.text && !message.tools.some((tool) => tool.state === "running");
+  return html`<article class=${`message is-assistant ${isLast ? "is-last" : ""}`} id=${`m-${message.id}`} aria-label=${t("Assistant")}
+    aria-busy=${isStreaming} data-status=${message.status}>
+    ${message.reasoning && html`<${Reasoning} message=${message} />`}
+    ${message.tools.map((tool) => html`<${ToolLine} key=${tool.callId} tool=${tool} />`)}
+    ${message.text && html`<${Markdown} text=${message.text} isFinal=${!isStreaming} />`}
+    ${isSilent && html`<p class="waiting" role="status" aria-label=${t("Waiting for the answer")}><i></i><i></i><i></i></p>`}
+    ${message.recalled.length > 0 && html`<${Recalled} items=${message.recalled} />`}
+    ${!isStreaming && html`<${Outcome} message=${message} isLast=${isLast} isRunning=${isRunning} />`}
+    ${!isStreaming && html`<${Actions} message=${message} isRunning=${isRunning} />`}
+  </article>`;
+}
+
+/** @param {{message: ViewMessage, isLast: boolean, isRunning: boolean}} props */
+function Outcome({ message, isLast, isRunning }) {
+  const { status, run } = message;
+  const retry = () => regenerate(message.id);
+  if (status === "failed") return html`<${ErrorCard} error=${run?.error ?? null} onRetry=${retry} isBusy=${isRunning} />`;
+  if (status === "stopped") return html`<p class="outcome">${t("Stopped")}</p>`;
+  if (status !== "interrupted") return null;
+  const goOn = () => run && continueRun(run.id);
+  const dot = html`<span aria-hidden="true"> · </span>`;
+  return html`<p class="outcome is-interrupted" title=${run?.error?.message ?? ""}>
+    <${Icon} name="warning" size=${16} />${t("Interrupted")}
+    ${isLast && run && html`${dot}<button type="button" class="link" disabled=${isRunning} onClick=${goOn}>${t("Continue")}</button>`}
+    ${dot}<button type="button" class="link" disabled=${isRunning} onClick=${retry}>${t("Retry")}</button>
+  </p>`;
+}
+
+/** @param {{message: ViewMessage, isRunning: boolean}} props */
+function Actions({ message, isRunning }) {
+  return html`<div class="actions">
+    ${message.text && html`<${CopyButton} text=${message.text} label=${t("Copy")} />`}
+    <button type="button" class="icon-button is-small" aria-label=${t("Regenerate")} title=${t("Regenerate")} disabled=${isRunning}
+      onClick=${() => regenerate(message.id)}><${Icon} name="retry" size=${16} /></button>
+    ${message.usage && html`<span class="done-card" title=${explainDone(message.usage)}>${formatDone(message.usage)}</span>`}
+    ${message.model && html`<span class="answer-model">${message.model}</span>`}
+  </div>`;
+}

@@ -1,0 +1,85 @@
+/** Where a summary stands for what is above it. The originals stay there, and inside it. */
+
+import { useSignal } from "@preact/signals";
+import { loadCompactions } from "../commands/context.js";
+import { loadOlder } from "../commands/conversations.js";
+import { exact, formatTokens } from "../format.js";
+import { html, memo } from "../html.js";
+import { t } from "../i18n.js";
+import { currentThread } from "../state/store.js";
+import { CopyButton } from "./CodeBlock.js";
+import { Icon } from "./icons.js";
+import { Markdown } from "./Markdown.js";
+
+/** @typedef {import("../state/types.js").Compaction} Compaction */
+
+export const CompactDivider = memo(Divider);
+
+/** @param {{compaction: Compaction}} props */
+function Divider({ compaction }) {
+  const isOpen = useSignal(false);
+  if (compaction.status === "running") {
+    return html`<div class="divider is-running" role="status"><span class="divider-text shimmer">${t("Summarizing earlier messages…")}</span></div>`;
+  }
+  const toggle = () => {
+    isOpen.value = !isOpen.value;
+    if (isOpen.value && compaction.summary === null && currentThread.value) loadCompactions(currentThread.value.id);
+  };
+  const text = t("Earlier context ({n} messages) was summarized by AI.", { n: compaction.message_count });
+  return html`<section class="divider-box">
+    <button type="button" class="divider" aria-expanded=${isOpen.value} onClick=${toggle}>
+      <span class="divider-text"><span class="divider-sentence">${text}</span><${Icon} name="down" size=${16} /></span>
+    </button>
+    ${isOpen.value && html`<${Details} compaction=${compaction} />`}
+  </section>`;
+}
+
+/** @param {{compaction: Compaction}} props */
+function Details({ compaction }) {
+  const tab = useSignal("summary");
+  const tabButton = (/** @type {string} */ name, /** @type {string} */ label) => html`<button type="button" role="tab"
+    id=${`tab-${name}-${compaction.id}`} aria-selected=${tab.value === name} onClick=${() => (tab.value = name)}>${label}</button>`;
+  const tokens = t("{before} → {after} tokens", {
+    before: formatTokens(compaction.tokens_before), after: formatTokens(compaction.tokens_after),
+  });
+  const exactly = `${exact(compaction.tokens_before)} → ${exact(compaction.tokens_after)}`;
+  return html`<div class="divider-details">
+    <div class="divider-bar">
+      <div role="tablist" class="tabs">
+        ${tabButton("summary", t("Summary"))}${tabButton("originals", t("Original messages"))}
+      </div>
+      <span class="divider-tokens" title=${exactly}>${tokens}</span>
+      ${compaction.summary && html`<${CopyButton} text=${compaction.summary} label=${t("Copy summary")} />`}
+    </div>
+    <div role="tabpanel" aria-labelledby=${`tab-${tab.value}-${compaction.id}`} class="divider-panel" tabindex="0">
+      ${tab.value === "summary" ? html`<${Summary} summary=${compaction.summary} />` : html`<${Originals} compaction=${compaction} />`}
+    </div>
+  </div>`;
+}
+
+/** @param {{summary: string|null}} props */
+function Summary({ summary }) {
+  if (summary === null) return html`<p class="shimmer">${t("Loading…")}</p>`;
+  return summary ? html`<${Markdown} text=${summary} />` : html`<p>${t("There is no summary; older messages were left out.")}</p>`;
+}
+
+/** @param {{compaction: Compaction}} props */
+function Originals({ compaction }) {
+  const thread = currentThread.value;
+  if (!thread) return null;
+  const first = compaction.first_position ?? 0;
+  const covered = thread.ids
+    .map((id) => thread.messages[id])
+    .filter(({ position, text }) => position >= first && position <= compaction.last_position && text);
+  const firstLoaded = thread.messages[thread.ids[0]]?.position ?? 0;
+  const hasMore = thread.olderCursor !== null && firstLoaded > first;
+  return html`
+    ${hasMore && html`<button type="button" class="button is-wide" disabled=${thread.isLoadingOlder}
+      onClick=${() => loadOlder(thread.id)}>${t("Load earlier messages")}</button>`}
+    <ol class="originals">
+      ${covered.map(({ id, role, text }) => html`<li key=${id}>
+        <a href=${`#m-${id}`} class="original-role">${role === "user" ? t("You") : t("Assistant")}</a>
+        <p>${text.length > 600 ? `${text.slice(0, 600)}…` : text}</p>
+      </li>`)}
+    </ol>`;
+}

@@ -1,0 +1,102 @@
+/** Where a message is written. */
+
+import { useEffect, useRef } from "preact/hooks";
+import { canSend, sendDraft, stopRun } from "../commands/messages.js";
+import { ACCEPTED, addFiles } from "../commands/uploads.js";
+import { html } from "../html.js";
+import { t } from "../i18n.js";
+import { draftText, notSent, uploads } from "../state/draft.js";
+import { connection, currentId, currentModel, currentThread } from "../state/store.js";
+import { writeDraft } from "../storage.js";
+import { ContextRing } from "./ContextRing.js";
+import { Icon } from "./icons.js";
+import { UploadThumb } from "./UploadThumb.js";
+
+/** On a touch screen Enter breaks the line, as its keyboard has no Shift+Enter. */
+const isTouch = matchMedia("(hover: none) and (pointer: coarse)");
+
+export function Composer() {
+  const area = useRef(/** @type {HTMLTextAreaElement|null} */ (null));
+  const id = currentId.value;
+  useEffect(() => grow(area.current), [draftText.value]);
+  useEffect(() => {
+    if (!isTouch.matches) area.current?.focus();
+  }, [id]);
+  const onInput = (/** @type {any} */ event) => {
+    draftText.value = event.target.value;
+    writeDraft(id, draftText.value);
+  };
+  return html`<div class="composer-frame column">
+    <${Banner} />
+    <form class="composer" onSubmit=${submit} aria-label=${t("Write a message")}>
+      ${uploads.value.length > 0 && html`<ul class="uploads">${uploads.value.map((upload) => html`<${UploadThumb} key=${upload.key} upload=${upload} />`)}</ul>`}
+      <textarea ref=${area} id="composer" rows="1" placeholder=${t("Message {name}", { name: currentModel.value?.name ?? "" })} aria-label=${t("Message")}
+        value=${draftText.value} onInput=${onInput} onKeyDown=${onKeyDown} onPaste=${onPaste} enterkeyhint=${isTouch.matches ? "enter" : "send"}></textarea>
+      <div class="composer-bar">
+        <${AttachButton} />
+        <span class="spacer"></span>
+        <${ContextRing} />
+        <${SendButton} />
+      </div>
+    </form>
+    <p class="fine-print">${t("Answers can be wrong. Nothing you say here is lost.")}</p>
+  </div>`;
+}
+
+/** @param {Event} event */
+function submit(event) {
+  event.preventDefault();
+  sendDraft();
+}
+
+/** @param {KeyboardEvent} event */
+function onKeyDown(event) {
+  const isPlainEnter = event.key === "Enter" && !event.shiftKey && !event.altKey;
+  if (!isPlainEnter || event.isComposing || isTouch.matches) return;
+  event.preventDefault();
+  sendDraft();
+}
+
+/** @param {ClipboardEvent} event */
+function onPaste(event) {
+  const files = [...(event.clipboardData?.files ?? [])].filter((file) => file.type.startsWith("image/"));
+  if (!files.length) return;
+  event.preventDefault();
+  addFiles(files);
+}
+
+/** As tall as its text; CSS sets the limit. @param {HTMLTextAreaElement|null} area */
+function grow(area) {
+  if (!area) return;
+  area.style.height = "auto";
+  area.style.height = `${area.scrollHeight}px`;
+}
+
+function AttachButton() {
+  const field = useRef(/** @type {HTMLInputElement|null} */ (null));
+  const onChange = () => {
+    addFiles(field.current?.files ?? []);
+    if (field.current) field.current.value = "";
+  };
+  return html`
+    <input ref=${field} type="file" accept=${ACCEPTED} multiple hidden onChange=${onChange} />
+    <button type="button" class="icon-button" aria-label=${t("Attach images")} title=${t("Attach images")}
+      onClick=${() => field.current?.click()}><${Icon} name="plus" /></button>`;
+}
+
+function SendButton() {
+  if (currentThread.value?.run) {
+    return html`<button type="button" class="send is-stop" aria-label=${t("Stop")} title=${t("Stop")} onClick=${stopRun}><i></i></button>`;
+  }
+  const isUploading = uploads.value.some((upload) => !upload.attached && !upload.error);
+  return html`<button type="submit" class="send" aria-label=${t("Send")} title=${t("Send")} disabled=${!canSend() || isUploading}>
+    <${Icon} name="arrowUp" /></button>`;
+}
+
+function Banner() {
+  if (connection.value === "lost") {
+    return html`<p class="banner" role="status"><span class="spinner"></span>${t("Connection lost. Reconnecting…")}</p>`;
+  }
+  const failed = notSent.value;
+  return failed && html`<p class="banner is-bad" role="alert"><${Icon} name="warning" size=${16} /><strong>${t("Not sent")}</strong> ${failed.reason}</p>`;
+}

@@ -1,0 +1,117 @@
+/** What fills the context, part by part, and what the model would be sent. */
+
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { compactNow, loadContext } from "../commands/context.js";
+import { exact } from "../format.js";
+import { html } from "../html.js";
+import { t } from "../i18n.js";
+import { changeUi, currentThread, ui } from "../state/store.js";
+import { describeContext } from "./ContextRing.js";
+import { Icon } from "./icons.js";
+
+const PARTS = /** @type {const} */ ([
+  ["system", "System"],
+  ["tools", "Tools"],
+  ["summary", "Summary"],
+  ["history", "History"],
+  ["recall", "Recall"],
+]);
+
+export function ContextPanel() {
+  const thread = currentThread.value;
+  if (ui.value.panel !== "context" || !thread) return null;
+  const close = () => changeUi({ panel: null });
+  return html`<aside class="panel" aria-label=${t("Context")}>
+    <header class="panel-head">
+      <h2>${t("Context")}</h2>
+      <button type="button" class="icon-button" aria-label=${t("Close")} onClick=${close}><${Icon} name="close" /></button>
+    </header>
+    ${thread.context && html`<${Parts} context=${thread.context} />`}
+    <${Totals} thread=${thread} />
+    <button type="button" class="button is-wide" disabled=${Boolean(thread.run)} onClick=${() => compactNow(thread.id)}>
+      <${Icon} name="fold" size=${18} />${t("Compact now")}</button>
+    <${ModelView} key=${thread.id} id=${thread.id} />
+  </aside>`;
+}
+
+/** @param {{context: import("../state/types.js").ContextUse}} props */
+function Parts({ context }) {
+  const free = Math.max(0, context.budget - context.used);
+  const rows = [...PARTS.map(([key, name]) => ({ key, name, tokens: context.parts[key] })), { key: "free", name: "Free", tokens: free }];
+  const whole = Math.max(1, rows.reduce((sum, row) => sum + row.tokens, 0));
+  return html`
+    <p class="panel-note">${describeContext(context)}</p>
+    <svg class="bar" width="100%" height="10" aria-hidden="true" preserveAspectRatio="none" viewBox=${`0 0 ${whole} 10`}>
+      ${stack(rows).map(({ key, start, tokens }) => html`<rect class=${`part-${key}`} x=${start} y="0" width=${tokens} height="10" />`)}
+    </svg>
+    <dl class="parts">
+      ${rows.map(({ key, name, tokens }) => html`<div class="part">
+        <dt><span class=${`swatch part-${key}`}></span>${t(name)}</dt>
+        <dd>${exact(tokens)}</dd>
+      </div>`)}
+    </dl>`;
+}
+
+/** @param {{key: string, tokens: number}[]} rows */
+function stack(rows) {
+  let start = 0;
+  return rows.map(({ key, tokens }) => ({ key, tokens, start: (start += tokens) - tokens }));
+}
+
+/** @param {{thread: import("../state/types.js").Thread}} props */
+function Totals({ thread }) {
+  const last = thread.ids.findLast((id) => thread.messages[id].usage);
+  const usage = last ? thread.messages[last].usage : null;
+  if (!usage) return null;
+  const rows = [
+    [t("Input"), usage.input_tokens],
+    [t("of which cached"), usage.cached_tokens ?? 0],
+    [t("Summarizing"), usage.compaction_tokens ?? 0],
+    [t("Output"), usage.output_tokens],
+  ];
+  return html`<section class="panel-section">
+    <h3>${t("Last answer")}</h3>
+    <dl class="parts">${rows.map(([name, tokens]) => html`<div class="part"><dt>${name}</dt><dd>${exact(Number(tokens))}</dd></div>`)}
+      ${usage.cost ? html`<div class="part"><dt>${t("Cost")}</dt><dd>$${Number(usage.cost).toPrecision(2)}</dd></div>` : null}
+    </dl>
+  </section>`;
+}
+
+/** @param {{id: string}} props */
+function ModelView({ id }) {
+  const view = useSignal(/** @type {any} */ (null));
+  const isOpen = useSignal(false);
+  useEffect(() => {
+    if (isOpen.value) loadContext(id).then((loaded) => (view.value = loaded));
+  }, [isOpen.value, id, currentThread.value?.run?.id]);
+  const onToggle = (/** @type {any} */ event) => (isOpen.value = event.target.open);
+  return html`<details class="model-view" onToggle=${onToggle}>
+    <summary><${Icon} name="right" size=${16} />${t("What the model sees")}</summary>
+    ${isOpen.value && !view.value && html`<p class="panel-note">${t("Loading…")}</p>`}
+    <ol>${(view.value?.messages ?? []).map((/** @type {any} */ piece) => html`<${Piece} piece=${piece} />`)}</ol>
+  </details>`;
+}
+
+/** @param {{piece: any}} props */
+function Piece({ piece }) {
+  const text = typeof piece.content === "string" ? piece.content : JSON.stringify(piece.content, null, 1);
+  return html`<li class="piece">
+    <details>
+      <summary>
+        <span class="piece-role">${piece.role}</span>
+        <span class="piece-text">${text.slice(0, 120)}</span>
+        <span class="piece-tokens">${exact(piece.tokens)}</span>
+      </summary>
+      <p class="piece-source">${sourceName(piece.source)}</p>
+      <pre>${text}</pre>
+    </details>
+  </li>`;
+}
+
+/** @param {unknown} source */
+function sourceName(source) {
+  if (typeof source === "string") return source;
+  const { kind, ...rest } = /** @type {any} */ (source ?? {});
+  return [kind, ...Object.values(rest).filter((value) => typeof value !== "object")].filter(Boolean).join(" · ");
+}

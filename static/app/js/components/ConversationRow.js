@@ -1,0 +1,98 @@
+/** One conversation in the sidebar: title, state, and the menu of what can be done with it. */
+
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { changeConversation, deleteConversation } from "../commands/conversations.js";
+import { goTo } from "../commands/navigation.js";
+import { html, memo } from "../html.js";
+import { t } from "../i18n.js";
+import { changeUi, currentId } from "../state/store.js";
+import { Icon } from "./icons.js";
+import { Menu } from "./Menu.js";
+
+/** @typedef {import("../state/types.js").Conversation} Conversation */
+
+export const ConversationRow = memo(Row);
+
+/** @param {{conversation: Conversation}} props */
+function Row({ conversation }) {
+  const isRenaming = useSignal(false);
+  const isOpen = currentId.value === conversation.id;
+  const open = (/** @type {MouseEvent} */ event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    goTo(conversation.id);
+  };
+  if (isRenaming.value) {
+    return html`<li class="row"><${TitleField} conversation=${conversation} onDone=${() => (isRenaming.value = false)} /></li>`;
+  }
+  const title = conversation.title || t("New chat");
+  return html`<li class=${`row ${isOpen ? "is-open" : ""}`}>
+    <a class="row-link" href=${`/c/${conversation.id}`} title=${title} onClick=${open}
+      aria-current=${isOpen ? "page" : undefined} onDblClick=${() => (isRenaming.value = true)}>
+      <span class="row-title">${title}</span>
+    </a>
+    <${StateDot} conversation=${conversation} />
+    <${Menu} label=${t("Options for {title}", { title })} title=${t("Options")} className="icon-button is-small row-menu"
+      items=${rowActions(conversation, () => (isRenaming.value = true))}><${Icon} name="dots" size=${18} /><//>
+  </li>`;
+}
+
+/** @param {{conversation: Conversation}} props */
+function StateDot({ conversation }) {
+  if (conversation.active_run) return html`<span class="dot is-busy" role="img" aria-label=${t("Answering")}></span>`;
+  if (conversation.hasNews) return html`<span class="dot" role="img" aria-label=${t("New answer")}></span>`;
+  if (conversation.pinned) return html`<span class="row-pin"><${Icon} name="pin" size=${14} /></span>`;
+  return null;
+}
+
+/** @param {Conversation} conversation @param {() => void} rename @returns {import("./Menu.js").MenuItem[]} */
+export function rowActions(conversation, rename) {
+  const { id, pinned, archived } = conversation;
+  const exportUrl = `/api/v1/conversations/${id}/export`;
+  return [
+    { label: t("Rename"), icon: "rename", onSelect: rename },
+    { label: pinned ? t("Unpin") : t("Pin"), icon: "pin", onSelect: () => changeConversation(id, { pinned: !pinned }) },
+    {
+      label: archived ? t("Unarchive") : t("Archive"),
+      icon: "archive",
+      onSelect: () => changeConversation(id, { archived: !archived }),
+    },
+    null,
+    { label: t("Export as Markdown"), icon: "export", href: `${exportUrl}?format=markdown` },
+    { label: t("Export as JSON"), icon: "export", href: `${exportUrl}?format=json` },
+    null,
+    { label: t("Delete"), icon: "trash", isDanger: true, onSelect: () => askToDelete(conversation) },
+  ];
+}
+
+/** @param {Conversation} conversation */
+function askToDelete(conversation) {
+  const confirmed = async () => {
+    const wasOpen = currentId.value === conversation.id;
+    if ((await deleteConversation(conversation.id)) && wasOpen) goTo(null, { replaces: true });
+  };
+  const text = t("“{title}” and what was remembered from it will be gone for good.", {
+    title: conversation.title || t("New chat"),
+  });
+  const dialog = { kind: "confirm", title: t("Delete this conversation?"), text, action: t("Delete"), onConfirm: confirmed };
+  changeUi({ dialog });
+}
+
+/** @param {{conversation: Conversation, onDone: () => void}} props */
+function TitleField({ conversation, onDone }) {
+  const field = useRef(/** @type {HTMLInputElement|null} */ (null));
+  useEffect(() => field.current?.select(), []);
+  const save = () => {
+    const title = field.current?.value.trim();
+    if (title && title !== conversation.title) changeConversation(conversation.id, { title });
+    onDone();
+  };
+  const onKeyDown = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === "Enter") save();
+    if (event.key === "Escape") onDone();
+    event.stopPropagation();
+  };
+  return html`<input ref=${field} class="row-field" aria-label=${t("Title")} maxlength="200" value=${conversation.title}
+    onKeyDown=${onKeyDown} onBlur=${save} />`;
+}

@@ -1,0 +1,74 @@
+/** A new chat: a greeting, what one might ask, and what is missing where no real model is connected. */
+
+import { boot } from "../boot.js";
+import { greeting } from "../format.js";
+import { html } from "../html.js";
+import { t } from "../i18n.js";
+import { loadModels } from "../commands/navigation.js";
+import { draftText } from "../state/draft.js";
+import { currentModel, state } from "../state/store.js";
+import { writeDraft } from "../storage.js";
+import { Composer } from "./Composer.js";
+import { Icon } from "./icons.js";
+
+const SUGGESTIONS = [
+  { icon: "memory", title: "Recall", text: "What do you remember about what I am working on?" },
+  { icon: "spark", title: "Think aloud", text: "Help me weigh a decision: ask me one question at a time, then summarize." },
+  { icon: "wrench", title: "Write code", text: "Write a Python function that merges overlapping intervals, with tests." },
+  { icon: "compose", title: "Draft", text: "Draft a short, warm note that declines a meeting and offers two other times." },
+];
+
+export function EmptyState() {
+  const name = boot.user.name.split(" ")[0];
+  const hello = greeting(new Date());
+  return html`<div class="empty">
+    <div class="empty-inner">
+      <h1 class="greeting">${name ? t("{hello}, {name}.", { hello, name }) : `${hello}.`}</h1>
+      <p class="greeting-note">${t("Ask anything. What is said stays readable, however much is written over it.")}</p>
+      <${Composer} />
+      <${ModelNote} />
+      <ul class="suggestions">
+        ${SUGGESTIONS.map((suggestion) => html`<li><${Suggestion} ...${suggestion} /></li>`)}
+      </ul>
+    </div>
+  </div>`;
+}
+
+/** @param {{icon: string, title: string, text: string}} props */
+function Suggestion({ icon, title, text }) {
+  const take = () => {
+    draftText.value = t(text);
+    writeDraft(null, draftText.value);
+    document.getElementById("composer")?.focus();
+  };
+  return html`<button type="button" class="suggestion" onClick=${take}>
+    <${Icon} name=${icon} size=${18} /><span><strong>${t(title)}</strong><small>${t(text)}</small></span>
+  </button>`;
+}
+
+function ModelNote() {
+  const { modelsState } = state.value;
+  if (modelsState === "loading") return null;
+  if (modelsState === "failed") {
+    return html`<${Note} isBad text=${t("The list of models could not be loaded.")}
+      action=${html`<button type="button" class="button is-small" onClick=${loadModels}>${t("Try again")}</button>`} />`;
+  }
+  const connect = boot.admin_url && html`<a class="button is-small" href=${`${boot.admin_url}chatapp/modelconfig/add/`}>${t("Connect a model")}</a>`;
+  if (!currentModel.value) {
+    const whatToDo = boot.admin_url ? t("Connect one to begin.") : t("Ask the operator of this server to connect one.");
+    return html`<${Note} isBad text=${`${t("No model is connected yet.")} ${whatToDo}`} action=${connect} />`;
+  }
+  if (!currentModel.value.demo) return null;
+  const text = boot.admin_url
+    ? t("You are talking to the built-in demo model. It shows streaming, memory and summaries, but it is no language model. Connect a real one in the admin, or start the server with OPENAI_BASE_URL and LLM_MODEL.")
+    : t("You are talking to the built-in demo model: it shows how this works, but it is no language model. The operator of this server can connect a real one.");
+  return html`<${Note} text=${text} action=${connect} />`;
+}
+
+/** @param {{text: string, action?: any, isBad?: boolean}} props */
+function Note({ text, action, isBad = false }) {
+  return html`<div class=${`card ${isBad ? "is-bad" : ""}`} role=${isBad ? "alert" : "note"}>
+    <${Icon} name=${isBad ? "warning" : "spark"} />
+    <div class="card-body"><p>${text}</p>${action && html`<div class="card-actions">${action}</div>`}</div>
+  </div>`;
+}

@@ -1,0 +1,82 @@
+/** Above the conversation: the model, how full the context is, and what else can be seen. */
+
+import { boot } from "../boot.js";
+import { changeConversation } from "../commands/conversations.js";
+import { goTo } from "../commands/navigation.js";
+import { formatDate, formatTokens } from "../format.js";
+import { html } from "../html.js";
+import { t } from "../i18n.js";
+import { changeUi, currentConversation, currentId, currentModel, dispatch, models, ui } from "../state/store.js";
+import { rowActions } from "./ConversationRow.js";
+import { Icon } from "./icons.js";
+import { Menu } from "./Menu.js";
+
+export function Header() {
+  const conversation = currentConversation.value;
+  return html`<header class="header">
+    ${!ui.value.sidebar && html`<${ClosedSidebarButtons} />`}
+    <${ModelPicker} />
+    <span class="spacer"></span>
+    <a class="icon-button" href="/memory" aria-label=${t("Memory")} title=${t("Memory")}><${Icon} name="memory" /></a>
+    ${conversation && html`<${Menu} label=${t("Conversation")} items=${conversationActions(conversation)}
+      heading=${html`<${Info} conversation=${conversation} />`}><${Icon} name="dots" /><//>`}
+  </header>`;
+}
+
+function ClosedSidebarButtons() {
+  return html`
+    <button type="button" class="icon-button" aria-label=${t("Open sidebar")} title=${t("Open sidebar")}
+      aria-controls="sidebar" aria-expanded="false" onClick=${() => changeUi({ sidebar: true })}><${Icon} name="sidebar" /></button>
+    <button type="button" class="icon-button" aria-label=${t("New chat")} title=${t("New chat")}
+      onClick=${() => goTo(null)}><${Icon} name="compose" /></button>`;
+}
+
+/** @param {import("../state/types.js").Conversation} conversation */
+function conversationActions(conversation) {
+  const rename = () => changeUi({ dialog: { kind: "rename", conversation } });
+  return rowActions(conversation, rename);
+}
+
+/** @param {{conversation: import("../state/types.js").Conversation}} props */
+function Info({ conversation }) {
+  const { expires_at: expires, pinned } = conversation;
+  return html`<div class="menu-info">
+    <strong>${conversation.title || t("New chat")}</strong>
+    ${expires && html`<p><${Icon} name="clock" size=${16} />${t("Will be deleted on {date}, pin to keep", { date: formatDate(expires) })}</p>`}
+    ${pinned && html`<p><${Icon} name="pin" size=${16} />${t("Pinned: kept until you delete it")}</p>`}
+  </div>`;
+}
+
+function ModelPicker() {
+  const model = currentModel.value;
+  if (!model) return null;
+  return html`<${Menu} label=${t("Model: {name}", { name: model.name })} title=${t("Choose a model")}
+    className="model-button" align="start" items=${modelItems()}>
+    <span class="model-name">${model.name}</span>
+    ${model.demo && html`<span class="badge">${t("Demo")}</span>`}
+    <${Icon} name="down" size=${16} />
+  <//>`;
+}
+
+/** @returns {import("./Menu.js").MenuItem[]} */
+function modelItems() {
+  /** @type {import("./Menu.js").MenuItem[]} */
+  const items = models.value.map((model) => ({
+    label: model.name,
+    badge: model.demo ? t("Demo") : undefined,
+    note: t("{context} context · {output} output", {
+      context: formatTokens(model.context_size),
+      output: formatTokens(model.max_output_tokens),
+    }),
+    isChecked: model.id === currentModel.value?.id,
+    onSelect: () => chooseModel(model.name),
+  }));
+  const add = { label: t("Connect a model…"), icon: "plus", href: `${boot.admin_url}chatapp/modelconfig/add/` };
+  return boot.admin_url ? [...items, null, add] : items;
+}
+
+/** @param {string} model */
+function chooseModel(model) {
+  if (currentId.value) changeConversation(currentId.value, { model });
+  else dispatch({ type: "model/chosen", model });
+}

@@ -1,0 +1,89 @@
+/** A button and the menu it opens: a popover beside it, a sheet from below on phones. */
+
+import { useEffect, useRef } from "preact/hooks";
+import { html } from "../html.js";
+import { Icon } from "./icons.js";
+
+/**
+ * @typedef {{label: string, icon?: string, isDanger?: boolean, isChecked?: boolean, note?: string, badge?: string,
+ *   href?: string, onSelect?: () => void} | null} MenuItem null is a line between groups
+ */
+
+let menuCount = 0;
+
+/**
+ * @param {{label: string, items: MenuItem[], children: any, className?: string, align?: "start"|"end",
+ *   title?: string, heading?: any}} props
+ */
+export function Menu({ label, items, children, className = "icon-button", align = "end", title, heading }) {
+  const button = useRef(/** @type {HTMLButtonElement|null} */ (null));
+  const popover = useRef(/** @type {HTMLElement|null} */ (null));
+  const id = useRef("");
+  if (!id.current) id.current = `menu-${(menuCount += 1)}`;
+  useEffect(() => {
+    const element = popover.current;
+    const onToggle = (/** @type {any} */ event) => {
+      button.current?.setAttribute("aria-expanded", String(event.newState === "open"));
+      if (event.newState === "open") place(button.current, element, align);
+    };
+    element?.addEventListener("toggle", onToggle);
+    return () => element?.removeEventListener("toggle", onToggle);
+  }, []);
+  const select = (/** @type {() => void} */ action) => {
+    popover.current?.hidePopover();
+    button.current?.focus();
+    action();
+  };
+  return html`
+    <button type="button" ref=${button} class=${className} aria-haspopup="menu" aria-expanded="false"
+      aria-label=${label} title=${title ?? label} popovertarget=${id.current}>${children}</button>
+    <div ref=${popover} id=${id.current} class="menu" popover="auto" role="menu" aria-label=${label} onKeyDown=${moveFocus}>
+      ${heading}
+      ${items.map((item) => html`<${Row} item=${item} select=${select} />`)}
+    </div>`;
+}
+
+/** @param {{item: MenuItem, select: (action: () => void) => void}} props */
+function Row({ item, select }) {
+  if (!item) return html`<hr class="menu-line" role="separator" />`;
+  const role = item.isChecked === undefined ? "menuitem" : "menuitemradio";
+  const className = `menu-item ${item.isDanger ? "is-danger" : ""}`;
+  const inner = html`
+    ${item.icon && html`<${Icon} name=${item.icon} size=${18} />`}
+    <span class="menu-text">
+      <span>${item.label} ${item.badge && html`<span class="badge">${item.badge}</span>`}</span>
+      ${item.note && html`<small>${item.note}</small>`}
+    </span>
+    ${item.isChecked && html`<${Icon} name="check" size=${18} />`}`;
+  if (item.href) return html`<a class=${className} role=${role} href=${item.href}>${inner}</a>`;
+  const { onSelect = () => {} } = item;
+  return html`<button type="button" class=${className} role=${role} aria-checked=${item.isChecked}
+    onClick=${() => select(onSelect)}>${inner}</button>`;
+}
+
+const GAP = 6;
+
+/** @param {HTMLElement|null} button @param {HTMLElement|null} menu @param {"start"|"end"} align */
+function place(button, menu, align) {
+  if (!button || !menu) return;
+  const anchor = button.getBoundingClientRect();
+  const { offsetWidth: width, offsetHeight: height } = menu;
+  const wished = align === "end" ? anchor.right - width : anchor.left;
+  const left = Math.max(8, Math.min(wished, innerWidth - width - 8));
+  const fitsBelow = anchor.bottom + GAP + height < innerHeight - 8;
+  const top = fitsBelow ? anchor.bottom + GAP : Math.max(8, anchor.top - GAP - height);
+  menu.style.left = `${left}px`;
+  menu.style.top = `${top}px`;
+  /** @type {HTMLElement|null} */ (menu.querySelector("[role^=menuitem]"))?.focus();
+}
+
+/** @param {KeyboardEvent} event */
+function moveFocus(event) {
+  const menu = /** @type {HTMLElement} */ (event.currentTarget);
+  const rows = /** @type {HTMLElement[]} */ ([...menu.querySelectorAll("[role^=menuitem]")]);
+  const at = rows.indexOf(/** @type {HTMLElement} */ (document.activeElement));
+  const next = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: rows.length - 1 }[event.key];
+  if (next === undefined) return;
+  event.preventDefault();
+  rows[(next + rows.length) % rows.length]?.focus();
+}

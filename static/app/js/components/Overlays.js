@@ -1,0 +1,94 @@
+/** What lies above everything: dialogs, a large image, short notices, and what screen readers are told. */
+
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { changeConversation } from "../commands/conversations.js";
+import { html } from "../html.js";
+import { t } from "../i18n.js";
+import { changeUi, currentThread, ui } from "../state/store.js";
+import { closeDialog, ConfirmDialog, Dialog } from "./Dialog.js";
+import { Icon } from "./icons.js";
+import { SettingsDialog } from "./SettingsDialog.js";
+import { ShortcutsDialog } from "./ShortcutsDialog.js";
+
+export function Overlays() {
+  return html`<${OpenDialog} /><${Lightbox} /><${Toasts} /><${Announcer} />`;
+}
+
+function OpenDialog() {
+  const { dialog } = ui.value;
+  switch (dialog?.kind) {
+    case "settings":
+      return html`<${SettingsDialog} />`;
+    case "shortcuts":
+      return html`<${ShortcutsDialog} />`;
+    case "confirm":
+      return html`<${ConfirmDialog} ...${dialog} />`;
+    case "rename":
+      return html`<${RenameDialog} conversation=${dialog.conversation} />`;
+    default:
+      return null;
+  }
+}
+
+/** @param {{conversation: import("../state/types.js").Conversation}} props */
+function RenameDialog({ conversation }) {
+  const save = (/** @type {any} */ event) => {
+    event.preventDefault();
+    const title = String(new FormData(event.target).get("title")).trim();
+    closeDialog();
+    if (title && title !== conversation.title) changeConversation(conversation.id, { title });
+  };
+  return html`<${Dialog} title=${t("Rename")} className="is-small">
+    <form onSubmit=${save}>
+      <label class="field"><span>${t("Title")}</span><input name="title" maxlength="200" defaultValue=${conversation.title} autofocus /></label>
+      <div class="dialog-actions">
+        <button type="button" class="button" onClick=${closeDialog}>${t("Cancel")}</button>
+        <button class="button is-primary">${t("Save")}</button>
+      </div>
+    </form>
+  <//>`;
+}
+
+function Lightbox() {
+  const { image } = ui.value;
+  return image && html`<${OpenImage} key=${image} url=${image} />`;
+}
+
+/** @param {{url: string}} props */
+function OpenImage({ url }) {
+  const dialog = useRef(/** @type {HTMLDialogElement|null} */ (null));
+  useEffect(() => dialog.current?.showModal(), []);
+  const close = () => changeUi({ image: null });
+  return html`<dialog ref=${dialog} class="lightbox" aria-label=${t("Image")} onClose=${close} onClick=${close}>
+    <img src=${url} alt=${t("Attached image")} />
+    <button type="button" class="icon-button" aria-label=${t("Close")} onClick=${close}><${Icon} name="close" /></button>
+  </dialog>`;
+}
+
+function Toasts() {
+  return html`<div class="toasts" role="status">
+    ${ui.value.toasts.map((toast) => html`<p key=${toast.id} class=${`toast ${toast.tone === "bad" ? "is-bad" : ""}`}>${toast.text}</p>`)}
+  </div>`;
+}
+
+const SENTENCES = /[^.!?。！？\n]+[.!?。！？\n]+/g;
+
+/** Tells the growing answer by whole sentences; token by token nobody could listen to it. */
+function Announcer() {
+  const said = useRef({ id: "", chars: 0 });
+  const sentence = useSignal("");
+  const thread = currentThread.value;
+  const id = thread?.run?.message_id ?? "";
+  const message = thread?.messages[id];
+  useEffect(() => {
+    if (!message) return;
+    if (said.current.id !== id) said.current = { id, chars: 0 };
+    const whole = message.text.slice(said.current.chars).match(SENTENCES);
+    if (!whole) return;
+    const news = whole.join("");
+    said.current.chars += news.length;
+    sentence.value = news;
+  }, [message?.text]);
+  return html`<p class="visually-hidden" aria-live="polite">${sentence.value}</p>`;
+}

@@ -1,0 +1,24 @@
+/** Older messages that came back for this question, each a link to its place. */
+
+import { html } from "../html.js";
+import { t } from "../i18n.js";
+import { currentId } from "../state/store.js";
+import { Icon } from "./icons.js";
+
+/** @param {{items: import("../state/types.js").RecalledItem[]}} props */
+export function Recalled({ items }) {
+  const text = items.length === 1 ? t("Recalled 1 earlier message") : t("Recalled {n} earlier messages", { n: items.length });
+  return html`<details class="fold-line recalled">
+    <summary><${Icon} name="clock" size=${16} />${text}</summary>
+    <ul class="fold-body">
+      ${items.map((item) => html`<li><a href=${addressOf(item.source)}>${item.preview}</a></li>`)}
+    </ul>
+  </details>`;
+}
+
+/** @param {Record<string, any>} source */
+export function addressOf(source) {
+  if (source.message_id) return `/c/${source.conversation_id ?? currentId.value}#m-${source.message_id}`;
+  if (source.day) return `/memory?day=${encodeURIComponent(source.day)}`;
+  return source.conversation_id ? `/c/${source.conversation_id}` : "/memory";
+}

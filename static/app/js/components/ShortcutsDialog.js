@@ -1,0 +1,17 @@
+/** The keys, as `keyboard.js` has them. */
+
+import { html } from "../html.js";
+import { t } from "../i18n.js";
+import { SHORTCUTS } from "../keyboard.js";
+import { Dialog } from "./Dialog.js";
+
+export function ShortcutsDialog() {
+  return html`<${Dialog} title=${t("Keyboard shortcuts")} className="is-small">
+    <dl class="shortcuts">
+      ${SHORTCUTS.map(({ keys, name }) => html`<div>
+        <dt>${t(name)}</dt>
+        <dd>${keys.map((key) => html`<kbd>${key}</kbd>`)}</dd>
+      </div>`)}
+    </dl>
+  <//>`;
+}

@@ -1,0 +1,91 @@
+/** The list of conversations, and the account row below it. */
+
+import { useEffect, useRef } from "preact/hooks";
+import { boot } from "../boot.js";
+import { loadListing, loadMoreListing } from "../commands/conversations.js";
+import { goTo } from "../commands/navigation.js";
+import { groupByAge } from "../format.js";
+import { html } from "../html.js";
+import { t } from "../i18n.js";
+import { changeUi, conversations, currentId, listing, ui } from "../state/store.js";
+import { AccountRow } from "./AccountRow.js";
+import { ConversationRow } from "./ConversationRow.js";
+import { Icon, Mark } from "./icons.js";
+
+const SEARCH_DELAY_MS = 200;
+
+export function Sidebar() {
+  const isOpen = ui.value.sidebar;
+  return html`
+    <div class="scrim" onClick=${() => changeUi({ sidebar: false })}></div>
+    <nav class="sidebar" id="sidebar" aria-label=${t("Conversations")} inert=${!isOpen}>
+      <header class="sidebar-head">
+        <a class="wordmark" href="/" onClick=${openNew}><${Mark} /><span>${boot.product_name}</span></a>
+        <button type="button" class="icon-button" aria-label=${t("Close sidebar")} title=${t("Close sidebar")}
+          onClick=${() => changeUi({ sidebar: false })}><${Icon} name="sidebar" /></button>
+      </header>
+      <div class="sidebar-tools">
+        <a class="new-chat" href="/" onClick=${openNew} aria-current=${currentId.value === null ? "page" : undefined}>
+          <${Icon} name="compose" />${t("New chat")}
+        </a>
+        <${Search} />
+      </div>
+      <${List} />
+      <${AccountRow} />
+    </nav>`;
+}
+
+/** @param {MouseEvent} event */
+function openNew(event) {
+  if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  goTo(null);
+}
+
+function Search() {
+  const timer = useRef(/** @type {ReturnType<typeof setTimeout>|undefined} */ (undefined));
+  const search = (/** @type {Event} */ event) => {
+    const { value } = /** @type {HTMLInputElement} */ (event.target);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => loadListing({ query: value.trim() }), SEARCH_DELAY_MS);
+  };
+  return html`<label class="search">
+    <${Icon} name="search" size=${18} />
+    <input type="search" id="search" placeholder=${t("Search")} aria-label=${t("Search conversations")}
+      autocomplete="off" onInput=${search} />
+  </label>`;
+}
+
+function List() {
+  const { ids, nextCursor, isLoaded, isLoading, error, query, showsArchived } = listing.value;
+  const shown = ids.flatMap((id) => conversations.value[id] ?? []);
+  const isFiltered = query !== "" || showsArchived;
+  const groups = query ? [{ name: t("Results"), items: shown }] : groupByAge(shown, new Date());
+  return html`<div class="sidebar-list">
+    ${showsArchived && html`<button type="button" class="sidebar-filter" onClick=${() => loadListing()}>
+      <${Icon} name="archive" size=${18} />${t("Archived")}<${Icon} name="close" size=${16} /></button>`}
+    ${groups.map(
+      ({ name, items }) => html`<section key=${name} class="group">
+        <h2 class="group-name">${name}</h2>
+        <ul>${items.map((item) => html`<${ConversationRow} key=${item.id} conversation=${item} />`)}</ul>
+      </section>`,
+    )}
+    ${error && html`<p class="sidebar-note">${error}
+      <button type="button" class="link" onClick=${() => loadListing()}>${t("Try again")}</button></p>`}
+    ${isLoaded && !shown.length && !error && html`<p class="sidebar-note">
+      ${isFiltered ? t("Nothing found.") : t("Your conversations will be listed here.")}</p>`}
+    ${!isLoaded && isLoading && html`<div class="skeletons" aria-hidden="true"><i></i><i></i><i></i><i></i></div>`}
+    ${nextCursor && html`<${LoadMore} key=${nextCursor} />`}
+  </div>`;
+}
+
+/** Asks for the next page when it comes into view. */
+function LoadMore() {
+  const mark = useRef(/** @type {HTMLElement|null} */ (null));
+  useEffect(() => {
+    const observer = new IntersectionObserver(([entry]) => entry.isIntersecting && loadMoreListing());
+    if (mark.current) observer.observe(mark.current);
+    return () => observer.disconnect();
+  }, []);
+  return html`<div ref=${mark} class="load-more" aria-hidden="true"></div>`;
+}

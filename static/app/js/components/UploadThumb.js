@@ -1,0 +1,18 @@
+/** An image on its way into the message. */
+
+import { html } from "../html.js";
+import { t } from "../i18n.js";
+import { dropUpload } from "../state/draft.js";
+import { Icon } from "./icons.js";
+
+/** @param {{upload: import("../state/draft.js").Upload}} props */
+export function UploadThumb({ upload }) {
+  const { key, name, preview, share, error, attached } = upload;
+  const isBusy = !attached && !error;
+  return html`<li class=${`upload ${error ? "is-bad" : ""}`} title=${error || name}>
+    <img src=${preview} alt=${name} />
+    ${isBusy && html`<progress max="1" value=${share} aria-label=${t("Uploading {name}", { name })}></progress>`}
+    ${error && html`<span class="upload-error" role="alert"><${Icon} name="warning" size=${18} /><span class="visually-hidden">${error}</span></span>`}
+    <button type="button" class="upload-drop" aria-label=${t("Remove {name}", { name })} onClick=${() => dropUpload(key)}><${Icon} name="close" size=${14} /></button>
+  </li>`;
+}

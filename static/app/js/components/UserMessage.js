@@ -1,0 +1,36 @@
+/** What the person said: a bubble at the right, with its images above. */
+
+import { useSignal } from "@preact/signals";
+import { html, memo } from "../html.js";
+import { t } from "../i18n.js";
+import { changeUi } from "../state/store.js";
+import { CopyButton } from "./CodeBlock.js";
+
+const LONG_CHARS = 1600;
+const LONG_LINES = 18;
+
+/** @typedef {{url: string, name: string, width: number, height: number}} ShownImage */
+
+/** @param {{id: string, text: string, images: ShownImage[], isSending?: boolean}} props */
+function Message({ id, text, images, isSending = false }) {
+  const isOpen = useSignal(false);
+  const isLong = text.length > LONG_CHARS || text.split("\n").length > LONG_LINES;
+  const isFolded = isLong && !isOpen.value;
+  return html`<article class=${`message is-user ${isSending ? "is-sending" : ""}`} id=${`m-${id}`} aria-label=${t("You")}>
+    ${images.length > 0 && html`<div class="thumbs">${images.map((image) => html`<${Thumb} image=${image} />`)}</div>`}
+    ${text && html`<div class=${`bubble ${isFolded ? "is-folded" : ""}`}>${text}</div>`}
+    ${isLong && html`<button type="button" class="link fold" aria-expanded=${!isFolded} onClick=${() => (isOpen.value = !isOpen.value)}>
+      ${isFolded ? t("Show more") : t("Show less")}</button>`}
+    ${text && !isSending && html`<div class="actions"><${CopyButton} text=${text} label=${t("Copy")} /></div>`}
+  </article>`;
+}
+
+/** Images are made anew on each render of the list; the text and id say whether anything changed. */
+export const UserMessage = memo(Message);
+
+/** @param {{image: ShownImage}} props */
+function Thumb({ image: { url, name, width, height } }) {
+  const size = width && height ? { width, height } : {};
+  return html`<button type="button" class="thumb" aria-label=${t("Open {name}", { name })} onClick=${() => changeUi({ image: url })}>
+    <img src=${url} alt=${name} loading="lazy" decoding="async" ...${size} /></button>`;
+}

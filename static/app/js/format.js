@@ -1,0 +1,105 @@
+/** Numbers, dates and groups as the screen writes them. Pure: `now` is given. */
+
+import { t } from "./i18n.js";
+
+/** @typedef {import("./state/types.js").Usage} Usage */
+/** @typedef {import("./state/types.js").Conversation} Conversation */
+
+/** @param {number} tokens always in thousands, one decimal: 1234 → 1.2k */
+const inThousands = (tokens) => `${(tokens / 1000).toFixed(1)}k`;
+
+/** The done card. Summarising is part of what an answer took, so its tokens count as input. @param {Usage} usage */
+export function formatDone(usage) {
+  const input = usage.input_tokens + (usage.compaction_tokens ?? 0);
+  return `${inThousands(input)} in / ${inThousands(usage.output_tokens)} out`;
+}
+
+/** @param {Usage} usage */
+export function explainDone(usage) {
+  const parts = [t("{n} tokens in", { n: exact(usage.input_tokens) })];
+  if (usage.cached_tokens) parts.push(t("of which {n} cached", { n: exact(usage.cached_tokens) }));
+  if (usage.compaction_tokens) parts.push(t("{n} for summarizing", { n: exact(usage.compaction_tokens) }));
+  parts.push(t("{n} tokens out", { n: exact(usage.output_tokens) }));
+  if (usage.cost) parts.push(t("cost {cost}", { cost: formatCost(usage.cost) }));
+  return parts.join(" · ");
+}
+
+/** @param {number} tokens short where it matters little: 812, 41.2k, 128k, 1.0M */
+export function formatTokens(tokens) {
+  if (tokens < 1000) return String(Math.round(tokens));
+  if (tokens >= 1_000_000) return `${(tokens / 1_000_000).toFixed(1)}M`;
+  const thousands = tokens / 1000;
+  return `${thousands >= 100 || Number.isInteger(thousands) ? Math.round(thousands) : thousands.toFixed(1)}k`;
+}
+
+/** @param {number} value */
+export const exact = (value) => value.toLocaleString("en-US");
+
+/** @param {number} cost in US dollars */
+const formatCost = (cost) => `$${cost < 0.01 ? cost.toPrecision(2) : cost.toFixed(2)}`;
+
+/** @param {number} bytes */
+export function formatBytes(bytes) {
+  if (bytes < 1024) return `${bytes} B`;
+  if (bytes < 1024 ** 2) return `${Math.round(bytes / 1024)} KB`;
+  return `${(bytes / 1024 ** 2).toFixed(1)} MB`;
+}
+
+const DAY_MS = 86_400_000;
+
+/** @param {Date} date */
+const startOfDay = (date) => new Date(date.getFullYear(), date.getMonth(), date.getDate());
+
+/** @param {string} iso @param {Date} now */
+function groupName(iso, now) {
+  const date = new Date(iso);
+  const days = Math.round((startOfDay(now).getTime() - startOfDay(date).getTime()) / DAY_MS);
+  if (days <= 0) return t("Today");
+  if (days === 1) return t("Yesterday");
+  if (days <= 7) return t("Previous 7 days");
+  if (days <= 30) return t("Previous 30 days");
+  return date.toLocaleDateString("en", { month: "long", year: "numeric" });
+}
+
+/**
+ * The sidebar's sections: pinned first, then by age.
+ * @param {Conversation[]} conversations @param {Date} now
+ * @returns {{name: string, items: Conversation[]}[]}
+ */
+export function groupByAge(conversations, now) {
+  const byActivity = [...conversations].sort((a, b) => b.last_activity_at.localeCompare(a.last_activity_at));
+  /** @type {Map<string, Conversation[]>} */
+  const groups = new Map();
+  const pinned = byActivity.filter((conversation) => conversation.pinned);
+  if (pinned.length) groups.set(t("Pinned"), pinned);
+  for (const conversation of byActivity.filter((one) => !one.pinned)) {
+    const name = groupName(conversation.last_activity_at, now);
+    groups.set(name, [...(groups.get(name) ?? []), conversation]);
+  }
+  return [...groups].map(([name, items]) => ({ name, items }));
+}
+
+/** @param {string} iso */
+export const formatDate = (iso) =>
+  new Date(iso).toLocaleDateString("en", { day: "numeric", month: "long", year: "numeric" });
+
+/** @param {string} iso */
+export const formatMoment = (iso) => new Date(iso).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" });
+
+/** A calendar day has no time zone: 2026-11-21 is that day everywhere. @param {string} day */
+export const formatDay = (day) =>
+  new Date(`${day}T12:00:00Z`).toLocaleDateString("en", {
+    weekday: "long",
+    day: "numeric",
+    month: "long",
+    year: "numeric",
+    timeZone: "UTC",
+  });
+
+/** @param {Date} now */
+export function greeting(now) {
+  const hour = now.getHours();
+  if (hour < 5) return t("Good night");
+  if (hour < 12) return t("Good morning");
+  return hour < 18 ? t("Good afternoon") : t("Good evening");
+}

@@ -1,0 +1,28 @@
+/** Colours code. highlight.js is loaded when the first block needs it. */
+
+import { sanitise } from "./sanitise.js";
+
+/** @type {any} */
+let hljs = null;
+
+const MAX_CHARS = 60_000;
+
+/** @returns {Promise<void>} */
+export async function loadHighlighter() {
+  hljs ??= (await import("@highlightjs/cdn-assets/es/highlight.min.js")).default;
+}
+
+/** @param {string} language */
+export const canHighlight = (language) => Boolean(hljs?.getLanguage(language));
+
+/** Trusted HTML, or null where the text is to be shown plain. @param {string} code @param {string} language */
+export function highlight(code, language) {
+  if (!hljs || code.length > MAX_CHARS || !canHighlight(language)) return null;
+  return sanitise(hljs.highlight(code, { language, ignoreIllegals: true }).value);
+}
+
+/** @param {string} language as written after the fence @returns {string} as a reader would call it */
+export function languageName(language) {
+  if (!language) return "text";
+  return hljs?.getLanguage(language)?.name ?? language;
+}

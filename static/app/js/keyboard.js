@@ -1,0 +1,57 @@
+/** The keys of the whole page. The browser's own Ctrl+R and Ctrl+N stay the browser's. */
+
+import { stopRun } from "./commands/messages.js";
+import { goTo } from "./commands/navigation.js";
+import { changeUi, currentThread, ui } from "./state/store.js";
+
+const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
+const CTRL = isMac ? "⌘" : "Ctrl";
+
+export const SHORTCUTS = [
+  { keys: [CTRL, "K"], name: "Search conversations" },
+  { keys: [CTRL, "Shift", "O"], name: "New chat" },
+  { keys: [CTRL, "Shift", "S"], name: "Open or close the sidebar" },
+  { keys: [CTRL, "/"], name: "Keyboard shortcuts" },
+  { keys: ["Shift", "Esc"], name: "Go to the message box" },
+  { keys: ["Esc"], name: "Stop the answer, or close" },
+  { keys: ["Enter"], name: "Send" },
+  { keys: ["Shift", "Enter"], name: "New line" },
+];
+
+const focusOn = (/** @type {string} */ id) => document.getElementById(id)?.focus();
+
+/** @type {Record<string, () => void>} */
+const WITH_CTRL = {
+  k: () => {
+    changeUi({ sidebar: true });
+    requestAnimationFrame(() => focusOn("search"));
+  },
+  "/": () => changeUi({ dialog: { kind: "shortcuts" } }),
+  "shift o": () => goTo(null),
+  "shift s": () => changeUi({ sidebar: !ui.value.sidebar }),
+};
+
+/** @param {KeyboardEvent} event */
+function onKeyDown(event) {
+  if (event.defaultPrevented || event.isComposing) return;
+  if (event.key === "Escape") return onEscape(event);
+  if (!(event.ctrlKey || event.metaKey) || event.altKey) return;
+  const action = WITH_CTRL[`${event.shiftKey ? "shift " : ""}${event.key.toLowerCase()}`];
+  if (!action) return;
+  event.preventDefault();
+  action();
+}
+
+/** The topmost thing closes; where nothing is open, the answer stops. @param {KeyboardEvent} event */
+function onEscape(event) {
+  if (event.shiftKey) return focusOn("composer");
+  const isOverlayOpen = ui.value.dialog || ui.value.image || document.querySelector(":popover-open");
+  if (isOverlayOpen) return;
+  if (ui.value.panel) changeUi({ panel: null });
+  else if (matchMedia("(max-width: 860px)").matches && ui.value.sidebar) changeUi({ sidebar: false });
+  else if (currentThread.value?.run) stopRun();
+}
+
+export function startKeyboard() {
+  addEventListener("keydown", onKeyDown);
+}

@@ -1,0 +1,51 @@
+/** Starts the chat page. */
+
+import { effect } from "@preact/signals";
+import { render } from "preact";
+import { boot } from "./boot.js";
+import { loadContext } from "./commands/context.js";
+import { loadListing, loadToDivider } from "./commands/conversations.js";
+import { startLive } from "./commands/live.js";
+import { loadModels, startNavigation } from "./commands/navigation.js";
+import { App } from "./components/App.js";
+import { html } from "./html.js";
+import { startKeyboard } from "./keyboard.js";
+import { changeUi, currentConversation, currentThread, ui } from "./state/store.js";
+import { recall, remember } from "./storage.js";
+import { startViewport } from "./viewport.js";
+
+const PHONE = matchMedia("(max-width: 860px)");
+
+changeUi({ sidebar: !PHONE.matches && recall("sidebar") !== "closed" });
+
+effect(() => {
+  const isOpen = ui.value.sidebar;
+  if (!PHONE.matches) remember("sidebar", isOpen ? null : "closed");
+});
+
+effect(() => {
+  const title = currentConversation.value?.title;
+  document.title = title ? `${title} · ${boot.product_name}` : boot.product_name;
+});
+
+let knownCompactions = 0;
+let wasRunning = false;
+effect(() => {
+  const thread = currentThread.value;
+  if (!thread || thread.status !== "ready") return;
+  const isRunning = thread.run !== null;
+  const count = thread.compactions.length;
+  // After this state has settled: both of them dispatch.
+  if (count > knownCompactions) queueMicrotask(() => loadToDivider(thread.id));
+  if (wasRunning && !isRunning) queueMicrotask(() => loadContext(thread.id));
+  knownCompactions = count;
+  wasRunning = isRunning;
+});
+
+startViewport();
+startKeyboard();
+startLive();
+loadModels();
+loadListing();
+startNavigation();
+render(html`<${App} />`, /** @type {Element} */ (document.getElementById("app")));

@@ -1,0 +1,104 @@
+/**
+ * The socket: connects again by itself, subscribes again from the last known seq, and hands frames over in
+ * batches, so that a fast stream paints about thirty times a second.
+ */
+
+const BATCH_MS = 33;
+const PING_MS = 20_000;
+const SILENCE_MS = 45_000;
+const FIRST_RETRY_MS = 500;
+const LONGEST_RETRY_MS = 15_000;
+const SIGNED_OUT = 4401;
+
+/**
+ * @typedef {{
+ *   onFrames: (frames: any[]) => void,
+ *   onState: (state: "connecting"|"open"|"lost"|"signed_out") => void,
+ *   onOpen: () => void,
+ * }} Listener
+ */
+
+export class ChatSocket {
+  /** @param {string} url @param {Listener} listener */
+  constructor(url, listener) {
+    this.url = url;
+    this.listener = listener;
+    /** @type {WebSocket|null} */
+    this.socket = null;
+    /** @type {any[]} */
+    this.frames = [];
+    this.attempts = 0;
+    this.lastHeard = 0;
+    /** @type {ReturnType<typeof setTimeout>|undefined} */
+    this.batchTimer = undefined;
+    /** @type {ReturnType<typeof setTimeout>|undefined} */
+    this.retryTimer = undefined;
+    setInterval(() => this.checkPulse(), PING_MS);
+    addEventListener("online", () => this.connectNow());
+    document.addEventListener("visibilitychange", () => document.hidden || this.checkPulse());
+  }
+
+  connect() {
+    const socket = new WebSocket(this.url);
+    this.socket = socket;
+    socket.onopen = () => this.opened();
+    socket.onmessage = (event) => this.heard(JSON.parse(event.data));
+    socket.onclose = (event) => this.closed(socket, event.code);
+  }
+
+  opened() {
+    this.attempts = 0;
+    this.lastHeard = Date.now();
+    this.listener.onState("open");
+    this.listener.onOpen();
+  }
+
+  /** @param {any} frame */
+  heard(frame) {
+    this.lastHeard = Date.now();
+    if (frame.type === "pong") return;
+    this.frames.push(frame);
+    this.batchTimer ??= setTimeout(() => this.handOver(), BATCH_MS);
+  }
+
+  handOver() {
+    this.batchTimer = undefined;
+    this.listener.onFrames(this.frames.splice(0));
+  }
+
+  /** @param {WebSocket} socket @param {number} code */
+  closed(socket, code) {
+    if (socket !== this.socket) return;
+    this.socket = null;
+    if (code === SIGNED_OUT) {
+      this.listener.onState("signed_out");
+      return;
+    }
+    this.listener.onState("lost");
+    const longest = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** this.attempts);
+    this.attempts += 1;
+    // Half of it by chance, so that a thousand tabs do not come back in the same moment.
+    this.retryTimer = setTimeout(() => this.connect(), longest * (0.5 + Math.random() / 2));
+  }
+
+  connectNow() {
+    if (this.socket) return;
+    clearTimeout(this.retryTimer);
+    this.connect();
+  }
+
+  /** A laptop that slept keeps a socket that looks open. */
+  checkPulse() {
+    if (!this.socket) return this.connectNow();
+    if (this.socket.readyState !== WebSocket.OPEN) return;
+    if (Date.now() - this.lastHeard < SILENCE_MS) return this.send({ type: "ping" });
+    const silent = this.socket;
+    this.closed(silent, 0);
+    silent.close();
+  }
+
+  /** @param {Record<string, unknown>} frame dropped while not connected: `onOpen` says everything again */
+  send(frame) {
+    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(frame));
+  }
+}

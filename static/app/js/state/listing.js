@@ -1,0 +1,55 @@
+/** The sidebar: which conversations are known and in which order. Pure. */
+
+/** @typedef {import("./types.js").State} State */
+/** @typedef {import("./types.js").Conversation} Conversation */
+/** @typedef {import("./types.js").Happening} Happening */
+
+/** @param {State} state @param {Happening} happening @returns {State} */
+export function loadListing(state, happening) {
+  const { items, next_cursor: nextCursor } = happening.page;
+  const conversations = { ...state.conversations };
+  for (const item of items) conversations[item.id] = { ...conversations[item.id], ...item };
+  const before = happening.isFirst ? [] : state.listing.ids;
+  const ids = [...new Set([...before, ...items.map((/** @type {Conversation} */ item) => item.id)])];
+  const listing = { ...state.listing, ids, nextCursor, isLoading: false, isLoaded: true, error: "" };
+  return { ...state, conversations, listing };
+}
+
+/** What is known of a conversation changes; one that was not listed yet joins. @param {State} state @returns {State} */
+export function putConversation(state, /** @type {Conversation} */ conversation) {
+  const conversations = {
+    ...state.conversations,
+    [conversation.id]: { ...state.conversations[conversation.id], ...conversation },
+  };
+  const { listing } = state;
+  const belongs = !listing.query && !conversation.temporary && conversation.archived === listing.showsArchived;
+  const isListed = listing.ids.includes(conversation.id);
+  const moved = { ...state, conversations };
+  if (belongs && !isListed) return { ...moved, listing: { ...listing, ids: [conversation.id, ...listing.ids] } };
+  if (!belongs && isListed && !listing.query) return unlist(moved, conversation.id);
+  return moved;
+}
+
+/** @param {State} state @param {string} id @returns {State} */
+export function unlist(state, id) {
+  return { ...state, listing: { ...state.listing, ids: state.listing.ids.filter((one) => one !== id) } };
+}
+
+/** @param {State} state @param {string} id @returns {State} */
+export function forgetConversation(state, id) {
+  const { [id]: _conversation, ...conversations } = state.conversations;
+  const { [id]: _thread, ...threads } = state.threads;
+  return { ...unlist(state, id), conversations, threads };
+}
+
+/** @param {State} state @param {Happening} event @returns {State} */
+export function noteRun(state, event) {
+  const conversation = state.conversations[event.conversation_id];
+  if (!conversation) return state;
+  const isOpen = state.currentId === conversation.id;
+  const changed =
+    event.type === "run.started"
+      ? { ...conversation, active_run: { id: event.run_id, message_id: event.message_id } }
+      : { ...conversation, active_run: null, hasNews: !isOpen };
+  return { ...state, conversations: { ...state.conversations, [conversation.id]: changed } };
+}

@@ -1,0 +1,122 @@
+/** One message: from the server's shape to what is shown, and what deltas do to it. Pure. */
+
+import { countChars, dropChars, takeChars } from "./text.js";
+
+/** @typedef {import("./types.js").ViewMessage} ViewMessage */
+/** @typedef {{type: string, [field: string]: any}} Part */
+
+/** @param {Record<string, any>} raw @param {ViewMessage} [known] @returns {ViewMessage} */
+export function viewMessage(raw, known) {
+  /** @type {Part[]} */
+  const parts = typeof raw.content === "string" ? [{ type: "text", text: raw.content }] : (raw.content ?? []);
+  const text = joinTexts(parts, "text", "\n");
+  const reasoning = joinTexts(parts, "reasoning", "") || known?.reasoning || "";
+  return {
+    id: raw.id,
+    role: raw.role,
+    status: raw.status ?? "complete",
+    position: raw.position,
+    parent: raw.parent ?? null,
+    model: raw.model ?? known?.model ?? null,
+    usage: raw.usage ?? known?.usage ?? null,
+    createdAt: raw.created_at,
+    text,
+    chars: countChars(text),
+    hasGap: false,
+    reasoning,
+    reasoningChars: countChars(reasoning),
+    thinkingSince: known?.thinkingSince ?? null,
+    thoughtForS: known?.thoughtForS ?? null,
+    images: /** @type {any[]} */ (parts.filter((part) => part.type === "image")),
+    tools: toolsOf(parts, known),
+    recalled: known?.recalled ?? [],
+    run: raw.run ?? known?.run ?? null,
+  };
+}
+
+/** @param {Part[]} parts @param {string} type @param {string} glue */
+function joinTexts(parts, type, glue) {
+  return parts
+    .filter((part) => part.type === type)
+    .map((part) => part.text)
+    .join(glue);
+}
+
+/** @param {Part[]} parts @param {ViewMessage} [known] */
+function toolsOf(parts, known) {
+  const calls = parts.filter((part) => part.type === "tool_call");
+  if (!calls.length) return known?.tools ?? [];
+  const results = new Map(parts.filter((part) => part.type === "tool_result").map((part) => [part.call_id, part]));
+  return calls.map((call) => {
+    const result = results.get(call.call_id);
+    const live = known?.tools.find((tool) => tool.callId === call.call_id);
+    const state = result ? (result.is_error ? "failed" : "done") : (live?.state ?? "done");
+    const preview = result?.text ?? live?.preview ?? "";
+    return { callId: call.call_id, name: call.name, state, arguments: call.arguments ?? "", preview };
+  });
+}
+
+/** The answer of a run that has just begun, before anything of it is known. @returns {ViewMessage} */
+export function emptyAnswer(/** @type {Record<string, any>} */ started, /** @type {number} */ position) {
+  return viewMessage({
+    id: started.message_id,
+    role: "assistant",
+    status: "streaming",
+    position,
+    parent: started.parent,
+    model: started.model,
+    content: "",
+    created_at: started.at,
+    run: { id: started.run_id, status: "running" },
+  });
+}
+
+/**
+ * A delta begins at `offset`. What is known already is not taken twice; with a hole before it, nothing is
+ * taken and the message says so.
+ * @param {ViewMessage} message @param {{offset: number, text: string, at?: string}} delta @returns {ViewMessage}
+ */
+export function appendText(message, delta) {
+  if (message.status !== "streaming") return message;
+  if (delta.offset > message.chars) return message.hasGap ? message : { ...message, hasGap: true };
+  const news = dropChars(delta.text, message.chars - delta.offset);
+  if (!news) return message;
+  const grown = { ...message, text: message.text + news, chars: message.chars + countChars(news) };
+  return endThinking(grown, delta.at);
+}
+
+/** @param {ViewMessage} message @param {{offset: number, text: string, at?: string}} delta @returns {ViewMessage} */
+export function appendReasoning(message, delta) {
+  if (message.status !== "streaming") return message;
+  const end = delta.offset + countChars(delta.text);
+  if (end <= message.reasoningChars) return message;
+  // Reasoning cannot be asked for again; the completed message brings what is missing here.
+  const hole = delta.offset > message.reasoningChars ? "…" : "";
+  const news = dropChars(delta.text, Math.max(0, message.reasoningChars - delta.offset));
+  return {
+    ...message,
+    reasoning: message.reasoning + hole + news,
+    reasoningChars: end,
+    thinkingSince: message.thinkingSince ?? delta.at ?? null,
+  };
+}
+
+/**
+ * The text from `offset` to its present end.
+ * @param {ViewMessage} message @param {{offset: number, text: string, at?: string}} snapshot @returns {ViewMessage}
+ */
+export function applySnapshot(message, snapshot) {
+  if (message.status !== "streaming") return message;
+  const end = snapshot.offset + countChars(snapshot.text);
+  const isUsable = snapshot.offset <= message.chars && end >= message.chars;
+  if (!isUsable) return { ...message, hasGap: false };
+  const text = takeChars(message.text, snapshot.offset) + snapshot.text;
+  return { ...message, text, chars: end, hasGap: false };
+}
+
+/** @param {ViewMessage} message @param {string} [at] @returns {ViewMessage} */
+function endThinking(message, at) {
+  if (!message.thinkingSince || message.thoughtForS !== null || !at) return message;
+  const seconds = (Date.parse(at) - Date.parse(message.thinkingSince)) / 1000;
+  return { ...message, thoughtForS: Math.max(1, Math.round(seconds)) };
+}

@@ -1,0 +1,132 @@
+/** The one reducer: (state, happening) → state. Pure: no clock, no network, no storage. */
+
+import { forgetConversation, loadListing, noteRun, putConversation } from "./listing.js";
+import { applyEvent, contextUse, emptyThread, loadPage, prependPage } from "./thread.js";
+
+/** @typedef {import("./types.js").State} State */
+/** @typedef {import("./types.js").Thread} Thread */
+/** @typedef {import("./types.js").Happening} Happening */
+
+/** @returns {State} */
+export function initialState() {
+  return {
+    connection: "connecting",
+    models: [],
+    modelsState: "loading",
+    chosenModel: null,
+    currentId: null,
+    conversations: {},
+    listing: {
+      ids: [],
+      nextCursor: null,
+      isLoading: false,
+      isLoaded: false,
+      error: "",
+      query: "",
+      showsArchived: false,
+    },
+    threads: {},
+    ui: { sidebar: true, panel: null, dialog: null, image: null, toasts: [] },
+  };
+}
+
+/** @type {Record<string, (state: State, happening: Happening) => State>} */
+const OURS = {
+  "events/received": (state, { events }) => events.reduce(reduceEvent, state),
+  "connection/changed": (state, { connection }) => ({ ...state, connection }),
+  "models/loaded": (state, { models }) => ({ ...state, models, modelsState: "ready" }),
+  "models/failed": (state) => ({ ...state, modelsState: "failed" }),
+  "model/chosen": (state, { model }) => ({ ...state, chosenModel: model }),
+  "ui/changed": (state, { ui }) => ({ ...state, ui: { ...state.ui, ...ui } }),
+  "toast/shown": (state, { toast }) => ({ ...state, ui: { ...state.ui, toasts: [...state.ui.toasts, toast] } }),
+  "toast/gone": (state, { id }) => ({
+    ...state,
+    ui: { ...state.ui, toasts: state.ui.toasts.filter((toast) => toast.id !== id) },
+  }),
+  "listing/loading": (state, { query, showsArchived }) => ({
+    ...state,
+    listing: { ...state.listing, query, showsArchived, isLoading: true },
+  }),
+  "listing/loaded": loadListing,
+  "listing/failed": (state, { message }) => ({
+    ...state,
+    listing: { ...state.listing, isLoading: false, error: message },
+  }),
+  "conversation/put": (state, { conversation }) => putConversation(state, conversation),
+  "conversation/forgotten": (state, { id }) => forgetConversation(state, id),
+  "conversation/opened": openConversation,
+  "thread/loaded": (state, happening) =>
+    putConversation(
+      changeThread(state, happening.conversation.id, (thread) => loadPage(thread, happening)),
+      happening.conversation,
+    ),
+  "thread/failed": (state, { id, isMissing, message }) =>
+    changeThread(state, id, (thread) => ({ ...thread, status: isMissing ? "missing" : "failed", error: message })),
+  "thread/reset": (state, { id }) => changeThread(state, id, (thread) => ({ ...thread, isStale: true })),
+  "older/loading": (state, { id }) => changeThread(state, id, (thread) => ({ ...thread, isLoadingOlder: true })),
+  "older/loaded": (state, { id, page }) => changeThread(state, id, (thread) => prependPage(thread, page)),
+  "older/failed": (state, { id }) => changeThread(state, id, (thread) => ({ ...thread, isLoadingOlder: false })),
+  "compactions/loaded": (state, { id, compactions }) =>
+    changeThread(state, id, (thread) => ({ ...thread, compactions })),
+  "context/loaded": (state, { id, context }) =>
+    changeThread(state, id, (thread) => ({ ...thread, context: contextUse(context) })),
+  "send/started": (state, { id, pending }) =>
+    changeThread(state, id, (thread) => ({ ...thread, pending: [...thread.pending, pending] })),
+  "send/acked": (state, { id, clientId, messageId }) =>
+    changeThread(state, id, (thread) => ({ ...thread, pending: acknowledge(thread, clientId, messageId) })),
+  "send/failed": (state, { id, clientId }) =>
+    changeThread(state, id, (thread) => ({
+      ...thread,
+      pending: thread.pending.filter((item) => item.clientId !== clientId),
+    })),
+};
+
+/** @param {State} state @param {Happening} happening @returns {State} */
+export function reduce(state, happening) {
+  const ours = OURS[happening.type];
+  return ours ? ours(state, happening) : reduceEvent(state, happening);
+}
+
+/** @param {State} state @param {Happening} event @returns {State} */
+function reduceEvent(state, event) {
+  if (event.type === "reset") return reduce(state, { type: "thread/reset", id: event.conversation_id });
+  const listed = noteInListing(state, event);
+  return changeThread(listed, event.conversation_id, (thread) =>
+    thread.status === "ready" ? applyEvent(thread, event) : thread,
+  );
+}
+
+/** @param {State} state @param {Happening} event @returns {State} */
+function noteInListing(state, event) {
+  if (event.type === "conversation.updated") return putConversation(state, event.conversation);
+  if (event.type === "run.started" || event.type === "run.finished") return noteRun(state, event);
+  return state;
+}
+
+/** @param {State} state @param {string} id @param {(thread: Thread) => Thread} change @returns {State} */
+function changeThread(state, id, change) {
+  const thread = state.threads[id];
+  if (!thread) return state;
+  const changed = change(thread);
+  return changed === thread ? state : { ...state, threads: { ...state.threads, [id]: changed } };
+}
+
+const KEPT_THREADS = 6;
+
+/** @param {State} state @param {Happening} happening @returns {State} */
+function openConversation(state, { id }) {
+  if (id === null) return { ...state, currentId: null };
+  const { [id]: known = emptyThread(id), ...others } = state.threads;
+  const kept = Object.entries(others).slice(-KEPT_THREADS + 1);
+  const conversation = state.conversations[id];
+  const conversations = conversation
+    ? { ...state.conversations, [id]: { ...conversation, hasNews: false } }
+    : state.conversations;
+  return { ...state, currentId: id, conversations, threads: { ...Object.fromEntries(kept), [id]: known } };
+}
+
+/** @param {Thread} thread @param {string} clientId @param {string} messageId */
+function acknowledge(thread, clientId, messageId) {
+  if (thread.messages[messageId]) return thread.pending.filter((item) => item.clientId !== clientId);
+  return thread.pending.map((item) => (item.clientId === clientId ? { ...item, messageId } : item));
+}

@@ -1,0 +1,51 @@
+/** The one store. Components read it, commands and the socket dispatch to it. */
+
+import { computed, signal } from "@preact/signals";
+import { initialState, reduce } from "./reducer.js";
+
+/** @typedef {import("./types.js").State} State */
+
+export const state = signal(initialState());
+
+/** @param {import("./types.js").Happening} happening */
+export function dispatch(happening) {
+  state.value = reduce(state.value, happening);
+}
+
+/** @param {Partial<import("./types.js").Ui>} ui */
+export const changeUi = (ui) => dispatch({ type: "ui/changed", ui });
+
+export const ui = computed(() => state.value.ui);
+export const models = computed(() => state.value.models);
+export const connection = computed(() => state.value.connection);
+export const listing = computed(() => state.value.listing);
+export const conversations = computed(() => state.value.conversations);
+export const currentId = computed(() => state.value.currentId);
+
+export const currentConversation = computed(() => {
+  const id = currentId.value;
+  return id === null ? null : (conversations.value[id] ?? null);
+});
+
+export const currentThread = computed(() => {
+  const id = currentId.value;
+  return id === null ? null : (state.value.threads[id] ?? null);
+});
+
+/** The model the next message goes to: the conversation's, the one chosen for a new chat, the default. */
+export const currentModel = computed(() => {
+  const wanted = currentConversation.value?.model ?? (currentId.value === null ? state.value.chosenModel : null);
+  const all = models.value;
+  return all.find((model) => model.name === wanted || model.id === wanted) ?? all.find((model) => model.is_default) ?? all[0] ?? null;
+});
+
+let toastId = 0;
+const TOAST_MS = 5000;
+
+/** @param {string} text @param {"plain"|"bad"} [tone] */
+export function showToast(text, tone = "plain") {
+  toastId += 1;
+  const id = toastId;
+  dispatch({ type: "toast/shown", toast: { id, text, tone } });
+  setTimeout(() => dispatch({ type: "toast/gone", id }), TOAST_MS);
+}

@@ -1,0 +1,221 @@
+/** One open conversation: what its events and its loaded pages do to it. Pure. */
+
+import { appendReasoning, appendText, applySnapshot, emptyAnswer, viewMessage } from "./messages.js";
+
+/** @typedef {import("./types.js").Thread} Thread */
+/** @typedef {import("./types.js").Happening} Happening */
+/** @typedef {import("./types.js").ViewMessage} ViewMessage */
+
+/** @param {string} id @returns {Thread} */
+export function emptyThread(id) {
+  return {
+    id,
+    status: "loading",
+    error: "",
+    lastSeq: 0,
+    needsReplay: false,
+    isStale: false,
+    ids: [],
+    messages: {},
+    olderCursor: null,
+    isLoadingOlder: false,
+    run: null,
+    compactions: [],
+    context: null,
+    notes: [],
+    pending: [],
+  };
+}
+
+/**
+ * Facts are taken once and in order; after a hole nothing is taken until the replay has filled it.
+ * @param {Thread} thread @param {Happening} event @returns {Thread}
+ */
+export function applyEvent(thread, event) {
+  if (event.seq === undefined || event.seq === null) return applyFact(thread, event);
+  if (event.seq <= thread.lastSeq) return thread;
+  if (event.seq > thread.lastSeq + 1) return { ...thread, needsReplay: true };
+  return applyFact({ ...thread, lastSeq: event.seq, needsReplay: false }, event);
+}
+
+/** @param {Thread} thread @param {Happening} event @returns {Thread} */
+function applyFact(thread, event) {
+  switch (event.type) {
+    case "message.created":
+      return settlePending(placeMessage(thread, event.message), event.message);
+    case "run.started":
+      return startRun(thread, event);
+    case "text.delta":
+      return changeMessage(thread, event.message_id, (message) => appendText(message, /** @type {any} */ (event)));
+    case "reasoning.delta":
+      return changeMessage(thread, event.message_id, (message) => appendReasoning(message, /** @type {any} */ (event)));
+    case "message.snapshot":
+      return changeMessage(thread, event.message_id, (message) => applySnapshot(message, /** @type {any} */ (event)));
+    case "message.completed":
+      return placeMessage(thread, event.message);
+    case "run.finished":
+      return finishRun(thread, event);
+    case "compact":
+      return { ...thread, compactions: upsertCompaction(thread.compactions, event) };
+    case "context":
+      return { ...thread, context: contextUse(event) };
+    case "recall":
+      return changeAnswer(thread, event, (message) => ({ ...message, recalled: event.items }));
+    case "tool":
+      return changeAnswer(thread, event, (message) => upsertTool(message, event));
+    case "conversation.updated":
+      return { ...thread, run: event.conversation.active_run ?? null };
+    case "memory.written":
+      return { ...thread, notes: addNote(thread, event) };
+    default:
+      return thread;
+  }
+}
+
+/** In its place by its parent: what came after the parent belongs to another branch. */
+function placeMessage(/** @type {Thread} */ thread, /** @type {Record<string, any>} */ raw) {
+  const message = viewMessage(raw, thread.messages[raw.id]);
+  const messages = { ...thread.messages, [message.id]: message };
+  if (thread.messages[message.id]) return { ...thread, messages };
+  return { ...thread, messages, ids: [...branchBefore(thread, message), message.id] };
+}
+
+function branchBefore(/** @type {Thread} */ thread, /** @type {ViewMessage} */ message) {
+  const at = message.parent ? thread.ids.indexOf(message.parent) : -1;
+  return at < 0 ? thread.ids : thread.ids.slice(0, at + 1);
+}
+
+function startRun(/** @type {Thread} */ thread, /** @type {Happening} */ event) {
+  const known = thread.messages[event.message_id];
+  if (known && known.status !== "streaming") return thread;
+  const run = { id: event.run_id, message_id: event.message_id };
+  if (!known) return { ...placeAnswer(thread, event), run };
+  const started = { ...known, model: event.model, run: { id: event.run_id, status: "running" } };
+  return { ...thread, run, messages: { ...thread.messages, [known.id]: started } };
+}
+
+function placeAnswer(/** @type {Thread} */ thread, /** @type {Happening} */ event) {
+  const last = thread.messages[thread.ids[thread.ids.length - 1]];
+  const answer = emptyAnswer(event, last ? last.position + 1 : 0);
+  const messages = { ...thread.messages, [answer.id]: answer };
+  return { ...thread, messages, ids: [...branchBefore(thread, answer), answer.id] };
+}
+
+function finishRun(/** @type {Thread} */ thread, /** @type {Happening} */ event) {
+  const messageId = thread.run?.id === event.run_id ? thread.run?.message_id : answerOf(thread, event.run_id);
+  const run = thread.run?.id === event.run_id ? null : thread.run;
+  const finished = changeMessage({ ...thread, run }, messageId, (message) => ({
+    ...message,
+    status: event.status,
+    hasGap: false,
+    usage: event.usage ?? message.usage,
+    run: { id: event.run_id, status: event.status, error: event.error ?? null },
+  }));
+  return finished;
+}
+
+function answerOf(/** @type {Thread} */ thread, /** @type {string} */ runId) {
+  return thread.ids.find((id) => thread.messages[id].run?.id === runId);
+}
+
+/**
+ * @param {Thread} thread @param {string|undefined} id @param {(message: ViewMessage) => ViewMessage} change
+ * @returns {Thread}
+ */
+export function changeMessage(thread, id, change) {
+  const message = id === undefined ? undefined : thread.messages[id];
+  if (!message) return thread;
+  const changed = change(message);
+  if (changed === message) return thread;
+  return { ...thread, messages: { ...thread.messages, [message.id]: changed } };
+}
+
+/** @param {Thread} thread @param {Happening} event @param {(message: ViewMessage) => ViewMessage} change */
+function changeAnswer(thread, event, change) {
+  const id = thread.run?.id === event.run_id ? thread.run?.message_id : answerOf(thread, event.run_id);
+  return changeMessage(thread, id, change);
+}
+
+function upsertTool(/** @type {ViewMessage} */ message, /** @type {Happening} */ event) {
+  const { call_id: callId, name, state, preview } = event;
+  const tool = { callId, name, state, arguments: event.arguments, preview: preview ?? "" };
+  const isKnown = message.tools.some((known) => known.callId === callId);
+  const tools = isKnown
+    ? message.tools.map((known) => (known.callId === callId ? tool : known))
+    : [...message.tools, tool];
+  return { ...message, tools };
+}
+
+const COMPACTION_STATUS = /** @type {Record<string, string>} */ ({ started: "running", done: "done", failed: "failed" });
+
+/** @param {Thread["compactions"]} compactions @param {Happening} event */
+function upsertCompaction(compactions, event) {
+  const known = compactions.find((compaction) => compaction.id === event.compaction_id);
+  /** @type {import("./types.js").Compaction} */
+  const compaction = {
+    id: event.compaction_id,
+    status: COMPACTION_STATUS[event.state] ?? event.state,
+    strategy: event.strategy,
+    summary: known?.summary ?? null,
+    message_count: event.message_count,
+    first_position: known?.first_position ?? null,
+    last_position: event.last_position,
+    tokens_before: event.tokens_before,
+    tokens_after: event.tokens_after,
+  };
+  return known ? compactions.map((one) => (one === known ? compaction : one)) : [...compactions, compaction];
+}
+
+/** @param {Record<string, any>} event @returns {import("./types.js").ContextUse} */
+export function contextUse(event) {
+  const parts = { system: 0, tools: 0, summary: 0, history: 0, recall: 0, ...event.parts };
+  const used = event.used_tokens ?? event.total_tokens ?? 0;
+  return { used, budget: event.budget_tokens ?? 0, parts, isExact: Boolean(event.exact) };
+}
+
+function addNote(/** @type {Thread} */ thread, /** @type {Happening} */ event) {
+  if (thread.notes.some((note) => note.entryId === event.entry_id)) return thread.notes;
+  const afterMessage = thread.ids[thread.ids.length - 1] ?? null;
+  return [...thread.notes, { entryId: event.entry_id, day: event.day, preview: event.preview, afterMessage }];
+}
+
+/** The sent message has arrived as a row; its stand-in at the end of the list goes. */
+function settlePending(/** @type {Thread} */ thread, /** @type {Record<string, any>} */ raw) {
+  if (raw.role !== "user" || !thread.pending.length) return thread;
+  const text = thread.messages[raw.id].text;
+  const settled =
+    thread.pending.find((item) => item.messageId === raw.id) ??
+    thread.pending.find((item) => item.messageId === null && item.text === text);
+  return settled ? { ...thread, pending: thread.pending.filter((item) => item !== settled) } : thread;
+}
+
+/** @param {Thread} thread @param {Record<string, any>} loaded @returns {Thread} */
+export function loadPage(thread, loaded) {
+  const { conversation, page, compactions } = loaded;
+  const messages = page.items.map((/** @type {any} */ raw) => viewMessage(raw, thread.messages[raw.id]));
+  return {
+    ...thread,
+    status: "ready",
+    lastSeq: conversation.last_seq,
+    needsReplay: false,
+    isStale: false,
+    ids: messages.map((/** @type {ViewMessage} */ message) => message.id),
+    messages: Object.fromEntries(messages.map((/** @type {ViewMessage} */ message) => [message.id, message])),
+    olderCursor: page.next_cursor,
+    run: conversation.active_run,
+    compactions,
+    pending: thread.pending.filter((item) => !messages.some((/** @type {any} */ one) => one.id === item.messageId)),
+  };
+}
+
+/** @param {Thread} thread @param {{items: any[], next_cursor: string|null}} page @returns {Thread} */
+export function prependPage(thread, page) {
+  const older = page.items.filter((raw) => !thread.messages[raw.id]).map((raw) => viewMessage(raw));
+  return {
+    ...thread,
+    isLoadingOlder: false,
+    olderCursor: page.next_cursor,
+    ids: [...older.map((message) => message.id), ...thread.ids],
+    messages: { ...Object.fromEntries(older.map((message) => [message.id, message])), ...thread.messages },
+  };
+}

@@ -1,0 +1,10 @@
+// A classic script in the head: without it a dark page would flash white first.
+(() => {
+  try {
+    const theme = localStorage.getItem("palimpsest.theme");
+    if (theme) document.documentElement.dataset.theme = theme;
+    if (localStorage.getItem("palimpsest.sidebar") === "closed") document.documentElement.dataset.sidebar = "closed";
+  } catch {
+    // Storage is refused: the system's theme it is.
+  }
+})();

@@ -1,4 +1,7 @@
-"""Asks a model for a summary, piece by piece, and falls back to the sentences that carry facts. Never loops."""
+"""Makes the summary that memory asked for: one model call per piece, or none, and never more.
+
+Whatever goes wrong ends in the extractive summary, which says why it is there.
+"""
 
 from __future__ import annotations
 
@@ -7,121 +10,177 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from agents.errors import ModelError
+from agents.retrying import retry_pause
 from agents.types import ChatModel, Finished, ModelRequest, TextDelta, TokenUsage
+from agents.usage import OutputText, estimate_usage
 from memory.budget import TokenBudget
-from memory.compaction import TOLERANCE, Rejected, Summary, SummaryRequest, accept_summary, summary_requests
+from memory.compaction import Rejected, Summary, SummaryRequest, accept_summary, summary_requests
 from memory.extractive import extract_summary
 from memory.policy import ContextPolicy
-from memory.summary import bounded_summary
-from memory.tokens import Calibration, estimate_text
+from memory.prompts import Hint
+from memory.summary import EARLIER_TRUNCATED, bounded_summary
+from memory.tokens import Calibration, estimate_text, total_tokens
 from memory.types import Message
 
-CALL_TIMEOUT_S = 180.0
-RETRY_PAUSE_S = 2.0
-PASSING = frozenset({"connection", "server", "rate_limit", "timeout", "cut", "stalled"})
-NO_ROOM = "the summary model's window is too small to read it"
+CALL_TIMEOUT_S = 120.0
+LEAST_EXTRACT_TOKENS = 24
+NO_MODEL = "there is no model to write one"
+NO_ROOM = "the summary model's window is too small"
 
+Sleep = Callable[[float], Awaitable[None]]
 BeforeCall = Callable[[], Awaitable[None]]
 
 
+async def _nothing() -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
-class Summarised:
-    """A summary that may be stored. `fallback_reason` says why no model wrote it; `calls` cost something even then."""
+class SummaryResult:
+    """`usages` has one entry per call, failed ones included where they wrote something. `fallback_reason` is None for
+    a model's own summary; else the text is extractive and this completes "No model's summary: …"."""
 
     text: str
     tokens: int
-    calls: tuple[TokenUsage, ...]
-    fallback_reason: str = ""
+    usages: tuple[TokenUsage, ...] = ()
+    fallback_reason: str | None = None
 
 
 async def summarise(
-    model: ChatModel,
+    model: ChatModel | None,
     messages: Sequence[Message],
     *,
     previous: str,
     policy: ContextPolicy,
     window: TokenBudget,
-    calibration: Calibration,
+    calibration: Calibration = Calibration(),
+    hint: Hint = "general",
     keep: str = "",
-    before_call: BeforeCall,
-) -> Summarised:
-    """The summary of `previous` and `messages` together. `window` and `calibration` are the summariser's own.
+    call_timeout_s: float = CALL_TIMEOUT_S,
+    sleep: Sleep = asyncio.sleep,
+    before_call: BeforeCall = _nothing,
+) -> SummaryResult:
+    """The summary of `previous` and `messages` together. `window` and `calibration` are the summariser's.
 
-    `before_call` is awaited before each call; what it raises ends the work.
+    `before_call` is awaited before each piece; what it raises ends the work. Never raises ModelError. Makes as many calls as memory planned pieces, and at most one more after a passing error.
     """
-    requests = summary_requests(
-        messages, previous=previous, policy=policy, window=window, calibration=calibration, keep=keep
-    )
-    calls: list[TokenUsage] = []
+    requests = _plan(model, messages, previous, policy, window, calibration, hint, keep)
+    calls = _Calls(model, call_timeout_s, sleep, before_call) if model is not None and requests else None
+    if calls is None:
+        reason = NO_MODEL if model is None else NO_ROOM
+        return extract_fallback(messages, previous=previous, policy=policy, reason=reason)
     try:
-        answer = await _ask_all(model, requests, previous, policy, calls, before_call)
+        answer = await calls.run(requests, previous, policy)
     except ModelError as error:
-        return fall_back(messages, previous, policy, error.message, calls)
-    accepted = accept_summary(answer, source=messages, previous=previous, policy=policy)
-    match accepted:
-        case Summary():
-            return Summarised(accepted.text, accepted.tokens, tuple(calls))
-        case Rejected():
-            reason = accepted.reason if requests else NO_ROOM
-            return fall_back(messages, previous, policy, reason, calls)
+        fallback = extract_fallback(messages, previous=previous, policy=policy, reason=_name_reason(error))
+        return _with_usages(fallback, calls)
+    match accept_summary(answer, source=messages, previous=previous, policy=policy):
+        case Summary(text, tokens):
+            return SummaryResult(text, tokens, tuple(calls.usages))
+        case Rejected(reason):
+            fallback = extract_fallback(messages, previous=previous, policy=policy, reason=reason)
+            return _with_usages(fallback, calls)
 
 
-async def _ask_all(
-    model: ChatModel,
-    requests: Sequence[SummaryRequest],
-    previous: str,
-    policy: ContextPolicy,
-    calls: list[TokenUsage],
-    before_call: BeforeCall,
-) -> str:
-    """The last answer; each request is given the answer before it. Fills `calls`. Raises ModelError."""
-    answer = previous if requests else ""
-    for request in requests:
-        await before_call()
-        earlier = (
-            bounded_summary(answer, int(policy.summary_max_tokens * TOLERANCE))
-            if request.number > 1
-            else answer
-        )
-        asked = ModelRequest(request.messages(earlier), request.max_output_tokens, temperature=None)
-        answer = await _ask_twice(model, asked, calls)
-    return answer
+def extract_fallback(
+    messages: Sequence[Message], *, previous: str, policy: ContextPolicy, reason: str
+) -> SummaryResult:
+    """The sentences with the facts, at about half of what they stand for at most; `reason` says why no model did it."""
+    covered = total_tokens(messages) + estimate_text(previous)
+    space = max(LEAST_EXTRACT_TOKENS, min(policy.summary_max_tokens, covered // 2))
+    kept = bounded_summary(previous, space * 2 // 3)
+    extract = extract_summary(messages, space - estimate_text(kept)) or EARLIER_TRUNCATED
+    text = f"{kept}\n\n{extract}".strip()
+    return SummaryResult(text, estimate_text(text), fallback_reason=reason)
 
 
-async def _ask_twice(model: ChatModel, request: ModelRequest, calls: list[TokenUsage]) -> str:
-    try:
-        return await _ask(model, request, calls)
-    except ModelError as error:
-        if error.category not in PASSING:
-            raise
-    await asyncio.sleep(RETRY_PAUSE_S)
-    return await _ask(model, request, calls)
-
-
-async def _ask(model: ChatModel, request: ModelRequest, calls: list[TokenUsage]) -> str:
-    pieces: list[str] = []
-    try:
-        async with asyncio.timeout(CALL_TIMEOUT_S):
-            async for item in model.stream(request):
-                if isinstance(item, TextDelta):
-                    pieces.append(item.text)
-                elif isinstance(item, Finished):
-                    calls.append(item.usage)
-    except TimeoutError:
-        raise ModelError("timeout", "the summary model did not answer in time") from None
-    return "".join(pieces)
-
-
-def fall_back(
+def _plan(
+    model: ChatModel | None,
     messages: Sequence[Message],
     previous: str,
     policy: ContextPolicy,
-    reason: str,
-    calls: Sequence[TokenUsage] = (),
-) -> Summarised:
-    """The previous summary, shortened where it must be, and the new span's sentences that carry facts."""
-    room = policy.summary_max_tokens
-    earlier = bounded_summary(previous, room * 2 // 3)
-    extract = extract_summary(messages, room - estimate_text(earlier))
-    text = f"{earlier}\n\n{extract}".strip()
-    return Summarised(text, estimate_text(text), tuple(calls), fallback_reason=reason)
+    window: TokenBudget,
+    calibration: Calibration,
+    hint: Hint,
+    keep: str,
+) -> tuple[SummaryRequest, ...]:
+    if model is None:
+        return ()
+    return summary_requests(
+        messages,
+        previous=previous,
+        policy=policy,
+        window=window,
+        calibration=calibration,
+        hint=hint,
+        keep=keep,
+    )
+
+
+class _Calls:
+    """The calls of one summary, one after the other, each building on the answer before."""
+
+    def __init__(self, model: ChatModel, timeout_s: float, sleep: Sleep, before_call: BeforeCall) -> None:
+        self.usages: list[TokenUsage] = []
+        self._model = model
+        self._timeout_s = timeout_s
+        self._sleep = sleep
+        self._before_call = before_call
+        self._may_repeat = True
+
+    async def run(self, requests: Sequence[SummaryRequest], previous: str, policy: ContextPolicy) -> str:
+        """The last answer. Raises ModelError, also for an empty answer in between."""
+        answer = previous
+        for request in requests:
+            await self._before_call()
+            # An answer far over its limit must not crowd out the next piece.
+            earlier = bounded_summary(answer, policy.summary_max_tokens * 3 // 2)
+            asked = ModelRequest(request.messages(earlier), request.max_output_tokens)
+            answer = await self._ask(asked)
+            if not answer.strip():
+                raise ModelError(
+                    "bad_response", "The summary model returned nothing.", detail="returned nothing"
+                )
+        return answer
+
+    async def _ask(self, request: ModelRequest) -> str:
+        try:
+            return await self._call(request)
+        except ModelError as error:
+            pause_s = retry_pause(error)
+            if pause_s is None or not self._may_repeat:
+                raise
+        self._may_repeat = False
+        await self._sleep(pause_s)
+        return await self._call(request)
+
+    async def _call(self, request: ModelRequest) -> str:
+        pieces: list[str] = []
+        output = OutputText()
+        usage: TokenUsage | None = None
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                async for item in self._model.stream(request):
+                    output.add(item)
+                    if isinstance(item, TextDelta):
+                        pieces.append(item.text)
+                    elif isinstance(item, Finished):
+                        usage = item.usage
+        except TimeoutError as error:
+            raise ModelError("timeout", "The summary model took too long.", detail="took too long") from error
+        finally:
+            self._note(usage, request, output)
+        return "".join(pieces)
+
+    def _note(self, usage: TokenUsage | None, request: ModelRequest, output: OutputText) -> None:
+        """A call that broke off cost what it read and wrote; one that was refused cost nothing."""
+        if usage is not None or output.count():
+            self.usages.append(usage or estimate_usage(request, output))
+
+
+def _with_usages(result: SummaryResult, calls: _Calls) -> SummaryResult:
+    return SummaryResult(result.text, result.tokens, tuple(calls.usages), result.fallback_reason)
+
+
+def _name_reason(error: ModelError) -> str:
+    words = error.detail or error.message
+    return f"the summary model failed ({error.category}: {words[:200]})"

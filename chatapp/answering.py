@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -12,7 +13,7 @@ from agents import events
 from agents.context import AssembledContext
 from agents.errors import ModelError
 from agents.prompts import CONTINUE_PROMPT
-from agents.react import CallFinished, Notice, run_react
+from agents.react import AgentStep, CallFinished, Notice, run_react
 from agents.types import ReasoningDelta, TextDelta, TokenUsage
 from chatapp import clock
 from chatapp.actions.calibration import record_token_counts
@@ -129,18 +130,22 @@ class Session:
         context = replace(context, recall=recalled.message, data_urls=data_urls)
         self.asked = context
         self._tell(*self._context_facts(context, recalled.items))
-        async for step in run_react(chat_model_for(loaded.config), context):
-            match step:
-                case TextDelta(text=text):
-                    self.live.answer.append(text)
-                    self.pump.wrote(self.live)
-                case ReasoningDelta(text=text):
-                    self.live.reasoning.append(text)
-                    self.pump.wrote(self.live)
-                case Notice():
-                    self._tell(self._fact(events.RunNotice, kind=step.kind, text=step.text))
-                case CallFinished():
-                    self._note_call(step)
+        async with aclosing(run_react(chat_model_for(loaded.config), context)) as steps:
+            async for step in steps:
+                self._take(step)
+
+    def _take(self, step: AgentStep) -> None:
+        match step:
+            case TextDelta(text=text):
+                self.live.answer.append(text)
+                self.pump.wrote(self.live)
+            case ReasoningDelta(text=text):
+                self.live.reasoning.append(text)
+                self.pump.wrote(self.live)
+            case Notice():
+                self._tell(self._fact(events.RunNotice, kind=step.kind, text=step.text))
+            case CallFinished():
+                self._note_call(step)
 
     # --- beside the answer -------------------------------------------------------------------------
 

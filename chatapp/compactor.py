@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from agents.summarise import Summarised, fall_back, summarise
+from agents.summarise import SummaryResult, extract_fallback, summarise
 from agents.types import TokenUsage
 from chatapp import clock, mapping, memory_files
 from chatapp.actions.compactions import (
     CompactionLease,
+    FinishedSummary,
     PlannedSpan,
-    SummaryResult,
     claim_compaction,
     complete_compaction,
     fail_compaction,
@@ -184,14 +184,14 @@ def _give_up(lease: CompactionLease, error: Exception) -> None:
         log.warning("Compaction %s is no longer ours: %s", lease.compaction_id, lost)
 
 
-def _summarise_row(row: Compaction, lease: CompactionLease) -> SummaryResult:
+def _summarise_row(row: Compaction, lease: CompactionLease) -> FinishedSummary:
     span = (row.branch, row.first_position, row.last_position)
     messages = list(span_messages(*span))
     config = row.model or default_model()
     policy = _policy_of(row)
     done = _ask(row, config, policy, messages, lease)
     first_id, last_id = span_ends(*span)
-    return SummaryResult(
+    return FinishedSummary(
         summary=done.text,
         summary_tokens=done.tokens,
         tokens_after=done.tokens,
@@ -200,8 +200,8 @@ def _summarise_row(row: Compaction, lease: CompactionLease) -> SummaryResult:
         first_message_id=first_id,
         last_message_id=last_id,
         model=config,
-        calls=[_priced(config, usage) for usage in done.calls],
-        fallback_reason=done.fallback_reason,
+        calls=[_priced(config, usage) for usage in done.usages],
+        fallback_reason=done.fallback_reason or "",
     )
 
 
@@ -217,10 +217,10 @@ def _ask(
     policy: ContextPolicy,
     messages: Sequence[Message],
     lease: CompactionLease,
-) -> Summarised:
+) -> SummaryResult:
     previous = row.previous.summary if row.previous else ""
     if policy.strategy == "truncate":
-        return fall_back(messages, previous, policy, "")
+        return extract_fallback(messages, previous=previous, policy=policy, reason="")
     rules = rules_for(config)
 
     async def stay_alive() -> None:
@@ -240,7 +240,7 @@ def _ask(
     )
 
 
-def _entry_text(done: Summarised, messages: Sequence[Message]) -> str:
+def _entry_text(done: SummaryResult, messages: Sequence[Message]) -> str:
     """The summary, and those facts of the span that it does not hold word for word."""
     missing = [fact for fact in extract_facts(messages, FACTS_OF_AN_ENTRY) if fact not in done.text]
     if not missing:

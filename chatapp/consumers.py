@@ -111,7 +111,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
             case RunStop():
                 await self._stop(frame.run_id)
             case MessageSync():
-                await self._sync(frame)
+                await self._send_rest(frame)
 
     async def _subscribe(self, frame: Subscribe) -> None:
         row = await in_database(accessible_conversation)(self.user, frame.conversation_id)
@@ -141,7 +141,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
         await in_database(request_stop)(run=run, now=clock.now())
         hub.stop_run(str(run.pk))
 
-    async def _sync(self, frame: MessageSync) -> None:
+    async def _send_rest(self, frame: MessageSync) -> None:
         """The rest of an answer: from the run if it is written here, else as far as it is stored."""
         stored = await in_database(stored_answer_text)(self.user, frame.message_id)
         text = runner.live_text(frame.message_id) or stored.text

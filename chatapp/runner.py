@@ -133,9 +133,9 @@ async def _execute(run_id: str) -> None:
 
 async def _answer(prepared: answering.PreparedRun, live: LiveAnswer, work: _Work) -> Outcome:
     session = answering.Session(prepared, live, _process.pump)
-    if work.stop_wanted:
-        return session.ended(Run.Status.STOPPED)
     try:
+        if work.stop_wanted:
+            raise asyncio.CancelledError
         return await session.answer()
     except asyncio.CancelledError:
         # The cancellation has done its work; what follows must be able to await.

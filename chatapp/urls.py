@@ -8,6 +8,7 @@ from django.urls import include, path
 from chatapp import views
 
 urlpatterns = [
+    path("", include("chatapp.api.urls")),
     path("", views.chat, name="chat"),
     path("c/<uuid:conversation_id>", views.chat, name="conversation"),
     path("memory", views.memory, name="memory"),

@@ -45,7 +45,7 @@ class CompactionLease:
 
 
 @dataclass(frozen=True, slots=True)
-class SummaryResult:
+class FinishedSummary:
     """A summary that was accepted, and what it took. `fallback_reason` is set where no model wrote it."""
 
     summary: str
@@ -160,7 +160,7 @@ def _lock_held(lease: CompactionLease) -> tuple[Conversation, Compaction]:
     return conversation, held
 
 
-def complete_compaction(*, lease: CompactionLease, result: SummaryResult, now: datetime) -> Compaction:
+def complete_compaction(*, lease: CompactionLease, result: FinishedSummary, now: datetime) -> Compaction:
     """Checkpoint, ledger and memory entry together. Raises LeaseLost."""
     with transaction.atomic():
         conversation, row = _lock_held(lease)

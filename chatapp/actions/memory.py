@@ -61,11 +61,17 @@ def _mark_entry_written(entry_id: UUID, at: datetime) -> bool:
     if entry is None:
         return False
     # Locked before the claim, so that the order of locks is the same everywhere: conversation, then its rows.
-    conversation = Conversation.objects.select_for_update().filter(pk=entry.conversation_id).first()
+    conversation = _lock_conversation_of(entry)
     claimed = MemoryEntry.objects.filter(pk=entry_id, written_at=None).update(written_at=at)
     if claimed and conversation:
         event_log.append(conversation, _memory_written(entry, conversation, at))
     return bool(claimed)
+
+
+def _lock_conversation_of(entry: MemoryEntry) -> Conversation | None:
+    if entry.conversation_id is None:
+        return None
+    return Conversation.objects.select_for_update().filter(pk=entry.conversation_id).first()
 
 
 def _memory_written(entry: MemoryEntry, conversation: Conversation, at: datetime) -> MemoryWritten:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from agents.errors import ModelError
@@ -61,7 +62,8 @@ async def summarise(
 ) -> SummaryResult:
     """The summary of `previous` and `messages` together. `window` and `calibration` are the summariser's.
 
-    `before_call` is awaited before each piece; what it raises ends the work. Never raises ModelError. Makes as many calls as memory planned pieces, and at most one more after a passing error.
+    `before_call` is awaited before each piece; what it raises ends the work. Never raises ModelError. Makes as many
+    calls as memory planned pieces, and at most one more after a passing error.
     """
     requests = _plan(model, messages, previous, policy, window, calibration, hint, keep)
     calls = _Calls(model, call_timeout_s, sleep, before_call) if model is not None and requests else None
@@ -158,8 +160,8 @@ class _Calls:
         output = OutputText()
         usage: TokenUsage | None = None
         try:
-            async with asyncio.timeout(self._timeout_s):
-                async for item in self._model.stream(request):
+            async with asyncio.timeout(self._timeout_s), aclosing(self._model.stream(request)) as items:
+                async for item in items:
                     output.add(item)
                     if isinstance(item, TextDelta):
                         pieces.append(item.text)

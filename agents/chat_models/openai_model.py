@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -109,7 +108,7 @@ class OpenAIModel:
         body = write_body(request, self.endpoint.model_id, dialect_of(self.endpoint))
         messages = body.pop("messages")
         with _plain_errors():
-            completions = client_of(self.endpoint).chat.completions.with_streaming_response
+            completions = (await client_of(self.endpoint)).chat.completions.with_streaming_response
             # The SDK walks `messages` to transform what a TypedDict may hold: 150 ms for 1,000 of them, on the event
             # loop. What comes as extra_body is sent as it is.
             manager = completions.create(**body, messages=[], extra_body={"messages": messages})
@@ -122,7 +121,8 @@ async def fetch_models(endpoint: ModelEndpoint) -> object:
     try:
         with _plain_errors():
             async with asyncio.timeout(endpoint.connect_timeout_s):
-                return await client_of(endpoint).get("/models", cast_to=object)
+                client = await client_of(endpoint)
+                return await client.get("/models", cast_to=object)
     except openai.APIStatusError as refusal:
         raise map_error(refusal.status_code, refusal.response.text, refusal.response.headers) from refusal
 
@@ -209,11 +209,11 @@ def dialect_of(endpoint: ModelEndpoint) -> Dialect:
 @dataclass(slots=True)
 class _LoopClients:
     http: httpx2.AsyncClient
+    keeper: AsyncGenerator[None, None]
     by_endpoint: dict[tuple[str, str, float], openai.AsyncOpenAI] = field(default_factory=dict)
 
 
 _loops: dict[asyncio.AbstractEventLoop, _LoopClients] = {}
-_lock = threading.Lock()
 
 
 @cache
@@ -221,9 +221,9 @@ def _tls_context() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
-def client_of(endpoint: ModelEndpoint) -> openai.AsyncOpenAI:
+async def client_of(endpoint: ModelEndpoint) -> openai.AsyncOpenAI:
     loop = asyncio.get_running_loop()
-    clients = _loops.get(loop) or _add_loop(loop)
+    clients = _loops.get(loop) or await _add_loop(loop)
     key = (endpoint.base_url, endpoint.api_key, endpoint.connect_timeout_s)
     client = clients.by_endpoint.get(key)
     if client is None:
@@ -231,14 +231,23 @@ def client_of(endpoint: ModelEndpoint) -> openai.AsyncOpenAI:
     return client
 
 
-def _add_loop(loop: asyncio.AbstractEventLoop) -> _LoopClients:
-    with _lock:
-        for closed in [known for known in _loops if known.is_closed()]:
-            del _loops[closed]
-        # A redirect would carry the key to wherever it points.
-        http = openai.DefaultAioHttpClient(verify=_tls_context(), follow_redirects=False)
-        _loops[loop] = _LoopClients(http)
-        return _loops[loop]
+async def _add_loop(loop: asyncio.AbstractEventLoop) -> _LoopClients:
+    # A redirect would carry the key to wherever it points.
+    http = openai.DefaultAioHttpClient(verify=_tls_context(), follow_redirects=False)
+    clients = _loops[loop] = _LoopClients(http, _close_with(loop, http))
+    await anext(clients.keeper)
+    return clients
+
+
+async def _close_with(
+    loop: asyncio.AbstractEventLoop, http: httpx2.AsyncClient
+) -> AsyncGenerator[None, None]:
+    """Ends with its loop: asyncio.run and its like close the generators that are still open, then the loop."""
+    try:
+        yield
+    finally:
+        _loops.pop(loop, None)
+        await http.aclose()
 
 
 def _make_client(endpoint: ModelEndpoint, http: httpx2.AsyncClient) -> openai.AsyncOpenAI:
@@ -256,8 +265,7 @@ def _make_client(endpoint: ModelEndpoint, http: httpx2.AsyncClient) -> openai.As
 
 
 async def close_clients() -> None:
-    """Closes this event loop's connections. Whoever ends a loop that asked models awaits this before."""
-    with _lock:
-        clients = _loops.pop(asyncio.get_running_loop(), None)
+    """Closes this event loop's connections now, rather than at its end."""
+    clients = _loops.get(asyncio.get_running_loop())
     if clients is not None:
-        await clients.http.aclose()
+        await clients.keeper.aclose()

@@ -48,7 +48,7 @@ class ModelProcess:
         httpx2.post(f"{self.url}/_script", json=behaviour).raise_for_status()
 
     def requests(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = httpx2.get(f"{self.url}/_requests").json()
+        found: list[dict[str, Any]] = httpx2.get(f"{self.url}/_requests").json()["requests"]
         return found
 
     def forget_requests(self) -> None:

@@ -21,7 +21,6 @@ from django.core.files.storage import FileSystemStorage, Storage
 from django.http import HttpRequest
 from django.middleware.csrf import get_token
 from django.urls import reverse
-from django.utils.functional import SimpleLazyObject
 from django.utils.safestring import SafeString, mark_safe
 from whitenoise.storage import CompressedManifestStaticFilesStorage  # type: ignore[import-untyped]
 
@@ -136,11 +135,11 @@ def preloaded_modules() -> tuple[str, ...]:
 
 
 def front_end_context(request: HttpRequest) -> dict[str, Any]:
-    """Context processor; each value is computed only where a template uses it."""
+    """Context processor; functions, so that only a template that uses a value pays for it."""
     return {
-        "import_map": SimpleLazyObject(import_map_json),
-        "preloaded_modules": SimpleLazyObject(preloaded_modules),
-        "boot": SimpleLazyObject(partial(boot_data, request)),
+        "import_map": import_map_json,
+        "preloaded_modules": preloaded_modules,
+        "boot": partial(boot_data, request),
     }
 
 

@@ -6,6 +6,10 @@ import { currentId, dispatch, state } from "../state/store.js";
 import { loadThread } from "./conversations.js";
 
 const ASK_AGAIN_MS = 2000;
+const POLL_MS = 4000;
+
+/** @type {ReturnType<typeof setInterval>|undefined} */
+let pollTimer;
 
 /** @type {ChatSocket|null} */
 let socket = null;
@@ -33,6 +37,8 @@ function takeFrames(frames) {
 /** @param {string} connection */
 function changeConnection(connection) {
   dispatch({ type: "connection/changed", connection });
+  clearInterval(pollTimer);
+  if (connection === "lost") pollTimer = setInterval(readWithoutSocket, POLL_MS);
   if (connection === "signed_out") {
     location.assign(`${boot.login_url}?next=${encodeURIComponent(location.pathname)}`);
   }
@@ -50,6 +56,12 @@ function watchAgain() {
   if (!thread || thread.status !== "ready") return;
   socket?.send({ type: "subscribe", conversation_id: thread.id, after_seq: thread.lastSeq });
   for (const id of thread.ids) if (thread.messages[id].status === "streaming") askForRest(id, thread.messages[id].chars);
+}
+
+/** Where sockets do not get through, an answer is at least read now and then. */
+function readWithoutSocket() {
+  const thread = state.value.threads[currentId.value ?? ""];
+  if (thread?.run || thread?.pending.some((item) => item.messageId)) loadThread(thread.id);
 }
 
 /** @param {string} id */

@@ -54,7 +54,8 @@ export function startNavigation() {
 export async function loadModels() {
   try {
     const { items } = await get("/models");
-    dispatch({ type: "models/loaded", models: items });
+    const models = items.map((/** @type {any} */ item) => ({ ...item, demo: item.demo ?? item.kind === "demo" }));
+    dispatch({ type: "models/loaded", models });
   } catch {
     dispatch({ type: "models/failed" });
   }

@@ -26,10 +26,11 @@ export function EmptyState() {
       <h1 class="greeting">${name ? t("{hello}, {name}.", { hello, name }) : `${hello}.`}</h1>
       <p class="greeting-note">${t("Ask anything. What is said stays readable, however much is written over it.")}</p>
       <${Composer} />
-      <${ModelNote} />
+      <${ModelProblem} />
       <ul class="suggestions">
         ${SUGGESTIONS.map((suggestion) => html`<li><${Suggestion} ...${suggestion} /></li>`)}
       </ul>
+      <${DemoNote} />
     </div>
   </div>`;
 }
@@ -46,23 +47,26 @@ function Suggestion({ icon, title, text }) {
   </button>`;
 }
 
-function ModelNote() {
+const connectLink = () =>
+  boot.admin_url && html`<a class="button is-small" href=${`${boot.admin_url}chatapp/modelconfig/add/`}>${t("Connect a model")}</a>`;
+
+function ModelProblem() {
   const { modelsState } = state.value;
-  if (modelsState === "loading") return null;
   if (modelsState === "failed") {
     return html`<${Note} isBad text=${t("The list of models could not be loaded.")}
       action=${html`<button type="button" class="button is-small" onClick=${loadModels}>${t("Try again")}</button>`} />`;
   }
-  const connect = boot.admin_url && html`<a class="button is-small" href=${`${boot.admin_url}chatapp/modelconfig/add/`}>${t("Connect a model")}</a>`;
-  if (!currentModel.value) {
-    const whatToDo = boot.admin_url ? t("Connect one to begin.") : t("Ask the operator of this server to connect one.");
-    return html`<${Note} isBad text=${`${t("No model is connected yet.")} ${whatToDo}`} action=${connect} />`;
-  }
-  if (!currentModel.value.demo) return null;
+  if (modelsState === "loading" || currentModel.value) return null;
+  const whatToDo = boot.admin_url ? t("Connect one to begin.") : t("Ask the operator of this server to connect one.");
+  return html`<${Note} isBad text=${`${t("No model is connected yet.")} ${whatToDo}`} action=${connectLink()} />`;
+}
+
+function DemoNote() {
+  if (!currentModel.value?.demo) return null;
   const text = boot.admin_url
-    ? t("You are talking to the built-in demo model. It shows streaming, memory and summaries, but it is no language model. Connect a real one in the admin, or start the server with OPENAI_BASE_URL and LLM_MODEL.")
+    ? t("You are talking to the built-in demo model. It shows streaming, memory and summaries, but it is no language model. Connect a real one here, or start the server with OPENAI_BASE_URL and LLM_MODEL.")
     : t("You are talking to the built-in demo model: it shows how this works, but it is no language model. The operator of this server can connect a real one.");
-  return html`<${Note} text=${text} action=${connect} />`;
+  return html`<${Note} text=${text} action=${connectLink()} />`;
 }
 
 /** @param {{text: string, action?: any, isBad?: boolean}} props */

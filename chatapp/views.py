@@ -32,7 +32,6 @@ def product_context(request: HttpRequest) -> dict[str, Any]:
         "product_name": PRODUCT_NAME,
         "signup_is_open": settings.SIGNUP == "open",
         "needs_setup": lambda: not has_admin(),
-        "csp_nonce": getattr(request, "csp_nonce", ""),
     }
 
 
@@ -61,10 +60,13 @@ def memory(request: HttpRequest) -> HttpResponse:
 def setup(request: HttpRequest, token: str) -> HttpResponse:
     """The first visitor with the link becomes the admin and is signed in."""
     if not is_setup_link(token):
-        raise Http404("This set-up link was used or replaced. Start the service again for a new one.")
+        return render(request, "setup_closed.html", status=404)
     form = SetupForm(request.POST or None)
     if form.is_valid():
-        admin = _claim(form, token)
+        try:
+            admin = _claim(form, token)
+        except NotFound:  # somebody else was faster
+            return render(request, "setup_closed.html", status=404)
         if admin is not None:
             login(request, admin, backend=AUTHENTICATION)
             return redirect("chat")
@@ -80,8 +82,8 @@ def manifest(request: HttpRequest) -> HttpResponse:
         "start_url": "/",
         "scope": "/",
         "display": "standalone",
-        "background_color": "#ffffff",
-        "theme_color": "#ffffff",
+        "background_color": "#fdfcfa",
+        "theme_color": "#fdfcfa",
         "icons": [
             {"src": static("app/icon.svg"), "sizes": "any", "type": "image/svg+xml", "purpose": "any"},
         ],
@@ -90,7 +92,7 @@ def manifest(request: HttpRequest) -> HttpResponse:
 
 
 def _claim(form: SetupForm, token: str) -> User | None:
-    """None when the form now says what is wrong."""
+    """None when the form now says what is wrong. Raises NotFound."""
     try:
         return claim_setup_link(token=token, **form.cleaned_data)
     except InvalidInput as error:
@@ -100,8 +102,6 @@ def _claim(form: SetupForm, token: str) -> User | None:
         form.add_error("name", error.message)
     except Conflict as error:
         form.add_error("email", error.message)
-    except NotFound as error:
-        raise Http404(error.message) from None
     return None
 
 

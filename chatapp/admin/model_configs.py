@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
 from django.utils.decorators import method_decorator
 from django.utils.html import format_html, format_html_join
+from django.utils.text import Truncator
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST
 
 from chatapp.actions.model_configs import save_model_config
+from chatapp.admin.model_form import ModelConfigForm, has_key_here
 from chatapp.model_check import check_model
 from chatapp.models import ModelConfig
 from chatapp.policies import rules_for
-from memory.errors import PolicyError
-from memory.policy import merge_policies
 
 SOURCES = {
     "model": "entered here",
@@ -32,94 +31,11 @@ SOURCES = {
 OWNED_BY_ENVIRONMENT = ("base_url", "model_id")
 
 
-class ModelConfigForm(forms.ModelForm):  # type: ignore[type-arg]
-    api_key = forms.CharField(
-        label="API key",
-        required=False,
-        max_length=1000,
-        widget=forms.PasswordInput(
-            render_value=False, attrs={"autocomplete": "new-password", "class": "vTextField"}
-        ),
-    )
-    remove_api_key = forms.BooleanField(label="Remove the stored key", required=False)
-    make_default = forms.BooleanField(
-        label="Default", required=False, help_text="New conversations begin with this model."
-    )
-
-    class Meta:
-        model = ModelConfig
-        fields = (
-            "name",
-            "kind",
-            "base_url",
-            "model_id",
-            "context_size",
-            "max_output_tokens",
-            "input_price",
-            "output_price",
-            "cached_price",
-            "fast_model",
-            "context_policy",
-            "system_prompt",
-            "enabled",
-        )
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        has_key = bool(self.instance.api_key_encrypted)
-        self.fields["api_key"].help_text = (
-            "A key is stored, encrypted; it is never shown. Empty: keep it."
-            if has_key
-            else "No key is stored."
-        )
-        if not has_key:
-            del self.fields["remove_api_key"]
-        self.fields["make_default"].initial = self.instance.is_default
-        if "fast_model" in self.fields and self.instance.pk:
-            choices = ModelConfig.objects.exclude(pk=self.instance.pk)
-            self.fields["fast_model"].queryset = choices  # type: ignore[attr-defined]
-
-    def clean_context_policy(self) -> dict[str, Any]:
-        policy = self.cleaned_data["context_policy"] or {}
-        if not isinstance(policy, dict):
-            raise ValidationError('Enter an object like {"keep_recent": 20}.')
-        try:
-            merge_policies(("model", policy))
-        except PolicyError as error:
-            raise ValidationError(str(error)) from None
-        return policy
-
-    def clean(self) -> dict[str, Any]:
-        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
-        self._check_key(cleaned)
-        if cleaned.get("make_default") and not cleaned.get("enabled"):
-            self.add_error("enabled", "The default model has to be enabled.")
-        return cleaned
-
-    def _check_key(self, cleaned: dict[str, Any]) -> None:
-        """A stored key goes to the address it was entered for and to no other: nobody can have it sent to himself."""
-        if cleaned.get("remove_api_key") and cleaned.get("api_key"):
-            self.add_error("remove_api_key", "Either remove the key or enter a new one.")
-        if "base_url" not in self.changed_data or not self.instance.api_key_encrypted:
-            return
-        if not cleaned.get("api_key") and not cleaned.get("remove_api_key"):
-            self.add_error(
-                "api_key", "The address is another one: enter the key for it, or remove the stored key."
-            )
-
-    @property
-    def new_api_key(self) -> str | None:
-        """None keeps the stored one."""
-        if self.cleaned_data.get("remove_api_key"):
-            return ""
-        return self.cleaned_data.get("api_key") or None
-
-
 @admin.register(ModelConfig)
 class ModelConfigAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     form = ModelConfigForm
     change_form_template = "admin/chatapp/modelconfig/change_form.html"
-    list_display = ("name", "endpoint", "window", "enabled", "is_default", "last_test", "test_button")
+    list_display = ("name", "endpoint", "window", "enabled", "is_default", "test_state", "test_button")
     list_filter = ("enabled", "kind", "origin")
     list_select_related = ("fast_model",)
     search_fields = ("name", "model_id", "base_url")
@@ -127,28 +43,29 @@ class ModelConfigAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     readonly_fields = ("origin", "effective_sizes", "last_test")
 
     def get_fieldsets(self, request: HttpRequest, obj: ModelConfig | None = None) -> Any:
-        key_fields = ["api_key", "remove_api_key"] if obj and obj.api_key_encrypted else ["api_key"]
-        if obj and obj.from_environment:
-            key_fields = []
-        fieldsets: list[Any] = [
-            (
-                None,
-                {"fields": ["name", "kind", "base_url", "model_id", *key_fields, "enabled", "make_default"]},
-            ),
-            ("Sizes in tokens", {"fields": ["context_size", "max_output_tokens"]}),
-            ("Prices in US dollars", {"fields": ["input_price", "output_price", "cached_price"]}),
-            ("Use", {"fields": ["fast_model", "system_prompt", "context_policy"]}),
-        ]
-        if obj:
-            fieldsets[0][1]["fields"].append("origin")
-            fieldsets[1][1]["fields"].append("effective_sizes")
-            fieldsets.append(("Test", {"fields": ["last_test"]}))
-        return fieldsets
+        is_demo = obj is not None and obj.kind == ModelConfig.Kind.DEMO
+        endpoint = () if is_demo else ("base_url", "model_id")
+        key = ("api_key",) if has_key_here(obj) else ()
+        removal = ("remove_api_key",) if key and obj and obj.api_key_encrypted else ()
+        shown = ("origin", "last_test") if obj else ()
+        sizes = ("context_size", "max_output_tokens", *(("effective_sizes",) if obj else ()))
+        prices = ("Prices in US dollars", {"fields": ("input_price", "output_price", "cached_price")})
+        return (
+            (None, {"fields": ("name", *endpoint, *key, *removal, "enabled", "make_default", *shown)}),
+            ("Sizes in tokens", {"fields": sizes}),
+            *(() if is_demo else (prices,)),
+            ("Use", {"fields": ("fast_model", "system_prompt", "context_policy")}),
+        )
 
     def get_readonly_fields(self, request: HttpRequest, obj: ModelConfig | None = None) -> tuple[str, ...]:
         """What the environment says is changed there: here it would be undone by the next start."""
         owned = OWNED_BY_ENVIRONMENT if obj and obj.from_environment else ()
-        return (*self.readonly_fields, *owned, *(("kind",) if obj else ()))
+        return (*self.readonly_fields, *owned)
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.name == "fast_model":  # a plain choice: models are added in their own list
+            return db_field.formfield()
+        return super().formfield_for_dbfield(db_field, request, **kwargs)
 
     def has_delete_permission(self, request: HttpRequest, obj: ModelConfig | None = None) -> bool:
         """The next start would bring these back; they can be switched off."""
@@ -205,6 +122,10 @@ class ModelConfigAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             return "never tested"
         return f"{config.tested_at:%Y-%m-%d %H:%M} UTC: {config.test_result}"
 
+    @admin.display(description="last test", ordering="tested_at")
+    def test_state(self, config: ModelConfig) -> str:
+        return Truncator(self.last_test(config)).words(14)
+
     @admin.display(description="")
     def test_button(self, config: ModelConfig) -> str:
         """Submits the list's own form elsewhere: forms cannot be nested."""
@@ -248,4 +169,5 @@ class ModelConfigAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     def _test(self, request: HttpRequest, config: ModelConfig) -> None:
         check = check_model(config)
         level = messages.SUCCESS if check.is_working else messages.ERROR
-        self.message_user(request, f"{config.name}: {check.text}", level)
+        named = check.text if check.text.startswith(config.name) else f"{config.name}: {check.text}"
+        self.message_user(request, named, level)

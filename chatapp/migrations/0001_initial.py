@@ -56,6 +56,9 @@ class Migration(migrations.Migration):
                 ('last_used_at', models.DateTimeField(blank=True, null=True)),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='api_tokens', to=settings.AUTH_USER_MODEL)),
             ],
+            options={
+                'verbose_name': 'API token',
+            },
         ),
         migrations.CreateModel(
             name='Conversation',
@@ -188,6 +191,7 @@ class Migration(migrations.Migration):
                 ('fast_model', models.ForeignKey(blank=True, help_text='Used for summaries. Empty: itself.', null=True, on_delete=django.db.models.deletion.SET_NULL, to='chatapp.modelconfig')),
             ],
             options={
+                'verbose_name': 'model',
                 'ordering': ['-is_default', 'name'],
             },
         ),
@@ -332,6 +336,9 @@ class Migration(migrations.Migration):
                 ('run', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='usage_rows', to='chatapp.run')),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
+            options={
+                'verbose_name_plural': 'usage',
+            },
         ),
         migrations.AddConstraint(
             model_name='user',

@@ -99,6 +99,7 @@ class ModelConfig(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
+        verbose_name = "model"
         ordering = ["-is_default", "name"]
         constraints = [
             models.UniqueConstraint(

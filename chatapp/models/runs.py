@@ -94,6 +94,7 @@ class Usage(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
+        verbose_name_plural = "usage"
         indexes = [
             # What a user spent in a period.
             models.Index(fields=["user", "created_at"], name="usage_by_user"),

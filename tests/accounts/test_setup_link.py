@@ -40,7 +40,9 @@ def test_the_first_visitor_becomes_the_admin_and_is_signed_in(token: str, client
 def test_a_second_visit_is_refused(token: str, client: Client) -> None:
     client.post(f"/setup/{token}", FORM)
     stranger = Client()
-    assert stranger.get(f"/setup/{token}").status_code == 404
+    response = stranger.get(f"/setup/{token}")
+    assert response.status_code == 404
+    assert "no longer good" in response.content.decode()
     assert stranger.post(f"/setup/{token}", {**FORM, "email": "eve@example.com"}).status_code == 404
     assert User.objects.count() == 1
 

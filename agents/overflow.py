@@ -25,7 +25,7 @@ _NOT_OVERFLOW = _any(
     r"\bquota\b",
     r"insufficient[ _](?:quota|balance|credit|funds)|requires more credits|\bbilling\b",
     r"please wait before trying again|try again in \d",
-    r"queue is full|\bcapacity\b|overloaded",
+    r"queue is full|(?:no|at) capacity|overloaded",
     # OpenRouter when the account pays for fewer tokens than were asked.
     r"can only afford",
 )
@@ -49,14 +49,16 @@ _OVERFLOW = _any(
     r"reduce the length of (?:the|your) (?:messages|prompt|input)|reduce your prompt|decrease input length",
     r"too large for model with",
     r"too many (?:input |prompt )?tokens",
+    r"total number of tokens .{0,40}cannot exceed",
     r"exceeded model token limit|token limit exceeded|exceeds the token limit|exceed max message tokens",
     r"tokens in request more than max tokens",
     r"range of input length should be",
     r"`inputs` (?:tokens \+ `max_new_tokens` must be|must have less than)",
     r"max_tokens must be at least 1, got -\d+",
-    r"number of (?:input|prompt) tokens .{0,40}(?:cannot|must not|exceeds)",
+    r"number of (?:input |prompt )?tokens .{0,60}(?:cannot|must not|exceeds)",
     r"max tokens of \d+ exceeded",
-    r"messages\[\d+\]\.content'?: string too long",
+    r"messages\[\d+\]\.content'?: string too long|string value length \(\d+\) exceeds",
+    r"configured context size|length of all messages is too long",
     r"window exceeds limit|out of context space",
     r"length of (?:the )?(?:prompt_tokens|tokens in the request).{0,40}(?:must be less|too long)",
     r"输入.{0,12}(?:过长|超过|超出)|超(?:过|出).{0,8}(?:上下文|最大长度)|上下文.{0,8}(?:过长|超)",
@@ -67,7 +69,7 @@ _PARAMETER = _any(
     r"(?:supports?|allows?) at most [\d,]+ (?:completion|output) tokens",
     r"maximum allowed number of output tokens",
     r"range of max_(?:completion_)?tokens|valid range of max_(?:completion_)?tokens",
-    r"max_(?:completion_|output_)?tokens\W{0,4} ?(?:is too large|must be less|cannot be greater|should be|value)",
+    r"max_(?:completion_|output_)?tokens\W{0,4} ?(?:is too large|must be less|cannot be greater|should be)",
     r"unsupported (?:parameter|value)|unknown (?:parameter|field)|unrecognized (?:request )?argument",
 )
 
@@ -77,12 +79,18 @@ _WINDOW = [
     re.compile(pattern.replace("#", _NUMBER), re.IGNORECASE | re.DOTALL)
     for pattern in (
         r'"?n_ctx"?\W{1,3}#',
+        r"context length(?: of| is)? only #",
+        r"model'?s context length \(#",
         r"available context size \(# tokens",
-        r"(?:context length|input length|prompt length|context size|context window|sequence length)"
-        r"(?: is| of| limit| allowed| in the model is|:| \()*(?: only)? ?\(?#(?! characters)",
+        r"(?:maximum (?:context |allowed |allowed input |input )length|max_seq_len)(?: of| is|:)? ?\(?#",
+        r"(?:context|prompt) (?:length|size|window)(?: is| of|:)* ?\(?#",
+        r"maximum context length of [\w./-]+ is #",
+        r"maximum model length of #",
+        r"configured context size is #",
+        r"maximum token limit \(#",
         r"tokens? > # maximum",
         r"context limit: \d+ \+ \d+ > #",
-        r"maximum number of tokens allowed \(#\)",
+        r"maximum number of tokens allowed \(?#",
         r"only supports up to #",
         r"too large for model with #",
         r"configured limit of #",
@@ -94,10 +102,10 @@ _WINDOW = [
         r"must have less than # tokens",
         r"range of input length should be \[\d+, ?#\]",
         r"cannot exceed #",
+        r"n_ctx: #",
         r"max(?:imum)? input (?:tokens|length)(?: is)?:? #",
         r"max_(?:seq|model)_len(?:gth)?[ (:=]{1,3}#",
         r"max tokens of # exceeded",
-        r"maximum (?:allowed )?(?:input )?length (?:of |is )?\(?#",
     )
 ]
 _PROMPT = [
@@ -120,6 +128,8 @@ _OUTPUT_LIMIT = [
         r"range of max_(?:completion_)?tokens (?:is|should be) \[\d+, ?#\]",
         r"max_(?:completion_|output_)?tokens\W{0,4} ?must be less than or equal to `?#",
         r"max_(?:completion_|output_)?tokens\W{0,4} ?cannot be greater than #",
+        r"expected a value <= #",
+        r"tokens you requested exceeds the model limit of #",
     )
 ]
 

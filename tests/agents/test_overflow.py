@@ -1,0 +1,85 @@
+"""Context overflow in every vendor's wording, and what only looks like it. Each wording names its source."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.error_mapping import map_error
+from agents.overflow import Overflow, find_output_limit, find_overflow
+
+WORDINGS: dict[str, list[dict[str, Any]]] = json.loads(
+    Path(__file__).with_name("overflow_wordings.json").read_text(encoding="utf-8")
+)
+VENDORS_ASKED_FOR = (
+    "OpenAI, Azure, Anthropic, Gemini, Vertex, DeepSeek, Mistral, Cohere, xAI, Groq, Together, Fireworks, OpenRouter, "
+    "vLLM, SGLang, TGI, llama.cpp, Ollama, LM Studio, LiteLLM, Bedrock, Qwen, Moonshot, Zhipu, Perplexity, Cerebras, "
+    "NVIDIA NIM"
+)
+
+
+def name_case(case: dict[str, Any]) -> str:
+    return f"{case['vendor']}: {case['text'][:50]}"
+
+
+@pytest.mark.parametrize("case", WORDINGS["overflow"], ids=name_case)
+def test_an_overflow_is_recognised_with_the_window_it_names(case: dict[str, Any]) -> None:
+    overflow = find_overflow(case["text"])
+    assert overflow is not None
+    assert overflow.window_tokens == case["window_tokens"]
+
+
+@pytest.mark.parametrize("case", WORDINGS["overflow"], ids=name_case)
+def test_an_overflow_answered_with_a_status_becomes_an_overflow_error(case: dict[str, Any]) -> None:
+    error = map_error(case["status"], {"error": {"message": case["text"]}})
+    assert (error.category, error.window_tokens) == ("overflow", case["window_tokens"])
+
+
+@pytest.mark.parametrize("case", WORDINGS["not_overflow"], ids=name_case)
+def test_what_only_looks_like_an_overflow_is_something_else(case: dict[str, Any]) -> None:
+    assert find_overflow(case["text"]) is None
+    assert map_error(case["status"], {"error": {"message": case["text"]}}).category == case["category"]
+
+
+@pytest.mark.parametrize("vendor", VENDORS_ASKED_FOR.split(", "))
+def test_every_common_vendor_is_in_the_table(vendor: str) -> None:
+    assert any(vendor.lower() in case["vendor"].lower() for case in WORDINGS["overflow"])
+
+
+def test_every_wording_names_its_source() -> None:
+    assert all(case["source"] for cases in WORDINGS.values() for case in cases)
+
+
+def test_the_room_left_for_an_answer_is_read_where_both_sizes_are_named() -> None:
+    overflow = find_overflow(
+        "This model's maximum context length is 8192 tokens. However, you requested 8213 tokens (6683 in the messages, "
+        "730 in the functions, and 800 in the completion)."
+    )
+    assert overflow == Overflow(window_tokens=8192, prompt_tokens=7413)
+    assert overflow.room_tokens == 779
+
+
+def test_a_prompt_larger_than_the_window_leaves_no_room() -> None:
+    overflow = find_overflow("prompt is too long: 219898 tokens > 200000 maximum")
+    assert overflow is not None
+    assert overflow.room_tokens == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        ("max_tokens is too large: 8192. This model supports at most 4096 completion tokens, whereas …", 4096),
+        ("max_tokens: 64000 > 8192, which is the maximum allowed number of output tokens for claude", 8192),
+        ("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", 8192),
+        ("`max_tokens` must be less than or equal to `16384`, the maximum value for `max_tokens`", 16384),
+        ("Range of max_tokens should be [1, 8192]", 8192),
+        ("integer above maximum value, expected a value <= 12288, but got 32000 instead", 12288),
+        ("The maximum tokens you requested exceeds the model limit of 2048.", 2048),
+        ("Rate limit reached", None),
+    ],
+)
+def test_the_longest_answer_a_model_allows_is_read(text: str, limit: int | None) -> None:
+    assert find_output_limit(text) == limit

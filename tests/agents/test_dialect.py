@@ -1,0 +1,85 @@
+"""What a server's refusals teach about how to ask it."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.chat_models.dialect import Dialect, adapt_dialect, guess_dialect, write_body
+from agents.types import ModelEndpoint, ModelRequest
+from agents.wire import WireStyle
+from memory.tokens import text_message
+
+REQUEST = ModelRequest((text_message("user", "Hi"),), 500, temperature=0.2)
+
+
+@pytest.mark.parametrize(
+    ("base_url", "name"),
+    [
+        ("", "max_completion_tokens"),
+        ("https://api.openai.com/v1", "max_completion_tokens"),
+        ("https://acme.openai.azure.com/openai/v1", "max_completion_tokens"),
+        ("https://api.deepseek.com", "max_tokens"),
+        ("http://127.0.0.1:11434/v1", "max_tokens"),
+        ("https://api.openai.com.evil.example/v1", "max_tokens"),
+    ],
+)
+def test_the_name_of_the_limit_follows_the_host(base_url: str, name: str) -> None:
+    assert guess_dialect(ModelEndpoint("m", base_url)).limit_name == name
+
+
+def test_the_body_says_what_is_wanted_and_no_more() -> None:
+    assert write_body(REQUEST, "m", Dialect()) == {
+        "model": "m",
+        "stream": True,
+        "messages": [{"role": "user", "content": "Hi"}],
+        "max_tokens": 500,
+        "stream_options": {"include_usage": True},
+        "temperature": 0.2,
+    }
+
+
+def test_a_plain_server_is_asked_plainly() -> None:
+    body = write_body(REQUEST, "m", Dialect(has_stream_options=False, has_temperature=False, output_limit=100))
+    assert body == {"model": "m", "stream": True, "messages": body["messages"], "max_tokens": 100}
+
+
+@pytest.mark.parametrize(
+    ("refusal", "adapted"),
+    [
+        (
+            "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+            Dialect(limit_name="max_completion_tokens"),
+        ),
+        ("Unrecognized request argument supplied: stream_options", Dialect(has_stream_options=False)),
+        ('[{"type":"extra_forbidden","loc":["body","stream_options"]}]', Dialect(has_stream_options=False)),
+        (
+            "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) is supported.",
+            Dialect(has_temperature=False),
+        ),
+        ("max_tokens is too large: 8192. This model supports at most 4096 completion tokens", Dialect(output_limit=4096)),
+        (
+            "Conversation roles must alternate user/assistant/user/assistant/...",
+            Dialect(style=WireStyle(merges_roles=True)),
+        ),
+        ("System role not supported", Dialect(style=WireStyle(has_system=False))),
+    ],
+)
+def test_a_refusal_names_what_to_leave_out(refusal: str, adapted: Dialect) -> None:
+    assert adapt_dialect(Dialect(), refusal) == adapted
+
+
+def test_the_older_name_is_tried_where_the_newer_is_refused() -> None:
+    refused = adapt_dialect(Dialect(limit_name="max_completion_tokens"), "Unknown parameter: max_completion_tokens")
+    assert refused == Dialect(limit_name="max_tokens")
+
+
+@pytest.mark.parametrize("refusal", ["Invalid request", "messages: field required", "Image is invalid"])
+def test_a_refusal_about_something_else_changes_nothing(refusal: str) -> None:
+    assert adapt_dialect(Dialect(), refusal) is None
+
+
+def test_a_limit_is_only_ever_lowered() -> None:
+    at_most = "This model supports at most {} completion tokens"
+    lowered = adapt_dialect(Dialect(output_limit=4096), at_most.format(2048))
+    assert lowered is not None and lowered.output_limit == 2048
+    assert adapt_dialect(Dialect(output_limit=4096), at_most.format(8192)) is None

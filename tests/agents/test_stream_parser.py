@@ -1,0 +1,164 @@
+"""A streamed completion, read from its bytes however the network cuts them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from agents.chat_models.stream_parser import StreamParser
+from agents.errors import ModelError
+from agents.types import ModelItem, ReasoningDelta, TextDelta, TokenUsage, ToolCallDelta
+
+
+def event(data: Any) -> bytes:
+    return b"data: " + json.dumps(data, ensure_ascii=False).encode() + b"\n\n"
+
+
+def delta(finish: str | None = None, **fields: Any) -> bytes:
+    return event({"choices": [{"index": 0, "delta": fields, "finish_reason": finish}]})
+
+
+def read_all(*reads: bytes) -> tuple[list[ModelItem], StreamParser]:
+    parser = StreamParser()
+    items = [item for data in reads for item in parser.feed(data)]
+    return items + parser.close(), parser
+
+
+END = delta("stop") + b"data: [DONE]\n\n"
+
+
+def test_text_of_one_read_is_one_delta() -> None:
+    items, parser = read_all(delta(content="Hel") + delta(content="lo"), delta(content=" you") + END)
+    assert items == [TextDelta("Hello"), TextDelta(" you")]
+    assert (parser.read_finish(), parser.is_done) == ("stop", True)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 50])
+def test_a_stream_cut_anywhere_gives_the_same_text(size: int) -> None:
+    data = b": keep-alive\r\n\r\n" + delta(content="Gr\u00fc\u00dfe, \u4e16\u754c \U0001f30d") + END.replace(b"\n", b"\r\n")
+    items, parser = read_all(*(data[at : at + size] for at in range(0, len(data), size)))
+    assert "".join(item.text for item in items if isinstance(item, TextDelta)) == "Gr\u00fc\u00dfe, \u4e16\u754c \U0001f30d"
+    assert parser.read_finish() == "stop"
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_reasoning_and_answer_keep_their_order(field: str) -> None:
+    items, _ = read_all(delta(**{field: "Let me"}) + delta(**{field: " see"}) + delta(content="Yes", **{field: None}) + END)
+    assert items == [ReasoningDelta("Let me see"), TextDelta("Yes")]
+
+
+def test_thinking_inside_the_content_is_reasoning() -> None:
+    thinking = [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "Yes"}]
+    items, _ = read_all(delta(content=thinking) + END)
+    assert items == [ReasoningDelta("hm"), TextDelta("Yes")]
+
+
+def test_tool_calls_come_in_pieces_by_index() -> None:
+    first = {"index": 0, "id": "c1", "type": "function", "function": {"name": "f", "arguments": ""}}
+    rest = {"index": 0, "function": {"arguments": '{"a":1}'}}
+    items, parser = read_all(delta(tool_calls=[first]) + delta(tool_calls=[rest]) + delta("tool_calls"))
+    assert items == [ToolCallDelta(0, "c1", "f", ""), ToolCallDelta(0, "", "", '{"a":1}')]
+    assert parser.read_finish() == "tool_calls"
+
+
+def test_whole_tool_calls_without_an_index_are_told_apart() -> None:
+    calls = [{"id": f"c{n}", "function": {"name": "f", "arguments": {"n": n}}} for n in range(2)]
+    items, _ = read_all(delta(tool_calls=calls) + delta("tool_calls"))
+    assert items == [ToolCallDelta(0, "c0", "f", '{"n": 0}'), ToolCallDelta(1, "c1", "f", '{"n": 1}')]
+
+
+@pytest.mark.parametrize(
+    ("usage", "counted"),
+    [
+        ({"prompt_tokens": 9, "completion_tokens": 3}, TokenUsage(9, 3, 0)),
+        (
+            {"prompt_tokens": 9, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 8}},
+            TokenUsage(9, 3, 8),
+        ),
+        ({"prompt_tokens": 9, "completion_tokens": 3, "prompt_cache_hit_tokens": 7}, TokenUsage(9, 3, 7)),
+        ({"prompt_tokens": 9, "completion_tokens": 3, "prompt_tokens_details": None}, TokenUsage(9, 3, 0)),
+        ({"prompt_tokens": 0, "completion_tokens": 0}, None),
+    ],
+)
+def test_usage_is_read_in_each_providers_fields(usage: dict[str, Any], counted: TokenUsage | None) -> None:
+    _, parser = read_all(delta(content="x") + delta("stop") + event({"choices": [], "usage": usage}) + b"data: [DONE]\n")
+    assert parser.usage == counted
+
+
+@pytest.mark.parametrize(
+    ("named", "reason"),
+    [
+        ("stop", "stop"), ("end_turn", "stop"), ("eos", "stop"), ("length", "length"), ("MAX_TOKENS", "length"),
+        ("tool_calls", "tool_calls"), ("function_call", "tool_calls"), ("content_filter", "content_filter"),
+        ("SAFETY", "content_filter"),
+    ],
+)  # fmt: skip
+def test_every_name_of_an_end_is_one_of_four(named: str, reason: str) -> None:
+    _, parser = read_all(delta(content="x") + delta(named))
+    assert parser.read_finish() == reason
+
+
+def failure_of(*reads: bytes) -> tuple[list[ModelItem], ModelError]:
+    items, parser = read_all(*reads)
+    with pytest.raises(ModelError) as caught:
+        parser.read_finish()
+    return items, caught.value
+
+
+def test_an_answer_without_an_end_is_cut_and_what_came_is_kept() -> None:
+    items, error = failure_of(delta(content="Half an ans"))
+    assert (items, error.category) == ([TextDelta("Half an ans")], "cut")
+
+
+def test_a_done_without_a_finish_reason_is_not_an_end() -> None:
+    assert failure_of(delta(content="Half"), b"data: [DONE]\n\n")[1].category == "cut"
+
+
+def test_a_line_cut_in_its_middle_is_a_cut_and_not_broken_json() -> None:
+    assert failure_of(delta(content="Half") + b'data: {"choices": [{"del')[1].category == "cut"
+
+
+def test_broken_json_is_a_bad_response_after_the_text_before_it() -> None:
+    items, error = failure_of(delta(content="Half") + b"data: {oops\n\n" + delta(content="never"))
+    assert (items, error.category) == ([TextDelta("Half")], "bad_response")
+
+
+def test_a_page_instead_of_a_stream_is_a_bad_response() -> None:
+    _, error = failure_of(b"<!doctype html>\n<html><body>Welcome</body></html>")
+    assert error.category == "bad_response"
+    assert "HTML" in error.detail
+
+
+def test_nothing_at_all_is_a_bad_response() -> None:
+    assert failure_of()[1].category == "bad_response"
+
+
+@pytest.mark.parametrize(
+    ("payload", "category"),
+    [
+        ({"error": {"message": "boom", "code": 502}}, "server"),
+        ({"error": {"message": "Rate limit exceeded", "code": 429}}, "rate_limit"),
+        ({"error": {"message": "prompt is too long: 210000 tokens > 200000 maximum"}}, "overflow"),
+        ({"object": "error", "message": "boom", "code": 400}, "bad_request"),
+        ({"error": "boom"}, "server"),
+        ({"choices": [{"delta": {}, "finish_reason": "error", "error": {"message": "x", "code": 502}}]}, "server"),
+    ],
+)
+def test_an_error_in_the_stream_is_that_error(payload: dict[str, Any], category: str) -> None:
+    assert failure_of(event(payload))[1].category == category
+
+
+def test_an_error_object_that_is_no_event_is_read_too() -> None:
+    assert failure_of(b'{"error": {"message": "model `x` not found"}}')[1].category == "not_found"
+
+
+def test_a_provider_that_gives_up_in_mid_answer_cuts_it() -> None:
+    assert failure_of(delta(content="Half") + delta("insufficient_system_resource"))[1].category == "cut"
+
+
+def test_a_whole_message_in_one_event_is_an_answer() -> None:
+    choice = {"index": 0, "message": {"role": "assistant", "content": "All of it"}, "finish_reason": "stop"}
+    items, parser = read_all(event({"choices": [choice], "usage": {"prompt_tokens": 3, "completion_tokens": 4}}))
+    assert (items, parser.read_finish()) == ([TextDelta("All of it")], "stop")

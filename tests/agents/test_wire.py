@@ -1,0 +1,125 @@
+"""Messages in OpenAI's format, narrow enough for strict servers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from agents.types import ModelRequest, ToolSpec
+from agents.wire import WireStyle, write_messages, write_request
+from memory.tokens import text_message
+from memory.types import ImagePart, Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+
+
+def message(role: Any, *parts: Part) -> Message:
+    return Message(role, parts, tokens=1)
+
+
+def values_in(data: Any) -> Iterator[Any]:
+    yield data
+    for value in data.values() if isinstance(data, dict) else data if isinstance(data, list) else ():
+        yield from values_in(value)
+
+
+def test_text_is_a_plain_string() -> None:
+    assert write_messages([text_message("system", "Be brief."), text_message("user", "Hi")]) == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Hi"},
+    ]
+
+
+def test_an_image_in_view_travels_as_its_data_url_beside_the_text() -> None:
+    image = ImagePart("f1", "image/png", data_url="data:image/png;base64,AAAA")
+    assert write_messages([message("user", TextPart("Look"), image)]) == [
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "Look"},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+            ],
+        }
+    ]
+
+
+def test_an_image_out_of_view_is_named_and_not_left_out_silently() -> None:
+    [written] = write_messages([message("user", ImagePart("f1", "image/png"))])
+    assert "no longer in view" in written["content"][0]["text"]
+
+
+def test_a_tool_call_and_its_results_are_separate_messages_bound_by_id() -> None:
+    written = write_messages(
+        [
+            message("assistant", ToolCallPart("c1", "clock", ""), ToolCallPart("c2", "sum", '{"a": 1}')),
+            message("tool", ToolResultPart("c1", "clock", "noon"), ToolResultPart("c2", "sum", "")),
+        ]
+    )
+    assert written == [
+        {
+            "role": "assistant",
+            "tool_calls": [
+                {"id": "c1", "type": "function", "function": {"name": "clock", "arguments": "{}"}},
+                {"id": "c2", "type": "function", "function": {"name": "sum", "arguments": '{"a": 1}'}},
+            ],
+        },
+        {"role": "tool", "tool_call_id": "c1", "content": "noon"},
+        {"role": "tool", "tool_call_id": "c2", "content": "(no output)"},
+    ]
+
+
+def test_nothing_written_is_null_or_empty() -> None:
+    request = ModelRequest(
+        (
+            text_message("system", "S"),
+            message("user", TextPart("")),
+            message("assistant", ReasoningPart("hm")),
+            message("assistant", TextPart(""), ToolCallPart("c", "f", "{}")),
+            message("tool", ToolResultPart("c", "f", "")),
+            message("user"),
+            text_message("user", "Q"),
+        ),
+        100,
+        tools=(ToolSpec("f", "does f", {}),),
+    )
+    body = write_request(request)
+    body["tools"][0]["function"]["parameters"].pop("properties")
+    assert all(value not in (None, "", [], {}) for value in values_in(body))
+
+
+def test_without_tools_the_body_has_no_tools() -> None:
+    assert "tools" not in write_request(ModelRequest((text_message("user", "Q"),), 100))
+
+
+def test_neighbours_of_one_role_merge_for_servers_that_insist_on_alternation() -> None:
+    image = ImagePart("f1", "image/png", data_url="data:image/png;base64,AAAA")
+    written = write_messages(
+        [
+            text_message("system", "S"),
+            text_message("user", "summary"),
+            text_message("user", "one"),
+            text_message("assistant", "yes"),
+            text_message("user", "two"),
+            message("user", TextPart("look"), image),
+        ],
+        WireStyle(merges_roles=True),
+    )
+    assert [wire["role"] for wire in written] == ["system", "user", "assistant", "user"]
+    assert written[1]["content"] == "summary\n\none"
+    assert [part["type"] for part in written[3]["content"]] == ["text", "text", "image_url"]
+
+
+def test_tool_messages_never_merge() -> None:
+    written = write_messages(
+        [
+            message("assistant", ToolCallPart("c1", "f", "{}")),
+            message("tool", ToolResultPart("c1", "f", "1"), ToolResultPart("c2", "f", "2")),
+        ],
+        WireStyle(merges_roles=True),
+    )
+    assert len(written) == 3
+
+
+def test_without_a_system_role_the_prompt_leads_the_first_user_message() -> None:
+    written = write_messages(
+        [text_message("system", "S"), text_message("user", "Q")], WireStyle(has_system=False)
+    )
+    assert written == [{"role": "user", "content": "S\n\nQ"}]

@@ -1,0 +1,248 @@
+"""The whole chain once, as its users meet it: import, browser, summary, memory, a killed process, a stranger.
+
+`SCREENSHOTS=docs/images pytest tests/acceptance` also makes the picture of the README.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from websockets.sync.client import connect
+
+from memory.tokens import estimate_text
+from tests.acceptance.conversations import long_history
+from tests.servers.behaviour import Behaviour, says
+from tests.servers.openai_server import ModelServer
+from tests.servers.service import Service
+from tests.servers.waiting import wait_for
+
+WINDOW, OUTPUT = 16_000, 2_000
+BUDGET = WINDOW - OUTPUT - 4_000
+SUMMARY = "The user keeps numbered notes about the harbour, the garden and five more places. SUMMARY-MARK-1."
+PASSWORD = "correct horse battery"
+ANSWER = (
+    "Note **17** is about the workshop, and its code is `QX-00017`.\n\n"
+    "| note | subject | code |\n|---|---|---|\n| 16 | the choir | QX-00016 |\n| 17 | the workshop | QX-00017 |\n\n"
+    "You wrote it early in this conversation; it left the context long ago and was recalled for this answer."
+)
+DIVIDER = re.compile(r"^Earlier context \(\d+ messages\) was summarized by AI\.$")
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[ModelServer]:
+    summary = Behaviour(text=SUMMARY)
+    with ModelServer(default=says(ANSWER, rate=40.0), summary_default=summary, window=WINDOW) as server:
+        yield server
+
+
+@pytest.fixture
+def service(start_service: Callable[..., Service], model: ModelServer) -> Service:
+    service = start_service(
+        OPENAI_BASE_URL=model.base_url,
+        LLM_MODEL="test-model",
+        LLM_CONTEXT_SIZE=str(WINDOW),
+        LLM_MAX_OUTPUT_TOKENS=str(OUTPUT),
+    )
+    service.create_user("alice@example.com", PASSWORD, admin=True)
+    service.create_user("charlie@example.com", PASSWORD)
+    return service
+
+
+@pytest.fixture
+def alice(service: Service) -> httpx2.Client:
+    return service.client(service.create_token("alice@example.com"))
+
+
+@pytest.fixture
+def page(browser: Browser, service: Service) -> Iterator[Page]:
+    context = browser.new_context(base_url=service.url, viewport={"width": 1440, "height": 900})
+    page = context.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text) if "Content Security" in message.text else None)
+    page.goto("/")
+    page.locator("[name=login]").fill("alice@example.com")
+    page.locator("[name=password]").fill(PASSWORD)
+    page.locator("[name=password]").press("Enter")
+    expect(page.locator("#composer")).to_be_visible()
+    yield page
+    context.close()
+    assert not errors, errors
+
+
+def import_notes(alice: httpx2.Client) -> str:
+    body = {"title": "Notes of a year", "messages": long_history(2_000)}
+    imported = alice.post("/api/v1/conversations/import", json=body, timeout=60)
+    assert imported.status_code == 201, imported.text
+    assert imported.json()["message_count"] == 2_000
+    return str(imported.json()["id"])
+
+
+def compactions(alice: httpx2.Client, conversation: str) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = alice.get(f"/api/v1/conversations/{conversation}/compactions").json()["items"]
+    return items
+
+
+def ask(page: Page, question: str) -> None:
+    page.locator("#composer").fill(question)
+    page.get_by_role("button", name="Send").click()
+
+
+def last_answer(page: Page) -> Any:
+    return page.locator("article.is-assistant").last
+
+
+def request_tokens(request: Any) -> int:
+    return sum(estimate_text(message["content"]) + 4 for message in request.messages)
+
+
+def take_picture(page: Page, name: str) -> None:
+    folder = os.environ.get("SCREENSHOTS")
+    if folder:
+        page.screenshot(path=str(Path(folder) / name))
+
+
+def test_it_runs(page: Page, service: Service, model: ModelServer, alice: httpx2.Client) -> None:
+    conversation = import_notes(alice)
+    wait_for(
+        lambda: [row for row in compactions(alice, conversation) if row["status"] == "done"],
+        timeout_s=60,
+        what="the summary is done",
+    )
+
+    page.goto(f"/c/{conversation}")
+    divider = page.locator(".divider-sentence")
+    expect(divider.first).to_have_text(DIVIDER)
+    model.clear()
+    ask(page, "What is the code of note 17?")
+    expect(last_answer(page)).to_have_attribute("data-status", "streaming")
+    expect(last_answer(page)).to_contain_text("Note 17 is about")
+    expect(last_answer(page)).not_to_contain_text("recalled for this answer")  # it streams
+    expect(last_answer(page)).to_contain_text("recalled for this answer")
+    expect(last_answer(page)).to_have_attribute("data-status", "complete")
+    expect(last_answer(page).locator(".done-card")).to_have_text(re.compile(r"^[\d.]+k in / [\d.]+k out$"))
+    take_picture(page, "chat.png")
+
+    [request] = model.requests_of("chat")
+    assert request.messages[0]["role"] == "system"
+    assert request.messages[0]["content"].startswith("You are a helpful assistant.")
+    assert "SUMMARY-MARK-1" in request.text
+    assert "QX-00017" in request.text, "what left the context is recalled"
+    assert request.messages[-1] == {"role": "user", "content": "What is the code of note 17?"}
+    assert request_tokens(request) <= BUDGET + 4_000
+
+    [day] = alice.get("/api/v1/memory/days").json()["items"]
+    file = next((service.data_dir / "memory").glob(f"*/{day['day']}.md"))
+    assert "SUMMARY-MARK-1" in file.read_text()
+
+    ask(page, "And of note 18?")
+    expect(page.locator("article.is-assistant[data-status=complete]").last).to_contain_text("recalled")
+    wait_for(lambda: len(model.requests_of("chat")) == 2, timeout_s=20, what="the second request")
+    assert not model.requests_of("summary"), "one span, one summary"
+    spans = [(row["first_position"], row["last_position"]) for row in compactions(alice, conversation)]
+    assert len(spans) == len(set(spans)) == 1
+
+    page.reload()
+    expect(divider.first).to_have_text(DIVIDER)
+    expect(last_answer(page)).to_contain_text("recalled for this answer")
+
+
+def test_what_was_shown_survives_kill_9_and_can_be_continued(
+    page: Page, service: Service, model: ModelServer
+) -> None:
+    model.clear()
+    words = " ".join(f"word{number}" for number in range(60))
+    model.script(says(words, rate=60.0, hold_after=40))
+    ask(page, "Count some words for me")
+    expect(last_answer(page)).to_contain_text("word38")
+    shown = last_answer(page).locator(".prose").inner_text().strip()
+    page.wait_for_timeout(1_000)  # the contract: text that was shown is stored at most a second later
+    service.kill()
+    service.start()
+
+    page.reload()
+    answer = last_answer(page)
+    expect(answer).to_have_attribute("data-status", "interrupted")
+    expect(answer).to_contain_text("Interrupted")
+    assert answer.locator(".prose").inner_text().strip().startswith(shown)
+    expect(answer.get_by_role("button", name="Retry")).to_be_visible()
+    take_picture(page, "interrupted.png")
+
+    model.script(says("and here it goes on."))
+    answer.get_by_role("button", name="Continue").click()
+    expect(last_answer(page)).to_contain_text("and here it goes on.")
+    continued = model.requests_of("chat")[-1]
+    assert "word38" in continued.messages[-2]["content"]
+    assert "exactly where it stopped" in continued.messages[-1]["content"]
+
+
+def test_two_tabs_and_a_reload_end_with_the_same_text_and_stop_works_from_any_tab(
+    page: Page, service: Service, model: ModelServer, alice: httpx2.Client
+) -> None:
+    model.clear()
+    words = " ".join(f"word{number}" for number in range(400))
+    model.script(says(words, rate=40.0))
+    ask(page, "Talk for a while")
+    expect(last_answer(page)).to_contain_text("word5")
+    page.wait_for_url("**/c/*")
+    second = page.context.new_page()
+    second.goto(page.url)
+    expect(second.locator("article.is-assistant").last).to_contain_text("word20")
+    page.reload()
+    expect(last_answer(page)).to_contain_text("word40")
+
+    second.get_by_role("button", name="Stop").click()
+    for tab in (page, second):
+        expect(tab.locator("article.is-assistant").last).to_have_attribute("data-status", "stopped")
+    conversation = page.url.rpartition("/")[2]
+    stored = alice.get(f"/api/v1/conversations/{conversation}/messages").json()["items"][-1]
+    assert stored["status"] == "stopped"
+    for tab in (page, second):
+        assert tab.locator("article.is-assistant .prose").last.inner_text().strip() == stored["content"].strip()
+
+
+def test_a_stranger_finds_nothing(service: Service, alice: httpx2.Client, model: ModelServer) -> None:
+    model.clear()
+    charlie = service.client(token := service.create_token("charlie@example.com"))
+    made = alice.post("/api/v1/conversations", json={"title": "Private"}).json()["id"]
+    sent = alice.post(f"/api/v1/conversations/{made}/messages", json={"content": "Mine", "stream": False}).json()
+    run, message = sent["message"]["run"]["id"], sent["message"]["id"]
+    addresses = [
+        ("GET", f"/api/v1/conversations/{made}"),
+        ("PATCH", f"/api/v1/conversations/{made}"),
+        ("DELETE", f"/api/v1/conversations/{made}"),
+        ("GET", f"/api/v1/conversations/{made}/messages"),
+        ("POST", f"/api/v1/conversations/{made}/messages"),
+        ("POST", f"/api/v1/conversations/{made}/messages/{message}/regenerate"),
+        ("GET", f"/api/v1/conversations/{made}/events"),
+        ("POST", f"/api/v1/conversations/{made}/context"),
+        ("POST", f"/api/v1/conversations/{made}/compact"),
+        ("GET", f"/api/v1/conversations/{made}/compactions"),
+        ("GET", f"/api/v1/conversations/{made}/export"),
+        ("GET", f"/api/v1/runs/{run}"),
+        ("POST", f"/api/v1/runs/{run}/stop"),
+        ("POST", f"/api/v1/runs/{run}/continue"),
+    ]
+    for method, address in addresses:
+        body = {"content": "x"} if address.endswith("/messages") else {}
+        answer = charlie.request(method, address, json=body if method in ("POST", "PATCH") else None)
+        assert answer.status_code == 404, (method, address, answer.status_code, answer.text)
+
+    with connect(service.ws_url, additional_headers={"Authorization": f"Bearer {token}"}) as socket:
+        for frame in (
+            {"type": "subscribe", "conversation_id": made, "after_seq": 0},
+            {"type": "message.send", "client_id": "c", "conversation_id": made, "content": "x"},
+            {"type": "run.stop", "run_id": run},
+            {"type": "message.sync", "message_id": message, "length": 0},
+        ):
+            socket.send(json.dumps(frame))
+            told = json.loads(socket.recv(timeout=10))
+            assert (told["type"], told["code"]) == ("error", "not_found"), told

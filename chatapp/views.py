@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.contrib.auth import login
 from django.contrib.auth.decorators import login_required
@@ -69,6 +70,7 @@ def setup(request: HttpRequest, token: str) -> HttpResponse:
             return render(request, "setup_closed.html", status=404)
         if admin is not None:
             login(request, admin, backend=AUTHENTICATION)
+            UserSession.objects.create_from_request(request)  # as allauth's own sign-in does
             return redirect("chat")
     return render(request, "setup.html", {"form": form}, status=400 if form.errors else 200)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from allauth.usersessions.models import UserSession
 from django.db import connection
 from django.test import Client
 
@@ -35,6 +36,7 @@ def test_the_first_visitor_becomes_the_admin_and_is_signed_in(token: str, client
         True,
     )
     assert client.get("/admin/").status_code == 200
+    assert UserSession.objects.get().user == admin
 
 
 def test_a_second_visit_is_refused(token: str, client: Client) -> None:

@@ -134,7 +134,7 @@ def fit_view(
     gone, history = _select(prepared, cut, room, question.tokens, policy.keep_recent)
     missing = len(gone) + left_out
     summary = _write_summary(checkpoint, gone, missing, room, question.tokens, policy)
-    if summary is None:
+    if missing and summary is None:
         history = without_leading_replies(history)
     used = total_tokens(history) + question.tokens + (summary.tokens if summary else 0)
     recall = min(room.recall_beside(question.tokens, room.tail), room.body - used)

@@ -165,8 +165,8 @@ def total_tokens(messages: Sequence[Message]) -> int:
     return sum(message.tokens for message in messages)
 
 
-_RATIO_MIN, _RATIO_MAX = 0.6, 3.0
-_LEAST_BELIEVED = 0.5
+_RATIO_MIN, _RATIO_MAX = 0.5, 3.0
+_LEAST_BELIEVED = 0.4
 _STEADY_WEIGHT = 0.25
 
 

@@ -159,18 +159,22 @@ def is_frame(message: Message) -> bool:
 
 
 def choose_pins(
-    messages: Sequence[Message], budget_tokens: int, question: int | None = None, question_tokens: int = 0
+    messages: Sequence[Message],
+    budget_tokens: int,
+    question: int | None = None,
+    question_tokens: int = 0,
+    frame_tokens: int = 0,
 ) -> set[int]:
     """The indexes pinned messages hold: their own, a call's results with them, and the question of a pinned reply.
 
     Over half of the budget together with the question, the oldest messages sent during a run lose their pin,
     then the oldest others. `question` is its index among the messages, or `question_tokens` its size where it is
-    not one of them. All in estimates.
+    not one of them; `frame_tokens` has to fit beside them. All in estimates.
     """
     groups = bind_groups(messages)
-    room = int(budget_tokens * PINNED_SHARE) - question_tokens
     if question is not None:
-        room -= messages[question].tokens
+        question_tokens = messages[question].tokens
+    room = min(int(budget_tokens * PINNED_SHARE), budget_tokens - frame_tokens) - question_tokens
     pinned = [group for group in groups if any(messages[at].pinned for at in range(*group))]
     pinned = [(start, end) for start, end in pinned if start != question and not is_frame(messages[start])]
     asked = _asked_by(messages) if pinned else []
@@ -212,7 +216,8 @@ def smart_truncate(
     messages = _fit_frame(messages, question, room)
     question = find_question(messages)
     kept = {index for index, message in enumerate(messages) if is_frame(message) or index == question}
-    kept |= choose_pins(messages, room, question)
+    frame = sum(messages[index].tokens for index in kept if index != question)
+    kept |= choose_pins(messages, room, question, frame_tokens=frame)
     left = room - sum(messages[index].tokens for index in kept)
     kept |= _longest_suffix(messages, kept, left)
     return tuple(messages[index] for index in sorted(kept - _leading_replies(messages, kept)))

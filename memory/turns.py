@@ -35,10 +35,9 @@ def starts_turn(message: Message) -> bool:
 
 
 def split_turns(messages: Sequence[Message]) -> list[Turn]:
-    starts = [index for index, message in enumerate(messages) if starts_turn(message)]
-    if messages and (not starts or starts[0] > 0):
-        starts.insert(0, 0)
-    return [Turn(start, end) for start, end in zip(starts, [*starts[1:], len(messages)], strict=True)]
+    starts = [index for index, message in enumerate(messages) if index and starts_turn(message)]
+    bounds = [0, *starts, len(messages)] if messages else []
+    return [Turn(start, end) for start, end in itertools.pairwise(bounds)]
 
 
 def is_safe_split(messages: Sequence[Message], index: int) -> bool:

@@ -1,0 +1,280 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.budget import TokenBudget
+from memory.emergency import emergency_view
+from memory.errors import ContextError, QuestionTooLarge, SystemPromptTooLarge
+from memory.guard import Compacted, ContextGuard, Fits, NeedsCompaction
+from memory.policy import DEFAULT_POLICY, ContextPolicy
+from memory.reminder import DIRECT_TOOLS, ToolNote, build_reminder
+from memory.summary import EARLIER_TRUNCATED, read_summary, summary_message
+from memory.tokens import Calibration, text_message, total_tokens
+from memory.truncate import TRUNCATED
+from memory.types import Message
+from tests.memory.histories import (
+    budgets,
+    calibrations,
+    call,
+    histories,
+    plain_turns,
+    policies,
+    questions,
+    reply,
+    result,
+    systems,
+    user,
+)
+from tests.memory.views import assert_no_orphans
+
+SYSTEM = text_message("system", "You are helpful.")
+SMALL = TokenBudget(8_000, 1_000, 500)
+ASKED = replace(user("What did the searches find?"), kind="question", pinned=True)
+
+
+def steps(count: int, words: int = 300) -> list[Message]:
+    """The tool steps of a run, each with a fact of its own."""
+    return [
+        each
+        for step in range(count)
+        for each in (
+            call(f"s{step}"),
+            result(f"s{step}", f"Order A-{step} costs ${step}99. " + "and so on " * words),
+        )
+    ]
+
+
+def compact(guard: ContextGuard, messages: Sequence[Message]) -> NeedsCompaction:
+    need = guard.check(messages)
+    assert isinstance(need, NeedsCompaction)
+    return need
+
+
+def test_what_fits_is_returned_at_once() -> None:
+    messages = (SYSTEM, *plain_turns(2), ASKED)
+    fits = ContextGuard(DEFAULT_POLICY, TokenBudget()).check(messages)
+    assert fits == Fits(messages, total_tokens(messages))
+
+
+def test_a_single_overlong_message_is_cut_but_never_the_question() -> None:
+    long = "word " * 20_000
+    question = replace(ASKED, parts=user(long).parts, tokens=user(long).tokens)
+    fits = ContextGuard(DEFAULT_POLICY, TokenBudget()).check([SYSTEM, user("a"), reply(long), question])
+    assert isinstance(fits, Fits)
+    assert fits.messages[2].text.endswith(TRUNCATED)
+    assert fits.messages[3].text == long
+
+
+def test_an_old_result_keeps_head_and_tail_and_one_of_this_turn_stays_whole() -> None:
+    long = "HEAD" + "x" * 30_000 + "TAIL"
+    old = [user("a"), call("1"), result("1", long), reply("b")]
+    new = [call("2"), result("2", long)]
+    fits = ContextGuard(DEFAULT_POLICY, TokenBudget()).check([SYSTEM, *old, ASKED, *new])
+    assert isinstance(fits, Fits)
+    first, second = (each.tool_results[0].text for each in fits.messages if each.role == "tool")
+    assert len(first) <= 20_000
+    assert first.startswith("HEAD")
+    assert first.endswith("TAIL")
+    assert second == long
+
+
+def test_over_budget_it_asks_for_a_summary_of_the_oldest_and_puts_it_in_their_place() -> None:
+    guard = ContextGuard(DEFAULT_POLICY, SMALL)
+    messages = [SYSTEM, *plain_turns(3), ASKED, *steps(18)]
+    need = compact(guard, messages)
+    assert need.to_summarise[0] == messages[1]
+    requests = need.requests(TokenBudget(8_000, 1_000, 500))
+    assert all(total_tokens(each.messages("")) < 6_500 for each in requests)
+    done = guard.apply(need, "Eighteen orders were looked up; the goal is the sum of their prices.")
+    assert not done.fallback_reason
+    assert done.messages[0] == SYSTEM
+    assert "Eighteen orders" in done.messages[1].text
+    assert ASKED in done.messages
+    assert done.tokens_after < done.tokens_before
+    assert isinstance(guard.check(done.messages), Fits)
+
+
+def test_the_next_summary_is_built_on_the_one_before() -> None:
+    guard = ContextGuard(DEFAULT_POLICY, SMALL)
+    need = compact(guard, [SYSTEM, summary_message("Ada wants the cheapest."), ASKED, *steps(18)])
+    assert need.previous == "Ada wants the cheapest."
+    assert "Ada wants the cheapest." in need.requests(TokenBudget())[0].messages(need.previous)[1].text
+    done = guard.apply(need, "Ada wants the cheapest order. A-3 costs $399.")
+    assert sum(each.kind == "summary" for each in done.messages) == 1
+
+
+@pytest.mark.parametrize(
+    "answer", ["", "   ", "<html>502 Bad Gateway</html>", "blah " * 9_000, "?!" * 400, "\n\n\n"]
+)
+def test_an_unusable_summary_is_replaced_by_the_sentences_that_carry_facts_and_says_why(answer: str) -> None:
+    guard = ContextGuard(DEFAULT_POLICY, SMALL)
+    need = compact(guard, [SYSTEM, ASKED, *steps(18)])
+    done = guard.apply(need, answer)
+    assert done.fallback_reason
+    assert "A-0 costs $099" in done.messages[1].text
+    assert isinstance(guard.check(done.messages), Fits)
+
+
+def test_a_reminder_stands_behind_the_summary_and_is_replaced_by_the_next() -> None:
+    guard = ContextGuard(DEFAULT_POLICY, SMALL)
+    reminder = build_reminder([ToolNote("search", "Looks up orders.")], ["found A-1"])
+    done = guard.apply(compact(guard, [SYSTEM, ASKED, *steps(18)]), "They look up orders.", reminder)
+    assert done.messages[2] is reminder
+    again = guard.apply(compact(guard, [*done.messages, *steps(14)]), "They look up more orders.", reminder)
+    assert sum(each.kind == "reminder" for each in again.messages) == 1
+
+
+def test_recalled_text_is_the_first_to_leave() -> None:
+    recall = text_message("user", "word " * 3_000, kind="recall")
+    messages = [SYSTEM, *plain_turns(3), recall, ASKED, *steps(8)]
+    fits = ContextGuard(DEFAULT_POLICY, SMALL).check(messages)
+    assert isinstance(fits, Fits)
+    assert fits.was_truncated
+    assert recall not in fits.messages
+    assert len(fits.messages) == len(messages) - 1
+
+
+@pytest.mark.parametrize("policy", [ContextPolicy(strategy="truncate"), ContextPolicy(auto_compact=False)])
+def test_without_summaries_it_truncates_and_leaves_a_mark(policy: ContextPolicy) -> None:
+    fits = ContextGuard(policy, SMALL).check([SYSTEM, *plain_turns(9), ASKED, *steps(18)])
+    assert isinstance(fits, Fits)
+    assert fits.was_truncated
+    assert fits.messages[1].text == EARLIER_TRUNCATED
+    assert fits.tokens <= SMALL.input_tokens
+
+
+def test_a_message_sent_during_the_run_is_pinned_into_the_next_call() -> None:
+    injected = replace(user("only those above $500"), kind="injected", pinned=True)
+    guard = ContextGuard(DEFAULT_POLICY, SMALL)
+    done = guard.apply(
+        compact(guard, [SYSTEM, ASKED, *steps(4), injected, *steps(16)]), "They look up orders."
+    )
+    assert injected in done.messages
+
+
+def test_one_huge_result_is_shortened_instead_of_dropped() -> None:
+    guard = ContextGuard(ContextPolicy(message_char_limit=1_000_000), SMALL)
+    fits = guard.check([SYSTEM, ASKED, call("1"), result("1", "HEAD " + "and so on " * 20_000 + " TAIL")])
+    assert isinstance(fits, Fits)
+    assert "HEAD" in fits.messages[-1].tool_results[0].text
+    assert_no_orphans(fits.messages)
+
+
+def test_what_cannot_fit_is_refused_before_any_call() -> None:
+    huge = user("word " * 20_000)
+    with pytest.raises(QuestionTooLarge):
+        ContextGuard(DEFAULT_POLICY, SMALL).check([SYSTEM, replace(huge, kind="question")])
+    with pytest.raises(SystemPromptTooLarge):
+        ContextGuard(DEFAULT_POLICY, SMALL, tools_tokens=20_000).check([SYSTEM, ASKED])
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    histories(10),
+    histories(4),
+    questions,
+    systems,
+    policies,
+    budgets(),
+    calibrations,
+    st.sampled_from(("A good summary.", "")),
+)
+def test_every_guarded_request_keeps_the_invariants(
+    history: list[Message],
+    steps_after: list[Message],
+    question: Message,
+    system: Message,
+    policy: ContextPolicy,
+    budget: TokenBudget,
+    calibration: Calibration,
+    answer: str,
+) -> None:
+    question = replace(question, kind="question", pinned=True)
+    after = [each for each in steps_after if each.role != "user"]
+    guard = ContextGuard(policy, budget, calibration)
+    try:
+        outcome = guard.check([system, *history, question, *after])
+    except ContextError:
+        assert calibration.apply(question.tokens) > budget.input_after(calibration.apply(system.tokens))
+        return
+    if isinstance(outcome, NeedsCompaction):
+        outcome = guard.apply(outcome, answer)
+    assert_fits(outcome, system, question, budget, calibration)
+    assert isinstance(guard.check(outcome.messages), Fits), "one compaction is enough"
+
+
+def assert_fits(
+    outcome: Fits | Compacted,
+    system: Message,
+    question: Message,
+    budget: TokenBudget,
+    calibration: Calibration,
+) -> None:
+    messages = outcome.messages
+    assert messages[0] is system
+    assert question in messages
+    assert_no_orphans(messages)
+    system_tokens = calibration.apply(system.tokens)
+    total = calibration.apply(total_tokens(messages))
+    assert total - system_tokens <= budget.input_after(system_tokens)
+
+
+def test_the_first_emergency_sends_about_half_and_the_second_summary_and_question() -> None:
+    messages = [SYSTEM, summary_message("Ada wants the cheapest."), *plain_turns(40, words=60), ASKED]
+    first = emergency_view(messages, DEFAULT_POLICY, TokenBudget(), step=1)
+    assert total_tokens(first.messages) <= total_tokens(messages) // 2
+    assert sum(each.role == "user" and each.kind == "message" for each in first.messages) <= 4
+    assert first.messages[-1] == ASKED
+    assert "Ada wants the cheapest." in first.messages[1].text
+    assert first.dropped[0] == messages[2]
+    second = emergency_view(messages, DEFAULT_POLICY, TokenBudget(), step=2)
+    assert [each.kind for each in second.messages] == ["message", "summary", "question"]
+    assert "Ada wants the cheapest." in second.messages[1].text
+
+
+def test_an_emergency_keeps_facts_of_what_it_drops_and_reminds_of_the_tools() -> None:
+    reminder = build_reminder([ToolNote("search")])
+    view = emergency_view(
+        [SYSTEM, *plain_turns(40), ASKED], DEFAULT_POLICY, TokenBudget(), step=1, reminder=reminder
+    )
+    assert view.messages[2] is reminder
+    assert "costs $" in read_summary(view.messages[1])
+
+
+def test_an_emergency_caps_results_and_texts_but_never_the_question() -> None:
+    long = "HEAD" + "word " * 6_000
+    question = replace(ASKED, parts=user(long).parts, tokens=user(long).tokens)
+    messages = [SYSTEM, user("a"), call("1"), result("1", long), reply(long), question]
+    view = emergency_view(messages, DEFAULT_POLICY, TokenBudget(), step=1)
+    assert view.messages[-1].text == long
+    assert all(len(each.text) <= 10_000 for each in view.messages[:-1])
+
+
+@settings(max_examples=60, deadline=None)
+@given(histories(10), policies, budgets(), st.sampled_from((1, 2)))
+def test_every_emergency_request_is_valid_and_smaller(
+    history: list[Message], policy: ContextPolicy, budget: TokenBudget, step: int
+) -> None:
+    messages = [SYSTEM, *history, ASKED]
+    view = emergency_view(messages, policy, budget, step=1 if step == 1 else 2)
+    assert view.messages[0] is SYSTEM
+    assert ASKED in view.messages
+    assert_no_orphans(view.messages)
+    if total_tokens(messages) > 1_000:
+        assert total_tokens(view.messages) <= total_tokens(messages) // 2 + ASKED.tokens
+
+
+def test_few_tools_are_listed_and_many_only_by_category() -> None:
+    few = build_reminder([ToolNote(f"tool_{n}", "Does\nthings.") for n in range(DIRECT_TOOLS)])
+    many = build_reminder([ToolNote(f"tool_{n}", "Does things.", f"group {n % 3}") for n in range(60)])
+    assert few is not None
+    assert many is not None
+    assert "- tool_3: Does things." in few.text
+    assert "Does things." not in many.text
+    assert "- group 2: tool_2, tool_5" in many.text
+    assert build_reminder([]) is None

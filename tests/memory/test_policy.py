@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import pytest
+
+from memory.budget import TokenBudget
+from memory.errors import PolicyError
+from memory.policy import DEFAULT_POLICY, ContextPolicy, merge_policies
+
+
+def test_the_defaults_are_those_of_the_documents() -> None:
+    policy = DEFAULT_POLICY
+    assert (policy.strategy, policy.trigger, policy.soft_trigger) == ("checkpoint", 0.75, 0.60)
+    assert (policy.keep_recent, policy.reserve_ratio) == (10, 0.10)
+    assert (policy.max_turns, policy.max_steps, policy.cooldown_turns) == (0, 15, 2)
+    assert (policy.summary_max_tokens, policy.message_char_limit) == (1_024, 50_000)
+    assert (policy.old_result_char_limit, policy.recall_budget, policy.auto_compact) == (20_000, 8_000, True)
+
+
+def test_a_later_layer_wins_field_by_field_and_its_name_is_kept() -> None:
+    effective = merge_policies(
+        ("environment", {"trigger": 0.5, "keep_recent": 4}),
+        ("model", {"keep_recent": 6, "strategy": None}),
+        ("conversation", {"strategy": "turns"}),
+    )
+    assert (effective.policy.trigger, effective.policy.keep_recent, effective.policy.strategy) == (
+        0.5,
+        6,
+        "turns",
+    )
+    assert effective.origins["trigger"] == "environment"
+    assert effective.origins["keep_recent"] == "model"
+    assert effective.origins["strategy"] == "conversation"
+    assert effective.origins["max_steps"] == "default"
+
+
+def test_an_unknown_setting_is_refused_with_its_layer() -> None:
+    with pytest.raises(PolicyError, match=r"kep_recent \(agent\)"):
+        merge_policies(("agent", {"kep_recent": 3}))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("trigger", 0),
+        ("keep_recent", -1),
+        ("strategy", "forget"),
+        ("summary_max_tokens", 1),
+        ("max_steps", "many"),
+    ],
+)
+def test_a_value_out_of_range_is_refused_with_field_and_layer(field: str, value: object) -> None:
+    with pytest.raises(PolicyError) as caught:
+        merge_policies(("model", {}), ("conversation", {field: value}))
+    assert (caught.value.field, caught.value.origin) == (field, "conversation")
+
+
+def test_the_words_of_the_ancestors_are_understood() -> None:
+    policy = merge_policies(
+        ("digitorn", {"max_tokens": 8_000, "output_reserved": 1_000, "compression_trigger": 0.15}),
+        (
+            "cowagent",
+            {"agent_max_context_turns": 30, "agent_max_steps": 9, "agent_max_context_tokens": 80_000},
+        ),
+    ).policy
+    assert (policy.context_size, policy.max_output_tokens, policy.trigger) == (8_000, 1_000, 0.15)
+    assert (policy.max_turns, policy.max_steps, policy.max_input_tokens) == (30, 9, 80_000)
+
+
+def test_a_trigger_leaves_room_for_the_summarisers_own_call() -> None:
+    assert ContextPolicy(trigger=0.98).trigger == 0.9
+
+
+def test_the_soft_trigger_is_always_below_the_hard_one() -> None:
+    assert ContextPolicy(trigger=0.15).soft_ratio < 0.15
+    assert DEFAULT_POLICY.soft_ratio == 0.60
+
+
+def test_only_the_strategy_of_turns_limits_them_by_itself() -> None:
+    assert DEFAULT_POLICY.turn_limit == 0
+    assert ContextPolicy(strategy="turns").turn_limit == 20
+    assert ContextPolicy(strategy="turns", max_turns=8).turn_limit == 8
+    assert ContextPolicy(max_turns=8).turn_limit == 8
+
+
+def test_tool_chains_stay_whole_for_three_turns_or_a_sixth_of_the_limit() -> None:
+    assert DEFAULT_POLICY.full_turns == 3
+    assert ContextPolicy(max_turns=60).full_turns == 10
+
+
+def test_a_tool_result_may_take_fifteen_percent_of_the_window_and_at_most_25_000_tokens() -> None:
+    assert DEFAULT_POLICY.result_limit(TokenBudget(8_000, 1_000)) == 1_200
+    assert DEFAULT_POLICY.result_limit(TokenBudget(1_000_000, 64_000)) == 25_000
+    assert ContextPolicy(tool_result_limit=77).result_limit(TokenBudget()) == 77

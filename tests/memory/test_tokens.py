@@ -1,0 +1,139 @@
+"""The estimator against the counts of two real tokenizers (fixtures/token_counts.json, made with rs-bpe 0.1)."""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+
+from memory.tokens import (
+    IMAGE_TOKENS,
+    MESSAGE_OVERHEAD,
+    UNCALIBRATED,
+    Calibration,
+    estimate_parts,
+    estimate_text,
+    estimate_tools,
+)
+from memory.types import ImagePart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+
+SAMPLES = json.loads((Path(__file__).parent / "fixtures" / "token_counts.json").read_text(encoding="utf-8"))
+BY_KIND = {kind: list(group) for kind, group in groupby(SAMPLES, key=lambda sample: sample["kind"])}
+KINDS = sorted(BY_KIND)
+AGREED = sorted(set(KINDS) - {"korean", "russian", "arabic", "japanese"})
+"""Where the two tokenizers differ by less than half: no estimate could be near both of the others."""
+
+
+def error_of(kind: str, encoding: str) -> float:
+    estimated = sum(estimate_text(sample["text"]) for sample in BY_KIND[kind])
+    return estimated / sum(sample[encoding] for sample in BY_KIND[kind]) - 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_uncalibrated_estimate_is_within_a_quarter_of_the_real_count(kind: str) -> None:
+    assert abs(error_of(kind, "cl100k_base")) <= 0.25
+
+
+@pytest.mark.parametrize("kind", AGREED)
+def test_and_within_a_quarter_of_the_other_tokenizer_where_the_two_agree(kind: str) -> None:
+    assert abs(error_of(kind, "o200k_base")) <= 0.25
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_estimate_is_far_too_low_for_any_tokenizer(kind: str) -> None:
+    assert min(error_of(kind, "o200k_base"), error_of(kind, "cl100k_base")) > -0.25
+
+
+@pytest.mark.parametrize("encoding", ["o200k_base", "cl100k_base"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_after_five_responses_the_error_is_within_a_tenth(kind: str, encoding: str) -> None:
+    """Requests grow as a conversation does: each holds everything before it."""
+    texts = BY_KIND[kind] * 2
+    calibration = Calibration()
+    for turn in range(1, 6):
+        estimated = sum(estimate_text(sample["text"]) for sample in texts[:turn])
+        calibration = calibration.update(estimated, sum(sample[encoding] for sample in texts[:turn]))
+    estimated = sum(estimate_text(sample["text"]) for sample in texts[:6])
+    assert calibration.apply(estimated) == pytest.approx(sum(s[encoding] for s in texts[:6]), rel=0.10)
+
+
+def test_the_empty_text_is_nothing_and_any_other_at_least_one_token() -> None:
+    assert estimate_text("") == 0
+    assert [estimate_text(text) for text in (" ", "\n", "a", "\x00", "\ud800", "\u200b")] == [
+        1,
+        2,
+        1,
+        1,
+        1,
+        1,
+    ]
+
+
+def test_a_message_counts_its_overhead_its_images_its_calls_and_its_reasoning() -> None:
+    arguments = '{"text": "' + "word " * 6_000 + '"}'
+    assert estimate_parts([]) == MESSAGE_OVERHEAD
+    assert estimate_parts([ImagePart("f", "image/png")]) == MESSAGE_OVERHEAD + IMAGE_TOKENS
+    assert estimate_parts([ToolCallPart("c", "write", arguments)]) > 5_000
+    assert estimate_parts([ToolResultPart("c", "read", "word " * 6_000)]) > 5_000
+    assert estimate_parts([ReasoningPart("word " * 6_000)]) > 5_000
+    assert estimate_parts([TextPart("hi"), TextPart("hi")]) == MESSAGE_OVERHEAD + 2 * estimate_text("hi")
+
+
+def test_an_image_counts_the_same_whether_its_bytes_are_in_view_or_not() -> None:
+    bare, filled = (
+        ImagePart("f", "image/png"),
+        ImagePart("f", "image/png", data_url="data:image/png;base64," + "A" * 9_999),
+    )
+    assert estimate_parts([bare]) == estimate_parts([filled])
+
+
+def test_tool_schemas_are_counted() -> None:
+    assert 15 < estimate_tools('{"name": "search", "parameters": {"type": "object", "properties": {}}}') < 40
+
+
+def test_estimates_are_nearly_additive_so_that_parts_can_be_summed() -> None:
+    text = BY_KIND["prose"][0]["text"]
+    assert estimate_text(text * 10) == pytest.approx(10 * estimate_text(text), rel=0.05)
+
+
+def test_the_first_response_sets_the_ratio_and_later_ones_move_it_a_quarter() -> None:
+    first = Calibration().update(1_000, 1_200)
+    assert first == Calibration(1.2, 1)
+    many = first
+    for _ in range(9):
+        many = many.update(1_000, 1_200)
+    assert many.update(1_000, 1_600).ratio == pytest.approx(1.3)
+
+
+def test_the_ratio_stays_inside_its_bounds() -> None:
+    assert Calibration().update(10, 10_000).ratio == 3.0
+    low = Calibration()
+    for reported in (500, 300, 200, 100, 100):
+        low = low.update(1_000, reported)
+    assert low.ratio == 0.5
+
+
+def test_a_report_of_nothing_changes_nothing() -> None:
+    known = Calibration(1.1, 4)
+    assert known.update(0, 500) is known
+    assert known.update(500, 0) is known
+
+
+def test_a_server_that_reports_only_the_uncached_part_is_not_believed() -> None:
+    known = Calibration(1.1, 4)
+    assert known.update(10_000, 300) is known
+    assert Calibration().update(10_000, 7) == Calibration()
+
+
+@pytest.mark.parametrize("ratio", [0.3, 0.77, 1.0, 1.13, 3.0])
+def test_what_invert_allows_never_exceeds_the_budget_when_applied(ratio: float) -> None:
+    calibration = Calibration(ratio, 5)
+    for budget in (0, 1, 999, 4_000, 60_001, 1_000_000):
+        assert calibration.apply(calibration.invert(budget)) <= budget
+        assert calibration.apply(calibration.invert(budget) + 2) > budget
+
+
+def test_without_samples_an_estimate_stays_as_it_is() -> None:
+    assert UNCALIBRATED.apply(1_234) == UNCALIBRATED.invert(1_234) == 1_234

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.turns import (
+    INTERRUPTED,
+    Turn,
+    bind_groups,
+    is_safe_split,
+    reduce_old_turns,
+    repair_tool_calls,
+    safe_split,
+    safe_split_after,
+    split_turns,
+)
+from memory.types import Message, TextPart, ToolCallPart, ToolResultPart
+from tests.memory.histories import call, histories, message, plain_turns, reply, result, stored, user
+from tests.memory.views import assert_no_orphans
+
+
+def test_a_turn_is_a_user_message_and_all_that_follows() -> None:
+    messages = [user("a"), call("1"), result("1"), reply("b"), user("c"), reply("d")]
+    assert split_turns(messages) == [Turn(0, 4), Turn(4, 6)]
+
+
+def test_a_greeting_is_a_turn_of_its_own_and_nothing_has_none() -> None:
+    assert split_turns([reply("hello"), user("a"), reply("b")]) == [Turn(0, 1), Turn(1, 3)]
+    assert split_turns([]) == []
+
+
+def test_a_message_sent_during_a_run_stays_in_its_turn() -> None:
+    injected = replace(user("faster"), kind="injected")
+    assert split_turns([user("a"), call("1"), result("1"), injected, reply("b")]) == [Turn(0, 5)]
+
+
+def test_a_split_never_parts_a_call_from_its_results() -> None:
+    messages = [user("a"), call("1"), result("1"), result("1"), reply("b")]
+    assert [safe_split(messages, index) for index in range(6)] == [0, 1, 1, 1, 4, 5]
+    assert [safe_split_after(messages, index) for index in range(6)] == [0, 1, 4, 4, 4, 5]
+
+
+def test_a_dangling_result_blocks_nothing() -> None:
+    messages = [user("a"), result("lost"), reply("b"), result("lost"), user("c"), reply("d")]
+    assert all(is_safe_split(messages, index) for index in range(len(messages) + 1))
+
+
+def test_a_call_that_never_came_back_blocks_nothing() -> None:
+    messages = [user("a"), call("1"), user("b"), reply("c"), *plain_turns(50)]
+    assert all(is_safe_split(messages, index) for index in range(len(messages) + 1))
+
+
+def test_an_id_that_is_used_again_binds_only_its_own_results() -> None:
+    messages = [user("a"), call("call_0"), result("call_0"), user("b"), call("call_0"), result("call_0")]
+    assert [safe_split(messages, index) for index in range(7)] == [0, 1, 1, 3, 4, 4, 6]
+
+
+@settings(max_examples=60, deadline=None)
+@given(histories(8), st.data())
+def test_splits_are_safe_near_and_idempotent(history: list[Message], data: st.DataObject) -> None:
+    index = data.draw(st.integers(0, len(history)))
+    before, after = safe_split(history, index), safe_split_after(history, index)
+    assert before <= index <= after <= len(history)
+    assert is_safe_split(history, before)
+    for split in (before, after):
+        left, right = repair_tool_calls(history[:split]), repair_tool_calls(history[split:])
+        assert interruptions(left) + interruptions(right) == interruptions(repair_tool_calls(history))
+
+
+def interruptions(messages: tuple[Message, ...]) -> int:
+    return sum(result.text == INTERRUPTED for each in messages for result in each.tool_results)
+
+
+def test_an_interrupted_call_gets_a_result_that_says_so() -> None:
+    repaired = repair_tool_calls([user("a"), call("1"), user("b")])
+    assert [each.role for each in repaired] == ["user", "assistant", "tool", "user"]
+    assert repaired[2].tool_results[0].text == INTERRUPTED
+    assert repaired[2].tool_results[0].is_error
+
+
+def test_an_orphaned_result_is_dropped_and_a_second_one_too() -> None:
+    repaired = repair_tool_calls([result("0"), user("a"), call("1"), result("1", "one"), result("1", "two")])
+    assert [each.role for each in repaired] == ["user", "assistant", "tool"]
+    assert repaired[2].tool_results[0].text == "one"
+
+
+def test_what_was_sent_while_a_tool_ran_comes_after_its_result() -> None:
+    injected = replace(user("faster"), kind="injected")
+    repaired = repair_tool_calls([user("a"), call("1"), injected, result("1"), reply("b")])
+    assert [each.role for each in repaired] == ["user", "assistant", "tool", "user", "assistant"]
+
+
+def test_several_results_in_one_message_become_one_message_each() -> None:
+    both = message("assistant", ToolCallPart("1", "a", "{}"), ToolCallPart("2", "b", "{}"))
+    answers = message("tool", ToolResultPart("2", "b", "two"), ToolResultPart("1", "a", "one"))
+    repaired = repair_tool_calls([user("q"), both, answers])
+    assert [each.tool_results[0].text for each in repaired[2:]] == ["one", "two"]
+
+
+def test_a_view_without_tools_is_left_as_it_is() -> None:
+    history = plain_turns(3)
+    assert all(a is b for a, b in zip(repair_tool_calls(history), history, strict=True))
+
+
+@settings(max_examples=60, deadline=None)
+@given(histories(8))
+def test_a_repaired_view_has_no_orphans_and_repairing_it_again_changes_nothing(
+    history: list[Message],
+) -> None:
+    repaired = repair_tool_calls(history)
+    assert_no_orphans(repaired)
+    assert repair_tool_calls(repaired) == repaired
+    assert [each for each in history if each.role == "user"] == [
+        each for each in repaired if each.role == "user"
+    ]
+    for start, end in bind_groups(repaired):
+        assert_no_orphans(repaired[start:end])
+
+
+def test_old_turns_keep_the_users_words_and_the_last_reply() -> None:
+    old = [user("find it"), call("1", text="I look"), result("1"), reply("Found."), reply("It is 7.")]
+    new = [user("again"), call("2"), result("2"), reply("Still 7.")]
+    reduced = reduce_old_turns([*old, *new], keep_turns=1)
+    assert [each.text for each in reduced[:2]] == ["find it", "It is 7."]
+    assert list(reduced[2:]) == new
+
+
+def test_a_reply_that_came_with_a_call_loses_the_call_alone() -> None:
+    reduced = reduce_old_turns([user("a"), call("1", text="I look"), user("b"), reply("c")], keep_turns=1)
+    assert reduced[1].parts == (TextPart("I look"),)
+    assert reduced[1].tokens < call("1", text="I look").tokens
+
+
+def test_a_turn_without_tools_is_not_touched_by_reduction() -> None:
+    history = plain_turns(9)
+    assert list(reduce_old_turns(history, keep_turns=3)) == history
+
+
+def test_a_turn_with_a_pinned_result_keeps_its_chain() -> None:
+    pinned = [user("a"), call("1"), replace(result("1"), pinned=True), reply("b")]
+    assert list(reduce_old_turns(stored([*pinned, user("c")]), keep_turns=1)) == stored([*pinned, user("c")])

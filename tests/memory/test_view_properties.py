@@ -1,0 +1,101 @@
+"""What holds for every view, whatever the history, the policy and the window."""
+
+from __future__ import annotations
+
+from hypothesis import assume, event, given, settings
+from hypothesis import strategies as st
+
+from memory.budget import TokenBudget
+from memory.compaction import Summary, accept_summary, plan_compaction
+from memory.errors import QuestionTooLarge, SystemPromptTooLarge
+from memory.extractive import extract_summary
+from memory.policy import ContextPolicy
+from memory.tokens import Calibration, estimate_text
+from memory.turns import repair_tool_calls
+from memory.types import Checkpoint, Message
+from tests.memory.histories import budgets, calibrations, histories, policies, questions, spoken, systems
+from tests.memory.views import assert_no_orphans, fit
+
+
+@settings(max_examples=200, deadline=None)
+@given(histories(), questions, systems, policies, budgets(), calibrations)
+def test_every_view_keeps_the_invariants(
+    history: list[Message],
+    question: Message,
+    system: Message,
+    policy: ContextPolicy,
+    budget: TokenBudget,
+    calibration: Calibration,
+) -> None:
+    try:
+        view = fit(
+            history, question=question, system=system, policy=policy, budget=budget, calibration=calibration
+        )
+    except (QuestionTooLarge, SystemPromptTooLarge) as error:
+        event(type(error).__name__)
+        room = budget.input_after(calibration.apply(system.tokens))
+        assert calibration.apply(question.tokens) > room, "refused although the question fits"
+        return
+    event("cut" if view.dropped else "whole")
+    messages = view.messages()
+    assert messages[0] is system
+    assert messages[-1] is question
+    system_total = calibration.apply(system.tokens)
+    total = calibration.apply(sum(each.tokens for each in messages))
+    assert total - system_total <= budget.input_after(system_total)
+    assert total + budget.output_for(total) <= budget.context_size
+    said = [each.position for each in view.history if each.role != "tool"]
+    assert said == sorted(set(said)), "only a result moves, up to its call"
+    assert_no_orphans(messages)
+    assert view.parts().total == total
+    assert view.recall_tokens >= 0
+    assert total - system_total + view.recall_tokens <= budget.input_after(system_total) + 1
+    if view.dropped:
+        assert messages[1].role == "user"
+
+
+@settings(max_examples=60, deadline=None)
+@given(histories(), policies, budgets())
+def test_a_view_never_loses_the_newest_messages(
+    history: list[Message], policy: ContextPolicy, budget: TokenBudget
+) -> None:
+    assume(policy.turn_limit == 0)
+    view = fit(history, policy=policy, budget=budget)
+    kept = {each.position for each in view.history}
+    newest = repair_tool_calls(history)[-min(policy.keep_recent, 4) :] if policy.keep_recent else ()
+    assert {each.position for each in spoken(newest)} <= kept
+
+
+@settings(max_examples=60, deadline=None)
+@given(histories(), policies, budgets(), st.sampled_from(("good", "extract", "none")))
+def test_compaction_always_ends(
+    history: list[Message], policy: ContextPolicy, budget: TokenBudget, summariser: str
+) -> None:
+    """Each compaction covers new messages; with nothing new to say, none is planned."""
+    checkpoint: Checkpoint | None = None
+    for _ in range(len(history) + 1):
+        covered = checkpoint.last_position if checkpoint else -1
+        loaded = [each for each in history if (each.position or 0) > covered]
+        plan = plan_compaction(loaded, checkpoint, policy, budget)
+        if plan is None:
+            break
+        assert plan.first_position == covered + 1
+        assert plan.last_position >= plan.first_position
+        assert plan.message_count + plan.kept_count == len(loaded)
+        checkpoint = _summarise(loaded, checkpoint, plan.last_position, policy, summariser)
+        view = fit(loaded, policy=policy, budget=budget)
+        assert view.messages()[-1].text == "What now?"
+    assert plan is None
+
+
+def _summarise(
+    loaded: list[Message], checkpoint: Checkpoint | None, last: int, policy: ContextPolicy, summariser: str
+) -> Checkpoint:
+    span = [each for each in loaded if (each.position or 0) <= last]
+    previous = checkpoint.summary if checkpoint else ""
+    answer = {"good": "They talked about orders.", "extract": "", "none": ""}[summariser]
+    accepted = accept_summary(answer, source=span, previous=previous, policy=policy)
+    extract = extract_summary(span, policy.summary_max_tokens) if summariser == "extract" else previous
+    text = accepted.text if isinstance(accepted, Summary) else extract
+    count = (checkpoint.message_count if checkpoint else 0) + len(span)
+    return Checkpoint("c", text, last, count, estimate_text(text))

@@ -1,0 +1,52 @@
+"""Making views in tests, and what a request must look like to be accepted by providers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memory.budget import TokenBudget
+from memory.loader import View, fit_view
+from memory.policy import DEFAULT_POLICY, ContextPolicy
+from memory.tokens import UNCALIBRATED, Calibration, text_message
+from memory.types import Checkpoint, Message
+
+NO_SYSTEM = text_message("system", "You are helpful.")
+
+
+def fit(
+    messages: Sequence[Message],
+    *,
+    question: Message | None = None,
+    system: Message = NO_SYSTEM,
+    checkpoint: Checkpoint | None = None,
+    policy: ContextPolicy = DEFAULT_POLICY,
+    budget: TokenBudget = TokenBudget(),
+    tools_tokens: int = 0,
+    left_out: int = 0,
+    calibration: Calibration = UNCALIBRATED,
+) -> View:
+    return fit_view(
+        system=system,
+        checkpoint=checkpoint,
+        messages=messages,
+        question=question or text_message("user", "What now?"),
+        policy=policy,
+        budget=budget,
+        calibration=calibration,
+        tools_tokens=tools_tokens,
+        left_out=left_out,
+    )
+
+
+def assert_no_orphans(messages: Sequence[Message]) -> None:
+    """Each call is followed at once by its results, and no result comes without its call."""
+    waiting: list[str] = []
+    for each in messages:
+        if each.role == "tool":
+            for answered in each.tool_results:
+                assert answered.call_id in waiting
+                waiting.remove(answered.call_id)
+        else:
+            assert not waiting, "a call without its result"
+            waiting = [made.call_id for made in each.tool_calls]
+    assert not waiting

@@ -1,0 +1,82 @@
+"""Programs of alice and charlie, and a scripted model. Loaded before Django is set up: models only by name."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import pytest
+from django.apps import apps
+from django.test import Client
+
+from tests.servers.openai_server import ModelServer
+
+if TYPE_CHECKING:
+    from chatapp.models import ModelConfig, User
+    from tests.api.program import Program
+
+Clients = Callable[..., Client]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """On a loop of its own, as the server runs: below `async_to_sync` all requests would share one thread."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}))
+    return True
+
+
+@pytest.fixture(autouse=True)
+def database(transactional_db: None) -> None:
+    """Runs, streams and waiting requests work in threads of their own: what they read must be committed."""
+
+
+@pytest.fixture
+def alice_client(api_client: Clients, alice: User) -> Client:
+    return api_client(alice)
+
+
+@pytest.fixture
+def charlie_client(api_client: Clients, charlie: User) -> Client:
+    return api_client(charlie)
+
+
+@pytest.fixture
+def alice_program(alice_client: Client) -> Program:
+    """With the same token as `alice_client`, for what streams, waits or happens at once."""
+    return _same_token(alice_client)
+
+
+@pytest.fixture
+def charlie_program(charlie_client: Client) -> Program:
+    return _same_token(charlie_client)
+
+
+def _same_token(client: Client) -> Program:
+    program = import_module("tests.api.program").Program
+    made: Program = program({"authorization": client.defaults["HTTP_AUTHORIZATION"]})
+    return made
+
+
+@pytest.fixture
+def model_server() -> Iterator[ModelServer]:
+    with ModelServer() as server:
+        yield server
+
+
+@pytest.fixture
+def model(model_server: ModelServer) -> ModelConfig:
+    """The default model: the scripted server."""
+    config: ModelConfig = apps.get_model("chatapp", "ModelConfig").objects.create(
+        name="Test",
+        model_id="test-model",
+        base_url=model_server.base_url,
+        context_size=32_000,
+        max_output_tokens=4_000,
+        is_default=True,
+    )
+    return config

@@ -1,0 +1,174 @@
+"""Conversations and the pages of their messages."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from chatapp.models import Conversation, ModelConfig, User
+from tests.memory_store.rows import new_conversation, say
+
+CONVERSATIONS = "/api/v1/conversations"
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def create(client: Client, **fields: Any) -> dict[str, Any]:
+    answer = client.post(CONVERSATIONS, fields, content_type="application/json")
+    assert answer.status_code == 201, answer.content
+    return answer.json()
+
+
+def change(client: Client, conversation_id: object, **fields: Any) -> Any:
+    return client.patch(f"{CONVERSATIONS}/{conversation_id}", fields, content_type="application/json")
+
+
+def page(client: Client, path: str = CONVERSATIONS, **query: Any) -> dict[str, Any]:
+    answer = client.get(path, query)
+    assert answer.status_code == 200, answer.content
+    return answer.json()
+
+
+def test_a_new_conversation_is_what_was_asked_for(alice_client: Client, model: ModelConfig) -> None:
+    made = create(
+        alice_client, title=" A \n title ", model="Test", temporary=True, context_policy={"keep_recent": 4}
+    )
+    assert (made["title"], made["model"], made["temporary"]) == ("A title", "Test", True)
+    assert made["context_policy"] == {"keep_recent": 4}
+    assert made["last_seq"] == 0
+    assert alice_client.get(f"{CONVERSATIONS}/{made['id']}").json() == made
+
+
+def test_a_conversation_needs_no_fields_and_no_body(alice_client: Client) -> None:
+    assert create(alice_client)["title"] == ""
+    assert alice_client.generic("POST", CONVERSATIONS).status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "field"),
+    [
+        ({"title": "x" * 201}, 422, "title"),
+        ({"context_policy": {"keep_recent": -1}}, 422, "context_policy"),
+        ({"context_policy": {"speed": 1}}, 422, "context_policy"),
+        ({"agent": "nobody"}, 422, "agent"),
+        ({"model": "nonsense"}, 404, None),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    alice_client: Client, fields: dict[str, Any], status: int, field: str | None
+) -> None:
+    answer = alice_client.post(CONVERSATIONS, fields, content_type="application/json")
+    assert answer.status_code == status
+    if field:
+        assert answer.json()["error"]["details"][0]["field"] == field
+
+
+def test_a_change_touches_only_what_is_sent_and_is_told(alice_client: Client, model: ModelConfig) -> None:
+    made = create(alice_client, title="Old", model="Test")
+    changed = change(alice_client, made["id"], title="New", pinned=True).json()
+    assert (changed["title"], changed["pinned"], changed["model"]) == ("New", True, "Test")
+    assert changed["last_seq"] == made["last_seq"] + 1
+    assert changed["expires_at"] is None
+    assert change(alice_client, made["id"], model=None).json()["model"] is None
+    assert change(alice_client, made["id"]).json()["title"] == "New"
+
+
+def test_null_is_refused_where_it_means_nothing(alice_client: Client) -> None:
+    made = create(alice_client)
+    assert change(alice_client, made["id"], title=None).status_code == 422
+
+
+def test_a_deleted_conversation_is_gone(alice_client: Client) -> None:
+    made = create(alice_client)
+    path = f"{CONVERSATIONS}/{made['id']}"
+    assert alice_client.delete(path).status_code == 204
+    assert alice_client.get(path).status_code == 404
+    assert alice_client.delete(path).status_code == 404
+
+
+def test_the_list_is_newest_first_and_pages_do_not_overlap(alice_client: Client, alice: User) -> None:
+    for number in range(7):
+        # Two at the same moment: the id decides between them.
+        new_conversation(alice, f"Talk {number}", NOON + timedelta(minutes=number // 2))
+    seen, cursor = [], None
+    for _ in range(4):
+        found = page(alice_client, limit=2, **({"cursor": cursor} if cursor else {}))
+        seen += [item["title"] for item in found["items"]]
+        cursor = found["next_cursor"]
+    assert cursor is None
+    expected = Conversation.objects.order_by("-last_activity_at", "-id").values_list("title", flat=True)
+    assert seen == list(expected)
+
+
+def test_a_conversation_used_meanwhile_does_not_disturb_the_next_page(
+    alice_client: Client, alice: User
+) -> None:
+    rows = [
+        new_conversation(alice, f"Talk {number}", NOON + timedelta(minutes=number)) for number in range(4)
+    ]
+    first = page(alice_client, limit=2)
+    Conversation.objects.filter(pk=rows[0].pk).update(last_activity_at=NOON + timedelta(days=1))
+    second = page(alice_client, limit=2, cursor=first["next_cursor"])
+    assert [item["title"] for item in second["items"]] == ["Talk 1"]
+
+
+def test_the_list_can_be_searched_and_hides_the_archive(alice_client: Client, alice: User) -> None:
+    new_conversation(alice, "Apples and pears")
+    archived = new_conversation(alice, "Old apples")
+    change(alice_client, archived.pk, archived=True)
+    assert [item["title"] for item in page(alice_client, q="APPLE")["items"]] == ["Apples and pears"]
+    assert [item["title"] for item in page(alice_client, archived="true")["items"]] == ["Old apples"]
+    assert page(alice_client, q="%")["items"] == []
+
+
+@pytest.mark.parametrize("cursor", ["nonsense", "AAAA", "\u00e4", "MjAyNi0xMS0yMVQxMjowMDowMCB4", "\x00"])
+def test_a_made_up_cursor_is_422(alice_client: Client, cursor: str) -> None:
+    answer = alice_client.get(CONVERSATIONS, {"cursor": cursor})
+    assert answer.status_code == 422
+    assert answer.json()["error"]["details"][0]["field"] == "cursor"
+
+
+def test_a_query_with_nul_finds_nothing_and_does_not_fail(alice_client: Client) -> None:
+    assert page(alice_client, q="a\x00b")["items"] == []
+
+
+def test_messages_come_newest_page_first_and_oldest_first_within_it(
+    alice_client: Client, alice: User
+) -> None:
+    conversation = new_conversation(alice)
+    say(conversation, *(f"Message {number}" for number in range(7)))
+    path = f"{CONVERSATIONS}/{conversation.pk}/messages"
+    newest = page(alice_client, path, limit=3)
+    assert [item["content"] for item in newest["items"]] == ["Message 4", "Message 5", "Message 6"]
+    older = page(alice_client, path, limit=3, before=newest["next_cursor"])
+    assert [item["position"] for item in older["items"]] == [1, 2, 3]
+    by_id = page(alice_client, path, limit=3, before=newest["items"][0]["id"])
+    assert by_id == older
+    oldest = page(alice_client, path, limit=3, before=older["next_cursor"])
+    assert [item["position"] for item in oldest["items"]] == [0]
+    assert oldest["next_cursor"] is None
+
+
+@pytest.mark.parametrize(("before", "status"), [("nonsense", 404), ("9" * 30, 422), ("-1", 404), ("²", 404)])
+def test_a_made_up_place_is_refused(alice_client: Client, alice: User, before: str, status: int) -> None:
+    path = f"{CONVERSATIONS}/{new_conversation(alice).pk}/messages"
+    assert alice_client.get(path, {"before": before}).status_code == status
+
+
+def test_a_page_costs_the_same_however_long_the_conversation_is(
+    alice_client: Client, alice: User, django_assert_max_num_queries: Any
+) -> None:
+    conversation = new_conversation(alice)
+    say(conversation, *(f"Message {number}" for number in range(600)))
+    path = f"{CONVERSATIONS}/{conversation.pk}/messages"
+    with django_assert_max_num_queries(8):
+        assert len(page(alice_client, path, limit=200)["items"]) == 200
+
+
+def test_one_message_can_be_read(alice_client: Client, alice: User) -> None:
+    conversation = new_conversation(alice)
+    [row] = say(conversation, "Hello")
+    message = alice_client.get(f"{CONVERSATIONS}/{conversation.pk}/messages/{row.pk}").json()
+    assert (message["content"], message["role"], message["parent"]) == ("Hello", "user", None)

@@ -1,0 +1,120 @@
+"""Every error has one shape, the right status, and says where."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from chatapp.api.errors import field_path
+
+CONVERSATIONS = "/api/v1/conversations"
+
+
+def error_of(answer: object) -> dict[str, object]:
+    body = answer.json()
+    assert set(body) == {"error"}
+    assert {"code", "message"} <= set(body["error"]) <= {"code", "message", "details"}
+    return body["error"]
+
+
+@pytest.mark.parametrize("path", ["/api/v1/nothing", "/api/v2/me", "/api/", "/api/v1/", "/api/v1/me/"])
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_an_unknown_address_is_404_in_json(alice_client: Client, path: str, method: str) -> None:
+    answer = getattr(alice_client, method)(path)
+    assert answer.status_code == 404
+    assert error_of(answer)["code"] == "not_found"
+
+
+def test_a_wrong_method_is_405_and_names_the_right_ones(alice_client: Client) -> None:
+    answer = alice_client.delete("/api/v1/models")
+    assert answer.status_code == 405
+    assert answer["Allow"] == "GET"
+    assert error_of(answer)["code"] == "method_not_allowed"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "{",
+        "",
+        "nonsense",
+        b"\xff\xfe",
+        '{"title": NaN}',
+        "[" * 100_000,
+        '{"title": "\xed\xa0\x80"}'.encode("latin-1"),
+    ],
+    ids=["open", "empty", "word", "bytes", "nan", "deep", "surrogate bytes"],
+)
+def test_a_body_that_is_not_json_is_400(alice_client: Client, body: object) -> None:
+    answer = alice_client.generic("PATCH", "/api/v1/me", body, content_type="application/json")
+    assert answer.status_code == (422 if body == "" else 400)
+    assert error_of(answer)["code"] == ("invalid" if body == "" else "malformed")
+
+
+def test_wrong_values_are_422_with_their_paths(alice_client: Client) -> None:
+    answer = alice_client.post(
+        CONVERSATIONS, {"title": 5, "temporary": "perhaps"}, content_type="application/json"
+    )
+    assert answer.status_code == 422
+    details = error_of(answer)["details"]
+    assert {item["field"] for item in details} == {"title", "temporary"}
+    assert all(item["message"] for item in details)
+
+
+def test_a_wrong_query_is_422_with_its_name(alice_client: Client) -> None:
+    answer = alice_client.get(CONVERSATIONS, {"limit": "many"})
+    assert answer.status_code == 422
+    assert error_of(answer)["details"][0]["field"] == "limit"
+
+
+@pytest.mark.parametrize(
+    ("location", "body", "path"),
+    [
+        (
+            ("body", "message", "content", "parts", 0, "text", "text"),
+            {"content": [{"type": "text"}]},
+            "content.0.text",
+        ),
+        (("body", "message", "content", "parts", 0), {"content": [{"type": "sound"}]}, "content.0"),
+        (("body", "message", "content"), {}, "content"),
+        (("body", "message"), None, "body"),
+        (("query", "limit"), None, "limit"),
+    ],
+)
+def test_a_path_names_what_was_sent(location: tuple[str | int, ...], body: object, path: str) -> None:
+    assert field_path(location, body) == path
+
+
+def test_a_body_that_is_too_large_is_413(alice_client: Client, settings: object) -> None:
+    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 1_000
+    answer = alice_client.post(CONVERSATIONS, {"title": "x" * 2_000}, content_type="application/json")
+    assert answer.status_code == 413
+    assert error_of(answer)["code"] == "too_large"
+
+
+@pytest.mark.parametrize("fill", [10, 100_000], ids=["small", "large"])
+def test_what_no_database_stores_is_replaced(alice_client: Client, fill: int) -> None:
+    body = '{"title": "a\\u0000b\\ud800c\\ud83d\\ude00", "filler": "' + "x" * fill + '"}'
+    answer = alice_client.generic("POST", CONVERSATIONS, body, content_type="application/json")
+    assert answer.status_code == 201
+    assert answer.json()["title"] == "a\ufffdb\ufffdc\U0001f600"
+
+
+def test_a_large_body_that_is_not_json_is_400_to_its_sender_and_401_to_nobody(
+    alice_client: Client, client: Client
+) -> None:
+    body = "{" * 100_000
+    known = alice_client.generic("POST", CONVERSATIONS, body, content_type="application/json")
+    assert (known.status_code, error_of(known)["code"]) == (400, "malformed")
+    nobody = client.generic("POST", CONVERSATIONS, body, content_type="application/json")
+    assert nobody.status_code == 401
+
+
+def test_an_unexpected_failure_tells_no_trace(alice_client: Client, settings: object) -> None:
+    """A database that is away, and a fault of our own: here, settings that nobody foresaw."""
+    settings.RETENTION_DAYS = "thirty"
+    answer = alice_client.post(CONVERSATIONS, {}, content_type="application/json")
+    assert answer.status_code == 500
+    assert error_of(answer)["code"] == "internal"
+    assert b"Traceback" not in answer.content
+    assert b"thirty" not in answer.content

@@ -1,0 +1,139 @@
+"""alice owns; charlie gets 404 at every address, with every id, in every place."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.test import Client
+
+from chatapp import clock
+from chatapp.api.root import api
+from chatapp.models import ApiToken, Attachment, Compaction, Conversation, Run, User
+from tests.memory_store.rows import new_conversation, say
+
+BODIES = {
+    ("post", "/api/v1/conversations/{conversation_id}/messages"): {"content": "Hi"},
+    ("patch", "/api/v1/conversations/{conversation_id}/messages/{message_id}"): {"content": "Hi"},
+    ("patch", "/api/v1/conversations/{conversation_id}"): {"title": "Mine now"},
+    ("patch", "/api/v1/conversations/{conversation_id}/compactions/{compaction_id}"): {"summary": "Mine"},
+}
+
+
+def all_addresses() -> list[tuple[str, str]]:
+    """Every operation whose address holds an id, from the API's own description."""
+    paths = api.get_openapi_schema(path_prefix="/api/v1")["paths"]
+    return [(method, path) for path, methods in paths.items() for method in methods if "_id}" in path]
+
+
+@pytest.fixture
+def ids(alice: User, alice_client: Client) -> dict[str, str]:
+    """A conversation of alice with one of everything."""
+    conversation = new_conversation(alice, "Secret")
+    question, answer = say(conversation, "The secret word?", "Xylophone")
+    run = Run.objects.create(
+        conversation=conversation,
+        user=alice,
+        question=question,
+        answer=answer,
+        status="complete",
+        created_at=clock.now(),
+    )
+    compaction = Compaction.objects.create(
+        conversation=conversation,
+        branch=conversation.branch,
+        first_position=0,
+        last_position=1,
+        message_count=2,
+        kept_count=0,
+        status="done",
+        strategy="checkpoint",
+        summary="Xylophone",
+        created_at=clock.now(),
+    )
+    file = Attachment.objects.create(
+        user=alice, name="a.png", sha256="0" * 64, mime_type="image/png", size_bytes=1
+    )
+    token = ApiToken.objects.get(user=alice)
+    return {
+        "conversation_id": str(conversation.pk),
+        "message_id": str(answer.pk),
+        "run_id": str(run.pk),
+        "compaction_id": str(compaction.pk),
+        "file_id": str(file.pk),
+        "token_id": str(token.pk),
+    }
+
+
+def call(client: Client, method: str, path: str, ids: dict[str, str]) -> Any:
+    body = BODIES.get((method, path), {})
+    return client.generic(
+        method.upper(), path.format(**ids), json.dumps(body), content_type="application/json"
+    )
+
+
+@pytest.mark.parametrize(("method", "path"), all_addresses())
+def test_what_is_not_yours_is_not_found(
+    charlie_client: Client, ids: dict[str, str], method: str, path: str
+) -> None:
+    before = list(Conversation.objects.values())
+    answer = call(charlie_client, method, path, ids)
+    assert answer.status_code == 404
+    assert b"ylophone" not in answer.content
+    assert list(Conversation.objects.values()) == before
+    assert ApiToken.objects.filter(pk=ids["token_id"]).exists()
+
+
+@pytest.mark.parametrize(("method", "path"), all_addresses())
+def test_nobody_is_asked_to_sign_in(client: Client, ids: dict[str, str], method: str, path: str) -> None:
+    assert call(client, method, path, ids).status_code == 401
+
+
+@pytest.mark.parametrize(("method", "path"), all_addresses())
+@pytest.mark.parametrize(
+    "made_up", ["nonsense", "\u2603", "0", None], ids=["word", "snowman", "zero", "unknown"]
+)
+def test_an_id_that_does_not_exist_is_not_found(
+    alice_client: Client, ids: dict[str, str], method: str, path: str, made_up: str | None
+) -> None:
+    made_up_ids = {name: made_up or str(uuid4()) for name in ids}
+    assert call(alice_client, method, path, made_up_ids).status_code == 404
+
+
+@pytest.mark.parametrize(("method", "path"), [pair for pair in all_addresses() if pair[1].count("_id}") == 2])
+def test_an_id_below_ones_own_conversation_must_belong_there(
+    charlie_client: Client, charlie: User, ids: dict[str, str], method: str, path: str
+) -> None:
+    own = new_conversation(charlie)
+    answer = call(charlie_client, method, path, {**ids, "conversation_id": str(own.pk)})
+    assert answer.status_code == 404
+
+
+@pytest.mark.parametrize("field", ["parent", "attachments", "content"])
+def test_an_id_in_a_body_must_be_ones_own(
+    charlie_client: Client, charlie: User, ids: dict[str, str], field: str
+) -> None:
+    values = {
+        "parent": ids["message_id"],
+        "attachments": [ids["file_id"]],
+        "content": [{"type": "image", "file_id": ids["file_id"]}],
+    }
+    body = {"content": "Hi", field: values[field]}
+    path = f"/api/v1/conversations/{new_conversation(charlie).pk}/messages"
+    answer = charlie_client.post(path, body, content_type="application/json")
+    assert answer.status_code == 404
+
+
+def test_a_place_in_anothers_conversation_is_not_found(
+    charlie_client: Client, charlie: User, ids: dict[str, str]
+) -> None:
+    path = f"/api/v1/conversations/{new_conversation(charlie).pk}/messages"
+    assert charlie_client.get(path, {"before": ids["message_id"]}).status_code == 404
+
+
+def test_lists_hold_only_ones_own(charlie_client: Client, ids: dict[str, str]) -> None:
+    for path in ("conversations", "usage", "memory/days", "memory/search?q=xylophone"):
+        assert charlie_client.get(f"/api/v1/{path}").json()["items"] == []
+    assert len(charlie_client.get("/api/v1/tokens").json()["items"]) == 1

@@ -35,6 +35,11 @@ def find_facts(model_id: str, base_url: str = "") -> ModelFacts:
     return _find_in_table(model_id) or ModelFacts(context_size=_priced_window(model_id, base_url))
 
 
+def load_prices() -> None:
+    """Takes half a second the first time: at start, in a thread, so that no answer waits for it."""
+    data_snapshot.get_snapshot()
+
+
 def price_call(config: ModelConfig, usage: TokenUsage) -> Decimal | None:
     """In US dollars, at this moment's prices: the operator's first. None when nobody knows them."""
     if config.kind == ModelConfig.Kind.DEMO:

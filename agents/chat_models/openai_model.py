@@ -138,7 +138,7 @@ def _plain_errors() -> Iterator[None]:
         raise describe_error("timeout") from error
     except (openai.APIError, *_TRANSPORT_ERRORS) as error:
         root = _root_of(error)
-        is_address = isinstance(root, aiohttp.InvalidURL | httpx2.UnsupportedProtocol)
+        is_address = isinstance(root, aiohttp.InvalidURL | aiohttp.NonHttpUrlClientError)
         raise describe_error("not_found" if is_address else "connection", _name_error(root)) from error
     except (httpx2.InvalidURL, ValueError) as error:
         raise describe_error("not_found", f"The address or the key cannot be used: {error}") from error

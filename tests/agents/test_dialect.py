@@ -39,7 +39,9 @@ def test_the_body_says_what_is_wanted_and_no_more() -> None:
 
 
 def test_a_plain_server_is_asked_plainly() -> None:
-    body = write_body(REQUEST, "m", Dialect(has_stream_options=False, has_temperature=False, output_limit=100))
+    body = write_body(
+        REQUEST, "m", Dialect(has_stream_options=False, has_temperature=False, output_limit=100)
+    )
     assert body == {"model": "m", "stream": True, "messages": body["messages"], "max_tokens": 100}
 
 
@@ -56,7 +58,10 @@ def test_a_plain_server_is_asked_plainly() -> None:
             "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) is supported.",
             Dialect(has_temperature=False),
         ),
-        ("max_tokens is too large: 8192. This model supports at most 4096 completion tokens", Dialect(output_limit=4096)),
+        (
+            "max_tokens is too large: 8192. This model supports at most 4096 completion tokens",
+            Dialect(output_limit=4096),
+        ),
         (
             "Conversation roles must alternate user/assistant/user/assistant/...",
             Dialect(style=WireStyle(merges_roles=True)),
@@ -69,7 +74,9 @@ def test_a_refusal_names_what_to_leave_out(refusal: str, adapted: Dialect) -> No
 
 
 def test_the_older_name_is_tried_where_the_newer_is_refused() -> None:
-    refused = adapt_dialect(Dialect(limit_name="max_completion_tokens"), "Unknown parameter: max_completion_tokens")
+    refused = adapt_dialect(
+        Dialect(limit_name="max_completion_tokens"), "Unknown parameter: max_completion_tokens"
+    )
     assert refused == Dialect(limit_name="max_tokens")
 
 
@@ -81,5 +88,6 @@ def test_a_refusal_about_something_else_changes_nothing(refusal: str) -> None:
 def test_a_limit_is_only_ever_lowered() -> None:
     at_most = "This model supports at most {} completion tokens"
     lowered = adapt_dialect(Dialect(output_limit=4096), at_most.format(2048))
-    assert lowered is not None and lowered.output_limit == 2048
+    assert lowered is not None
+    assert lowered.output_limit == 2048
     assert adapt_dialect(Dialect(output_limit=4096), at_most.format(8192)) is None

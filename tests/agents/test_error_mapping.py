@@ -57,7 +57,9 @@ def test_status_and_body_decide_the_category(status: int | None, body: object, c
         ({}, "later", None),
     ],
 )
-def test_the_wait_a_provider_asks_for_is_read(headers: dict[str, str], text: str, seconds: float | None) -> None:
+def test_the_wait_a_provider_asks_for_is_read(
+    headers: dict[str, str], text: str, seconds: float | None
+) -> None:
     error = map_error(429, {"error": {"message": text}}, headers)
     assert error.retry_after_s == seconds
 

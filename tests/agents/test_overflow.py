@@ -71,7 +71,10 @@ def test_a_prompt_larger_than_the_window_leaves_no_room() -> None:
 @pytest.mark.parametrize(
     ("text", "limit"),
     [
-        ("max_tokens is too large: 8192. This model supports at most 4096 completion tokens, whereas …", 4096),
+        (
+            "max_tokens is too large: 8192. This model supports at most 4096 completion tokens, whereas …",
+            4096,
+        ),
         ("max_tokens: 64000 > 8192, which is the maximum allowed number of output tokens for claude", 8192),
         ("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", 8192),
         ("`max_tokens` must be less than or equal to `16384`, the maximum value for `max_tokens`", 16384),

@@ -37,20 +37,32 @@ def test_text_of_one_read_is_one_delta() -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 50])
 def test_a_stream_cut_anywhere_gives_the_same_text(size: int) -> None:
-    data = b": keep-alive\r\n\r\n" + delta(content="Gr\u00fc\u00dfe, \u4e16\u754c \U0001f30d") + END.replace(b"\n", b"\r\n")
+    data = (
+        b": keep-alive\r\n\r\n"
+        + delta(content="Gr\u00fc\u00dfe, \u4e16\u754c \U0001f30d")
+        + END.replace(b"\n", b"\r\n")
+    )
     items, parser = read_all(*(data[at : at + size] for at in range(0, len(data), size)))
-    assert "".join(item.text for item in items if isinstance(item, TextDelta)) == "Gr\u00fc\u00dfe, \u4e16\u754c \U0001f30d"
+    assert (
+        "".join(item.text for item in items if isinstance(item, TextDelta))
+        == "Gr\u00fc\u00dfe, \u4e16\u754c \U0001f30d"
+    )
     assert parser.read_finish() == "stop"
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
 def test_reasoning_and_answer_keep_their_order(field: str) -> None:
-    items, _ = read_all(delta(**{field: "Let me"}) + delta(**{field: " see"}) + delta(content="Yes", **{field: None}) + END)
+    items, _ = read_all(
+        delta(**{field: "Let me"}) + delta(**{field: " see"}) + delta(content="Yes", **{field: None}) + END
+    )
     assert items == [ReasoningDelta("Let me see"), TextDelta("Yes")]
 
 
 def test_thinking_inside_the_content_is_reasoning() -> None:
-    thinking = [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "Yes"}]
+    thinking = [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
+        {"type": "text", "text": "Yes"},
+    ]
     items, _ = read_all(delta(content=thinking) + END)
     assert items == [ReasoningDelta("hm"), TextDelta("Yes")]
 
@@ -83,7 +95,9 @@ def test_whole_tool_calls_without_an_index_are_told_apart() -> None:
     ],
 )
 def test_usage_is_read_in_each_providers_fields(usage: dict[str, Any], counted: TokenUsage | None) -> None:
-    _, parser = read_all(delta(content="x") + delta("stop") + event({"choices": [], "usage": usage}) + b"data: [DONE]\n")
+    _, parser = read_all(
+        delta(content="x") + delta("stop") + event({"choices": [], "usage": usage}) + b"data: [DONE]\n"
+    )
     assert parser.usage == counted
 
 
@@ -143,7 +157,10 @@ def test_nothing_at_all_is_a_bad_response() -> None:
         ({"error": {"message": "prompt is too long: 210000 tokens > 200000 maximum"}}, "overflow"),
         ({"object": "error", "message": "boom", "code": 400}, "bad_request"),
         ({"error": "boom"}, "server"),
-        ({"choices": [{"delta": {}, "finish_reason": "error", "error": {"message": "x", "code": 502}}]}, "server"),
+        (
+            {"choices": [{"delta": {}, "finish_reason": "error", "error": {"message": "x", "code": 502}}]},
+            "server",
+        ),
     ],
 )
 def test_an_error_in_the_stream_is_that_error(payload: dict[str, Any], category: str) -> None:
@@ -160,5 +177,7 @@ def test_a_provider_that_gives_up_in_mid_answer_cuts_it() -> None:
 
 def test_a_whole_message_in_one_event_is_an_answer() -> None:
     choice = {"index": 0, "message": {"role": "assistant", "content": "All of it"}, "finish_reason": "stop"}
-    items, parser = read_all(event({"choices": [choice], "usage": {"prompt_tokens": 3, "completion_tokens": 4}}))
+    items, parser = read_all(
+        event({"choices": [choice], "usage": {"prompt_tokens": 3, "completion_tokens": 4}})
+    )
     assert (items, parser.read_finish()) == ([TextDelta("All of it")], "stop")

@@ -1,0 +1,118 @@
+"""The Demo model: honest, deterministic, and of use without any key."""
+
+from __future__ import annotations
+
+from agents.chat_models.demo_model import DemoModel
+from agents.prompts import CONTINUE_PROMPT
+from agents.types import ModelRequest
+from memory.budget import TokenBudget
+from memory.compaction import Summary, accept_summary, summary_requests
+from memory.policy import ContextPolicy
+from memory.summary import fence, summary_message
+from memory.tokens import text_message
+from memory.types import ImagePart, Message, TextPart
+from tests.agents.asking import ask_for, collect, end_of, history_of, text_of
+
+DEMO = DemoModel(pace_s=0)
+
+
+async def answer_to(text: str, *before: Message) -> str:
+    items, error = await collect(DEMO, ask_for(text, *before))
+    assert error is None
+    return text_of(items)
+
+
+async def test_it_says_that_it_is_no_language_model_and_how_to_get_one() -> None:
+    answer = await answer_to("Hello!")
+    assert "not a language model" in answer
+    assert "OpenAI-compatible" in answer
+
+
+async def test_its_first_answer_shows_markdown() -> None:
+    answer = await answer_to("Hello!")
+    assert all(mark in answer for mark in ("```python", "| what |", "**bold**", "1. a list"))
+
+
+async def test_it_streams_word_by_word_and_counts_by_estimate() -> None:
+    items, _ = await collect(DEMO, ask_for("Hello!"))
+    assert len(items) > 50
+    usage = end_of(items).usage
+    assert not usage.exact
+    assert usage.input_tokens > 0
+    assert usage.output_tokens > 50
+
+
+async def test_the_same_question_gets_the_same_answer() -> None:
+    assert await answer_to("Tell me a joke", *history_of(4)) == await answer_to(
+        "Tell me a joke", *history_of(4)
+    )
+
+
+async def test_it_finds_what_was_said_about_a_thing() -> None:
+    before = (
+        text_message("user", "My sister Ada lives in Turin. I like tea."),
+        text_message("assistant", "Noted."),
+    )
+    answer = await answer_to("What did I say about my sister?", *before)
+    assert "My sister Ada lives in Turin." in answer
+    assert "tea" not in answer
+
+
+async def test_it_finds_in_the_summary_and_in_what_was_recalled_and_says_so() -> None:
+    recall = text_message(
+        "user", fence("recalled", "2026-05-01\nuser: The budget is 900 EUR."), kind="recall"
+    )
+    answer = await answer_to(
+        "do you remember the budget?", summary_message("They discussed a budget."), recall
+    )
+    assert "from the summary" in answer
+    assert "recalled from memory" in answer
+    assert "900 EUR" in answer
+
+
+async def test_it_admits_to_have_found_nothing() -> None:
+    answer = await answer_to("What did I say about Lisbon?", *history_of(4))
+    assert "found nothing" in answer
+
+
+async def test_it_tells_what_it_was_given_to_read() -> None:
+    answer = await answer_to("Go on", summary_message("Trip to Lisbon in May.\nMore."), *history_of(6))
+    assert "| messages of this conversation | 6 |" in answer
+    assert "| summary of earlier messages | 1 |" in answer
+    assert "The summary begins: “Trip to Lisbon in May.”" in answer
+
+
+async def test_it_tells_the_size_of_an_image() -> None:
+    image = Message("user", (TextPart("Look"), ImagePart("f", "image/png", 640, 480)), 770, kind="question")
+    items, _ = await collect(DEMO, ModelRequest((text_message("system", "S"), *history_of(2), image), 100))
+    assert "640 × 480" in text_of(items)
+
+
+async def test_asked_to_continue_it_goes_on_exactly_where_it_stopped() -> None:
+    whole = await answer_to("Hello!")
+    rest = await answer_to(
+        CONTINUE_PROMPT, text_message("user", "Hello!"), text_message("assistant", whole[:100])
+    )
+    assert whole[:100] + rest == whole
+
+
+async def test_its_summaries_are_accepted_and_keep_the_facts() -> None:
+    messages = (
+        text_message(
+            "user", "Invoice INV-2041 of 1,250.00 EUR is due on 2026-12-01. It rains. " + "Some filler. " * 40
+        ),
+        text_message("assistant", "Good to know. " + "Filler again and again. " * 40),
+    )
+    policy = ContextPolicy(summary_max_tokens=128)
+    [request] = summary_requests(
+        messages, previous="The user is called Ada.", policy=policy, window=TokenBudget(32_000, 4_000, 0)
+    )
+    asked = ModelRequest(request.messages("The user is called Ada."), request.max_output_tokens)
+    items, _ = await collect(DEMO, asked)
+    accepted = accept_summary(
+        text_of(items), source=messages, previous="The user is called Ada.", policy=policy
+    )
+    assert isinstance(accepted, Summary)
+    assert "INV-2041" in accepted.text
+    assert "Ada" in accepted.text
+    assert "<conversation>" not in accepted.text

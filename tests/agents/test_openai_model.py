@@ -1,0 +1,314 @@
+"""The OpenAI model against a real server on a real socket: what works, and every way it can fail."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from agents.chat_models.openai_model import OpenAIModel
+from agents.types import ModelEndpoint, ModelRequest, TextDelta, TokenUsage, ToolCallDelta
+from memory.tokens import text_message
+from tests.agents.asking import ask_for, collect, end_of, reasoning_of, text_of
+from tests.servers.behaviour import ERRORS, Behaviour, fails, says
+from tests.servers.openai_server import ModelServer
+
+# --- What works
+
+
+async def test_an_answer_streams_and_ends_with_the_providers_count(
+    server: ModelServer, model: OpenAIModel
+) -> None:
+    server.script(says("Grüße, 世界!  Two  spaces\n\nand lines.", prompt_tokens=42, cached_tokens=40))
+    items, error = await collect(model, ask_for())
+    assert error is None
+    assert text_of(items) == "Grüße, 世界!  Two  spaces\n\nand lines."
+    assert end_of(items).usage == TokenUsage(input_tokens=42, output_tokens=6, cached_tokens=40, exact=True)
+
+
+async def test_the_server_gets_the_messages_and_the_key(server: ModelServer, model: OpenAIModel) -> None:
+    await collect(model, ask_for("What is 2 + 2?", limit=77))
+    [request] = server.requests_of("chat")
+    assert request.headers["authorization"] == "Bearer sk-test"
+    assert request.body["model"] == "test-model"
+    assert request.body["max_tokens"] == 77
+    assert request.messages[0]["role"] == "system"
+    assert request.messages[-1] == {"role": "user", "content": "What is 2 + 2?"}
+
+
+async def test_text_arrives_while_the_model_is_still_writing(server: ModelServer, model: OpenAIModel) -> None:
+    server.script(Behaviour(text="one two three", hold_after=1))
+    seen: list[str] = []
+    async for item in model.stream(ask_for()):
+        if isinstance(item, TextDelta):
+            seen.append(item.text)
+            server.release()
+    assert seen[0] == "one"
+    assert "".join(seen) == "one two three"
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+async def test_reasoning_comes_apart_from_the_answer(
+    server: ModelServer, model: OpenAIModel, field: str
+) -> None:
+    server.script(Behaviour(text="Four.", reasoning="Two and two", reasoning_field=field))  # type: ignore[arg-type]
+    items, _ = await collect(model, ask_for())
+    assert (reasoning_of(items), text_of(items)) == ("Two and two", "Four.")
+
+
+async def test_tool_calls_are_passed_on(server: ModelServer, model: OpenAIModel) -> None:
+    server.script(
+        Behaviour(tool_calls=({"id": "c1", "name": "clock", "arguments": {"zone": "Europe/Berlin"}},))
+    )
+    items, _ = await collect(model, ask_for())
+    calls = [item for item in items if isinstance(item, ToolCallDelta)]
+    assert (calls[0].call_id, calls[0].name) == ("c1", "clock")
+    assert "".join(call.arguments for call in calls) == '{"zone": "Europe/Berlin"}'
+    assert end_of(items).reason == "tool_calls"
+
+
+async def test_a_length_limit_is_named(server: ModelServer, model: OpenAIModel) -> None:
+    server.script(says("half an", finish_reason="length"))
+    items, _ = await collect(model, ask_for())
+    assert end_of(items).reason == "length"
+
+
+async def test_a_server_that_does_not_count_is_estimated(server: ModelServer, model: OpenAIModel) -> None:
+    server.script(says("one two three", sends_usage=False))
+    items, _ = await collect(model, ask_for("A question of some length"))
+    usage = end_of(items).usage
+    assert not usage.exact
+    assert usage.input_tokens > 10
+    assert usage.output_tokens >= 3
+
+
+async def test_closing_the_iterator_ends_the_call(server: ModelServer, model: OpenAIModel) -> None:
+    server.script(Behaviour(tokens=1000, hold_after=5))
+    stream = model.stream(ask_for())
+    await anext(stream)
+    await stream.aclose()
+    await asyncio.to_thread(server.wait_until, lambda it: "lost" in it.requests[0].times)
+
+
+async def test_many_streams_at_once_do_not_mix(server: ModelServer, model: OpenAIModel) -> None:
+    server.script(*(lambda request: says("You said " + request.messages[-1]["content"]) for _ in range(40)))
+    answers = await asyncio.gather(*(collect(model, ask_for(f"number {n}")) for n in range(40)))
+    assert [text_of(items) for items, _ in answers] == [f"You said number {n}" for n in range(40)]
+
+
+def test_each_event_loop_has_its_own_connections(server: ModelServer, model: OpenAIModel) -> None:
+    for _ in range(3):
+        items, error = asyncio.run(collect(model, ask_for()))
+        assert error is None
+        assert text_of(items)
+
+
+# --- Servers with their own minds
+
+
+@pytest.mark.parametrize("field", ["stream_options", "max_tokens", "temperature"])
+async def test_a_parameter_that_is_refused_is_left_out_and_remembered(
+    server: ModelServer, model: OpenAIModel, field: str
+) -> None:
+    server.defaults["chat"] = Behaviour(text="fine", error_if_field=field)
+    request = replace(ask_for(), temperature=0.5)
+    for _ in range(2):
+        items, error = await collect(model, request)
+        assert error is None
+        assert text_of(items) == "fine"
+    assert [field in asked.body for asked in server.requests] == [True, False, False]
+
+
+async def test_an_answer_limit_too_high_for_the_model_is_lowered_to_what_it_names(
+    server: ModelServer, model: OpenAIModel
+) -> None:
+    message = (
+        "max_tokens is too large: 64000. This model supports at most 4096 completion tokens, whereas you …"
+    )
+    server.script(fails(400, message), says("fine"))
+    items, _ = await collect(model, ask_for(limit=64_000))
+    assert text_of(items) == "fine"
+    assert server.requests[-1].body["max_tokens"] == 4096
+
+
+async def test_a_prompt_that_fits_is_asked_again_with_a_shorter_answer(
+    server: ModelServer, model: OpenAIModel
+) -> None:
+    message = (
+        "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens (1000 in the messages, "
+        "8000 in the completion). Please reduce the length of the messages or completion."
+    )
+    server.script(fails(400, message), says("fine"))
+    items, _ = await collect(model, ask_for(limit=8_000))
+    assert text_of(items) == "fine"
+    assert server.requests[-1].body["max_tokens"] == 6832
+
+
+async def test_a_template_that_insists_on_alternation_gets_it(
+    server: ModelServer, model: OpenAIModel
+) -> None:
+    refusal = fails(400, "Conversation roles must alternate user/assistant/user/assistant/...")
+    server.script(refusal, says("fine"))
+    items, _ = await collect(model, ask_for("Q", text_message("user", "Summary")))
+    assert text_of(items) == "fine"
+    assert [wire["role"] for wire in server.requests[-1].messages] == ["system", "user"]
+
+
+async def test_refusals_that_never_end_are_given_up(server: ModelServer, model: OpenAIModel) -> None:
+    server.defaults["chat"] = fails(
+        400, "Unknown parameter: max_tokens, max_completion_tokens, stream_options"
+    )
+    _, error = await collect(model, ask_for())
+    assert error is not None
+    assert error.category == "bad_request"
+    assert len(server.requests) <= 6
+
+
+# --- What fails
+
+
+@pytest.mark.parametrize(
+    ("script", "category"),
+    [
+        (ERRORS["wrong_key"], "auth"),
+        (ERRORS["no_model"], "not_found"),
+        (ERRORS["rate_limit"], "rate_limit"),
+        (ERRORS["quota"], "quota"),
+        (ERRORS["no_money"], "quota"),
+        (ERRORS["server"], "server"),
+        (ERRORS["html_502"], "server"),
+        (ERRORS["overflow_openai"], "overflow"),
+        (ERRORS["overflow_anthropic"], "overflow"),
+        (ERRORS["overflow_llamacpp"], "overflow"),
+        (lambda: Behaviour(fault="html"), "bad_response"),
+        (lambda: Behaviour(fault="empty"), "bad_response"),
+        (lambda: Behaviour(fault="refuse"), "connection"),
+        (lambda: Behaviour(fault="cut", fault_after=0), "connection"),
+    ],
+)
+async def test_a_failure_before_any_text_has_its_category_and_sentence(
+    server: ModelServer, model: OpenAIModel, script: Callable[[], Behaviour], category: str
+) -> None:
+    server.script(script())
+    items, error = await collect(model, ask_for())
+    assert items == []
+    assert error is not None
+    assert error.category == category
+    assert error.message.endswith(".")
+    assert "stored" in error.message
+
+
+@pytest.mark.parametrize(
+    ("fault", "category"),
+    [("cut", "cut"), ("no_finish", "cut"), ("broken_json", "bad_response"), ("error_chunk", "server")],
+)
+async def test_a_failure_in_mid_answer_keeps_what_came(
+    server: ModelServer, model: OpenAIModel, fault: str, category: str
+) -> None:
+    server.script(says("one two three four five", fault=fault))
+    items, error = await collect(model, ask_for())
+    assert text_of(items) == "one two three"
+    assert error is not None
+    assert error.category == category
+
+
+async def test_the_window_an_overflow_names_is_passed_on(server: ModelServer, model: OpenAIModel) -> None:
+    server.script(ERRORS["overflow_openai"]())
+    _, error = await collect(model, ask_for())
+    assert error is not None
+    assert error.window_tokens == 8192
+
+
+async def test_the_wait_a_rate_limit_asks_for_is_passed_on(server: ModelServer, model: OpenAIModel) -> None:
+    server.script(ERRORS["rate_limit"]())
+    _, error = await collect(model, ask_for())
+    assert error is not None
+    assert (error.retry_after_s, error.status) == (6.0, 429)
+
+
+async def test_a_model_that_never_begins_is_a_time_out(server: ModelServer, model: OpenAIModel) -> None:
+    server.script(Behaviour(hold_after=0))
+    hasty = OpenAIModel(replace(model.endpoint, first_token_timeout_s=0.2))
+    items, error = await collect(hasty, ask_for())
+    assert items == []
+    assert error is not None
+    assert error.category == "timeout"
+
+
+async def test_an_answer_that_stands_still_has_stalled(server: ModelServer, model: OpenAIModel) -> None:
+    server.script(Behaviour(text="one two three", hold_after=2))
+    hasty = OpenAIModel(replace(model.endpoint, stall_timeout_s=0.2))
+    items, error = await collect(hasty, ask_for())
+    assert text_of(items) == "one two"
+    assert error is not None
+    assert error.category == "stalled"
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """A port nobody listens on, held so that nobody will."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
+
+
+async def test_a_server_that_is_not_there_is_a_connection_error(closed_port: int) -> None:
+    model = OpenAIModel(ModelEndpoint("m", f"http://127.0.0.1:{closed_port}/v1"))
+    _, error = await collect(model, ask_for())
+    assert error is not None
+    assert error.category == "connection"
+    assert "refused" in error.detail.lower() or "connect" in error.detail.lower()
+
+
+@pytest.mark.parametrize("address", ["nonsense", "ftp://127.0.0.1/v1", "http://127.0.0.1:1\n"])
+async def test_an_address_that_is_none_says_so(address: str) -> None:
+    _, error = await collect(OpenAIModel(ModelEndpoint("m", address)), ask_for())
+    assert error is not None
+    assert error.category == "not_found"
+
+
+async def test_something_else_than_http_is_told_as_an_error(server: ModelServer) -> None:
+    async def answer_rudely(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(100)
+        writer.write(b"SSH-2.0-OpenSSH_9.2\r\n")
+        writer.close()
+
+    listener = await asyncio.start_server(answer_rudely, "127.0.0.1", 0)
+    port = listener.sockets[0].getsockname()[1]
+    _, error = await collect(OpenAIModel(ModelEndpoint("m", f"http://127.0.0.1:{port}/v1")), ask_for())
+    listener.close()
+    assert error is not None
+    assert error.category == "connection"
+
+
+async def test_a_redirect_is_not_followed_with_the_key(server: ModelServer, model: OpenAIModel) -> None:
+    server.script(Behaviour(status=307, error="moved"))
+    _, error = await collect(model, ask_for())
+    assert error is not None
+    assert error.category == "not_found"
+    assert len(server.requests) == 1
+
+
+async def test_a_thousand_messages_do_not_hold_the_event_loop(
+    server: ModelServer, model: OpenAIModel
+) -> None:
+    history = tuple(text_message("user", f"message {n}") for n in range(1_000))
+    request = ModelRequest(history, 100)
+    await collect(model, request)
+    longest = 0.0
+
+    async def watch() -> None:
+        nonlocal longest
+        while True:
+            before = time.thread_time()
+            await asyncio.sleep(0)
+            longest = max(longest, time.thread_time() - before)
+
+    watcher = asyncio.create_task(watch())
+    await collect(model, request)
+    watcher.cancel()
+    assert longest < 0.1  # the SDK's own transformation of the messages takes longer

@@ -1,0 +1,113 @@
+"""The admin's Test action: what it finds out about an address, and what it says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from agents.chat_models.openai_model import OpenAIModel
+from agents.chat_models.probing import list_models, probe_model
+from agents.errors import ModelError
+from agents.model_listing import read_listing
+from agents.types import ListedModel, ModelEndpoint
+from tests.servers.behaviour import ERRORS, Behaviour, says
+from tests.servers.openai_server import ModelServer
+
+
+@pytest.mark.parametrize(
+    ("row", "window", "output"),
+    [
+        ({"id": "m", "max_model_len": 32768}, 32768, None),  # vLLM, SGLang
+        ({"id": "m", "context_length": 200000, "top_provider": {"context_length": 128000,
+          "max_completion_tokens": 16384}}, 128000, 16384),  # OpenRouter
+        ({"id": "m", "context_window": 131072, "max_completion_tokens": 32768}, 131072, 32768),  # Groq
+        ({"id": "m", "max_context_length": 131072, "loaded_context_length": 8192}, 8192, None),  # LM Studio
+        ({"id": "m", "meta": {"n_ctx_train": 131072, "n_params": 8}}, 131072, None),  # llama.cpp
+        ({"id": "m", "meta": {"n_ctx_train": 131072, "n_ctx": 4096}}, 4096, None),  # llama.cpp, as it was started
+        ({"name": "models/gemini", "inputTokenLimit": 1048576, "outputTokenLimit": 65536}, 1048576, 65536),
+        ({"id": "m", "context_length": 0}, None, None),
+        ({"id": "m", "context_length": True, "max_model_len": "many"}, None, None),
+        ({"id": "m"}, None, None),
+    ],
+)  # fmt: skip
+def test_each_server_tells_the_window_in_its_own_field(
+    row: dict[str, Any], window: int | None, output: int | None
+) -> None:
+    [listed] = read_listing({"object": "list", "data": [row]})
+    assert (listed.context_size, listed.max_output_tokens) == (window, output)
+
+
+@pytest.mark.parametrize("answer", [None, "<html>", {}, {"data": None}, {"data": ["m", {"id": 7}, {}]}])
+def test_an_odd_listing_is_an_empty_one(answer: object) -> None:
+    assert read_listing(answer) == []
+
+
+async def test_the_models_of_an_address_are_listed(server: ModelServer, model: OpenAIModel) -> None:
+    server.models = ["small", {"id": "large", "max_model_len": 65536}]
+    assert await list_models(model.endpoint) == [ListedModel("small"), ListedModel("large", 65536)]
+
+
+async def test_a_wrong_key_for_the_listing_is_an_error(server: ModelServer, model: OpenAIModel) -> None:
+    server.api_key = "another"
+    with pytest.raises(ModelError) as caught:
+        await list_models(model.endpoint)
+    assert caught.value.category == "auth"
+
+
+async def test_a_probe_times_the_first_token_and_tells_what_the_server_can(
+    server: ModelServer, model: OpenAIModel
+) -> None:
+    server.models = [{"id": "test-model", "max_model_len": 8192}]
+    server.script(says("ready"))
+    result = await probe_model(model.endpoint)
+    assert result.error_category is None
+    assert (result.answer, result.has_usage, result.context_size) == ("ready", True, 8192)
+    assert result.first_token_s is not None
+    assert result.first_token_s > 0
+    assert "8,192" in result.sentence
+
+
+async def test_a_probe_says_that_tokens_are_not_counted(server: ModelServer, model: OpenAIModel) -> None:
+    server.script(says("ready", sends_usage=False))
+    result = await probe_model(model.endpoint)
+    assert not result.has_usage
+    assert "estimated" in result.sentence
+
+
+async def test_a_probe_of_a_wrong_name_lists_the_right_ones(server: ModelServer, model: OpenAIModel) -> None:
+    server.models = ["small", "large"]
+    server.script(ERRORS["no_model"]())
+    result = await probe_model(replace(model.endpoint, model_id="nope"))
+    assert result.error_category == "not_found"
+    assert "small, large" in result.sentence
+
+
+async def test_a_server_without_a_listing_may_still_answer(server: ModelServer, model: OpenAIModel) -> None:
+    server.models = []
+    server.script(says("ready"))
+    assert (await probe_model(model.endpoint)).error_category is None
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "words"),
+    [
+        (ERRORS["wrong_key"](), "key is not accepted"),
+        (Behaviour(fault="html"), "/v1"),
+        (Behaviour(fault="cut"), "connection broke"),
+    ],
+)
+async def test_a_probe_that_fails_says_why(
+    server: ModelServer, model: OpenAIModel, behaviour: Behaviour, words: str
+) -> None:
+    server.script(behaviour)
+    result = await probe_model(model.endpoint)
+    assert result.error_category is not None
+    assert words in result.sentence
+
+
+async def test_a_probe_of_nothing_says_that_nothing_is_there() -> None:
+    result = await probe_model(ModelEndpoint("m", "http://127.0.0.1:9/v1"))
+    assert result.error_category == "connection"
+    assert "nothing can be reached" in result.sentence

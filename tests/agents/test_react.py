@@ -1,0 +1,172 @@
+"""The loop of an answer: what it passes on, when it tries again, and that it says nothing twice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from agents.chat_models.scripted_model import Said, ScriptedModel
+from agents.error_mapping import describe_error
+from agents.errors import ModelErrorCategory
+from agents.react import CallFinished, Notice, run_react
+from agents.types import ReasoningDelta, TokenUsage, ToolCallDelta
+from memory.types import Checkpoint
+from tests.agents.asking import assemble, collect_steps, history_of, make_inputs, text_of
+
+CONTEXT = assemble(make_inputs(history_of(4)))
+
+
+@dataclass
+class Clock:
+    """Sleeps in no time, and remembers for how long."""
+
+    pauses: list[float] = field(default_factory=list)
+
+    async def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+
+
+def notices_in(steps: list[object]) -> list[str]:
+    return [step.kind for step in steps if isinstance(step, Notice)]
+
+
+async def test_text_and_reasoning_are_passed_on_and_the_call_is_counted() -> None:
+    model = ScriptedModel([Said("The answer.", items=(ReasoningDelta("Hm."),), usage=TokenUsage(90, 5, 40))])
+    steps, error = await collect_steps(run_react(model, CONTEXT))
+    assert error is None
+    assert steps[0] == ReasoningDelta("Hm.")
+    assert text_of(steps) == "The answer."
+    assert steps[-1] == CallFinished(TokenUsage(90, 5, 40), "stop", CONTEXT)
+
+
+async def test_the_model_gets_the_request_of_the_context() -> None:
+    model = ScriptedModel()
+    await collect_steps(run_react(model, CONTEXT))
+    assert model.requests == [CONTEXT.request]
+
+
+@pytest.mark.parametrize("category", ["connection", "server", "timeout", "rate_limit"])
+async def test_a_passing_error_is_tried_once_more_and_told(category: ModelErrorCategory) -> None:
+    clock = Clock()
+    model = ScriptedModel([describe_error(category), "Fine now."])
+    steps, error = await collect_steps(run_react(model, CONTEXT, sleep=clock.sleep))
+    assert error is None
+    assert notices_in(steps) == ["retrying"]
+    assert text_of(steps) == "Fine now."
+    assert clock.pauses == [1.0]
+
+
+async def test_it_waits_as_long_as_the_provider_asks() -> None:
+    clock = Clock()
+    model = ScriptedModel([describe_error("rate_limit", retry_after_s=6.0), "Fine now."])
+    await collect_steps(run_react(model, CONTEXT, sleep=clock.sleep))
+    assert clock.pauses == [6.0]
+
+
+async def test_a_wait_too_long_for_a_user_is_an_error_at_once() -> None:
+    clock = Clock()
+    model = ScriptedModel([describe_error("rate_limit", retry_after_s=60.0)])
+    steps, error = await collect_steps(run_react(model, CONTEXT, sleep=clock.sleep))
+    assert error is not None
+    assert error.category == "rate_limit"
+    assert (steps, clock.pauses) == ([], [])
+
+
+async def test_a_second_passing_error_is_the_answers_error() -> None:
+    model = ScriptedModel([describe_error("server"), describe_error("connection")])
+    _, error = await collect_steps(run_react(model, CONTEXT, sleep=Clock().sleep))
+    assert error is not None
+    assert error.category == "connection"
+    assert len(model.requests) == 2
+
+
+@pytest.mark.parametrize(
+    "category", ["auth", "not_found", "quota", "bad_request", "bad_response", "content_filter"]
+)
+async def test_what_will_not_pass_is_not_tried_again(category: ModelErrorCategory) -> None:
+    model = ScriptedModel([describe_error(category)])
+    _, error = await collect_steps(run_react(model, CONTEXT, sleep=Clock().sleep))
+    assert error is not None
+    assert error.category == category
+    assert len(model.requests) == 1
+
+
+async def test_after_the_first_word_nothing_is_said_twice() -> None:
+    model = ScriptedModel([Said("Half an", error=describe_error("server")), "Never asked."])
+    steps, error = await collect_steps(run_react(model, CONTEXT, sleep=Clock().sleep))
+    assert text_of(steps) == "Half an"
+    assert error is not None
+    assert len(model.requests) == 1
+
+
+async def test_an_overflow_is_asked_again_with_about_half() -> None:
+    context = assemble(make_inputs(history_of(200, words=60)))
+    model = ScriptedModel([describe_error("overflow"), "Fine now."])
+    steps, error = await collect_steps(run_react(model, context))
+    assert error is None
+    assert notices_in(steps) == ["shrunk"]
+    first, second = (sum(message.tokens for message in request.messages) for request in model.requests)
+    assert second <= first * 0.55
+    assert model.requests[1].messages[-1] == context.view.question
+    assert steps[-1].context.total_tokens < context.total_tokens
+
+
+async def test_the_window_the_provider_names_is_kept_to() -> None:
+    context = assemble(make_inputs(history_of(200, words=60)))
+    model = ScriptedModel([describe_error("overflow", window_tokens=4_096), "Fine now."])
+    await collect_steps(run_react(model, context))
+    asked = model.requests[1]
+    assert sum(message.tokens for message in asked.messages) + asked.max_output_tokens <= 4_096
+
+
+async def test_a_second_overflow_leaves_the_summary_and_the_question_alone() -> None:
+    checkpoint = Checkpoint("c1", "Ada plans a trip to Lisbon.", 9, 10, 8)
+    messages = tuple(message for message in history_of(60, words=60) if (message.position or 0) > 9)
+    context = assemble(make_inputs(messages, checkpoint=checkpoint))
+    model = ScriptedModel([describe_error("overflow"), describe_error("overflow"), "Fine now."])
+    steps, error = await collect_steps(run_react(model, context))
+    assert error is None
+    assert notices_in(steps) == ["shrunk", "shrunk"]
+    system, summary, question = model.requests[2].messages
+    assert "Lisbon" in summary.text
+    assert (system.role, question.text) == ("system", "What now?")
+
+
+async def test_overflows_that_never_end_are_given_up() -> None:
+    model = ScriptedModel(default=describe_error("overflow"))
+    _, error = await collect_steps(run_react(model, assemble(make_inputs(history_of(60, words=60)))))
+    assert error is not None
+    assert error.category == "overflow"
+    assert len(model.requests) <= 3
+
+
+async def test_a_window_filled_by_the_prompt_counts_as_an_overflow() -> None:
+    full = Said(reason="length", usage=TokenUsage(127_500, 0))
+    model = ScriptedModel([full, "Fine now."])
+    steps, error = await collect_steps(run_react(model, assemble(make_inputs(history_of(60, words=60)))))
+    assert error is None
+    assert notices_in(steps) == ["shrunk"]
+    assert len([step for step in steps if isinstance(step, CallFinished)]) == 2
+
+
+async def test_a_model_that_spends_its_limit_in_silence_is_told_as_that() -> None:
+    model = ScriptedModel([Said(reason="length", usage=TokenUsage(100, 100))])
+    steps, error = await collect_steps(run_react(model, CONTEXT))
+    assert error is not None
+    assert "output limit" in error.message
+    assert isinstance(steps[-1], CallFinished)
+
+
+async def test_an_answer_the_filter_took_is_told_as_that() -> None:
+    model = ScriptedModel([Said(reason="content_filter")])
+    _, error = await collect_steps(run_react(model, CONTEXT))
+    assert error is not None
+    assert error.category == "content_filter"
+
+
+async def test_a_tool_nobody_offered_is_an_error_and_not_a_silence() -> None:
+    model = ScriptedModel([Said(items=(ToolCallDelta(0, "c", "rm", "{}"),), reason="tool_calls")])
+    _, error = await collect_steps(run_react(model, CONTEXT))
+    assert error is not None
+    assert error.category == "bad_response"

@@ -1,0 +1,163 @@
+"""Summaries by a model, in pieces; and the extractive one wherever no model's can be used."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from agents.chat_models.demo_model import DemoModel
+from agents.chat_models.openai_model import OpenAIModel
+from agents.chat_models.scripted_model import Said, ScriptedModel
+from agents.error_mapping import describe_error
+from agents.summarise import NO_MODEL, NO_ROOM, SummaryResult, summarise
+from agents.types import ChatModel, TokenUsage
+from memory.budget import TokenBudget
+from memory.policy import ContextPolicy
+from memory.prompts import CLOSING
+from memory.tokens import text_message
+from memory.types import Message
+from tests.servers.behaviour import Behaviour, says
+from tests.servers.openai_server import ModelServer
+
+POLICY = ContextPolicy(summary_max_tokens=200)
+WINDOW = TokenBudget(32_000, 4_000, 0)
+
+
+def span_of(count: int) -> tuple[Message, ...]:
+    texts = (f"Order ORD-{1000 + n} costs {n} EUR. " + "Some filler here. " * 12 for n in range(count))
+    return tuple(text_message("user" if n % 2 == 0 else "assistant", text) for n, text in enumerate(texts))
+
+
+SPAN = span_of(20)
+GOOD = "The user talks about orders from ORD-1000 on."
+
+
+async def no_pause(seconds: float) -> None:
+    """Passes at once."""
+
+
+async def summarise_with(
+    model: ChatModel | None, messages: tuple[Message, ...] = SPAN, **more: Any
+) -> SummaryResult:
+    options: dict[str, Any] = {"previous": "", "policy": POLICY, "window": WINDOW, "sleep": no_pause} | more
+    return await summarise(model, messages, **options)
+
+
+async def test_the_models_summary_is_used_and_its_cost_counted() -> None:
+    model = ScriptedModel([Said(GOOD, usage=TokenUsage(900, 12))])
+    result = await summarise_with(model)
+    assert result.fallback_reason is None
+    assert result.text.startswith(GOOD)
+    assert result.usages == (TokenUsage(900, 12),)
+
+
+async def test_the_summary_before_is_merged_in() -> None:
+    model = ScriptedModel([GOOD])
+    await summarise_with(model, previous="The user is called Ada.")
+    system, question = model.requests[0].messages
+    assert CLOSING in system.text
+    assert "The user is called Ada." in question.text
+    assert "ORD-1019" in question.text
+
+
+async def test_a_long_span_goes_through_a_small_window_in_pieces_each_building_on_the_last() -> None:
+    model = ScriptedModel(["First piece.", "Second piece.", *[GOOD] * 20])
+    result = await summarise_with(model, span_of(100), window=TokenBudget(2_000, 500, 0))
+    assert len(model.requests) > 2
+    assert "First piece." in model.requests[1].messages[1].text
+    assert "Second piece." in model.requests[2].messages[1].text
+    assert "First piece." not in model.requests[2].messages[1].text
+    assert len(result.usages) == len(model.requests)
+    everything = "".join(request.messages[1].text for request in model.requests)
+    assert all(everything.count(f"ORD-{1000 + n} ") == 1 for n in range(100))
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ("", "nothing"),
+        ("   ", "nothing"),
+        ("<html><body>Bad gateway</body></html>", "not a summary"),
+        (" ".join(f"Order {n} matters." for n in range(500)), "tokens"),
+        (describe_error("auth", "Invalid key"), "Invalid key"),
+        (Said("Half", error=describe_error("cut")), "cut"),
+    ],
+)
+async def test_an_answer_that_cannot_be_used_falls_back_and_says_why(answer: Any, words: str) -> None:
+    result = await summarise_with(ScriptedModel([answer]))
+    assert result.fallback_reason is not None
+    assert words in result.fallback_reason
+    assert "ORD-10" in result.text
+    assert 0 < result.tokens <= POLICY.summary_max_tokens * 1.15
+
+
+async def test_the_fallback_keeps_the_summary_before() -> None:
+    result = await summarise_with(ScriptedModel([""]), previous="The user is called Ada.")
+    assert result.text.startswith("The user is called Ada.")
+
+
+async def test_a_passing_error_is_tried_once_more_and_never_again() -> None:
+    model = ScriptedModel([describe_error("server"), GOOD])
+    assert (await summarise_with(model)).fallback_reason is None
+    failing = ScriptedModel(default=describe_error("server"))
+    assert (await summarise_with(failing)).fallback_reason is not None
+    assert len(failing.requests) == 2
+
+
+async def test_a_call_that_broke_off_is_counted_too() -> None:
+    result = await summarise_with(ScriptedModel([Said("Half an answer", error=describe_error("cut"))]))
+    [usage] = result.usages
+    assert not usage.exact
+    assert usage.output_tokens > 0
+
+
+async def test_a_model_that_never_ends_is_left_after_its_time() -> None:
+    never = Said(waits_for=asyncio.Event())
+    result = await summarise_with(ScriptedModel([never, never]), call_timeout_s=0.05)
+    assert result.fallback_reason is not None
+    assert "too long" in result.fallback_reason
+
+
+async def test_without_a_model_or_without_room_no_call_is_made() -> None:
+    assert (await summarise_with(None)).fallback_reason == NO_MODEL
+    model = ScriptedModel()
+    assert (await summarise_with(model, window=TokenBudget(300, 100, 0))).fallback_reason == NO_ROOM
+    assert model.requests == []
+
+
+async def test_what_before_call_raises_ends_the_work() -> None:
+    class Lost(Exception):
+        """The work is no longer ours."""
+
+    async def lose() -> None:
+        raise Lost
+
+    model = ScriptedModel()
+    with pytest.raises(Lost):
+        await summarise_with(model, before_call=lose)
+    assert model.requests == []
+
+
+async def test_the_demo_model_summarises_without_a_key() -> None:
+    result = await summarise_with(DemoModel(pace_s=0))
+    assert result.fallback_reason is None
+    assert "ORD-10" in result.text
+
+
+async def test_over_a_socket_the_summary_is_one_streamed_request(
+    server: ModelServer, model: OpenAIModel
+) -> None:
+    server.script(says(GOOD), kind="summary")
+    result = await summarise_with(model)
+    assert result.text.startswith(GOOD)
+    assert len(server.requests_of("summary")) == 1
+    assert server.requests_of("chat") == []
+
+
+async def test_a_summariser_that_is_down_is_a_fallback(server: ModelServer, model: OpenAIModel) -> None:
+    server.defaults["summary"] = Behaviour(fault="refuse")
+    result = await summarise_with(model)
+    assert result.fallback_reason is not None
+    assert "connection" in result.fallback_reason

@@ -71,7 +71,7 @@ async def test_a_long_span_goes_through_a_small_window_in_pieces_each_building_o
     assert "First piece." not in model.requests[2].messages[1].text
     assert len(result.usages) == len(model.requests)
     everything = "".join(request.messages[1].text for request in model.requests)
-    assert all(everything.count(f"ORD-{1000 + n} ") == 1 for n in range(100))
+    assert all(everything.count(f"ORD-{1000 + n} ") == 1 for n in range(1, 100))
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ MESSAGES_PER_MINUTE = env.number("MESSAGES_PER_MINUTE", 120)
 
 LEASE_S = 30
 HEARTBEAT_S = 10
+SSE_HEARTBEAT_S = 15
 
 # --- Where things are kept -------------------------------------------------------------------------
 REDIS_URL = env.text("REDIS_URL")

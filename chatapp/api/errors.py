@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from django.core.exceptions import RequestDataTooBig
@@ -49,33 +49,33 @@ def anonymous(request: HttpRequest, error: Any) -> HttpResponse:
 
 
 def invalid_input(request: HttpRequest, error: ValidationError) -> HttpResponse:
-    details = [
-        {"field": field_path(item["loc"], body_of(request)), "message": item["msg"], "type": item["type"]}
-        for item in error.errors
-    ]
+    details = [_detail(item, body_of(request)) for item in error.errors]
     first = details[0]
     return error_response(422, "invalid", f"{first['field']}: {first['message']}", details)
 
 
-def field_path(location: Sequence[str | int], body: Any) -> str:
+def _detail(item: Mapping[str, Any], body: Any) -> dict[str, str]:
+    path = field_path(item["loc"], body, is_missing=item["type"] == "missing")
+    return {"field": path, "message": item["msg"], "type": item["type"]}
+
+
+def field_path(location: Sequence[str | int], body: Any, is_missing: bool = False) -> str:
     """`content.0.text`: where the value stands in what was sent, without the names of unions and parameters."""
     source, *steps = location
     if source != "body":
         return ".".join(str(step) for step in steps)
-    path = _steps_in(body, steps[1:])
+    inside, missing = (steps[1:-1], steps[1:][-1:]) if is_missing else (steps[1:], [])
+    path = [*_steps_in(body, inside), *missing]
     return ".".join(str(step) for step in path) or "body"
 
 
 def _steps_in(value: Any, steps: Sequence[str | int]) -> list[str | int]:
     path: list[str | int] = []
-    for number, step in enumerate(steps, start=1):
-        if isinstance(value, list) and isinstance(step, int):
-            value = value[step] if step < len(value) else None
-        elif isinstance(value, dict) and (step in value or number == len(steps)):
-            value = value.get(step)
-        else:
-            continue
-        path.append(step)
+    for step in steps:
+        is_index = isinstance(value, list) and isinstance(step, int) and step < len(value)
+        if is_index or (isinstance(value, dict) and step in value):
+            value = value[step]
+            path.append(step)
     return path
 
 

@@ -8,12 +8,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any, TypeVar
 
+from django.conf import settings
 from django.http import StreamingHttpResponse
 
 from chatapp.live import Frame
 from chatapp.metrics import active_streams
 
-HEARTBEAT_S = 15.0
+OPENED = b": listening\n\n"
 HEARTBEAT = b": still here\n\n"
 
 Item = TypeVar("Item")
@@ -49,9 +50,9 @@ async def _counted(chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes,
 async def with_heartbeat(
     items: AsyncIterator[Item], is_allowed: Callable[[], Awaitable[bool]]
 ) -> AsyncGenerator[Item | None, None]:
-    """None every HEARTBEAT_S, so that proxies keep the line; ends when the reader may not read any more."""
+    """None every SSE_HEARTBEAT_S, so that proxies keep the line; ends when the reader may not read any more."""
     loop = asyncio.get_running_loop()
-    due = loop.time() + HEARTBEAT_S
+    due = loop.time() + settings.SSE_HEARTBEAT_S
     pending: asyncio.Future[Item] | None = None
     try:
         while True:
@@ -59,7 +60,7 @@ async def with_heartbeat(
                 pending = asyncio.ensure_future(anext(items))
             done, _ = await asyncio.wait({pending}, timeout=max(0.0, due - loop.time()))
             if not done or loop.time() >= due:
-                due = loop.time() + HEARTBEAT_S
+                due = loop.time() + settings.SSE_HEARTBEAT_S
                 if not await is_allowed():
                     return
                 yield None

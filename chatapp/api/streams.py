@@ -10,7 +10,7 @@ from uuid import UUID
 
 from chatapp import clock, runner
 from chatapp.api.auth import Caller
-from chatapp.api.sse import HEARTBEAT, encode_fact_or_delta, encode_notice, with_heartbeat
+from chatapp.api.sse import HEARTBEAT, OPENED, encode_fact_or_delta, encode_notice, with_heartbeat
 from chatapp.connection import Connection
 from chatapp.database import in_database
 from chatapp.errors import NotFound
@@ -47,6 +47,7 @@ class ConversationReader:
             await self.connection.watch(UUID(self.conversation_id), after_seq, last_seq)
             if once_open is not None:
                 once_open()
+            yield OPENED
             async with aclosing(with_heartbeat(self.connection.frames(), self._may_read)) as frames:
                 async for frame in frames:
                     for chunk in await self._encode(frame):

@@ -26,7 +26,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """On a loop of its own, as the server runs: below `async_to_sync` all requests would share one thread."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
-    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}))
+    asyncio.run(
+        pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames})
+    )
     return True
 
 

@@ -67,22 +67,33 @@ def test_a_wrong_query_is_422_with_its_name(alice_client: Client) -> None:
     assert error_of(answer)["details"][0]["field"] == "limit"
 
 
+PART = ("body", "message", "content", "parts", 0)
+
+
 @pytest.mark.parametrize(
     ("location", "body", "path"),
     [
-        (
-            ("body", "message", "content", "parts", 0, "text", "text"),
-            {"content": [{"type": "text"}]},
-            "content.0.text",
-        ),
-        (("body", "message", "content", "parts", 0), {"content": [{"type": "sound"}]}, "content.0"),
-        (("body", "message", "content"), {}, "content"),
-        (("body", "message"), None, "body"),
+        ((*PART, "text", "text"), {"content": [{"type": "text", "text": 5}]}, "content.0.text"),
+        (PART, {"content": [{"type": "sound"}]}, "content.0"),
+        ((*PART, "image"), {"content": [{"type": "image"}]}, "content.0"),
+        (("body", "message"), {}, "body"),
         (("query", "limit"), None, "limit"),
     ],
 )
 def test_a_path_names_what_was_sent(location: tuple[str | int, ...], body: object, path: str) -> None:
     assert field_path(location, body) == path
+
+
+@pytest.mark.parametrize(
+    ("location", "body", "path"),
+    [
+        ((*PART, "text", "text"), {"content": [{"type": "text"}]}, "content.0.text"),
+        (("body", "message", "content"), {}, "content"),
+        (("body", "message"), None, "body"),
+    ],
+)
+def test_a_path_names_what_is_missing(location: tuple[str | int, ...], body: object, path: str) -> None:
+    assert field_path(location, body, is_missing=True) == path
 
 
 def test_a_body_that_is_too_large_is_413(alice_client: Client, settings: object) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chatapp.mapping import checkpoint_value, message_value
+from chatapp.mapping import MESSAGE_COLUMNS, checkpoint_value, message_from_columns
 from chatapp.models import Branch, Compaction, Message
 from chatapp.selectors.branches import latest_checkpoint, visible_messages
 from memory.types import Checkpoint
@@ -40,7 +40,7 @@ def load_history(branch: Branch, *, before_position: int, window_tokens: int) ->
     tokens, end = 0, before_position
     for _ in range(MAX_BLOCKS):
         start = max(after + 1, (end - 1) // BLOCK * BLOCK)
-        loaded += [message_value(message) for message in _block(branch, start, end) if message.parts]
+        loaded += [message for message in _block(branch, start, end) if message.parts]
         end = start
         tokens = sum(message.tokens for message in loaded)
         if end <= after + 1 or tokens > window_tokens:
@@ -53,7 +53,8 @@ def load_history(branch: Branch, *, before_position: int, window_tokens: int) ->
     )
 
 
-def _block(branch: Branch, start: int, end: int) -> list[Message]:
+def _block(branch: Branch, start: int, end: int) -> list[MessageValue]:
     """Newest first. Finished messages only: an answer being written is not history yet."""
     rows = visible_messages(branch, start - 1).filter(position__lt=end)
-    return list(rows.exclude(status=Message.Status.STREAMING).order_by("-position"))
+    rows = rows.exclude(status=Message.Status.STREAMING).order_by("-position")
+    return [message_from_columns(columns) for columns in rows.values_list(*MESSAGE_COLUMNS)]

@@ -31,16 +31,17 @@ def parts_to_json(parts: Iterable[types.Part]) -> list[dict[str, Any]]:
     ]
 
 
+MESSAGE_COLUMNS = ("id", "role", "parts", "token_estimate", "position", "pinned", "created_at")
+
+
+def message_from_columns(columns: tuple[Any, ...]) -> types.Message:
+    """From MESSAGE_COLUMNS, without a model instance: a context reads a thousand of these."""
+    message_id, role, parts, tokens, position, pinned, created_at = columns
+    return types.Message(role, parts_from_json(parts), tokens, str(message_id), position, pinned, created_at)
+
+
 def message_value(row: Message) -> types.Message:
-    return types.Message(
-        role=row.role,  # type: ignore[arg-type]  # the column's choices are the Literal
-        parts=parts_from_json(row.parts),
-        tokens=row.token_estimate,
-        id=str(row.id),
-        position=row.position,
-        pinned=row.pinned,
-        created_at=row.created_at,
-    )
+    return message_from_columns(tuple(getattr(row, name) for name in MESSAGE_COLUMNS))
 
 
 def checkpoint_value(row: Compaction) -> types.Checkpoint:

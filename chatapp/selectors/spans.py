@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.db.models import Count, Sum
 
-from chatapp.mapping import message_value
+from chatapp.mapping import MESSAGE_COLUMNS, message_from_columns
 from chatapp.models import Branch, Message
 from chatapp.selectors.branches import visible_messages
 from memory.types import Message as MessageValue
@@ -55,9 +55,10 @@ def _early_end(branch: Branch, first_position: int, last_position: int) -> int |
 def span_messages(branch: Branch, first_position: int, last_position: int) -> Iterator[MessageValue]:
     """In order, a page at a time."""
     rows = visible_messages(branch, first_position - 1).filter(position__lte=last_position)
-    for row in rows.order_by("position").iterator(chunk_size=PAGE):
-        if row.parts:
-            yield message_value(row)
+    for columns in rows.order_by("position").values_list(*MESSAGE_COLUMNS).iterator(chunk_size=PAGE):
+        message = message_from_columns(columns)
+        if message.parts:
+            yield message
 
 
 def span_ends(branch: Branch, first_position: int, last_position: int) -> tuple[UUID, UUID]:

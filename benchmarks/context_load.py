@@ -1,0 +1,122 @@
+"""Load and assembly of a context, by the number of stored messages, with and without a checkpoint. In process, on SQLite.
+
+python -m benchmarks.context_load [--sizes 100 10000 100000] [--runs 40]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+
+def prepare() -> str:
+    folder = tempfile.mkdtemp(prefix="palimpsest-bench-")
+    os.environ.update(DATA_DIR=folder, DJANGO_SETTINGS_MODULE="chatapp.settings", LOG_LEVEL="ERROR")
+    import django
+    from django.core.management import call_command
+
+    django.setup()
+    call_command("migrate", verbosity=0)
+    return folder
+
+
+def measure(sizes: list[int], runs: int) -> None:
+    from chatapp import clock
+    from chatapp.actions.conversations import ImportedMessage, import_conversation
+    from chatapp.actions.model_configs import ensure_first_model
+    from chatapp.models import Compaction, User
+    from chatapp.selectors.access import accessible_conversation
+    from tests.acceptance.conversations import long_history
+
+    ensure_first_model()
+    user = User.objects.create_user("bench@example.com")
+
+    def loader(conversation_id: str) -> Callable[[], Any]:
+        from chatapp.contexts import load_context
+        from chatapp.selectors.model_configs import default_model
+        from memory.tokens import text_message
+
+        question = text_message("user", "What was the code of note 17?", kind="question")
+
+        def load() -> Any:
+            conversation = accessible_conversation(user, conversation_id)
+            assert conversation.branch is not None
+            loaded = load_context(
+                conversation=conversation,
+                branch=conversation.branch,
+                before_position=conversation.next_position,
+                question=question,
+                config=conversation.model or default_model(),
+                now=clock.now(),
+            )
+            return loaded.assemble()
+
+        return load
+
+    def checkpoint(conversation: Any, last_position: int) -> None:
+        Compaction.objects.create(
+            conversation=conversation,
+            branch=conversation.branch,
+            first_position=0,
+            last_position=last_position,
+            message_count=last_position + 1,
+            kept_count=0,
+            status="done",
+            strategy="checkpoint",
+            summary="What was said before. " * 100,
+            summary_tokens=500,
+            created_at=clock.now(),
+            finished_at=clock.now(),
+        )
+
+    for title, has_checkpoint in (
+        ("with a checkpoint before the newest messages", True),
+        ("without one", False),
+    ):
+        loaders = []
+        for size in sizes:
+            history = [ImportedMessage(message["role"], message["content"]) for message in long_history(size)]
+            conversation = import_conversation(user=user, messages=history, now=clock.now())
+            if has_checkpoint:
+                checkpoint(conversation, max(0, size - 80))
+            loaders.append(loader(str(conversation.pk)))
+        print(f"Load and assembly, {title}")
+        report(sizes, loaders, runs)
+
+
+def report(sizes: list[int], loaders: list[Callable[[], Any]], runs: int) -> None:
+    """The sizes in turn, so that a busy machine is as busy for each of them."""
+    times: list[list[float]] = [[] for _ in loaders]
+    for _ in range(runs + 3):
+        for load, taken in zip(loaders, times, strict=True):
+            started = time.perf_counter()
+            load()
+            taken.append((time.perf_counter() - started) * 1000)
+    medians = [statistics.median(taken[3:]) for taken in times]
+    for size, load, median_ms in zip(sizes, loaders, medians, strict=True):
+        kept = len(load().view.history)
+        print(
+            f"  {size:9,d} messages {median_ms:8.2f} ms   1 : {median_ms / medians[0]:4.2f}   ({kept} in view)"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[100, 10_000, 100_000])
+    parser.add_argument("--runs", type=int, default=40)
+    arguments = parser.parse_args()
+    folder = prepare()
+    try:
+        measure(arguments.sizes, arguments.runs)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

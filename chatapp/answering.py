@@ -99,6 +99,7 @@ class Session:
         self.calls: list[CallUsage] = []
         self.asked: AssembledContext | None = None
         self._side_work: list[asyncio.Task[None]] = []
+        self._has_planned = False
 
     async def answer(self) -> Outcome:
         """Raises CancelledError as it came, and what nobody expected; model and context errors are outcomes."""
@@ -122,9 +123,6 @@ class Session:
 
     async def _ask(self, loaded: LoadedContext) -> None:
         context = loaded.assemble()
-        if context.view.dropped is not None:
-            # What was just cut gets its summary while the model answers.
-            self._beside(in_database(plan_compaction)(UUID(self.prepared.conversation_id)))
         recalled = await in_database(recall_turns)(loaded, context, clock.now())
         data_urls = await load_data_urls(loaded.user_id, context.image_ids) if context.image_ids else {}
         context = replace(context, recall=recalled.message, data_urls=data_urls)
@@ -139,6 +137,7 @@ class Session:
             case TextDelta(text=text):
                 self.live.answer.append(text)
                 self.pump.wrote(self.live)
+                self._summarise_what_was_cut()
             case ReasoningDelta(text=text):
                 self.live.reasoning.append(text)
                 self.pump.wrote(self.live)
@@ -146,6 +145,13 @@ class Session:
                 self._tell(self._fact(events.RunNotice, kind=step.kind, text=step.text))
             case CallFinished():
                 self._note_call(step)
+
+    def _summarise_what_was_cut(self) -> None:
+        """While the model answers, but not before it began to: nobody waits for a summary."""
+        if self.asked is None or self.asked.view.dropped is None or self._has_planned:
+            return
+        self._has_planned = True
+        self._beside(in_database(plan_compaction)(UUID(self.prepared.conversation_id)))
 
     # --- beside the answer -------------------------------------------------------------------------
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
 from django.conf import settings
 
 from agents.chat_models.demo_model import DemoModel
-from agents.chat_models.openai_model import OpenAIModel
+from agents.chat_models.openai_model import OpenAIModel, close_clients
 from agents.errors import ModelError
 from agents.types import ChatModel, ModelEndpoint
 from chatapp import secrets_box
 from chatapp.models import ModelConfig
+
+T = TypeVar("T")
 
 
 def endpoint_of(config: ModelConfig) -> ModelEndpoint:
@@ -36,3 +42,15 @@ def chat_model_for(config: ModelConfig) -> ChatModel:
             "The stored key of this model can no longer be read; an operator has to enter it again.",
             detail=error.message,
         ) from None
+
+
+def ask_in_thread(question: Coroutine[Any, Any, T]) -> T:
+    """Waits for a model's server in a thread that has no event loop; the one made here ends with its connections."""
+
+    async def ask() -> T:
+        try:
+            return await question
+        finally:
+            await close_clients()
+
+    return asyncio.run(ask())

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, replace
 
-from agents.chat_models.openai_model import close_clients
 from agents.chat_models.probing import probe_model
-from agents.types import ModelEndpoint, ProbeResult
-from chatapp.actions.model_configs import record_test, store_detected_sizes
-from chatapp.chat_models import endpoint_of
+from agents.types import ListedModel
+from chatapp.actions.model_configs import record_test
+from chatapp.chat_models import ask_in_thread, endpoint_of
+from chatapp.detection import keep_told_sizes
 from chatapp.models import ModelConfig
-from chatapp.ollama import detect_window
 from chatapp.policies import rules_for
 from chatapp.secrets_box import SecretUnreadable
 from chatapp.selectors.model_configs import resolve_budget_inputs
@@ -40,31 +38,14 @@ def _check(config: ModelConfig) -> ModelCheck:
         endpoint = endpoint_of(config)
     except SecretUnreadable as error:
         return ModelCheck(False, error.message)
-    probe = asyncio.run(_probe(endpoint))
+    # Somebody is waiting for this, so not for minutes.
+    patience_s = min(endpoint.first_token_timeout_s, FIRST_TOKEN_TIMEOUT_S)
+    probe = ask_in_thread(probe_model(replace(endpoint, first_token_timeout_s=patience_s)))
     if probe.error_category is not None:
         return ModelCheck(False, _without_key(probe.sentence, endpoint.api_key))
-    _keep_sizes(config, probe)
-    return ModelCheck(True, " ".join([probe.sentence, *_size_sentences(config)]))
-
-
-async def _probe(endpoint: ModelEndpoint) -> ProbeResult:
-    """On an event loop of its own, whose connections end with it. Somebody is waiting, so not for minutes."""
-    try:
-        return await probe_model(
-            replace(
-                endpoint, first_token_timeout_s=min(endpoint.first_token_timeout_s, FIRST_TOKEN_TIMEOUT_S)
-            )
-        )
-    finally:
-        await close_clients()
-
-
-def _keep_sizes(config: ModelConfig, probe: ProbeResult) -> None:
-    window = probe.context_size
-    if config.origin == ModelConfig.Origin.OLLAMA:
-        window = detect_window(config.base_url, config.model_id)
-    store_detected_sizes(config=config, context_size=window, max_output_tokens=probe.max_output_tokens)
+    keep_told_sizes(config, ListedModel(config.model_id, probe.context_size, probe.max_output_tokens))
     config.refresh_from_db(fields=["detected_context_size", "detected_max_output_tokens"])
+    return ModelCheck(True, " ".join([probe.sentence, *_size_sentences(config)]))
 
 
 def _without_key(text: str, api_key: str) -> str:

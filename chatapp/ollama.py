@@ -1,21 +1,14 @@
-"""A local Ollama that answers on its usual port is offered by itself. Looked for in the background at start."""
+"""What an Ollama tells beyond the OpenAI protocol: that it is one, its chat models, and the window it really uses."""
 
 from __future__ import annotations
 
 import json
-import logging
 import re
-import threading
 from typing import Any
+from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, Request, build_opener
 
-from django.db import connection
-
-from chatapp.actions.model_configs import offer_models
-from chatapp.models import ModelConfig
-
-log = logging.getLogger(__name__)
-
+OLLAMA_PORT = 11434
 TIMEOUT_S = 2.0
 MAX_ANSWER_BYTES = 4 * 2**20
 # Unless told otherwise Ollama cuts every prompt, silently and from its beginning, to this many tokens.
@@ -29,10 +22,11 @@ def detect_ollama(url: str) -> list[str]:
     return [name for name in names if isinstance(name, str) and name and not EMBEDDING_MODEL.search(name)]
 
 
-def detect_window(url: str, model_id: str) -> int:
-    """The window Ollama really uses: of the running model, else of its Modelfile, else Ollama's default."""
-    running = _ask(f"{_root(url)}/api/ps")
-    for row in _models(running):
+def ollama_window(url: str, model_id: str) -> int | None:
+    """The window it really uses: of the running model, else of its Modelfile, else its default. None: no Ollama."""
+    if not _may_be_ollama(url) or "version" not in _ask(f"{_root(url)}/api/version"):
+        return None
+    for row in _models(_ask(f"{_root(url)}/api/ps")):
         if row.get("name") == model_id and row.get("context_length"):
             return int(row["context_length"])
     shown = _ask(f"{_root(url)}/api/show", {"model": model_id})
@@ -40,29 +34,10 @@ def detect_window(url: str, model_id: str) -> int:
     return int(found[1]) if found else OLLAMA_DEFAULT_WINDOW
 
 
-def offer_ollama(url: str) -> list[ModelConfig]:
-    sizes = {model_id: detect_window(url, model_id) for model_id in detect_ollama(url)}
-    if not sizes:
-        return []
-    offered = offer_models(origin=ModelConfig.Origin.OLLAMA, base_url=url, sizes=sizes)
-    log.info("Ollama answers at %s: %s.", url, ", ".join(sizes))
-    return offered
-
-
-def offer_ollama_in_background(url: str) -> threading.Thread:
-    thread = threading.Thread(target=_offer, args=(url,), name="ollama-detection", daemon=True)
-    thread.start()
-    return thread
-
-
-def _offer(url: str) -> None:
-    try:
-        offer_ollama(url)
-    except Exception:
-        # The edge of a thread: nobody else would ever hear of it, and the service runs without.
-        log.exception("Looking for a local Ollama failed.")
-    finally:
-        connection.close()
+def _may_be_ollama(url: str) -> bool:
+    """It speaks plain HTTP, or somebody kept its port behind TLS. Others are not bothered."""
+    parts = urlsplit(url)
+    return parts.scheme == "http" or parts.port == OLLAMA_PORT
 
 
 def _root(url: str) -> str:

@@ -52,6 +52,12 @@ def accessible_model(name_or_id: str | UUID) -> ModelConfig:
     return model
 
 
+def models_of_unknown_size() -> list[ModelConfig]:
+    """Enabled models whose window neither an operator nor the provider has told yet."""
+    untold = ModelConfig.objects.filter(enabled=True, context_size=0, detected_context_size=0)
+    return list(untold.exclude(kind=ModelConfig.Kind.DEMO))
+
+
 def fast_model_of(config: ModelConfig) -> ModelConfig:
     """The one for summaries and titles: its pair, else itself."""
     return config.fast_model or config

@@ -53,10 +53,10 @@ def test_passwords_are_stored_with_argon2(dora: User) -> None:
     assert dora.password.startswith("argon2")
 
 
-@pytest.mark.parametrize("page", ["/", "/memory", "/c/01930000-0000-7000-8000-000000000000"])
-def test_pages_send_strangers_to_sign_in(db: None, client: Client, page: str) -> None:
-    response = client.get(page)
-    assert (response.status_code, response["Location"]) == (302, f"/accounts/login/?next={page}")
+@pytest.mark.parametrize("address", ["/", "/memory", "/c/01930000-0000-7000-8000-000000000000"])
+def test_pages_send_strangers_to_sign_in(db: None, client: Client, address: str) -> None:
+    response = client.get(address)
+    assert (response.status_code, response["Location"]) == (302, f"/accounts/login/?next={address}")
 
 
 def test_signing_out_ends_the_session(dora: User, client: Client) -> None:
@@ -88,14 +88,14 @@ def test_a_changed_password_ends_other_sessions(dora: User, client: Client) -> N
     assert other.get("/").status_code == 302
 
 
-@pytest.mark.parametrize("page", ["/accounts/login/", "/accounts/signup/", "/accounts/password/reset/"])
-def test_the_pages_of_strangers_render(db: None, client: Client, page: str) -> None:
-    assert client.get(page).status_code == 200
+@pytest.mark.parametrize("address", ["/accounts/login/", "/accounts/signup/", "/accounts/password/reset/"])
+def test_the_pages_of_strangers_render(db: None, client: Client, address: str) -> None:
+    assert client.get(address).status_code == 200
 
 
-@pytest.mark.parametrize("page", ["/accounts/logout/", "/accounts/password/change/", "/accounts/email/"])
-def test_the_account_pages_render(dora: User, browser_client: Callable[[User], Client], page: str) -> None:
-    assert browser_client(dora).get(page).status_code == 200
+@pytest.mark.parametrize("address", ["/accounts/logout/", "/accounts/password/change/", "/accounts/email/"])
+def test_the_account_pages_render(dora: User, browser_client: Callable[[User], Client], address: str) -> None:
+    assert browser_client(dora).get(address).status_code == 200
 
 
 def test_a_taken_address_is_refused_whatever_its_case(dora: User) -> None:

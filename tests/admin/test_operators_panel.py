@@ -17,10 +17,10 @@ from chatapp.models import Compaction, Conversation, Run, Usage, User
 PAGES = ["user", "apitoken", "modelconfig", "conversation", "run", "compaction", "usage"]
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_every_list_and_the_index_render(admin_client: Client, page: str) -> None:
+@pytest.mark.parametrize("listed", PAGES)
+def test_every_list_and_the_index_render(admin_client: Client, listed: str) -> None:
     assert admin_client.get("/admin/").status_code == 200
-    assert admin_client.get(f"/admin/chatapp/{page}/").status_code == 200
+    assert admin_client.get(f"/admin/chatapp/{listed}/").status_code == 200
 
 
 @pytest.mark.parametrize("path", ["", "login/", "chatapp/user/", "chatapp/modelconfig/add/", "nonsense/"])
@@ -77,9 +77,9 @@ def test_operators_see_that_a_conversation_exists_and_not_what_it_says(
         assert "secret" not in response.content.decode()
 
 
-@pytest.mark.parametrize("page", ["conversation", "run", "compaction", "usage", "apitoken"])
-def test_what_happened_cannot_be_changed(admin_client: Client, page: str) -> None:
-    assert admin_client.get(f"/admin/chatapp/{page}/add/").status_code == 403
+@pytest.mark.parametrize("listed", ["conversation", "run", "compaction", "usage", "apitoken"])
+def test_what_happened_cannot_be_changed(admin_client: Client, listed: str) -> None:
+    assert admin_client.get(f"/admin/chatapp/{listed}/add/").status_code == 403
 
 
 def test_usage_is_summed_over_what_is_filtered(admin_client: Client, alice: User) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from pytest_django.fixtures import Settings
 
 from chatapp.actions.model_configs import ensure_first_model
+from chatapp.detection import detect_in_background, offer_ollama
 from chatapp.models import ModelConfig
-from chatapp.ollama import OLLAMA_DEFAULT_WINDOW, detect_ollama, offer_ollama, offer_ollama_in_background
+from chatapp.ollama import OLLAMA_DEFAULT_WINDOW, detect_ollama, ollama_window
 from chatapp.selectors.model_configs import default_model
 from tests.model_configs.ollama_server import ollama_server
 
+VERSION = {"/api/version": {"version": "0.30.1"}}
 TAGS = {"models": [{"name": "llama3.2:3b"}, {"name": "nomic-embed-text:latest"}, {"name": "phi4:latest"}]}
 
 
@@ -34,7 +37,8 @@ def test_where_nothing_listens_nothing_is_found() -> None:
 def test_its_models_can_be_chosen_with_the_window_it_really_uses() -> None:
     ensure_first_model()
     running = {"models": [{"name": "llama3.2:3b", "context_length": 16_384}]}
-    with ollama_server({"/api/tags": TAGS, "/api/ps": running, "/api/show": {"parameters": "stop x"}}) as url:
+    answers = {**VERSION, "/api/tags": TAGS, "/api/ps": running, "/api/show": {"parameters": "stop x"}}
+    with ollama_server(answers) as url:
         offer_ollama(url)
     assert default_model().name == "llama3.2:3b"
     windows = dict(ModelConfig.objects.exclude(kind="demo").values_list("name", "detected_context_size"))
@@ -44,13 +48,21 @@ def test_its_models_can_be_chosen_with_the_window_it_really_uses() -> None:
 @pytest.mark.django_db
 def test_a_window_set_in_the_modelfile_counts() -> None:
     show = {"parameters": "temperature 1\nnum_ctx                        32768\n"}
-    with ollama_server({"/api/tags": {"models": [{"name": "phi4"}]}, "/api/show": show}) as url:
+    with ollama_server({**VERSION, "/api/tags": {"models": [{"name": "phi4"}]}, "/api/show": show}) as url:
         (model,) = offer_ollama(url)
     assert model.detected_context_size == 32_768
 
 
+def test_another_server_is_not_asked_about_windows_in_ollamas_way() -> None:
+    with ollama_server({"/api/ps": {"models": [{"name": "m", "context_length": 1}]}}) as url:
+        assert ollama_window(url, "m") is None
+    assert ollama_window("https://api.example.com/v1", "m") is None
+    assert ollama_window("", "m") is None
+
+
 @pytest.mark.django_db(transaction=True)
-def test_it_is_looked_for_in_the_background() -> None:
-    with ollama_server({"/api/tags": TAGS}) as url:
-        offer_ollama_in_background(url).join(timeout=20)
+def test_it_is_looked_for_in_the_background(settings: Settings) -> None:
+    with ollama_server({**VERSION, "/api/tags": TAGS}) as url:
+        settings.OLLAMA_URL = url
+        detect_in_background().join(timeout=20)
     assert ModelConfig.objects.filter(origin=ModelConfig.Origin.OLLAMA).count() == 2

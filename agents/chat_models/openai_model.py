@@ -20,6 +20,7 @@ import httpx2
 import openai
 
 from agents.chat_models.dialect import OPENAI_ADDRESS, Dialect, adapt_dialect, guess_dialect, write_body
+from agents.chat_models.read_deadline import ReadDeadline
 from agents.chat_models.stream_parser import StreamParser
 from agents.error_mapping import describe_error, map_error, read_error_text
 from agents.errors import ModelErrorCategory
@@ -39,6 +40,7 @@ MAX_BODY_BYTES = 32_000_000
 NO_KEY = "no-key"
 """Local servers ask for none, and the SDK for any."""
 
+RawResponse = openai.AsyncAPIResponse[Any]
 _TRANSPORT_ERRORS = (httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, anyio.EndOfStream, OSError)
 
 
@@ -53,28 +55,37 @@ class OpenAIModel:
         return self.endpoint.model_id
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
-        deadline = _now() + self.endpoint.first_token_timeout_s
-        response = await self._open(request, deadline)
+        deadline = ReadDeadline(self.endpoint.first_token_timeout_s)
+        response: RawResponse | None = None
         try:
+            response = await self._open(request, deadline)
             parser, output = StreamParser(), OutputText()
             chunks = _read_body(response)
             while (data := await _read_chunk(chunks, deadline, parser)) is not None:
-                for item in parser.feed(data):
+                items = parser.feed(data)
+                for item in items:
                     output.add(item)
                     yield item
-                    deadline = _now() + self.endpoint.stall_timeout_s
                 if parser.error is not None:
                     raise parser.error
-                if parser.finish_reason is not None:
-                    deadline = min(deadline, _now() + (DRAIN_S if parser.is_done else FAREWELL_S))
+                self._move_deadline(deadline, parser, has_progress=bool(items))
             for item in parser.close():
                 output.add(item)
                 yield item
             yield Finished(parser.read_finish(), parser.usage or estimate_usage(request, output))
         finally:
-            await response.close()
+            deadline.close()
+            if response is not None:
+                await response.close()
 
-    async def _open(self, request: ModelRequest, deadline: float) -> openai.AsyncAPIResponse[Any]:
+    def _move_deadline(self, deadline: ReadDeadline, parser: StreamParser, *, has_progress: bool) -> None:
+        """Comments that only keep the connection alive are no progress."""
+        if parser.finish_reason is not None:
+            deadline.move(DRAIN_S if parser.is_done else FAREWELL_S)
+        elif has_progress:
+            deadline.move(self.endpoint.stall_timeout_s)
+
+    async def _open(self, request: ModelRequest, deadline: ReadDeadline) -> RawResponse:
         """Asks until the server takes the request as it is written, or refuses it for what it says."""
         for attempts_left in range(MAX_ADAPTATIONS, -1, -1):
             try:
@@ -103,7 +114,7 @@ class OpenAIModel:
         _dialects[_dialect_key(self.endpoint)] = adapted
         return request
 
-    async def _send(self, request: ModelRequest, deadline: float) -> openai.AsyncAPIResponse[Any]:
+    async def _send(self, request: ModelRequest, deadline: ReadDeadline) -> RawResponse:
         """Returns when the headers are there. A refusal stays the SDK's, all else is a ModelError."""
         body = write_body(request, self.endpoint.model_id, dialect_of(self.endpoint))
         messages = body.pop("messages")
@@ -112,8 +123,7 @@ class OpenAIModel:
             # The SDK walks `messages` to transform what a TypedDict may hold: 150 ms for 1,000 of them, on the event
             # loop. What comes as extra_body is sent as it is.
             manager = completions.create(**body, messages=[], extra_body={"messages": messages})
-            async with asyncio.timeout_at(deadline):
-                return await manager.__aenter__()  # type: ignore[no-any-return]
+            return await deadline.wait(manager.__aenter__())
 
 
 async def fetch_models(endpoint: ModelEndpoint) -> object:
@@ -144,12 +154,19 @@ def _plain_errors() -> Iterator[None]:
         raise describe_error("not_found", f"The address or the key cannot be used: {error}") from error
 
 
-async def _read_body(response: openai.AsyncAPIResponse[Any]) -> AsyncIterator[bytes]:
-    """The body as it comes; one that is plain JSON, though a stream was asked for, as the one event it is."""
-    if "application/json" not in response.headers.get("content-type", ""):
-        async for data in response.iter_bytes():
-            yield data
-        return
+def _read_body(response: RawResponse) -> AsyncIterator[bytes]:
+    """The body as it comes from the network, without the layers between that have nothing to do for it."""
+    if "application/json" in response.headers.get("content-type", ""):
+        return _read_json_body(response)
+    if "content-encoding" in response.headers:
+        return response.iter_bytes()
+    stream = response.http_response.stream
+    assert isinstance(stream, httpx2.AsyncByteStream)
+    return aiter(stream)
+
+
+async def _read_json_body(response: RawResponse) -> AsyncIterator[bytes]:
+    """A whole answer where a stream was asked for: the one event it is."""
     body = bytearray()
     async for data in response.iter_bytes():
         body += data
@@ -158,11 +175,14 @@ async def _read_body(response: openai.AsyncAPIResponse[Any]) -> AsyncIterator[by
     yield b"data: " + bytes(body).replace(b"\r", b" ").replace(b"\n", b" ") + b"\n"
 
 
-async def _read_chunk(chunks: AsyncIterator[bytes], deadline: float, parser: StreamParser) -> bytes | None:
+async def _read_chunk(
+    chunks: AsyncIterator[bytes], deadline: ReadDeadline, parser: StreamParser
+) -> bytes | None:
     """The next bytes; None at the end, also where the answer was whole and only its farewell is missing."""
     try:
-        async with asyncio.timeout_at(deadline):
-            return await anext(chunks, None)
+        return await deadline.wait(anext(chunks))
+    except StopAsyncIteration:
+        return None
     except TimeoutError as error:
         if parser.finish_reason is not None:
             return None
@@ -183,10 +203,6 @@ def _root_of(error: BaseException) -> BaseException:
 
 def _name_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 # --- What servers taught us, for as long as the process lives

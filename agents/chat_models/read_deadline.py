@@ -1,0 +1,54 @@
+"""A deadline for many short awaits: one timer a stream, where asyncio.timeout would set and drop one a token."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class ReadDeadline:
+    """Limits each `wait` to the deadline of that moment; it may be moved between them. `close` stops the timer."""
+
+    def __init__(self, seconds: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._when = self._loop.time() + seconds
+        self._waiting: asyncio.Task[object] | None = None
+        self._has_expired = False
+        self._timer = self._loop.call_at(self._when, self._check)
+
+    def move(self, seconds: float) -> None:
+        """From now on. Later is free; earlier sets the timer anew."""
+        when = self._loop.time() + seconds
+        if when < self._when:
+            self._timer.cancel()
+            self._timer = self._loop.call_at(when, self._check)
+        self._when = when
+
+    async def wait(self, awaitable: Awaitable[T]) -> T:
+        """Raises TimeoutError when the deadline passes first; a cancellation from outside stays one."""
+        self._waiting = task = asyncio.current_task()
+        assert task is not None
+        try:
+            return await awaitable
+        except asyncio.CancelledError as error:
+            if self._has_expired and task.uncancel() == 0:
+                raise TimeoutError from error
+            raise
+        finally:
+            self._waiting = None
+
+    def close(self) -> None:
+        self._timer.cancel()
+
+    def _check(self) -> None:
+        if self._loop.time() < self._when:
+            self._timer = self._loop.call_at(self._when, self._check)
+        elif self._waiting is None:
+            # Between two reads: the reader itself is busy. Looked at again soon.
+            self._timer = self._loop.call_later(0.05, self._check)
+        else:
+            self._has_expired = True
+            self._waiting.cancel()

@@ -96,10 +96,14 @@ export const formatDay = (day) =>
     timeZone: "UTC",
   });
 
+/** One line without Markdown's marks. @param {string} markdown */
+export const plainText = (markdown) =>
+  markdown.replace(/^\s*(?:[#>]+|[-*])\s+/gm, "").replace(/\*{1,3}|`{1,3}/g, "").replace(/\s+/g, " ").trim();
+
 /** @param {Date} now */
 export function greeting(now) {
   const hour = now.getHours();
-  if (hour < 5) return t("Good night");
+  if (hour < 5) return t("Good evening");
   if (hour < 12) return t("Good morning");
   return hour < 18 ? t("Good afternoon") : t("Good evening");
 }

@@ -24,7 +24,7 @@ const focusOn = (/** @type {string} */ id) => document.getElementById(id)?.focus
 const WITH_CTRL = {
   k: () => {
     changeUi({ sidebar: true });
-    requestAnimationFrame(() => focusOn("search"));
+    setTimeout(() => focusOn("search"));
   },
   "/": () => changeUi({ dialog: { kind: "shortcuts" } }),
   "shift o": () => goTo(null),

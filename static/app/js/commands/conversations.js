@@ -6,6 +6,8 @@ import { dispatch, listing, showToast, state } from "../state/store.js";
 
 const LISTED = 40;
 const PAGE = 60;
+const LARGEST_PAGE = 200;
+const MAX_PAGES_TO_MESSAGE = 30;
 /** A divider that lies a little above the newest page is worth loading at once; a far one is not. */
 const MAX_LOADED_FOR_DIVIDER = 360;
 
@@ -54,13 +56,13 @@ export async function loadThread(id) {
   }
 }
 
-/** @param {string} id @returns {Promise<boolean>} whether there was more */
-export async function loadOlder(id) {
+/** @param {string} id @param {number} [limit] @returns {Promise<boolean>} whether there was more */
+export async function loadOlder(id, limit = PAGE) {
   const thread = state.value.threads[id];
   if (!thread || !thread.olderCursor || thread.isLoadingOlder) return false;
   dispatch({ type: "older/loading", id });
   try {
-    const page = await get(`/conversations/${id}/messages${query({ before: thread.olderCursor, limit: PAGE })}`);
+    const page = await get(`/conversations/${id}/messages${query({ before: thread.olderCursor, limit })}`);
     dispatch({ type: "older/loaded", id, page });
     return true;
   } catch (error) {
@@ -84,10 +86,12 @@ export async function loadToDivider(id) {
 
 /** Loads on until the message is there. @param {string} id @param {string} messageId */
 export async function loadToMessage(id, messageId) {
-  while (state.value.threads[id] && !state.value.threads[id].messages[messageId]) {
-    if (!(await loadOlder(id))) return false;
+  for (let pages = 0; pages < MAX_PAGES_TO_MESSAGE; pages += 1) {
+    if (state.value.threads[id]?.messages[messageId]) return true;
+    if (!(await loadOlder(id, LARGEST_PAGE))) return false;
   }
-  return Boolean(state.value.threads[id]);
+  showToast(t("That message is too far up to jump to; scroll up to it."), "bad");
+  return false;
 }
 
 /** @param {string} id @param {Record<string, unknown>} change */

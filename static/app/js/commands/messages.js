@@ -4,7 +4,7 @@ import { ApiError, post, postAsync } from "../api.js";
 import { boot } from "../boot.js";
 import { exact } from "../format.js";
 import { t } from "../i18n.js";
-import { draftText, isCreating, notSent, uploads } from "../state/draft.js";
+import { addUploads, clearUploads, draftText, isCreating, notSent, uploads } from "../state/draft.js";
 import { currentId, currentModel, currentThread, dispatch, showToast, state } from "../state/store.js";
 import { writeDraft } from "../storage.js";
 import { sentenceOf } from "./conversations.js";
@@ -44,10 +44,11 @@ export async function sendDraft() {
   if (currentThread.value?.run || currentThread.value?.pending.length) return;
   const outgoing = takeDraft();
   if (!outgoing) return;
-  const id = currentId.value ?? (await createConversation(outgoing));
+  const from = currentId.value;
+  const id = from ?? (await createConversation(outgoing));
   if (id === null) return;
   draftText.value = "";
-  uploads.value = [];
+  clearUploads(from);
   notSent.value = null;
   await send(id, outgoing);
 }
@@ -105,11 +106,11 @@ async function postTwice(/** @type {string} */ path, /** @type {unknown} */ body
 function giveBack({ clientId, text, attached }, error) {
   const typed = draftText.value;
   draftText.value = typed && typed !== text ? `${text}\n\n${typed}` : text;
-  if (!uploads.value.length) {
-    uploads.value = attached.map((one) => ({
-      key: one.id, name: one.name, preview: one.url, share: 1, error: "", attached: one, abort: new AbortController(),
-    }));
-  }
+  const known = new Set(fileIdsOf(uploads.value.flatMap((upload) => upload.attached ?? [])).split(","));
+  const returned = attached.filter((one) => !known.has(one.id));
+  addUploads(...returned.map((one) => ({
+    key: one.id, chat: currentId.value, name: one.name, preview: one.url, share: 1, error: "", attached: one, abort: new AbortController(),
+  })));
   notSent.value = { clientId, text, fileIds: fileIdsOf(attached), reason: sentenceOf(error) };
 }
 

@@ -4,8 +4,8 @@ import { boot } from "../boot.js";
 import { fileUrl, uploadFile } from "../api.js";
 import { formatBytes } from "../format.js";
 import { t } from "../i18n.js";
-import { changeUpload, uploads } from "../state/draft.js";
-import { showToast } from "../state/store.js";
+import { addUploads, changeUpload } from "../state/draft.js";
+import { currentId, showToast } from "../state/store.js";
 import { sentenceOf } from "./conversations.js";
 
 export const ACCEPTED = "image/png,image/jpeg,image/gif,image/webp";
@@ -23,10 +23,10 @@ function addFile(file) {
   if (refusal) return showToast(refusal, "bad");
   count += 1;
   const upload = {
-    key: `upload-${count}`, name: file.name || t("Pasted image"), preview: URL.createObjectURL(file),
+    key: `upload-${count}`, chat: currentId.value, name: file.name || t("Pasted image"), preview: URL.createObjectURL(file),
     share: 0, error: "", attached: null, abort: new AbortController(),
   };
-  uploads.value = [...uploads.value, upload];
+  addUploads(upload);
   send(upload, file);
 }
 

@@ -19,7 +19,7 @@ export const AssistantMessage = memo(Message);
 /** @param {{message: ViewMessage, isLast: boolean, isRunning: boolean}} props */
 function Message({ message, isLast, isRunning }) {
   const isStreaming = message.status === "streaming";
-  const isSilent = isStreaming && !message.text && !message.tools.some((tool) => tool.state === "running");
+  const isSilent = isStreaming && !message.text && !message.reasoning && !message.tools.some((tool) => tool.state === "running");
   return html`<article class=${`message is-assistant ${isLast ? "is-last" : ""}`} id=${`m-${message.id}`} aria-label=${t("Assistant")}
     aria-busy=${isStreaming} data-status=${message.status}>
     ${message.reasoning && html`<${Reasoning} message=${message} />`}
@@ -50,11 +50,14 @@ function Outcome({ message, isLast, isRunning }) {
 
 /** @param {{message: ViewMessage, isRunning: boolean}} props */
 function Actions({ message, isRunning }) {
+  const { usage, status } = message;
+  const isSpent = usage && usage.input_tokens + usage.output_tokens > 0;
+  const hasRetry = status === "failed" || status === "interrupted";
   return html`<div class="actions">
     ${message.text && html`<${CopyButton} text=${message.text} label=${t("Copy")} />`}
-    <button type="button" class="icon-button is-small" aria-label=${t("Regenerate")} title=${t("Regenerate")} disabled=${isRunning}
-      onClick=${() => regenerate(message.id)}><${Icon} name="retry" size=${16} /></button>
-    ${message.usage && html`<span class="done-card" title=${explainDone(message.usage)}>${formatDone(message.usage)}</span>`}
+    ${!hasRetry && html`<button type="button" class="icon-button is-small" aria-label=${t("Regenerate")} title=${t("Regenerate")} disabled=${isRunning}
+      onClick=${() => regenerate(message.id)}><${Icon} name="retry" size=${16} /></button>`}
+    ${isSpent && html`<span class="done-card" title=${explainDone(usage)}>${formatDone(usage)}</span>`}
     ${message.model && html`<span class="answer-model">${message.model}</span>`}
   </div>`;
 }

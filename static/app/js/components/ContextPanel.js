@@ -95,7 +95,7 @@ function ModelView({ id }) {
 
 /** @param {{piece: any}} props */
 function Piece({ piece }) {
-  const text = typeof piece.content === "string" ? piece.content : JSON.stringify(piece.content, null, 1);
+  const text = textOfContent(piece.content) || t("(your next question)");
   return html`<li class="piece">
     <details>
       <summary>
@@ -107,6 +107,12 @@ function Piece({ piece }) {
       <pre>${text}</pre>
     </details>
   </li>`;
+}
+
+/** @param {string|{type: string, [field: string]: any}[]} content */
+function textOfContent(content) {
+  if (typeof content === "string") return content;
+  return content.map((part) => part.text ?? (part.type === "image" ? t("[image]") : JSON.stringify(part))).join("\n");
 }
 
 /** @param {unknown} source */

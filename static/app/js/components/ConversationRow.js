@@ -1,7 +1,7 @@
 /** One conversation in the sidebar: title, state, and the menu of what can be done with it. */
 
 import { useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { changeConversation, deleteConversation } from "../commands/conversations.js";
 import { goTo } from "../commands/navigation.js";
 import { html, memo } from "../html.js";
@@ -82,7 +82,10 @@ function askToDelete(conversation) {
 /** @param {{conversation: Conversation, onDone: () => void}} props */
 function TitleField({ conversation, onDone }) {
   const field = useRef(/** @type {HTMLInputElement|null} */ (null));
-  useEffect(() => field.current?.select(), []);
+  useLayoutEffect(() => {
+    field.current?.focus();
+    field.current?.select();
+  }, []);
   const save = () => {
     const title = field.current?.value.trim();
     if (title && title !== conversation.title) changeConversation(conversation.id, { title });

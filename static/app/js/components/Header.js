@@ -15,6 +15,7 @@ export function Header() {
   const conversation = currentConversation.value;
   return html`<header class="header">
     ${!ui.value.sidebar && html`<${ClosedSidebarButtons} />`}
+    ${conversation && html`<h1 class="visually-hidden">${conversation.title || t("New chat")}</h1>`}
     <${ModelPicker} />
     <span class="spacer"></span>
     <a class="icon-button" href="/memory" aria-label=${t("Memory")} title=${t("Memory")}><${Icon} name="memory" /></a>

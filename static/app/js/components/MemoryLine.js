@@ -1,5 +1,6 @@
 /** What was written to memory while this page was open. */
 
+import { plainText } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { Icon } from "./icons.js";
@@ -8,11 +9,8 @@ import { Icon } from "./icons.js";
 export function MemoryLine({ note }) {
   return html`<p class="memory-line">
     <${Icon} name="memory" size=${16} />
-    <span class="memory-text" title=${note.preview}>${t("Remembered: {preview}", { preview: oneLine(note.preview) })}</span>
+    <span class="memory-text" title=${note.preview}>${t("Remembered: {preview}", { preview: plainText(note.preview) })}</span>
     <span aria-hidden="true">·</span>
     <a href=${`/memory?day=${encodeURIComponent(note.day)}`}>${t("Manage")}</a>
   </p>`;
 }
-
-/** Markdown marks off, as this is one plain line. @param {string} text */
-const oneLine = (text) => text.replace(/^[#>\-*\s]+/gm, "").replace(/[*_`]{1,3}/g, "").replace(/\s+/g, " ").trim();

@@ -5,7 +5,7 @@ import { useEffect } from "preact/hooks";
 import { boot } from "../boot.js";
 import { sentenceOf } from "../commands/conversations.js";
 import { listDays, readDay, searchMemory } from "../commands/memory.js";
-import { formatDay, formatMoment } from "../format.js";
+import { formatDay, formatMoment, plainText } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { ThemeSwitch } from "./AccountRow.js";
@@ -126,7 +126,7 @@ function Results({ query }) {
   const title = found.value.length ? t("Found for “{query}”", { query }) : t("Nothing found for “{query}”", { query });
   return html`<section><h2 class="day-title" role="status">${title}</h2>
     <ol class="results">${found.value.map((item) => html`<li><a class="result" href=${addressOf(item.source)}>
-      <span class="result-text">${item.text}</span>
+      <span class="result-text">${plainText(item.text)}</span>
       <small>${item.source.kind} · ${formatMoment(item.created_at)}</small></a></li>`)}</ol>
   </section>`;
 }

@@ -37,9 +37,11 @@ export function Menu({ label, items, children, className = "icon-button", align 
   return html`
     <button type="button" ref=${button} class=${className} aria-haspopup="menu" aria-expanded="false"
       aria-label=${label} title=${title ?? label} popovertarget=${id.current}>${children}</button>
-    <div ref=${popover} id=${id.current} class="menu" popover="auto" role="menu" aria-label=${label} onKeyDown=${moveFocus}>
+    <div ref=${popover} id=${id.current} class="menu" popover="auto">
       ${heading}
-      ${items.map((item) => html`<${Row} item=${item} select=${select} />`)}
+      <div role="menu" aria-label=${label} onKeyDown=${moveFocus}>
+        ${items.map((item) => html`<${Row} item=${item} select=${select} />`)}
+      </div>
     </div>`;
 }
 

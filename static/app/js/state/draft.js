@@ -1,29 +1,42 @@
 /** What stands in the composer: text, uploads on their way, and what was not sent. */
 
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
+import { currentId } from "./store.js";
 
 /**
- * @typedef {{key: string, name: string, preview: string, share: number, error: string,
+ * @typedef {{key: string, chat: string|null, name: string, preview: string, share: number, error: string,
  *   attached: import("./types.js").Attached|null, abort: AbortController}} Upload
  * @typedef {{clientId: string, text: string, fileIds: string, reason: string}} NotSent
  */
 
 export const draftText = signal("");
-export const uploads = signal(/** @type {Upload[]} */ ([]));
 export const notSent = signal(/** @type {NotSent|null} */ (null));
+
+const allUploads = signal(/** @type {Upload[]} */ ([]));
+export const uploads = computed(() => allUploads.value.filter((upload) => upload.chat === currentId.value));
 
 /** The conversation of a new chat is being made; until then a second Send does nothing. */
 export const isCreating = signal(false);
 
+/** @param {Upload[]} added */
+export function addUploads(...added) {
+  allUploads.value = [...allUploads.value, ...added];
+}
+
 /** @param {string} key @param {Partial<Upload>} news */
 export function changeUpload(key, news) {
-  uploads.value = uploads.value.map((upload) => (upload.key === key ? { ...upload, ...news } : upload));
+  allUploads.value = allUploads.value.map((upload) => (upload.key === key ? { ...upload, ...news } : upload));
 }
 
 /** @param {string} key */
 export function dropUpload(key) {
-  const upload = uploads.value.find((one) => one.key === key);
+  const upload = allUploads.value.find((one) => one.key === key);
   upload?.abort.abort();
   if (upload) URL.revokeObjectURL(upload.preview);
-  uploads.value = uploads.value.filter((one) => one.key !== key);
+  allUploads.value = allUploads.value.filter((one) => one.key !== key);
+}
+
+/** What stood in the composer of this chat was taken over. @param {string|null} chat */
+export function clearUploads(chat) {
+  for (const upload of allUploads.value) if (upload.chat === chat) dropUpload(upload.key);
 }

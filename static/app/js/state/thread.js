@@ -151,12 +151,14 @@ const COMPACTION_STATUS = /** @type {Record<string, string>} */ ({ started: "run
 /** @param {Thread["compactions"]} compactions @param {Happening} event */
 function upsertCompaction(compactions, event) {
   const known = compactions.find((compaction) => compaction.id === event.compaction_id);
+  const status = COMPACTION_STATUS[event.state] ?? event.state;
   /** @type {import("./types.js").Compaction} */
   const compaction = {
     id: event.compaction_id,
-    status: COMPACTION_STATUS[event.state] ?? event.state,
+    status,
     strategy: event.strategy,
-    summary: known?.summary ?? null,
+    // The event does not bring it; what was known before it was done is not it.
+    summary: known?.status === status ? known.summary : null,
     message_count: event.message_count,
     first_position: known?.first_position ?? null,
     last_position: event.last_position,

@@ -42,7 +42,7 @@ class Compact(_Fact):
     """The CompactDivider."""
 
     type: Literal["compact"] = "compact"
-    state: Literal["started", "done", "failed"]
+    state: Literal["started", "done", "failed", "undone"]
     compaction_id: str
     message_count: int
     kept_count: int

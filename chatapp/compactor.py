@@ -32,7 +32,7 @@ from chatapp.model_facts import price_call
 from chatapp.models import Compaction, Conversation, ModelConfig, User
 from chatapp.policies import rules_for
 from chatapp.selectors.access import accessible_conversation
-from chatapp.selectors.compactions import turns_since_compaction
+from chatapp.selectors.compactions import turns_since_compaction, was_undone
 from chatapp.selectors.model_configs import accessible_model, default_model, fast_model_of
 from chatapp.selectors.spans import measure_span, span_ends, span_messages
 from memory.compaction import CompactionPlan
@@ -45,6 +45,7 @@ from memory.types import Message
 log = logging.getLogger(__name__)
 
 HOLDER = f"{socket.gethostname()}:{os.getpid()}"
+WORKERS_DIED = "workers died while they asked for it"
 FACTS_OF_AN_ENTRY = 12
 WAIT_STEP_S = 0.1
 WAIT_LIMIT_S = 300.0
@@ -78,7 +79,7 @@ def _plan(
         turns_since_compaction=turns_since_compaction(conversation),
         manual=manual,
     )
-    if plan is None:
+    if plan is None or (not manual and was_undone(loaded.branch, plan.first_position, plan.last_position)):
         return None
     span = _measured(loaded, plan, strategy or rules.policy.strategy, keep_hint)
     return queue_compaction(
@@ -109,6 +110,8 @@ def _measured(loaded: LoadedContext, plan: CompactionPlan, strategy: str, keep_h
         last_position=span.last_position,
         message_count=span.message_count,
         kept_count=plan.kept_count + (plan.message_count - span.message_count if not span.is_whole else 0),
+        span_tokens=span.tokens,
+        budget_tokens=loaded.rules.budget.input_tokens,
         tokens_before=(loaded.inputs.checkpoint.tokens if loaded.inputs.checkpoint else 0) + span.tokens,
         strategy=strategy,
         keep_hint=keep_hint,
@@ -221,6 +224,8 @@ def _ask(
     previous = row.previous.summary if row.previous else ""
     if policy.strategy == "truncate":
         return extract_fallback(messages, previous=previous, policy=policy, reason="")
+    if lease.is_last_attempt:
+        return extract_fallback(messages, previous=previous, policy=policy, reason=WORKERS_DIED)
     rules = rules_for(config)
 
     async def stay_alive() -> None:

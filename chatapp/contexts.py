@@ -52,6 +52,7 @@ def load_context(
         branch,
         before_position=before_position,
         window_tokens=rules.calibration.invert(rules.budget.input_tokens),
+        budget_tokens=rules.budget.input_tokens,
     )
     today = now.astimezone(ZoneInfo(conversation.user.time_zone)).date()
     inputs = ContextInputs(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from chatapp.mapping import MESSAGE_COLUMNS, checkpoint_value, message_from_columns
 from chatapp.models import Branch, Compaction, Message
-from chatapp.selectors.branches import latest_checkpoint, visible_messages
+from chatapp.selectors.branches import usable_checkpoint, visible_messages
 from memory.types import Checkpoint
 from memory.types import Message as MessageValue
 
@@ -28,13 +28,17 @@ class LoadedHistory:
     left_out: int
 
 
-def load_history(branch: Branch, *, before_position: int, window_tokens: int) -> LoadedHistory:
+def load_history(
+    branch: Branch, *, before_position: int, window_tokens: int, budget_tokens: int
+) -> LoadedHistory:
     """Newest first until the window is full, so that a million older messages cost nothing.
+
+    `window_tokens` is the budget in uncalibrated estimates, `budget_tokens` the same as the model counts.
 
     Whole blocks of positions are loaded, so that the oldest loaded message, and with it the cut, stays the same
     from turn to turn.
     """
-    row = latest_checkpoint(branch, before_position)
+    row = usable_checkpoint(branch, before_position=before_position, budget_tokens=budget_tokens)
     after = row.last_position if row else -1
     loaded: list[MessageValue] = []
     tokens, end = 0, before_position

@@ -18,6 +18,7 @@ from chatapp.actions.usage import CallUsage, record_background_calls
 from chatapp.errors import Conflict, LeaseLost
 from chatapp.models import Branch, Compaction, Conversation, ModelConfig, User
 from chatapp.selectors.access import accessible_compaction, lock_conversation
+from chatapp.selectors.branches import latest_checkpoint, usable_checkpoint
 
 LEASE = timedelta(seconds=120)
 MAX_ATTEMPTS = 3
@@ -33,7 +34,9 @@ class PlannedSpan:
     last_position: int
     message_count: int
     kept_count: int
+    span_tokens: int
     tokens_before: int
+    budget_tokens: int
     strategy: str
     keep_hint: str = ""
 
@@ -42,6 +45,11 @@ class PlannedSpan:
 class CompactionLease:
     compaction_id: UUID
     fence: int
+
+    @property
+    def is_last_attempt(self) -> bool:
+        """Workers died over it before: no model is asked again."""
+        return self.fence >= MAX_ATTEMPTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +106,9 @@ def queue_compaction(
                 last_position=span.last_position,
                 message_count=span.message_count,
                 kept_count=span.kept_count,
+                span_tokens=span.span_tokens,
                 tokens_before=span.tokens_before,
+                budget_tokens=span.budget_tokens,
                 strategy=span.strategy,
                 keep_hint=span.keep_hint,
                 lease_expires_at=now + LEASE,
@@ -112,15 +122,16 @@ def queue_compaction(
 
 
 def _is_superseded(conversation: Conversation, span: PlannedSpan) -> bool:
-    done_or_active = Q(
-        status=Compaction.Status.DONE, branch=span.branch, last_position__gte=span.first_position
+    """Whether it was planned on what is no longer the latest checkpoint, or one is under way already."""
+    latest = usable_checkpoint(
+        span.branch, before_position=conversation.next_position, budget_tokens=span.budget_tokens
     )
-    done_or_active |= Q(status__in=Compaction.ACTIVE)
-    return conversation.compactions.filter(done_or_active).exists()
+    is_active = conversation.compactions.filter(status__in=Compaction.ACTIVE).exists()
+    return is_active or latest != span.previous
 
 
 def claim_compaction(*, compaction_id: UUID, holder: str, now: datetime) -> CompactionLease | None:
-    """A pending one, or one whose holder's lease ran out. Gives up on it after MAX_ATTEMPTS."""
+    """A pending one, or one whose holder's lease ran out."""
     with transaction.atomic():
         free = Q(status=Compaction.Status.PENDING) | Q(
             status=Compaction.Status.RUNNING, lease_expires_at__lt=now
@@ -229,3 +240,37 @@ def edit_summary(
         row.save(update_fields=["summary", "summary_tokens"])
         event_log.append(conversation, _compact_event(row, "done", now))
         return row
+
+
+def undo_compaction(*, user: User, conversation_id: str, compaction_id: str, now: datetime) -> Compaction:
+    """The messages are in context again, as before. Only the latest can be undone: others stand on the earlier ones."""
+    with transaction.atomic():
+        conversation = lock_conversation(user, conversation_id)
+        row = accessible_compaction(user, conversation_id, compaction_id)
+        if row.status != Compaction.Status.DONE:
+            raise Conflict("Only a finished summary can be undone.")
+        if conversation.compactions.filter(previous=row, status=Compaction.Status.DONE).exists():
+            raise Conflict("A later summary stands on this one; undo that one first.", code="not_latest")
+        return _set_status(conversation, row, Compaction.Status.UNDONE, now)
+
+
+def redo_compaction(*, user: User, conversation_id: str, compaction_id: str, now: datetime) -> Compaction:
+    """An undone summary stands again, unless another took its place meanwhile."""
+    with transaction.atomic():
+        conversation = lock_conversation(user, conversation_id)
+        row = accessible_compaction(user, conversation_id, compaction_id)
+        if row.status != Compaction.Status.UNDONE:
+            raise Conflict("Only a summary that was undone can be redone.")
+        latest = latest_checkpoint(row.branch, conversation.next_position)
+        if latest != row.previous:
+            raise Conflict("Another summary took its place meanwhile.", code="not_latest")
+        return _set_status(conversation, row, Compaction.Status.DONE, now)
+
+
+def _set_status(
+    conversation: Conversation, row: Compaction, status: Compaction.Status, now: datetime
+) -> Compaction:
+    row.status = status
+    row.save(update_fields=["status"])
+    event_log.append(conversation, _compact_event(row, status, now))
+    return row

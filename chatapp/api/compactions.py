@@ -8,7 +8,7 @@ from asgiref.sync import sync_to_async
 from ninja import Router
 
 from chatapp import clock, mapping
-from chatapp.actions.compactions import edit_summary
+from chatapp.actions.compactions import edit_summary, redo_compaction, undo_compaction
 from chatapp.api import shapes
 from chatapp.api.auth import ApiRequest, allow
 from chatapp.api.schemas import CompactRequest, ContextQuestion, SummaryChange
@@ -93,6 +93,38 @@ def _change(user: User, conversation_id: str, compaction_id: str, summary: str) 
         compaction_id=compaction_id,
         summary=summary,
         tokens=estimate_text(summary),
+        now=clock.now(),
+    )
+    return mapping.compaction_shape(row)
+
+
+@router.post(
+    "/conversations/{conversation_id}/compactions/{compaction_id}/undo",
+    auth=allow("chat"),
+    response=shapes.answers(404, 409, ok=shapes.Compaction),
+)
+async def undo(request: ApiRequest, conversation_id: str, compaction_id: str) -> Any:
+    """The messages are in context again, byte for byte as before. Only the latest summary can be undone."""
+    row = await sync_to_async(undo_compaction)(
+        user=request.auth.user,
+        conversation_id=conversation_id,
+        compaction_id=compaction_id,
+        now=clock.now(),
+    )
+    return mapping.compaction_shape(row)
+
+
+@router.post(
+    "/conversations/{conversation_id}/compactions/{compaction_id}/redo",
+    auth=allow("chat"),
+    response=shapes.answers(404, 409, ok=shapes.Compaction),
+)
+async def redo(request: ApiRequest, conversation_id: str, compaction_id: str) -> Any:
+    """The summary that was undone stands again."""
+    row = await sync_to_async(redo_compaction)(
+        user=request.auth.user,
+        conversation_id=conversation_id,
+        compaction_id=compaction_id,
         now=clock.now(),
     )
     return mapping.compaction_shape(row)

@@ -42,6 +42,8 @@ class Compaction(models.Model):
     summary_tokens = models.PositiveIntegerField(default=0)
     fallback_reason = models.TextField(blank=True, help_text="Why the extractive summary took over.")
     error = models.TextField(blank=True)
+    budget_tokens = models.PositiveIntegerField(default=0, help_text="The input budget it was made for.")
+    span_tokens = models.PositiveIntegerField(default=0)
     tokens_before = models.PositiveIntegerField(default=0)
     tokens_after = models.PositiveIntegerField(default=0)
     usage = models.JSONField(default=dict)
@@ -59,7 +61,9 @@ class Compaction(models.Model):
                 name="one_active_compaction",
             ),
             models.UniqueConstraint(
-                fields=["branch", "first_position"], condition=Q(status="done"), name="one_summary_per_span"
+                fields=["branch", "first_position", "last_position"],
+                condition=Q(status="done"),
+                name="one_summary_per_span",
             ),
             models.CheckConstraint(
                 condition=Q(first_position__lte=F("last_position")), name="compaction_span_not_empty"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, Sum
 
 from chatapp.models import Branch, Compaction, Message
 
@@ -36,6 +36,29 @@ def visible_messages(branch: Branch, after_position: int = -1) -> QuerySet[Messa
 def visible_compactions(branch: Branch) -> QuerySet[Compaction]:
     """Those that cover only what this branch shows."""
     return Compaction.objects.filter(_seen(branch, -1, "last_position"))
+
+
+REFIT_FACTOR = 2
+"""A checkpoint made for a window this much smaller is one too many where the originals fit again."""
+REFIT_SHARE = 0.6
+
+
+def usable_checkpoint(branch: Branch, *, before_position: int, budget_tokens: int) -> Compaction | None:
+    """The latest finished compaction; after a switch to a larger model, an earlier one from which on all fits."""
+    row = latest_checkpoint(branch, before_position)
+    tokens_after: int | None = None
+    while row is not None and row.budget_tokens * REFIT_FACTOR <= budget_tokens:
+        if tokens_after is None:
+            tokens_after = _tokens_after(branch, row.last_position)
+        tokens_after += row.span_tokens
+        if tokens_after > REFIT_SHARE * budget_tokens:
+            break
+        row = row.previous
+    return row
+
+
+def _tokens_after(branch: Branch, position: int) -> int:
+    return visible_messages(branch, position).aggregate(tokens=Sum("token_estimate"))["tokens"] or 0
 
 
 def latest_checkpoint(branch: Branch, before_position: int) -> Compaction | None:

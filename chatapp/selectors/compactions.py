@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from chatapp.models import Compaction, Conversation, Run
+from chatapp.models import Branch, Compaction, Conversation, Run
 
 PICKED_UP_AFTER = timedelta(seconds=15)
 
@@ -25,3 +25,9 @@ def turns_since_compaction(conversation: Conversation) -> int | None:
     if done is None or done.finished_at is None:
         return None
     return Run.objects.filter(conversation=conversation, created_at__gt=done.finished_at).count()
+
+
+def was_undone(branch: Branch, first_position: int, last_position: int) -> bool:
+    """Whether the user took back a summary of this span: it must not come back by itself."""
+    undone = Compaction.objects.filter(branch=branch, status=Compaction.Status.UNDONE)
+    return undone.filter(first_position=first_position, last_position__gte=last_position).exists()

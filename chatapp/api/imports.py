@@ -23,7 +23,7 @@ from chatapp.text import normalize_text
 
 router = Router(tags=["conversations"])
 
-ROLES = frozenset({"user", "assistant", "system"})
+ROLES = ("assistant", "system", "user")
 MAX_MESSAGES = 200_000
 MAX_REPORTED = 20
 
@@ -41,7 +41,7 @@ BODY_SCHEMA = {
                 "type": "object",
                 "required": ["role", "content"],
                 "properties": {
-                    "role": {"enum": sorted(ROLES)},
+                    "role": {"enum": list(ROLES)},
                     "content": {"type": "string"},
                     "created_at": {"type": ["string", "null"], "format": "date-time"},
                 },

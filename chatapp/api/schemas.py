@@ -39,6 +39,7 @@ Name = Annotated[str, AfterValidator(_line), Field(max_length=150)]
 TimeZone = Annotated[str, Field(max_length=64), AfterValidator(_time_zone)]
 Id = Annotated[str, Field(max_length=200)]
 Key = Annotated[str, Field(min_length=1, max_length=200)]
+Day = Annotated[date, Field(ge=date(2000, 1, 1), le=date(2999, 12, 31))]
 Scope = Literal["chat", "read", "memory", "admin"]
 
 
@@ -170,8 +171,8 @@ class MeChanges(Changes):
 
 
 class UsagePeriod(BaseModel):
-    start: date | None = Field(None, alias="from", description="First day, in UTC; 30 days ago by default.")
-    end: date | None = Field(None, alias="to", description="Last day; today by default.")
+    start: Day | None = Field(None, alias="from", description="First day, in UTC; 30 days ago by default.")
+    end: Day | None = Field(None, alias="to", description="Last day; today by default.")
     group_by: Literal["day", "model", "purpose", "conversation"] = "day"
 
 

@@ -74,7 +74,9 @@ class Program:
     ) -> Answer:
         """`body`: bytes as they are, anything else as JSON."""
         raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
-        scope = self._scope(method, f"{V1}/{path}", raw, query or {}, headers or {})
+        scope = self._scope(
+            method, path if path.startswith("/") else f"{V1}/{path}", raw, query or {}, headers or {}
+        )
         sent: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
         disconnect = asyncio.Event()
         task = asyncio.create_task(_serve(scope, raw, sent, disconnect))

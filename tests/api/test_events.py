@@ -121,9 +121,7 @@ async def test_a_stream_shows_only_its_own_conversation(alice_program: Program, 
         assert {event.data["conversation_id"] for event in events} == {watched}
 
 
-async def test_an_idle_stream_has_a_heartbeat(
-    alice_program: Program, settings: Any
-) -> None:
+async def test_an_idle_stream_has_a_heartbeat(alice_program: Program, settings: Any) -> None:
     settings.SSE_HEARTBEAT_S = 0.05
     async with running_service():
         stream = await events_of(alice_program, await new_conversation(alice_program))
@@ -153,9 +151,7 @@ async def test_a_stream_ends_when_its_token_is_deleted(
         assert events[-1].data["code"] == "signed_out"
 
 
-async def test_a_stream_ends_when_its_conversation_is_deleted(
-    alice_program: Program, settings: Any
-) -> None:
+async def test_a_stream_ends_when_its_conversation_is_deleted(alice_program: Program, settings: Any) -> None:
     settings.SSE_HEARTBEAT_S = 0.05
     async with running_service():
         conversation = await new_conversation(alice_program)

@@ -1,0 +1,99 @@
+"""What machines ask: alive, ready, how much."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from celery import current_app
+from django.test import Client
+
+from chatapp.models import ModelConfig, User
+from tests.api.program import Program
+from tests.api.running import new_conversation, running_service, send
+
+
+def test_it_is_alive_without_asking_anybody(client: Client, django_assert_num_queries: Any) -> None:
+    with django_assert_num_queries(0):
+        answer = client.get("/healthz")
+    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+
+
+def test_it_is_ready_when_database_layer_and_broker_are(client: Client) -> None:
+    answer = client.get("/readyz")
+    assert answer.status_code == 200
+    assert answer.json()["checks"] == {"database": "ok", "layer": "ok", "broker": "ok"}
+
+
+@pytest.fixture
+def broker_away() -> Iterator[None]:
+    before = current_app.conf.broker_url
+    current_app.conf.broker_url = "redis://:password@127.0.0.1:9/0"
+    yield
+    current_app.conf.broker_url = before
+
+
+def test_it_says_what_is_not_ready_and_tells_no_secrets(client: Client, broker_away: None) -> None:
+    answer = client.get("/readyz")
+    assert answer.status_code == 503
+    assert answer.json()["checks"]["broker"] != "ok"
+    assert answer.json()["checks"]["database"] == "ok"
+    assert b"password" not in answer.content
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+def test_health_is_only_read(client: Client, path: str) -> None:
+    assert client.post(path).status_code == 405
+
+
+@pytest.mark.parametrize(
+    ("host", "address", "status"),
+    [
+        ("localhost:8000", "127.0.0.1", 200),
+        ("[::1]:8000", "::1", 200),
+        ("localhost", "192.0.2.1", 403),
+        ("chat.example.com", "127.0.0.1", 403),
+    ],
+)
+def test_metrics_are_for_this_machine(
+    client: Client, settings: Any, host: str, address: str, status: int
+) -> None:
+    settings.ALLOWED_HOSTS = ["*"]
+    assert client.get("/metrics", REMOTE_ADDR=address, HTTP_HOST=host).status_code == status
+
+
+def test_metrics_are_for_operators(
+    client: Client,
+    alice_client: Client,
+    admin_client: Client,
+    api_client: Callable[..., Client],
+    admin_user: User,
+) -> None:
+    far = {"REMOTE_ADDR": "192.0.2.1"}
+    assert client.get("/metrics", **far).status_code == 403
+    assert alice_client.get("/metrics", **far).status_code == 403
+    assert admin_client.get("/metrics", **far).status_code == 200
+    assert api_client(admin_user, ["admin"]).get("/metrics", **far).status_code == 200
+    assert api_client(admin_user, ["read"]).get("/metrics", **far).status_code == 403
+
+
+def sample(text: str, name: str) -> float:
+    return next((float(line.split()[-1]) for line in text.splitlines() if line.startswith(name)), 0.0)
+
+
+async def test_metrics_count_what_happened(alice_program: Program, model: ModelConfig) -> None:
+    async def scrape() -> str:
+        return (await alice_program.get("/metrics")).content.decode()
+
+    async with running_service():
+        before = await scrape()
+        await send(alice_program, await new_conversation(alice_program))
+        after = await scrape()
+    for name in (
+        'palimpsest_runs_total{status="complete"}',
+        "palimpsest_messages_total",
+        "palimpsest_run_seconds_count",
+        'palimpsest_tokens_total{kind="output",purpose="chat"}',
+    ):
+        assert sample(after, name) > sample(before, name), name

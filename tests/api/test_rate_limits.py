@@ -1,0 +1,51 @@
+"""Who sends too much is told how long to wait; others are not disturbed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from chatapp.models import ModelConfig
+from chatapp.rate_limits import FAILED_SIGN_INS_PER_MINUTE
+from tests.api.program import Program
+from tests.api.running import new_conversation, running_service, send
+
+LATER = {"prefer": "respond-async"}
+
+
+@pytest.fixture(autouse=True)
+def two_a_minute(settings: Any) -> None:
+    settings.MESSAGES_PER_MINUTE = 2
+
+
+async def test_more_messages_than_allowed_are_429_with_a_time_to_wait(
+    alice_program: Program, charlie_program: Program, model: ModelConfig
+) -> None:
+    async with running_service():
+        conversations = [await new_conversation(alice_program) for _ in range(3)]
+        statuses = [(await send(alice_program, key, headers=LATER)).status_code for key in conversations[:2]]
+        assert statuses == [202, 202]
+        refused = await send(alice_program, conversations[2], headers=LATER)
+        assert (refused.status_code, refused.error["code"]) == (429, "rate_limited")
+        assert 1 <= int(refused.headers["retry-after"]) <= 60
+        assert refused.error["details"]["retry_after"] == int(refused.headers["retry-after"])
+        other = await send(charlie_program, await new_conversation(charlie_program), headers=LATER)
+        assert other.status_code == 202
+        # Reading goes on.
+        assert (await alice_program.get("conversations")).status_code == 200
+
+
+async def test_zero_is_no_limit(alice_program: Program, model: ModelConfig, settings: Any) -> None:
+    settings.MESSAGES_PER_MINUTE = 0
+    async with running_service():
+        for _ in range(5):
+            conversation = await new_conversation(alice_program)
+            assert (await send(alice_program, conversation, headers=LATER)).status_code == 202
+
+
+async def test_guessing_tokens_is_slowed_down(alice_program: Program) -> None:
+    guesser = Program({"authorization": "Bearer pal_guess"})
+    statuses = [(await guesser.get("me")).status_code for _ in range(FAILED_SIGN_INS_PER_MINUTE + 1)]
+    assert statuses == [401] * FAILED_SIGN_INS_PER_MINUTE + [429]
+    assert (await alice_program.get("me")).status_code == 200

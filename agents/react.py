@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from agents.context import AssembledContext
@@ -19,11 +19,14 @@ from agents.types import (
     ChatModel,
     Finished,
     FinishReason,
+    ModelRequest,
     ReasoningDelta,
     TextDelta,
     TokenUsage,
     ToolCallDelta,
 )
+from agents.usage import count_tools
+from memory.guard import ContextGuard, Fits
 
 UNASKED_TOOL = "The model asked for a tool, but none was offered to it; your message is stored. Press Retry."
 NO_ROOM_TO_ANSWER = (
@@ -41,6 +44,11 @@ class Notice:
 
     kind: Literal["retrying", "shrunk"]
     text: str
+
+
+SHORTENED = Notice(
+    "shrunk", "The context was larger than the model's budget; it was shortened before the call."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +73,11 @@ async def run_react(
     attempts = _Attempts(context)
     while True:
         said_something = False
+        request, shortened = guard_request(attempts.context)
+        if shortened is not None:
+            yield shortened
         try:
-            async with aclosing(model.stream(attempts.context.request)) as items:
+            async with aclosing(model.stream(request)) as items:
                 async for item in items:
                     match item:
                         case TextDelta() | ReasoningDelta():
@@ -85,6 +96,21 @@ async def run_react(
                 raise
             yield notice
             await sleep(attempts.pause_s)
+
+
+def guard_request(context: AssembledContext) -> tuple[ModelRequest, Notice | None]:
+    """The last look before a call: what does not fit is shortened here, without asking anybody, and told.
+
+    Raises memory.errors.ContextError where nothing would help.
+    """
+    inputs = context.inputs
+    guard = ContextGuard(inputs.policy, inputs.budget, inputs.calibration, count_tools(inputs.tools))
+    request = context.request
+    checked = guard.check(request.messages)
+    if isinstance(checked, Fits):
+        return replace(request, messages=checked.messages), SHORTENED if checked.was_truncated else None
+    shortened = guard.fall_back(checked, "no summary is waited for in the middle of an answer")
+    return replace(request, messages=shortened.messages), SHORTENED
 
 
 def _check_silence(finished: Finished, context: AssembledContext) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -11,6 +11,7 @@ from agents.error_mapping import describe_error
 from agents.errors import ModelErrorCategory
 from agents.react import CallFinished, Notice, run_react
 from agents.types import ReasoningDelta, TokenUsage, ToolCallDelta
+from memory.tokens import text_message
 from memory.types import Checkpoint
 from tests.agents.asking import assemble, collect_steps, history_of, make_inputs, text_of
 
@@ -44,6 +45,18 @@ async def test_the_model_gets_the_request_of_the_context() -> None:
     model = ScriptedModel()
     await collect_steps(run_react(model, CONTEXT))
     assert model.requests == [CONTEXT.request]
+
+
+async def test_what_does_not_fit_after_all_leaves_before_the_call_and_not_the_question() -> None:
+    recall = text_message("user", "recalled words " * 4_000, kind="recall")
+    context = replace(assemble(make_inputs(history_of(8), window=8_000)), recall=recall)
+    assert context.total_tokens > context.budget_tokens
+    model = ScriptedModel()
+    steps, _ = await collect_steps(run_react(model, context))
+    assert notices_in(steps) == ["shrunk"]
+    [request] = model.requests
+    assert sum(message.tokens for message in request.messages) <= context.budget_tokens
+    assert request.messages[-1] == context.view.question
 
 
 @pytest.mark.parametrize("category", ["connection", "server", "timeout", "rate_limit"])

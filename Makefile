@@ -5,6 +5,8 @@ PYTHON3 := $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 p
 PY := .venv/bin/python
 UV := .boot/bin/uv
 LOCK := $(UV) pip compile pyproject.toml --quiet --universal --generate-hashes --no-emit-index-url --custom-compile-command "make lock"
+# Where it is set, each start compiles every module again: seconds instead of one.
+unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help run test test-fast lint bench lock setup setup-dev need-python
 

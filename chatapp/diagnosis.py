@@ -19,7 +19,9 @@ from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
 
 from chatapp.celery import app
+from chatapp.model_check import check_model
 from chatapp.schema import ask_version, has_unapplied_migrations
+from chatapp.selectors.model_configs import models_by_preference
 
 LAYER_TIMEOUT_S = 5.0
 BROKER_TIMEOUT_S = 5.0
@@ -107,7 +109,16 @@ def check_clock() -> Finding:
     return Finding("clock", True, "agrees with the database's")
 
 
-NEEDS_DATABASE = {check_schema: "schema", check_clock: "clock"}
+def check_models() -> Iterator[Finding]:
+    models = list(models_by_preference().filter(enabled=True))
+    if not models:
+        yield Finding("model", True, "none yet; the first start of `manage.py serve` makes one")
+    for config in models:
+        checked = check_model(config)
+        remedy = "Correct its address, key or name in the admin panel, under Models, or switch it off there."
+        yield Finding(f"model {config.name}", checked.is_working, checked.text, remedy)
+
+
 OTHERS: dict[Callable[[], Finding], tuple[str, str]] = {
     check_layer: ("channel layer", "Check REDIS_URL, and that Redis runs."),
     check_broker: ("broker", "Check REDIS_URL, and that Redis runs."),
@@ -119,9 +130,11 @@ def examine() -> Iterator[Finding]:
     remedy = "Check DATABASE_URL, and that the server runs and lets us in."
     database = examine_part(check_database, "database", remedy)
     yield database
-    for check, part in NEEDS_DATABASE.items():
-        if database.is_well:
-            yield examine_part(check, part, remedy)
+    if database.is_well:
+        schema = examine_part(check_schema, "schema", remedy)
+        yield schema
+        yield examine_part(check_clock, "clock", remedy)
+        yield from check_models() if schema.is_well else ()
     for check, (part, remedy) in OTHERS.items():
         yield examine_part(check, part, remedy)
 

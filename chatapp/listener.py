@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 
 BACKLOG = 1024
+HIGHEST_PORT = 65_535
 ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
@@ -13,6 +14,8 @@ class CannotServe(Exception):
 
 
 def open_listener(host: str, port: int) -> socket.socket:
+    if not 0 <= port <= HIGHEST_PORT:
+        raise CannotServe(f"{port} is no port: set PORT or --port to a number up to {HIGHEST_PORT}.")
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as error:

@@ -45,8 +45,9 @@ MAX_MESSAGE_CHARS = env.number("MAX_MESSAGE_CHARS", 1_000_000)
 MAX_IMAGE_PIXELS = env.number("MAX_IMAGE_PIXELS", 40_000_000)
 MESSAGES_PER_MINUTE = env.number("MESSAGES_PER_MINUTE", 120)
 
-LEASE_S = 30
-HEARTBEAT_S = 10
+# How long a process that died holds what it was doing; it says three times as often that it lives.
+LEASE_S = env.number("LEASE_S", 30)
+HEARTBEAT_S = LEASE_S / 3
 SSE_HEARTBEAT_S = 15
 
 # --- Where things are kept -------------------------------------------------------------------------
@@ -177,7 +178,7 @@ USERSESSIONS_TRACK_ACTIVITY = False  # would be a write to disk at every request
 EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
 
 STATIC_URL = "/static/"
-STATIC_ROOT = BASE_DIR / "staticfiles"
+STATIC_ROOT = Path(env.text("STATIC_ROOT", str(BASE_DIR / "staticfiles")))
 STATICFILES_DIRS = [("app", BASE_DIR / "static" / "app")]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
@@ -210,7 +211,7 @@ LOGGING = {
     "loggers": {
         "django.channels.server": {"level": "WARNING"},
         "daphne": {"level": "WARNING"},
-        "celery": {"level": "WARNING"},
+        "celery": {"level": "WARNING" if EMBEDDED else LOG_LEVEL},
         "psycopg.pool": {"level": "ERROR"},
         "httpx2": {"level": "WARNING"},
     },

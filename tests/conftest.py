@@ -15,6 +15,7 @@ from pathlib import Path
 import django
 import pytest
 from asgiref.sync import async_to_sync
+from django.core.management import call_command
 from django.test import TransactionTestCase
 
 from tests.environment import clean_environment
@@ -47,6 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[DATA_FOLDER] = Path(tempfile.mkdtemp(prefix="palimpsest-data-"))
     clean_environment()
     os.environ["DATA_DIR"] = str(config.stash[DATA_FOLDER])
+    os.environ["STATIC_ROOT"] = str(config.stash[DATA_FOLDER] / "static")
     if config.getoption("database") == "postgres":
         start_servers(config)
     os.environ["DJANGO_SETTINGS_MODULE"] = "chatapp.settings"
@@ -99,6 +101,12 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
     async_to_sync(pyfuncitem.obj)(**arguments)
     return True
+
+
+@pytest.fixture(scope="session")
+def static_files() -> None:
+    """For tests that look at pages: the hashed files and their manifest, of this moment's sources."""
+    call_command("collectstatic", interactive=False, verbosity=0)
 
 
 @pytest.fixture(scope="session")

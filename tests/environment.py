@@ -18,5 +18,7 @@ def clean_environment() -> None:
     for name in documented_names():
         os.environ.pop(name, None)
     os.environ["ENV_FILE"] = os.devnull
+    # The processes the tests start would compile every module again each time.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     # Nothing listens there: a model server that happens to run on the developer's machine is not offered.
     os.environ["OLLAMA_URL"] = "http://127.0.0.1:9/v1"

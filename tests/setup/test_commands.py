@@ -1,0 +1,74 @@
+"""The operator's commands."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from chatapp.actions.model_configs import ensure_first_model
+from chatapp.models import ApiToken, User
+from chatapp.selectors.accounts import authenticate_token
+
+PASSWORD = "correct horse battery"
+
+
+def run(*arguments: str) -> str:
+    out = io.StringIO()
+    call_command(*arguments, stdout=out)
+    return out.getvalue()
+
+
+@pytest.fixture
+def typed(monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO(PASSWORD + "\n"))
+
+
+def test_create_user_reads_the_password_from_standard_input(db, typed):
+    assert run("create_user", "Alice@Example.com", "--password-stdin") == "Created alice@example.com.\n"
+    user = User.objects.get()
+    assert user.check_password(PASSWORD)
+    assert not user.is_staff
+
+
+def test_create_user_makes_an_admin(db, typed):
+    run("create_user", "root@example.com", "--password-stdin", "--admin")
+    assert User.objects.get().is_superuser
+
+
+def test_create_user_refuses_a_taken_address_in_one_sentence(alice, typed):
+    with pytest.raises(CommandError, match="account with this e-mail address"):
+        run("create_user", alice.email, "--password-stdin")
+
+
+def test_create_token_prints_a_token_that_works_once_and_stores_its_hash(alice):
+    secret = run("create_token", alice.email, "--scopes", "chat,read", "--name", "script").strip()
+    assert authenticate_token(secret) == (alice, frozenset({"chat", "read"}))
+    assert secret not in str(ApiToken.objects.values().get())
+
+
+def test_create_token_says_which_scopes_there_are(alice):
+    with pytest.raises(CommandError, match="chat, read, memory, admin"):
+        run("create_token", alice.email, "--scopes", "everything")
+
+
+def test_create_token_for_nobody_says_so(db):
+    with pytest.raises(CommandError, match="There is no user"):
+        run("create_token", "nobody@example.com")
+
+
+def test_the_doctor_finds_everything_well(transactional_db, settings):
+    settings.EMBEDDED = True
+    ensure_first_model()
+    told = run("doctor")
+    for part in ("database", "schema", "clock", "channel layer", "broker", "data folder", "model Demo"):
+        assert f"well   {part}: " in told
+
+
+def test_the_doctor_says_how_to_mend_what_is_broken(transactional_db, settings, capsys):
+    settings.DATA_DIR = settings.DATA_DIR / "gone"
+    with pytest.raises(SystemExit) as ended:
+        call_command("doctor")
+    assert ended.value.code == 1
+    assert "BROKEN data folder" in capsys.readouterr().out

@@ -1,0 +1,35 @@
+"""Web, worker and beat as processes of their own, on PostgreSQL and Redis."""
+
+from __future__ import annotations
+
+from tests.servers.service import run_manage
+
+
+def test_two_web_processes_share_a_database(start_service):
+    first = start_service(production=True)
+    second = start_service(data=first)
+    first.create_user("alice@example.com")
+    token = first.create_token("alice@example.com")
+    made = first.client(token).post("/api/v1/conversations", json={"title": "shared"}).json()
+    assert second.client(token).get(f"/api/v1/conversations/{made['id']}").json()["title"] == "shared"
+
+
+def test_the_doctor_asks_for_a_worker_and_finds_it(start_service, start_worker):
+    service = start_service(production=True)
+    alone = run_manage(service.env, "doctor")
+    assert alone.returncode == 1
+    assert "Redis answers, but no worker does" in alone.stdout
+    start_worker(service)
+    together = run_manage(service.env, "doctor")
+    assert "well   broker: Redis, 1 worker" in together.stdout
+
+
+def test_beat_sends_the_sweep_to_the_worker(start_service, start_worker, start_beat):
+    service = start_service(production=True)
+    worker = start_worker(service)
+    start_beat(service)
+    worker.wait_for_output(r"Task chatapp\.tasks\.sweep\[.*\] succeeded", timeout_s=40)
+
+
+def test_a_worker_ends_on_sigterm(start_service, start_worker):
+    assert start_worker(start_service(production=True)).stop() == 0

@@ -1,0 +1,114 @@
+"""`manage.py serve` as its operator meets it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+
+from tests.environment import ROOT
+from tests.servers.service import SETUP_LINK, run_manage
+
+
+def serve(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return run_manage(env, "serve", *arguments)
+
+
+def test_it_answers_and_prints_its_address_and_a_set_up_link(service):
+    link = service.wait_for_output(SETUP_LINK).group(0)
+    assert link.startswith(service.url)
+    assert service.client().get("/healthz").status_code == 200
+    assert service.client().get(link).status_code == 200
+
+
+def test_there_is_no_set_up_link_once_there_is_an_admin(service):
+    service.create_user("root@example.com", admin=True)
+    printed = len(service.output())
+    service.restart()
+    assert "/setup/" not in service.output()[printed:]
+
+
+def test_a_second_process_on_the_same_data_is_told_so(service):
+    second = serve("--port", "0", DATA_DIR=str(service.data_dir))
+    assert second.returncode == 1
+    assert second.stderr.startswith(f"The data folder {service.data_dir} is already served by process")
+    assert len(second.stderr.splitlines()) == 1
+
+
+def test_a_port_in_use_is_told_in_one_sentence(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        refused = serve("--port", str(taken.getsockname()[1]), DATA_DIR=str(tmp_path))
+    assert refused.returncode == 1
+    assert "cannot be used (Address already in use)" in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+
+
+def test_an_old_schema_is_told_in_one_sentence(tmp_path):
+    refused = serve("--port", "0", DATA_DIR=str(tmp_path))
+    assert refused.returncode == 1
+    assert refused.stderr.strip().endswith("run `manage.py migrate` first.")
+
+
+def test_a_database_that_is_away_is_told_in_one_sentence(tmp_path):
+    refused = serve(
+        "--port", "0", DATA_DIR=str(tmp_path), DATABASE_URL="postgresql://nobody@127.0.0.1:9/none"
+    )
+    assert refused.returncode == 1
+    assert "check DATABASE_URL" in refused.stderr
+
+
+def test_a_data_folder_that_cannot_be_written_is_told_in_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    refused = serve("--port", "0", DATA_DIR=str(tmp_path / "file" / "data"))
+    assert refused.returncode == 1
+    assert "cannot be written" in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+
+
+def test_sigterm_ends_it_politely_and_tells_open_sockets(service):
+    service.create_user("alice@example.com")
+    token = service.create_token("alice@example.com")
+    with connect(service.ws_url, additional_headers={"Authorization": f"Bearer {token}"}) as client:
+        assert service.stop() == 0
+        with pytest.raises(ConnectionClosed) as closed:
+            client.recv(timeout=5)
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 1012
+    assert "Traceback" not in service.output()
+
+
+def test_it_starts_again_after_kill_9(service):
+    service.kill()
+    assert service.start().client().get("/readyz").status_code == 200
+
+
+def test_a_body_over_the_limit_is_refused_by_the_service(start_service):
+    service = start_service(MAX_REQUEST_BYTES="100000")
+    answer = service.client().post("/api/v1/conversations", content=b"x" * 100_001)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
+
+
+def test_an_unsuitable_python_is_told_before_anything_else(tmp_path):
+    """make, sh and a python3 that is too old are all there is."""
+    old = tmp_path / "python3"
+    old.write_text(
+        f"#!{sys.executable}\nimport runpy, sys\nsys.version_info = (3, 9, 1)\nsys.argv.pop(0)\nrunpy.run_path(sys.argv[0], run_name='__main__')\n"
+    )
+    old.chmod(0o755)
+    for tool in ("make", "sh"):
+        (tmp_path / tool).symlink_to(
+            next(path for folder in os.get_exec_path() if (path := Path(folder) / tool).exists())
+        )
+    done = subprocess.run(
+        ["make", "run"], cwd=ROOT, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert done.stderr.startswith("Palimpsest needs Python 3.11 or newer; ")

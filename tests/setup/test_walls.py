@@ -1,0 +1,94 @@
+"""The rules of the house (DESIGN, section 1), held by the suite."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.environment import ROOT
+
+OURS = ("chatapp", "agents", "memory")
+DJANGO_WORLD = {"django", "channels", "celery", "redis", "psycopg", "ninja", "allauth", "daphne", "twisted"}
+TOP_LEVEL = {
+    "manage.py", "pyproject.toml", "Makefile", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE",
+    "docker-compose.yml", "Dockerfile", "requirements.lock", "requirements-dev.lock",
+    "chatapp", "memory", "agents", "templates", "static", "tests", "docs", "benchmarks",
+}  # fmt: skip
+
+
+def sources(package: str) -> list[Path]:
+    return [path for path in sorted((ROOT / package).rglob("*.py")) if "migrations" not in path.parts]
+
+
+def imported_names(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module, node.lineno
+
+
+def imports_of(package: str) -> set[str]:
+    trees = [ast.parse(path.read_text()) for path in sources(package)]
+    return {name.split(".")[0] for tree in trees for name, _ in imported_names(tree)}
+
+
+def test_every_import_arrow_points_down():
+    command = [Path(sys.executable).with_name("lint-imports"), "--no-cache", "--no-logo"]
+    checked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_memory_needs_the_standard_library_and_pydantic_only():
+    assert imports_of("memory") - set(sys.stdlib_module_names) <= {"memory", "pydantic"}
+
+
+def test_agents_know_nothing_of_django():
+    assert not imports_of("agents") & DJANGO_WORLD
+    assert "chatapp" not in imports_of("agents")
+
+
+def test_exactly_one_module_imports_openai():
+    users = [
+        path.relative_to(ROOT).as_posix()
+        for package in OURS
+        for path in sources(package)
+        if any(name.split(".")[0] == "openai" for name, _ in imported_names(ast.parse(path.read_text())))
+    ]
+    assert users == ["agents/chat_models/openai_model.py"]
+
+
+@pytest.mark.parametrize("package", OURS)
+def test_no_function_imports_our_own_packages(package):
+    found = []
+    for path in sources(package):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                inner = [line for name, line in imported_names(node) if name.split(".")[0] in OURS]
+                found += [f"{path.relative_to(ROOT)}:{line}" for line in inner]
+    assert not found
+
+
+def test_nothing_else_lies_at_the_top_level():
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    top = {line.split("/")[0] for line in listed.splitlines()}
+    assert {name for name in top if not name.startswith(".")} <= TOP_LEVEL
+
+
+def test_the_example_environment_lists_every_variable_the_settings_read():
+    tree = ast.parse((ROOT / "chatapp" / "settings.py").read_text())
+    read = {
+        node.args[0].value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in {"text", "number", "flag", "words"}
+        and isinstance(node.args[0], ast.Constant)
+    }
+    example = (ROOT / ".env.example").read_text()
+    assert [name for name in sorted(read - {"ENV_FILE"}) if f"# {name}=" not in example] == []

@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from memory.budget import TokenBudget
-from memory.extractive import extract_summary
+from memory.fallback import write_extract
 from memory.guard import fit_request
 from memory.policy import ContextPolicy
 from memory.summary import (
-    EARLIER_TRUNCATED,
     FRAME_TOKENS,
-    bounded_summary,
     marker_message,
     read_summary,
     summary_message,
 )
-from memory.tokens import UNCALIBRATED, Calibration, estimate_text, total_tokens
+from memory.tokens import UNCALIBRATED, Calibration, total_tokens
 from memory.truncate import cut_message, cut_middle, find_question, is_frame
 from memory.turns import repair_tool_calls, split_turns
 from memory.types import Message
@@ -92,6 +90,4 @@ def _summarise(messages: Sequence[Message], gone: Sequence[Message], room: int) 
     previous = "\n\n".join(read_summary(message) for message in messages if message.kind == "summary")
     if space < FRAME_TOKENS:
         return marker_message()
-    kept = bounded_summary(previous, space * 2 // 3)
-    text = f"{kept}\n\n{extract_summary(gone, space - estimate_text(kept)) if gone else ''}".strip()
-    return summary_message(text or EARLIER_TRUNCATED, stand_in=bool(gone))
+    return summary_message(write_extract(previous, gone, space), stand_in=bool(gone))

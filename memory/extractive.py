@@ -14,7 +14,7 @@ from memory.tokens import estimate_text
 from memory.truncate import level
 from memory.types import Message, TextPart, ToolCallPart, ToolResultPart
 
-SOURCE_CHARS = 60_000
+SOURCE_CHARS = 50_000
 SOURCE_MESSAGES = 400
 """Longer histories are sampled and their long messages shortened, so that the time stays bounded."""
 SENTENCE_CHARS = 320
@@ -26,15 +26,16 @@ _SENTENCE = re.compile(
     r"[^\n.!?。！？؟।]*(?:[.!?](?![\s\"')\]]|$)[^\n.!?。！？؟।]*)*(?:[.!?。！？؟।]+[\"'”’)\]」』]*|\n|$)"
 )
 _CAPITAL = "A-ZÀ-ÖØ-ÞА-ЯЁΑ-Ω"
+_WORD = "A-Za-z0-9_"
 _MARKS = (
     r"#\d+",
-    r"\b(?=\w*\d)(?=\w*[A-Za-z])\w[\w.-]*\w\b",  # 5pm, v2.1.3, 3f9a-77
-    r"\b[A-Za-z]+(?:[_-]\w+)*_\w+\b",  # snake_case
-    r"\b[A-Za-z]{2,}-\d[\w-]*\b",  # INV-2041
-    r"\b[a-z]+[A-Z]\w*\b",  # camelCase
+    rf"(?=[{_WORD}]*\d)(?=[{_WORD}]*[A-Za-z])[{_WORD}][{_WORD}.-]*[{_WORD}]",  # 5pm, v2.1.3, 3f9a-77
+    rf"[A-Za-z]+(?:[_-][{_WORD}]+)*_[{_WORD}]+",  # snake_case
+    rf"[A-Za-z]{{2,}}-\d[{_WORD}-]*",  # INV-2041
+    rf"[a-z]+[A-Z][{_WORD}]*",  # camelCase
 )
 _NUMBERS = (
-    r"\b\d{1,2}\.?[ ][A-Z][a-z]{2,8}(?:,?[ ]\d{4})?\b",  # 18 October 2026
+    r"\d{1,2}\.?[ ][A-Z][a-z]{2,8}(?:,?[ ]\d{4})?\b",  # 18 October 2026
     r"[$€£¥₩₹]?\d[\d.,:/-]*\d(?:\s?%)?",
     r"[$€£¥₩₹]?\d+(?:\s?%)?",
     r"[一二三四五六七八九十百千万亿億零〇两兩]{2,}[年月日时時分个個人元円点條条件名]?",
@@ -48,25 +49,30 @@ _QUOTES = (
     "『[^』\n]{1,80}』",
     "《[^》\n]{1,80}》",
 )
-_NAMES = (rf"(?<=[\w,;:)][ ])[{_CAPITAL}][\w'’-]*\w(?:\s[{_CAPITAL}][\w'’-]*\w)*", r"\b[A-Z]{2,}\b")
+_NAMES = (rf"(?<=[\w,;:)][ ])[{_CAPITAL}][\w'’-]*\w(?:\s[{_CAPITAL}][\w'’-]*\w)*", r"[A-Z]{2,}\b")
 _KINDS: tuple[tuple[str, float, tuple[str, ...]], ...] = (
-    ("link", 3.0, (r"https?://[^\s<>\"')\]]+", r"[\w.+-]+@[\w-]+\.[\w.-]+\w")),
-    ("code", 2.0, (r"`[^`\n]{1,80}`", r"(?:[A-Za-z]:)?(?:[\w.~-]*/)+[\w.-]*\w")),
+    ("link", 3.0, (r"https?://[^\s<>\"')\]]+", rf"[{_WORD}.+-]+@[{_WORD}-]+\.[{_WORD}.-]+[{_WORD}]")),
+    ("code", 2.0, (r"`[^`\n]{1,80}`", rf"(?:[A-Za-z]:)?(?:[{_WORD}.~-]*/)+[{_WORD}.-]*[{_WORD}]")),
     ("mark", 3.0, _MARKS),
     ("number", 2.0, _NUMBERS),
     ("quote", 1.5, _QUOTES),
     ("name", 1.5, _NAMES),
 )
-_FACT = re.compile("|".join(f"(?P<{kind}>{'|'.join(patterns)})" for kind, _, patterns in _KINDS))
+_FACT = re.compile(
+    # A fact begins where a word does: without this each letter of a word is tried again.
+    rf"(?<![{_WORD}])(?:"
+    + "|".join(f"(?P<{kind}>{'|'.join(patterns)})" for kind, _, patterns in _KINDS)
+    + ")"
+)
 _WEIGHTS = {kind: weight for kind, weight, _ in _KINDS}
 _DECISION = re.compile(
-    r"\b(?:decid\w+|agre\w+|chose\w*|choose\w*|prefer\w*|must|always|never|deadline|remember|important|rule|called|named|"
-    r"name is|promis\w+|budget|costs?|instead|because|password|address|birthday|allergic|решил\w*|договорил\w*|нужно|"
-    r"важно|зовут|entschied\w*|beschloss\w*|muss|wichtig|heiß\w+|décid\w+|doit|important\w*|appelle|decid\w+|importante|"
-    r"llam\w+)\b|决定|決定|必须|必須|重要|记住|記住|名字|叫做|偏好|喜欢|同意|约定|です。|ました|決め|名前|覚えて|締め切り|"
-    r"결정|중요|기억|이름|합의|반드시|قرر|اتفق|يجب|مهم|اسم",
-    re.IGNORECASE,
+    r"\b(?:decid|agree|chose|choose|prefer|must|always|never|deadline|remember|important|rule|called|named|name is|"
+    r"promis|budget|cost|instead|because|password|address|birthday|allergic|entschied|beschlo|muss\b|wichtig|hei(?:ß|ss)|décid|"
+    r"doit\b|appelle|llam|реши|договор|нужно|важно|зовут)"
+    r"|决定|決定|必须|必須|重要|记住|記住|名字|叫做|偏好|喜欢|同意|约定|決め|名前|覚えて|締め切り"
+    r"|결정|중요|기억|이름|합의|반드시|قرر|اتفق|يجب|مهم|اسم"
 )
+"""Searched in lower case. Words that announce what should be remembered, in the languages we could check."""
 _NOTHING = frozenset({"0", "1", "2", "I", "OK", "II", "A"})
 
 
@@ -170,7 +176,7 @@ def _split_sentences(text: str) -> Iterable[str]:
 
 def _weigh(order: int, message: Message, text: str) -> _Sentence:
     facts = tuple(find_facts(text).items())
-    base = 2.0 if _DECISION.search(text) else 0.0
+    base = 2.0 if _DECISION.search(text.lower()) else 0.0
     base += {"user": 1.0, "assistant": 0.2}.get(message.role, 0.0)
     if text.endswith(("?", "？", "؟")):
         base -= 0.5

@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 
 from memory.budget import TokenBudget
 from memory.compaction import Rejected, SummaryRequest, accept_summary, summary_requests
-from memory.extractive import extract_summary
+from memory.fallback import write_extract
 from memory.loader import check_fits
 from memory.policy import ContextPolicy
 from memory.prompts import Hint
 from memory.summary import (
-    EARLIER_TRUNCATED,
     FRAME_TOKENS,
-    bounded_summary,
     marker_message,
     read_summary,
     summary_message,
@@ -117,13 +115,11 @@ class ContextGuard:
 
     def fall_back(self, need: NeedsCompaction, reason: str, reminder: Message | None = None) -> Compacted:
         """The request with the sentences that carry facts in place of what leaves."""
-        space = need.policy.summary_max_tokens
-        previous = bounded_summary(need.previous, space * 2 // 3)
-        extract = extract_summary(need.to_summarise, space - estimate_text(previous))
-        text = f"{previous}\n\n{extract}".strip()
-        return self._put(
-            need, text, summary_message(text or EARLIER_TRUNCATED, stand_in=True), reminder, reason
+        covered = total_tokens(need.to_summarise) + estimate_text(need.previous)
+        text = write_extract(
+            need.previous, need.to_summarise, min(need.policy.summary_max_tokens, covered // 2)
         )
+        return self._put(need, text, summary_message(text, stand_in=True), reminder, reason)
 
     def _compact(self, messages: tuple[Message, ...], room: Room) -> Fits | NeedsCompaction:
         """What was recalled has left already: it comes back when it is needed."""

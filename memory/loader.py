@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from memory.budget import TokenBudget
 from memory.errors import QuestionTooLarge, SystemPromptTooLarge
-from memory.extractive import extract_summary
+from memory.fallback import write_extract
 from memory.policy import ContextPolicy
 from memory.summary import (
     EARLIER_TRUNCATED,
@@ -17,7 +17,7 @@ from memory.summary import (
     marker_message,
     summary_message,
 )
-from memory.tokens import UNCALIBRATED, Calibration, estimate_text, total_tokens
+from memory.tokens import UNCALIBRATED, Calibration, total_tokens
 from memory.truncate import choose_pins, cut_message, cut_middle, squeeze_messages, without_leading_replies
 from memory.turns import reduce_turns, repair_tool_calls
 from memory.types import Checkpoint, Message
@@ -221,9 +221,7 @@ def _write_summary(
     if policy.strategy == "truncate":
         kept = bounded_summary(previous, text_space - MARKER_TOKENS)
         return summary_message(f"{kept}\n\n{EARLIER_TRUNCATED}")
-    kept = bounded_summary(previous, text_space * 2 // 3)
-    extract = extract_summary(gone, text_space - estimate_text(kept) - 4) or EARLIER_TRUNCATED
-    return summary_message(f"{kept}\n\n{extract}".strip(), stand_in=True)
+    return summary_message(write_extract(previous, gone, text_space), stand_in=True)
 
 
 def _dropped(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from memory.compaction import Rejected, accept_summary
-from memory.extractive import extract_summary
+from memory.fallback import write_extract
 from memory.policy import ContextPolicy
 from memory.summary import read_summary, summary_message
 from memory.turns import safe_split
@@ -77,7 +77,7 @@ class SummaryMemory:
             self.summarise(previous, leaving), source=leaving, previous=previous, policy=self.policy
         )
         if isinstance(answer, Rejected):
-            text = f"{previous}\n\n{extract_summary(leaving, self.policy.summary_max_tokens)}".strip()
+            text = write_extract(previous, leaving, self.policy.summary_max_tokens)
             self._summary = summary_message(text, stand_in=True)
         else:
             self._summary = summary_message(answer.text)

@@ -175,7 +175,7 @@ def choose_pins(
     if question is not None:
         question_tokens = messages[question].tokens
     room = min(int(budget_tokens * PINNED_SHARE), budget_tokens - frame_tokens) - question_tokens
-    pinned = [group for group in groups if any(messages[at].pinned for at in range(*group))]
+    pinned = [(start, end) for start, end in groups if _is_pinned(messages[start:end])]
     pinned = [(start, end) for start, end in pinned if start != question and not is_frame(messages[start])]
     asked = _asked_by(messages) if pinned else []
     chosen: set[int] = set()
@@ -288,14 +288,19 @@ def _drop_oldest(messages: Sequence[Message], room: int, keep: int) -> tuple[lis
         for start, end in groups:
             if total <= room:
                 break
-            is_pinned = any(messages[at].pinned for at in range(start, end))
-            if messages[start].kind == "question" or is_pinned != pinned or count - (end - start) < keep:
+            if messages[start].kind == "question" or _is_pinned(messages[start:end]) != pinned:
                 continue
+            if count - (end - start) < keep:
+                break
             leaving.update(range(start, end))
             total -= sum(messages[at].tokens for at in range(start, end))
             count -= end - start
     gone = [message for index, message in enumerate(messages) if index in leaving]
     return gone, [message for index, message in enumerate(messages) if index not in leaving]
+
+
+def _is_pinned(group: Sequence[Message]) -> bool:
+    return any(message.pinned for message in group)
 
 
 def _shorten_older(messages: Sequence[Message], room: int) -> list[Message]:

@@ -66,7 +66,7 @@ def measure_room(
     body = calibration.invert(max(0, budget.input_after(calibration.apply(system_tokens))))
     cap = min(policy.summary_max_tokens * 3 // 2 + FRAME_TOKENS, body // SUMMARY_SHARE)
     if policy.strategy == "truncate":
-        cap = min(cap, max(summary_tokens, MARKER_TOKENS))
+        cap = min(cap, summary_tokens + FRAME_TOKENS if summary_tokens else MARKER_TOKENS)
     tail = min(calibration.invert(policy.tail_tokens(budget)), body // 3)
     trigger = policy.trigger if policy.auto_compact else 1.0
     recall = calibration.invert(policy.recall_budget)

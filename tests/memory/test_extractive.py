@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import pytest
+
+from memory.extractive import extract_facts, extract_missing, extract_summary, find_facts
+from memory.fallback import write_extract
+from memory.summary import EARLIER_TRUNCATED
+from memory.tokens import estimate_text
+from tests.memory.histories import call, plain_turns, reply, result, user
+
+FILLER = [user("Thanks, that is really nice of you."), reply("You are welcome! Is there anything else?")]
+
+FACTS = [
+    ("My name is Ada Lovelace and I live in Turin.", "Ada Lovelace"),
+    ("The invoice INV-2041 is due on 18 October 2026.", "INV-2041"),
+    ("Please use the account DE89-3704-0044.", "DE89-3704-0044"),
+    ("We decided to roll back if more than 50 orders are stuck.", "more than 50 orders"),
+    ("The handler is called onSaveDraft, not on_save.", "onSaveDraft"),
+    ("Look at https://example.org/a?b=1 for the price list.", "https://example.org/a?b=1"),
+    ("The commit is 3f9a77c1 on branch release/2.4.", "3f9a77c1"),
+    ("我们决定在十月十八日凌晨迁移，由王强负责。", "十月十八日"),
+    ("移行作業は2026年10月18日に行うことを決めました。", "2026年10月18日"),
+    ("회의에서 예산을 3,400만 원으로 결정했습니다.", "3,400만"),
+    ("Договорились начать перенос 18.10.2026 в 03:00.", "18.10.2026"),
+    ("اتفقنا على أن يبدأ النقل يوم 18/10/2026.", "18/10/2026"),
+]
+
+
+@pytest.mark.parametrize(("sentence", "fact"), FACTS)
+def test_a_fact_survives_among_a_hundred_times_as_much_small_talk(sentence: str, fact: str) -> None:
+    history = [*FILLER * 50, user(sentence), *FILLER * 50]
+    assert fact in extract_summary(history, 60)
+    assert any(fact in line for line in extract_facts(history, 3))
+
+
+def test_an_extract_is_bounded_keeps_the_order_and_names_the_speakers() -> None:
+    extract = extract_summary(plain_turns(200), 300)
+    assert 150 < estimate_text(extract) <= 300
+    assert "User: " in extract or "Assistant: " in extract
+    asked = [
+        int(line.split("Answer ")[1].split(":")[0]) for line in extract.splitlines() if "Answer " in line
+    ]
+    assert asked == sorted(asked)
+
+
+def test_a_fact_told_twice_is_kept_once() -> None:
+    history = [
+        user("The code is 4711."),
+        reply("Noted: the code is 4711, right?"),
+        user("The date is 2026-10-18."),
+    ]
+    extract = extract_summary(history, 30)
+    assert extract.count("4711") == 1
+    assert "2026-10-18" in extract
+
+
+def test_results_of_tools_are_read_too() -> None:
+    assert "$420" in extract_summary([user("price?"), call("1"), result("1", "Order A-17 costs $420.")], 60)
+
+
+def test_nothing_gives_nothing() -> None:
+    assert extract_summary([], 100) == ""
+    assert extract_summary([user("")], 100) == ""
+    assert extract_facts([user("hm")], 5) == []
+
+
+def test_facts_are_found_word_for_word() -> None:
+    found = find_facts(
+        "Ask Grace Hopper about INV-2041: `make run` failed 3 times in src/app.py, see a.b@example.org."
+    )
+    assert {"Grace Hopper", "INV-2041", "`make run`", "3", "src/app.py", "a.b@example.org"} <= set(found)
+
+
+def test_what_a_summary_left_out_is_given_back_with_its_sentence() -> None:
+    history = [user("The code is 4711."), user("The date is 2026-10-18."), *FILLER]
+    missing = extract_missing(history, "- Ada lives in Turin.", "They set the date 2026-10-18.", 100)
+    assert "The code is 4711." in missing
+    assert "Turin" in missing
+    assert "2026-10-18" not in missing
+    assert extract_missing(history, "", "4711 and 2026-10-18", 100) == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["." * 100_000, "a." * 50_000, '"a ' * 30_000, "1," * 50_000, "a/" * 50_000, "Aa " * 30_000]
+)
+def test_no_text_makes_the_extract_slow(text: str) -> None:
+    assert estimate_text(extract_summary([user(text)], 200)) <= 210
+
+
+def test_the_extract_of_the_fallback_keeps_the_summary_before_it() -> None:
+    text = write_extract("Ada wants the cheapest.", [user("The code is 4711.")], 100)
+    assert text.startswith("Ada wants the cheapest.")
+    assert "4711" in text
+    assert estimate_text(write_extract("word " * 500, plain_turns(50), 100)) <= 100
+    assert write_extract("", [], 100) == EARLIER_TRUNCATED

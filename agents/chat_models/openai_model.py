@@ -37,6 +37,9 @@ FAREWELL_S = 5.0
 """How long the usage chunk and [DONE] are waited for after the answer's end."""
 DRAIN_S = 0.1
 MAX_BODY_BYTES = 32_000_000
+MAX_CONNECTIONS = 2_000
+KEEPALIVE_S = 4.0
+"""Below the 5 s after which common servers close an idle connection, so that no request meets a closing one."""
 NO_KEY = "no-key"
 """Local servers ask for none, and the SDK for any."""
 
@@ -248,8 +251,9 @@ async def client_of(endpoint: ModelEndpoint) -> openai.AsyncOpenAI:
 
 
 async def _add_loop(loop: asyncio.AbstractEventLoop) -> _LoopClients:
+    limits = httpx2.Limits(max_connections=MAX_CONNECTIONS, keepalive_expiry=KEEPALIVE_S)
     # A redirect would carry the key to wherever it points.
-    http = openai.DefaultAioHttpClient(verify=_tls_context(), follow_redirects=False)
+    http = openai.DefaultAioHttpClient(verify=_tls_context(), follow_redirects=False, limits=limits)
     clients = _loops[loop] = _LoopClients(http, _close_with(loop, http))
     await anext(clients.keeper)
     return clients
@@ -273,7 +277,10 @@ def _make_client(endpoint: ModelEndpoint, http: httpx2.AsyncClient) -> openai.As
         http_client=http,
         max_retries=0,
         # Reading has its own deadlines here: the first token and standing still are not the same.
-        timeout=openai.Timeout(connect=endpoint.connect_timeout_s, pool=None, read=None, write=None),
+        # `pool` covers what `connect` leaves out: looking up the name.
+        timeout=openai.Timeout(
+            connect=endpoint.connect_timeout_s, pool=endpoint.connect_timeout_s, read=None, write=None
+        ),
     )
     # The SDK would take these from the environment, whomever the address belongs to.
     client.organization = client.project = None

@@ -16,10 +16,10 @@ from agents.types import ChatModel, Finished, ModelRequest, TextDelta, TokenUsag
 from agents.usage import OutputText, estimate_usage
 from memory.budget import TokenBudget
 from memory.compaction import Rejected, Summary, SummaryRequest, accept_summary, summary_requests
-from memory.extractive import extract_summary
+from memory.fallback import write_extract
 from memory.policy import ContextPolicy
 from memory.prompts import Hint
-from memory.summary import EARLIER_TRUNCATED, bounded_summary
+from memory.summary import bounded_summary
 from memory.tokens import Calibration, estimate_text, total_tokens
 from memory.types import Message
 
@@ -89,9 +89,7 @@ def extract_fallback(
     """The sentences with the facts, at about half of what they stand for at most; `reason` says why no model did it."""
     covered = total_tokens(messages) + estimate_text(previous)
     space = max(LEAST_EXTRACT_TOKENS, min(policy.summary_max_tokens, covered // 2))
-    kept = bounded_summary(previous, space * 2 // 3)
-    extract = extract_summary(messages, space - estimate_text(kept)) or EARLIER_TRUNCATED
-    text = f"{kept}\n\n{extract}".strip()
+    text = write_extract(previous, messages, space)
     return SummaryResult(text, estimate_text(text), fallback_reason=reason)
 
 

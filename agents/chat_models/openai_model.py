@@ -199,7 +199,7 @@ async def _read_chunk(
 
 def _root_of(error: BaseException) -> BaseException:
     """The first cause: the SDK itself only says "Connection error."."""
-    while error.__cause__ is not None:
+    while isinstance(error.__cause__, Exception) and type(error.__cause__) is not TimeoutError:
         error = error.__cause__
     return error
 

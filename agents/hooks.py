@@ -1,0 +1,160 @@
+"""Hooks: at a turn's start or end, if a condition holds, an action. Which are due is decided here; nothing is done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from memory.policy import ContextPolicy, Strategy
+
+Moment = Literal["turn_start", "turn_end"]
+AUTO_COMPACT_ID = "_auto_compact"
+AUTO_COMPACT_COOLDOWN_S = 30.0
+
+
+class _Declared(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ContextPressure(_Declared):
+    type: Literal["context_pressure"]
+    threshold: float = Field(gt=0, le=1)
+
+
+class TurnCount(_Declared):
+    """At exactly this turn; the first turn of a conversation is 1."""
+
+    type: Literal["turn_count"]
+    count: int = Field(ge=1)
+
+
+class ToolCalls(_Declared):
+    type: Literal["tool_calls"]
+    threshold: int = Field(ge=0)
+
+
+class MessageCount(_Declared):
+    type: Literal["message_count"]
+    threshold: int = Field(ge=0)
+
+
+class Always(_Declared):
+    type: Literal["always"]
+
+
+Condition = Annotated[
+    ContextPressure | TurnCount | ToolCalls | MessageCount | Always, Field(discriminator="type")
+]
+
+
+class CompactContext(_Declared):
+    """What is not set comes from the policy."""
+
+    type: Literal["compact_context"]
+    strategy: Strategy | None = None
+    keep_recent: int | None = Field(None, ge=0)
+    summary_max_tokens: int | None = Field(None, ge=64)
+
+
+class InjectMessage(_Declared):
+    type: Literal["inject_message"]
+    message: str
+    role: Literal["system", "user"] = "system"
+
+
+class ModuleAction(_Declared):
+    """Any registered tool or action."""
+
+    type: Literal["module_action"]
+    module: str = ""
+    action: str
+    params: dict[str, Any] = Field(default_factory=dict)
+
+
+class LogMessage(_Declared):
+    type: Literal["log"]
+    message: str
+
+
+Action = Annotated[CompactContext | InjectMessage | ModuleAction | LogMessage, Field(discriminator="type")]
+
+
+class Hook(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    id: str = Field(min_length=1, max_length=100)
+    on: Moment = "turn_end"
+    condition: Condition
+    action: Action
+    cooldown: float = Field(0.0, ge=0, description="Seconds between two firings.")
+
+
+@dataclass(frozen=True, slots=True)
+class TurnState:
+    """What conditions look at. `pressure` is the share of the budget that is used; `tool_calls` those of this turn."""
+
+    turn: int
+    tokens: int
+    messages: int
+    pressure: float
+    tool_calls: int = 0
+
+
+def due_hooks(
+    hooks: Sequence[Hook],
+    moment: Moment,
+    state: TurnState,
+    *,
+    fired_at: Mapping[str, datetime],
+    now: datetime,
+) -> list[Hook]:
+    """In the order of their declaration. `fired_at` says when each fired last in this conversation."""
+    return [
+        hook
+        for hook in hooks
+        if hook.on == moment and _holds(hook.condition, state) and not _is_cooling(hook, fired_at, now)
+    ]
+
+
+def _holds(condition: Condition, state: TurnState) -> bool:
+    match condition:
+        case ContextPressure(threshold=threshold):
+            return state.pressure > threshold
+        case TurnCount(count=count):
+            return state.turn == count
+        case ToolCalls(threshold=limit):
+            return state.tool_calls > limit
+        case MessageCount(threshold=limit):
+            return state.messages > limit
+        case Always():
+            return True
+
+
+def _is_cooling(hook: Hook, fired_at: Mapping[str, datetime], now: datetime) -> bool:
+    last = fired_at.get(hook.id)
+    return last is not None and now - last < timedelta(seconds=hook.cooldown)
+
+
+def fill_placeholders(text: str, state: TurnState) -> str:
+    """`{turn}`, `{tokens}` and `{messages}`; any other brace stays as it is."""
+    for name, value in (("turn", state.turn), ("tokens", state.tokens), ("messages", state.messages)):
+        text = text.replace("{" + name + "}", str(value))
+    return text
+
+
+def with_auto_compact(hooks: Sequence[Hook], policy: ContextPolicy) -> list[Hook]:
+    """The declared hooks; where none of them compacts and the policy wants it, the built-in one first."""
+    if not policy.auto_compact or any(isinstance(hook.action, CompactContext) for hook in hooks):
+        return list(hooks)
+    built_in = Hook(
+        id=AUTO_COMPACT_ID,
+        on="turn_start",
+        condition=ContextPressure(type="context_pressure", threshold=policy.trigger),
+        action=CompactContext(type="compact_context"),
+        cooldown=AUTO_COMPACT_COOLDOWN_S,
+    )
+    return [built_in, *hooks]

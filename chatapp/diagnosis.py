@@ -24,7 +24,7 @@ from chatapp.schema import ask_version, has_unapplied_migrations
 from chatapp.selectors.model_configs import models_by_preference
 
 LAYER_TIMEOUT_S = 5.0
-BROKER_TIMEOUT_S = 5.0
+BROKER_TIMEOUT_S = 5
 PING_TIMEOUT_S = 1.5
 MAX_CLOCK_DIFFERENCE_S = 5.0
 LOW_DISK_BYTES = 500 * 2**20

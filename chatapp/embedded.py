@@ -6,7 +6,7 @@ import fcntl
 import os
 import threading
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from celery.beat import EmbeddedService
 from celery.worker import WorkController
@@ -44,11 +44,11 @@ class EmbeddedWorker:
     """Worker and beat in threads of this process. What they had not finished at `stop`, the sweep finds again."""
 
     def __init__(self) -> None:
-        options = {"without_gossip": True, "without_mingle": True, "without_heartbeat": True}
+        options: dict[str, Any] = {"without_gossip": True, "without_mingle": True, "without_heartbeat": True}
         self.worker = WorkController(
             app=app, pool="threads", concurrency=CONCURRENCY, loglevel="WARNING", **options
         )
-        self.beat = EmbeddedService(app, thread=True)
+        self.beat: Any = EmbeddedService(app, thread=True)
 
     def start(self) -> None:
         threading.Thread(target=self.worker.start, name="celery-worker", daemon=True).start()

@@ -10,7 +10,8 @@ from typing import Any
 
 from daphne.server import Server as DaphneServer
 from twisted.internet import reactor as twisted_reactor
-from twisted.logger import globalLogBeginner
+from twisted.logger import ILogObserver, LogEvent, globalLogBeginner
+from zope.interface import provider
 
 from chatapp import server_http, server_sockets
 from chatapp.forwarded import Application
@@ -21,6 +22,11 @@ reactor: Any = twisted_reactor
 BODIES_AT_ONCE = 4
 NO_TIMEOUT = -1
 CLOSE_TIMEOUT_S = 2.0
+
+
+@provider(ILogObserver)  # type: ignore[untyped-decorator]
+def discard(event: LogEvent) -> None:
+    """Twisted's own log; what matters of it is raised or told by us."""
 
 
 class Server(DaphneServer):
@@ -62,7 +68,7 @@ class Server(DaphneServer):
             maxFramePayloadSize=self.max_frame_bytes,
             failByDrop=False,  # else the client never reads why
         )
-        globalLogBeginner.beginLoggingTo([lambda _: None], redirectStandardIO=False, discardBuffer=True)
+        globalLogBeginner.beginLoggingTo([discard], redirectStandardIO=False, discardBuffer=True)
         asyncio.set_event_loop(self.loop)
         reactor.callLater(1, self.application_checker)
         reactor.callLater(2, self.timeout_checker)

@@ -14,6 +14,7 @@ import tempfile
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import psycopg
@@ -53,7 +54,7 @@ class Postgres:
     folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="palimpsest-pg-")))
     account: pwd.struct_passwd | None = field(default_factory=find_account)
     programs: Path = field(default_factory=find_programs)
-    process: subprocess.Popen[bytes] | None = None
+    process: subprocess.Popen[Any] | None = None
     numbers: count[int] = field(default_factory=lambda: count(1))
 
     def start(self) -> Postgres:
@@ -65,7 +66,9 @@ class Postgres:
                 os.chown(part, self.account.pw_uid, self.account.pw_gid)
         self._run("initdb", "-D", self.data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-sync")
         settings = [part for name, value in FAST.items() for part in ("-c", f"{name}={value}")]
-        command = [self.programs / "postgres", "-D", self.data, "-k", self.sockets, *settings]
+        command = [
+            str(part) for part in (self.programs / "postgres", "-D", self.data, "-k", self.sockets, *settings)
+        ]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 command, stdout=log, stderr=log, start_new_session=True, **self._as_account()
@@ -127,7 +130,7 @@ class Postgres:
             [self.programs / program, *arguments], check=True, capture_output=True, **self._as_account()
         )
 
-    def _as_account(self) -> dict[str, object]:
+    def _as_account(self) -> dict[str, Any]:
         if not self.account:
             return {"cwd": self.folder}
         return {

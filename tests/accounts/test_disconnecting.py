@@ -13,7 +13,7 @@ from django.test import Client
 from chatapp.live import Frame, hub, user_topic
 from chatapp.models import User
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("static_files")]
 PASSWORD = "a long enough passphrase"
 
 

@@ -13,6 +13,7 @@ from chatapp.actions.accounts import claim_setup_link, create_user, ensure_setup
 from chatapp.errors import ServiceError
 from chatapp.models import SetupLink, User
 
+pytestmark = pytest.mark.usefixtures("static_files")
 PASSWORD = "a long enough passphrase"
 FORM = {"email": "Root@Example.com", "name": "Root", "password": PASSWORD}
 

@@ -14,6 +14,7 @@ from chatapp.actions.accounts import create_user
 from chatapp.errors import Conflict, InvalidInput
 from chatapp.models import User
 
+pytestmark = pytest.mark.usefixtures("static_files")
 PASSWORD = "a long enough passphrase"
 
 

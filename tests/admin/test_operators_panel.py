@@ -14,6 +14,7 @@ from chatapp.actions.accounts import create_token
 from chatapp.actions.conversations import create_conversation
 from chatapp.models import Compaction, Conversation, Run, Usage, User
 
+pytestmark = pytest.mark.usefixtures("static_files")
 PAGES = ["user", "apitoken", "modelconfig", "conversation", "run", "compaction", "usage"]
 
 

@@ -12,6 +12,14 @@ from chatapp.models import ModelConfig
 
 Origin = ModelConfig.Origin
 DEMO_NAME = "Demo"
+LEARNED = (
+    "detected_context_size",
+    "detected_max_output_tokens",
+    "token_ratio",
+    "token_ratio_samples",
+    "test_result",
+    "tested_at",
+)
 OPENAI_FIRST_MODEL = "gpt-5-mini"
 OPENAI_FIRST_FAST_MODEL = "gpt-5-nano"
 
@@ -36,12 +44,15 @@ def save_model_config(*, config: ModelConfig, api_key: str | None = None) -> Mod
         former = ModelConfig.objects.filter(pk=config.pk).first()
         if api_key is not None:
             config.api_key_encrypted = secrets_box.encrypt(api_key.strip())
+        written = [field.name for field in ModelConfig._meta.fields if not field.primary_key]
         if former and (former.base_url, former.model_id) != (config.base_url, config.model_id):
             _forget_what_was_learned(config)
+        elif former:  # answers that end meanwhile write these; what was loaded before is older
+            written = [name for name in written if name not in LEARNED]
         if config.is_default:
             config.enabled = True
             ModelConfig.objects.filter(is_default=True).exclude(pk=config.pk).update(is_default=False)
-        config.save()
+        config.save(update_fields=written if former else None)
         appeared = config.enabled and not (former and former.enabled)
         if appeared and config.kind != ModelConfig.Kind.DEMO:
             _replace_demo_as_default(config)

@@ -109,6 +109,16 @@ def test_another_model_forgets_what_was_detected_of_the_former(start: Start) -> 
     assert (model.detected_context_size, model.token_ratio, model.token_ratio_samples) == (0, 1.0, 0)
 
 
+def test_saving_a_row_keeps_what_was_learned_meanwhile(start: Start) -> None:
+    start(LOCAL, model="qwen3")
+    loaded_before = default_model()
+    ModelConfig.objects.update(detected_context_size=8192, token_ratio=1.2, token_ratio_samples=9)
+    loaded_before.context_size = 9000
+    save_model_config(config=loaded_before)
+    model = default_model()
+    assert (model.context_size, model.detected_context_size, model.token_ratio_samples) == (9000, 8192, 9)
+
+
 def test_a_model_whose_variables_are_gone_stays_and_becomes_the_operators(start: Start) -> None:
     start(LOCAL, key="sk-1", model="qwen3")
     start()

@@ -67,7 +67,9 @@ def page(browser: Browser, service: Service) -> Iterator[Page]:
     page = context.new_page()
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda message: errors.append(message.text) if "Content Security" in message.text else None)
+    page.on(
+        "console", lambda message: errors.append(message.text) if "Content Security" in message.text else None
+    )
     page.goto("/")
     page.locator("[name=login]").fill("alice@example.com")
     page.locator("[name=password]").fill(PASSWORD)
@@ -87,7 +89,9 @@ def import_notes(alice: httpx2.Client) -> str:
 
 
 def compactions(alice: httpx2.Client, conversation: str) -> list[dict[str, Any]]:
-    items: list[dict[str, Any]] = alice.get(f"/api/v1/conversations/{conversation}/compactions").json()["items"]
+    items: list[dict[str, Any]] = alice.get(f"/api/v1/conversations/{conversation}/compactions").json()[
+        "items"
+    ]
     return items
 
 
@@ -206,14 +210,18 @@ def test_two_tabs_and_a_reload_end_with_the_same_text_and_stop_works_from_any_ta
     stored = alice.get(f"/api/v1/conversations/{conversation}/messages").json()["items"][-1]
     assert stored["status"] == "stopped"
     for tab in (page, second):
-        assert tab.locator("article.is-assistant .prose").last.inner_text().strip() == stored["content"].strip()
+        assert (
+            tab.locator("article.is-assistant .prose").last.inner_text().strip() == stored["content"].strip()
+        )
 
 
 def test_a_stranger_finds_nothing(service: Service, alice: httpx2.Client, model: ModelServer) -> None:
     model.clear()
     charlie = service.client(token := service.create_token("charlie@example.com"))
     made = alice.post("/api/v1/conversations", json={"title": "Private"}).json()["id"]
-    sent = alice.post(f"/api/v1/conversations/{made}/messages", json={"content": "Mine", "stream": False}).json()
+    sent = alice.post(
+        f"/api/v1/conversations/{made}/messages", json={"content": "Mine", "stream": False}
+    ).json()
     run, message = sent["message"]["run"]["id"], sent["message"]["id"]
     addresses = [
         ("GET", f"/api/v1/conversations/{made}"),

@@ -169,6 +169,8 @@ class ModelServer:
             return "models"
         if path.endswith("/embeddings"):
             return "embeddings"
+        if not path.endswith("/chat/completions"):
+            return "other"
         return "summary" if self.is_summary(body) else "chat"
 
     @staticmethod

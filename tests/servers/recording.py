@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from memory.prompts import CLOSING
 
-RequestKind = Literal["chat", "summary", "embeddings", "models"]
+RequestKind = Literal["chat", "summary", "embeddings", "models", "other"]
 
 
 @dataclass

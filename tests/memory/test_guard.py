@@ -198,12 +198,11 @@ def test_every_guarded_request_keeps_the_invariants(
     after = [each for each in steps_after if each.role != "user"]
     guard = ContextGuard(policy, budget, calibration)
     try:
-        outcome = guard.check([system, *history, question, *after])
+        checked = guard.check([system, *history, question, *after])
     except ContextError:
         assert calibration.apply(question.tokens) > budget.input_after(calibration.apply(system.tokens))
         return
-    if isinstance(outcome, NeedsCompaction):
-        outcome = guard.apply(outcome, answer)
+    outcome = guard.apply(checked, answer) if isinstance(checked, NeedsCompaction) else checked
     assert_fits(outcome, system, question, budget, calibration)
     assert isinstance(guard.check(outcome.messages), Fits), "one compaction is enough"
 

@@ -44,7 +44,7 @@ def test_every_view_keeps_the_invariants(
     total = calibration.apply(sum(each.tokens for each in messages))
     assert total - system_total <= budget.input_after(system_total)
     assert total + budget.output_for(total) <= budget.context_size
-    said = [each.position for each in view.history if each.role != "tool"]
+    said = [each.position or 0 for each in view.history if each.role != "tool"]
     assert said == sorted(set(said)), "only a result moves, up to its call"
     assert_no_orphans(messages)
     assert view.parts().total == total

@@ -14,10 +14,12 @@ from agents.summarise import SummaryResult, extract_fallback, summarise
 from agents.types import TokenUsage
 from chatapp import clock, mapping, memory_files
 from chatapp.actions.compactions import (
+    CLEARED,
     CompactionLease,
     FinishedSummary,
     PlannedSpan,
     claim_compaction,
+    clear_context,
     complete_compaction,
     fail_compaction,
     queue_compaction,
@@ -39,7 +41,7 @@ from memory.compaction import CompactionPlan
 from memory.compaction import plan_compaction as plan_span
 from memory.extractive import extract_facts
 from memory.policy import ContextPolicy
-from memory.tokens import text_message
+from memory.tokens import estimate_text, text_message
 from memory.types import Message
 
 log = logging.getLogger(__name__)
@@ -154,6 +156,20 @@ def _queue_asked(user: User, conversation_id: str, keep: str, strategy: str | No
     if conversation.compactions.filter(status__in=Compaction.ACTIVE).exists():
         raise Conflict("A summary of this conversation is being written already.", code="compaction_active")
     raise Conflict("There is too little here to summarise.", code="nothing_to_compact")
+
+
+def clear_conversation(user: User, conversation_id: str) -> dict[str, Any]:
+    """`/context clear`. Raises NotFound and Conflict."""
+    conversation = accessible_conversation(user, conversation_id)
+    config = conversation.model or default_model()
+    row = clear_context(
+        user=user,
+        conversation_id=conversation_id,
+        budget_tokens=rules_for(config, conversation).budget.input_tokens,
+        tokens=estimate_text(CLEARED),
+        now=clock.now(),
+    )
+    return mapping.compaction_shape(row)
 
 
 # --- The worker's part -----------------------------------------------------------------------------------

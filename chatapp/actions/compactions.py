@@ -9,16 +9,16 @@ from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import F, Q
+from django.db.models import Count, F, Max, Q, Sum
 
 from agents.events import Compact
 from chatapp import event_log, jobs
 from chatapp.actions.memory import record_entry
 from chatapp.actions.usage import CallUsage, record_background_calls
 from chatapp.errors import Conflict, LeaseLost
-from chatapp.models import Branch, Compaction, Conversation, ModelConfig, User
+from chatapp.models import Branch, Compaction, Conversation, ModelConfig, Run, User
 from chatapp.selectors.access import accessible_compaction, lock_conversation
-from chatapp.selectors.branches import latest_checkpoint, usable_checkpoint
+from chatapp.selectors.branches import latest_checkpoint, usable_checkpoint, visible_messages
 
 LEASE = timedelta(seconds=120)
 MAX_ATTEMPTS = 3
@@ -68,7 +68,12 @@ class FinishedSummary:
     fallback_reason: str = ""
 
 
-def divider_text(message_count: int) -> str:
+CLEARED = "The user started a new context here. What was said before is kept, but is not part of it."
+
+
+def divider_text(message_count: int, strategy: str = "") -> str:
+    if strategy == Compaction.CLEARED:
+        return f"Context cleared: {message_count} earlier messages are kept, but no longer in context."
     return f"Earlier context ({message_count} messages) was summarized by AI."
 
 
@@ -84,7 +89,7 @@ def _compact_event(row: Compaction, state: str, now: datetime) -> Compact:
         tokens_before=row.tokens_before,
         tokens_after=row.tokens_after,
         last_position=row.last_position,
-        text=divider_text(row.message_count),
+        text=divider_text(row.message_count, row.strategy),
     )
 
 
@@ -274,3 +279,45 @@ def _set_status(
     row.save(update_fields=["status"])
     event_log.append(conversation, _compact_event(row, status, now))
     return row
+
+
+def clear_context(
+    *, user: User, conversation_id: str, budget_tokens: int, tokens: int, now: datetime
+) -> Compaction:
+    """A checkpoint over everything that says nothing of it. Nothing is deleted, and it can be undone.
+
+    `tokens` is the size of CLEARED. Raises Conflict where there is nothing to clear, or an answer is being written.
+    """
+    with transaction.atomic():
+        conversation = lock_conversation(user, conversation_id)
+        assert conversation.branch is not None
+        if conversation.runs.filter(status__in=Run.ACTIVE).exists():
+            raise Conflict("An answer is still being written here. Stop it or wait for its end.")
+        previous = latest_checkpoint(conversation.branch, conversation.next_position)
+        first = previous.last_position + 1 if previous else 0
+        left = visible_messages(conversation.branch, first - 1).aggregate(
+            count=Count("pk"), last=Max("position"), tokens=Sum("token_estimate")
+        )
+        if not left["count"]:
+            raise Conflict("There is nothing to clear.", code="nothing_to_compact")
+        row = Compaction.objects.create(
+            conversation=conversation,
+            branch=conversation.branch,
+            previous=previous,
+            first_position=first,
+            last_position=left["last"],
+            message_count=left["count"],
+            kept_count=0,
+            status=Compaction.Status.DONE,
+            strategy=Compaction.CLEARED,
+            summary=CLEARED,
+            summary_tokens=tokens,
+            span_tokens=left["tokens"],
+            budget_tokens=budget_tokens,
+            tokens_before=left["tokens"],
+            tokens_after=tokens,
+            created_at=now,
+            finished_at=now,
+        )
+        event_log.append(conversation, _compact_event(row, "done", now))
+        return row

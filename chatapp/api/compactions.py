@@ -12,7 +12,7 @@ from chatapp.actions.compactions import edit_summary, redo_compaction, undo_comp
 from chatapp.api import shapes
 from chatapp.api.auth import ApiRequest, allow
 from chatapp.api.schemas import CompactRequest, ContextQuestion, SummaryChange
-from chatapp.compactor import compact_now
+from chatapp.compactor import clear_conversation, compact_now
 from chatapp.inspector import inspect_context
 from chatapp.models import User
 from chatapp.selectors.access import accessible_conversation
@@ -128,3 +128,13 @@ async def redo(request: ApiRequest, conversation_id: str, compaction_id: str) ->
         now=clock.now(),
     )
     return mapping.compaction_shape(row)
+
+
+@router.post(
+    "/conversations/{conversation_id}/context/clear",
+    auth=allow("chat"),
+    response=shapes.answers(404, 409, ok=shapes.Compaction),
+)
+async def clear(request: ApiRequest, conversation_id: str) -> Any:
+    """A new context in the same conversation: nothing is deleted, and the clearing can be undone."""
+    return await sync_to_async(clear_conversation)(request.auth.user, conversation_id)

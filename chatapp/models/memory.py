@@ -25,6 +25,8 @@ class Compaction(models.Model):
         UNDONE = "undone"
 
     ACTIVE = (Status.PENDING, Status.RUNNING)
+    CLEARED = "cleared"
+    """The strategy of a checkpoint that says nothing: the user wanted a new context."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="compactions")

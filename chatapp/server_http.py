@@ -20,7 +20,8 @@ class Request(WebRequest):
     """Refuses a body that is too large by its declared length, else as soon as more than that has arrived."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+        # Django reads forms. Twisted would too, on the event loop, and has no words for one it does not like.
+        super().__init__(*args, parsePOSTFormSubmission=False, **kwargs)
         self.gate = Gate(self._drop)
         self.is_refused = False
         self.body_bytes = 0

@@ -10,8 +10,9 @@ from functools import wraps
 from typing import Any, NoReturn
 
 from asgiref.sync import sync_to_async
-from django.core.exceptions import RequestDataTooBig
+from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest, UnreadablePostError
+from django.http.multipartparser import MultiPartParserError
 from django.http.response import HttpResponseBase
 from ninja.parser import Parser
 
@@ -69,19 +70,27 @@ Run = Callable[..., Awaitable[HttpResponseBase]]
 
 
 def parse_large_bodies(run: Run) -> Run:
-    """Around an operation: what takes longer than a few milliseconds to parse is parsed in a thread."""
+    """Around an operation: what takes longer than a few milliseconds to parse is parsed in a thread.
+
+    What cannot be read is met again by the operation, once it has looked at who is asking.
+    """
 
     @wraps(run)
     async def parse_first(request: HttpRequest, **path: Any) -> HttpResponseBase:
-        if _is_large_json(request) and ("Authorization" in request.headers or request.COOKIES):
-            # A body that cannot be read is met again by the operation, once it has looked at who is asking.
-            with suppress(MalformedBody, RequestDataTooBig, UnreadablePostError):
-                await sync_to_async(body_of, thread_sensitive=False)(request, parse_json)
+        if _is_large(request) and ("Authorization" in request.headers or request.COOKIES):
+            with suppress(MalformedBody, MultiPartParserError, SuspiciousOperation, UnreadablePostError):
+                await sync_to_async(_parse, thread_sensitive=False)(request)
         return await run(request, **path)
 
     return parse_first
 
 
-def _is_large_json(request: HttpRequest) -> bool:
-    is_form = (request.content_type or "").startswith("multipart/")
-    return not is_form and int(request.META.get("CONTENT_LENGTH") or 0) > LARGE_BYTES
+def _is_large(request: HttpRequest) -> bool:
+    return int(request.META.get("CONTENT_LENGTH") or 0) > LARGE_BYTES
+
+
+def _parse(request: HttpRequest) -> None:
+    if (request.content_type or "").startswith("multipart/"):
+        _ = request.FILES  # is kept by the request
+    else:
+        body_of(request, parse_json)

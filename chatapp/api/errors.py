@@ -6,9 +6,10 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from django.core.exceptions import RequestDataTooBig
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.db import OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, UnreadablePostError
+from django.http.multipartparser import MultiPartParserError
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
@@ -90,6 +91,10 @@ def body_too_large(request: HttpRequest, error: Any) -> HttpResponse:
     return error_response(413, "too_large", "The request is larger than this service accepts.")
 
 
+def form_not_understood(request: HttpRequest, error: Any) -> HttpResponse:
+    return error_response(400, "malformed", "The form in the body is not valid.")
+
+
 def body_cut(request: HttpRequest, error: Any) -> HttpResponse:
     return error_response(400, "malformed", "The request ended before it was complete.")
 
@@ -126,6 +131,8 @@ HANDLERS: list[tuple[type[Exception], Callable[[HttpRequest, Any], HttpResponse]
     (HttpError, http_error),
     (RequestDataTooBig, body_too_large),
     (UnreadablePostError, body_cut),
+    (MultiPartParserError, form_not_understood),
+    (SuspiciousOperation, form_not_understood),
     (Http404, nothing_here),
     (OperationalError, database_away),
     (Exception, unexpected),

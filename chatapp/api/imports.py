@@ -55,7 +55,7 @@ DESCRIBED = {"requestBody": {"required": True, "content": {"application/json": {
 @router.post(
     "/conversations/import",
     auth=allow("chat"),
-    response=shapes.answers(400, 404, 413, created=shapes.Imported),
+    response=shapes.answers(404, created=shapes.Imported),
     openapi_extra=DESCRIBED,
 )
 async def import_messages(request: ApiRequest) -> Any:

@@ -187,7 +187,10 @@ class CreatedToken(Token):
     token: str = Field(description="The secret. It is shown this once.")
 
 
+ALWAYS_POSSIBLE = (400, 401, 403, 413, 422, 429, 500, 503)
+
+
 def answers(*statuses: int, **bodies: Any) -> dict[int, Any]:
-    """For `response=`: `answers(404, ok=Run)`; 401, 403, 422, 429 and 500 are always possible."""
+    """For `response=`: `answers(404, ok=Run)`; what is always possible needs no mention."""
     success = {{"ok": 200, "created": 201, "accepted": 202}[name]: body for name, body in bodies.items()}
-    return {**(success or {204: None}), **dict.fromkeys((401, 403, *statuses, 422, 429, 500), Error)}
+    return {**(success or {204: None}), **dict.fromkeys(sorted({*ALWAYS_POSSIBLE, *statuses}), Error)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Any
@@ -20,6 +21,9 @@ from chatapp.selectors.accounts import accessible_token
 from chatapp.selectors.messages import stored_answer_text
 from chatapp.selectors.sessions import is_still_signed_in
 
+TEXT_TYPES = frozenset({"text.delta", "message.snapshot"})
+ASK_AGAIN_S = 1.0
+
 
 class ConversationReader:
     """One SSE reader."""
@@ -28,7 +32,9 @@ class ConversationReader:
         self.caller = caller
         self.conversation_id = conversation_id
         self.connection = Connection()
-        self._knows_answer = False
+        self._answer_id = ""
+        self._chars = 0
+        self._asked_at = 0.0
 
     async def chunks(
         self,
@@ -64,25 +70,37 @@ class ConversationReader:
         await self.connection.unwatch_all()
 
     async def _encode(self, frame: Frame | None) -> list[bytes]:
-        """A reader who came in mid-answer gets the text so far before the first delta."""
+        """A reader who came in mid-answer, or missed something, gets the text so far before the next delta."""
         if frame is None:
             return [HEARTBEAT]
         if frame.conversation_id != self.conversation_id:
             return []
-        chunks = [encode_fact_or_delta(frame)]
-        if frame.type == "run.started":
-            self._knows_answer = False
-        elif frame.type == "text.delta" and not self._knows_answer:
-            self._knows_answer = True
-            delta = json.loads(frame.text)
-            if delta["offset"] > 0:
-                chunks.insert(0, encode_notice(await self._snapshot(delta["message_id"])))
-        return chunks
+        if frame.type not in TEXT_TYPES:
+            return [encode_fact_or_delta(frame)]
+        told = json.loads(frame.text)
+        before = [encode_notice(await self._snapshot(told["message_id"]))] if self._misses_text(told) else []
+        self._note_text(told)
+        return [*before, encode_fact_or_delta(frame)]
+
+    def _misses_text(self, told: dict[str, Any]) -> bool:
+        if told["message_id"] != self._answer_id:
+            self._answer_id, self._chars, self._asked_at = told["message_id"], 0, 0.0
+        now = time.monotonic()
+        if told["offset"] <= self._chars or now - self._asked_at < ASK_AGAIN_S:
+            return False
+        self._asked_at = now
+        return True
+
+    def _note_text(self, told: dict[str, Any]) -> None:
+        if told["offset"] <= self._chars:
+            self._chars = max(self._chars, told["offset"] + len(told["text"]))
 
     async def _snapshot(self, message_id: str) -> dict[str, Any]:
         text = runner.live_text(message_id)
         if text is None:
             text = (await in_database(stored_answer_text)(self.caller.user, message_id)).text
+            hub.ask_for_text(message_id)
+        self._chars = max(self._chars, len(text))
         return {
             "v": 1,
             "type": "message.snapshot",

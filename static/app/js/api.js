@@ -15,6 +15,9 @@ export class ApiError extends Error {
   }
 }
 
+/** Signing in again in another tab gives the browser a new one. */
+const csrfToken = () => /(?:^|; )csrftoken=([^;]+)/.exec(document.cookie)?.[1] ?? boot.csrf_token;
+
 /** @param {string} method @param {string} path @param {unknown} [body] @param {Record<string, string>} [headers] */
 async function request(method, path, body, headers = {}) {
   /** @type {RequestInit} */
@@ -22,7 +25,7 @@ async function request(method, path, body, headers = {}) {
     method,
     credentials: "same-origin",
     signal: AbortSignal.timeout(TIMEOUT_MS),
-    headers: { Accept: "application/json", "X-CSRFToken": boot.csrf_token, ...headers },
+    headers: { Accept: "application/json", "X-CSRFToken": csrfToken(), ...headers },
   };
   if (body !== undefined) {
     init.headers = { ...init.headers, "Content-Type": "application/json" };
@@ -88,7 +91,7 @@ export function uploadFile(file, onProgress, signal) {
   return new Promise((resolve, reject) => {
     const upload = new XMLHttpRequest();
     upload.open("POST", `${BASE}/files`);
-    upload.setRequestHeader("X-CSRFToken", boot.csrf_token);
+    upload.setRequestHeader("X-CSRFToken", csrfToken());
     upload.upload.onprogress = (event) => event.lengthComputable && onProgress(event.loaded / event.total);
     upload.onerror = () => reject(new ApiError(0, "unreachable", t("The upload was cut off. Try again.")));
     upload.onload = () => {

@@ -20,9 +20,9 @@ export function AccountRow() {
   const { name, email } = boot.user;
   const shown = name || email;
   return html`<footer class="account">
-    <${Menu} label=${t("Account of {name}", { name: shown })} title=${email} className="account-button" align="start"
+    <${Menu} label=${t("Account of {name}", { name: shown })} title=${email} className="account-button" align="start" isNamedByText
       items=${accountItems()} heading=${html`<${ThemeSwitch} />`}>
-      <span class="avatar" aria-hidden="true">${[...shown][0]?.toUpperCase()}</span>
+      <span class="avatar" data-letter=${[...shown][0]?.toUpperCase()}></span>
       <span class="account-name">${shown}</span>
       <${Icon} name="dots" size=${18} />
     <//>

@@ -28,7 +28,7 @@ function Message({ message, isLast, isRunning }) {
     ${isSilent && html`<p class="waiting" role="status" aria-label=${t("Waiting for the answer")}><i></i><i></i><i></i></p>`}
     ${message.recalled.length > 0 && html`<${Recalled} items=${message.recalled} />`}
     ${!isStreaming && html`<${Outcome} message=${message} isLast=${isLast} isRunning=${isRunning} />`}
-    ${!isStreaming && html`<${Actions} message=${message} isRunning=${isRunning} />`}
+    ${!isStreaming && html`<${Actions} message=${message} isLast=${isLast} isRunning=${isRunning} />`}
   </article>`;
 }
 
@@ -36,7 +36,7 @@ function Message({ message, isLast, isRunning }) {
 function Outcome({ message, isLast, isRunning }) {
   const { status, run } = message;
   const retry = () => regenerate(message.id);
-  if (status === "failed") return html`<${ErrorCard} error=${run?.error ?? null} onRetry=${retry} isBusy=${isRunning} />`;
+  if (status === "failed") return html`<${ErrorCard} error=${run?.error ?? null} onRetry=${isLast ? retry : null} isBusy=${isRunning} />`;
   if (status === "stopped") return html`<p class="outcome">${t("Stopped")}</p>`;
   if (status !== "interrupted") return null;
   const goOn = () => run && continueRun(run.id);
@@ -44,18 +44,18 @@ function Outcome({ message, isLast, isRunning }) {
   return html`<p class="outcome is-interrupted" title=${run?.error?.message ?? ""}>
     <${Icon} name="warning" size=${16} />${t("Interrupted")}
     ${isLast && run && html`${dot}<button type="button" class="link" disabled=${isRunning} onClick=${goOn}>${t("Continue")}</button>`}
-    ${dot}<button type="button" class="link" disabled=${isRunning} onClick=${retry}>${t("Retry")}</button>
+    ${isLast && html`${dot}<button type="button" class="link" disabled=${isRunning} onClick=${retry}>${t("Retry")}</button>`}
   </p>`;
 }
 
-/** @param {{message: ViewMessage, isRunning: boolean}} props */
-function Actions({ message, isRunning }) {
+/** Only the last answer is given anew: another one would hide what followed it. */
+function Actions(/** @type {{message: ViewMessage, isLast: boolean, isRunning: boolean}} */ { message, isLast, isRunning }) {
   const { usage, status } = message;
   const isSpent = usage && usage.input_tokens + usage.output_tokens > 0;
-  const hasRetry = status === "failed" || status === "interrupted";
+  const canRegenerate = isLast && status !== "failed" && status !== "interrupted";
   return html`<div class="actions">
     ${message.text && html`<${CopyButton} text=${message.text} label=${t("Copy")} />`}
-    ${!hasRetry && html`<button type="button" class="icon-button is-small" aria-label=${t("Regenerate")} title=${t("Regenerate")} disabled=${isRunning}
+    ${canRegenerate && html`<button type="button" class="icon-button is-small" aria-label=${t("Regenerate")} title=${t("Regenerate")} disabled=${isRunning}
       onClick=${() => regenerate(message.id)}><${Icon} name="retry" size=${16} /></button>`}
     ${isSpent && html`<span class="done-card" title=${explainDone(usage)}>${formatDone(usage)}</span>`}
     ${message.model && html`<span class="answer-model">${message.model}</span>`}

@@ -30,7 +30,7 @@ export function Composer() {
     <${Banner} />
     <form class="composer" onSubmit=${submit} aria-label=${t("Write a message")}>
       ${uploads.value.length > 0 && html`<ul class="uploads">${uploads.value.map((upload) => html`<${UploadThumb} key=${upload.key} upload=${upload} />`)}</ul>`}
-      <textarea ref=${area} id="composer" rows="1" placeholder=${t("Message {name}", { name: currentModel.value?.name ?? "" })} aria-label=${t("Message")}
+      <textarea ref=${area} id="composer" dir="auto" rows="1" placeholder=${t("Message {name}", { name: currentModel.value?.name ?? "" })} aria-label=${t("Message")}
         value=${draftText.value} onInput=${onInput} onKeyDown=${onKeyDown} onPaste=${onPaste} enterkeyhint=${isTouch.matches ? "enter" : "send"}></textarea>
       <div class="composer-bar">
         <${AttachButton} />

@@ -8,7 +8,7 @@ import { Icon } from "./icons.js";
 /** Errors that an operator can mend in the admin. */
 const OF_THE_SETUP = new Set(["auth", "authentication", "wrong_key", "not_found", "model_not_found", "unreachable", "connection"]);
 
-/** @param {{error: import("../state/types.js").RunError|null, onRetry: () => void, isBusy: boolean}} props */
+/** @param {{error: import("../state/types.js").RunError|null, onRetry: (() => void)|null, isBusy: boolean}} props */
 export function ErrorCard({ error, onRetry, isBusy }) {
   const canMend = boot.admin_url && error && OF_THE_SETUP.has(error.category);
   return html`<div class="card is-bad" role="alert">
@@ -16,7 +16,7 @@ export function ErrorCard({ error, onRetry, isBusy }) {
     <div class="card-body">
       <p>${error?.message ?? t("The answer failed. Your message is stored; try again.")}</p>
       <div class="card-actions">
-        <button type="button" class="button is-small" disabled=${isBusy} onClick=${onRetry}><${Icon} name="retry" size=${16} />${t("Retry")}</button>
+        ${onRetry && html`<button type="button" class="button is-small" disabled=${isBusy} onClick=${onRetry}><${Icon} name="retry" size=${16} />${t("Retry")}</button>`}
         ${canMend && html`<a class="button is-small" href=${`${boot.admin_url}chatapp/modelconfig/`}>${t("Check the model")}</a>`}
       </div>
       ${error?.detail && html`<details class="card-details"><summary>${t("Details")}</summary><pre tabindex="0">${error.detail}</pre></details>`}

@@ -51,8 +51,9 @@ function Info({ conversation }) {
 function ModelPicker() {
   const model = currentModel.value;
   if (!model) return null;
-  return html`<${Menu} label=${t("Model: {name}", { name: model.name })} title=${t("Choose a model")}
-    className="model-button" align="start" items=${modelItems()}>
+  return html`<${Menu} label=${t("Models")} title=${t("Choose a model")}
+    className="model-button" align="start" items=${modelItems()} isNamedByText>
+    <span class="visually-hidden">${t("Model:")}</span>
     <span class="model-name">${model.name}</span>
     ${model.demo && html`<span class="badge">${t("Demo")}</span>`}
     <${Icon} name="down" size=${16} />

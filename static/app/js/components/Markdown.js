@@ -38,7 +38,7 @@ const HtmlBlock = memo(function HtmlBlock(/** @type {{source: string}} */ { sour
     drawMath(root);
     return () => islands.forEach((island) => render(null, island));
   }, [source]);
-  return source ? html`<div class="block" ref=${element} onClick=${openRemoteImage}></div>` : null;
+  return source ? html`<div class="block" dir="auto" ref=${element} onClick=${openRemoteImage}></div>` : null;
 });
 
 const Formula = memo(function Formula(/** @type {{tex: string}} */ { tex }) {

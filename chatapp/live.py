@@ -8,21 +8,17 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import uuid
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from asgiref.sync import async_to_sync
-from channels.layers import InMemoryChannelLayer, get_channel_layer
-
 from chatapp.database import in_database
 from chatapp.event_log import facts_committed
+from chatapp.processes import EVERYBODY, OtherProcesses
 from chatapp.selectors.live import last_seqs
 
 log = logging.getLogger(__name__)
 
-ALL_WEB_PROCESSES = "web"
 HEAL_S = 5.0
 TOLD_TO_USER = frozenset({"conversation.updated", "run.started", "run.finished"})
 """Facts that the sidebar of every tab of the user wants, whatever conversation is open in it."""
@@ -65,42 +61,37 @@ class Hub:
     """The readers of one web process, by topic. Lives on its event loop; `tell` may come from any thread."""
 
     def __init__(self) -> None:
-        self.origin = uuid.uuid4().hex
         self.loop: asyncio.AbstractEventLoop | None = None
         self.on_stop: Callable[[str], None] = lambda run_id: None
+        self.on_sync: Callable[[str], None] = lambda message_id: None
+        self._others = OtherProcesses(self._hear)
         self._readers: dict[str, set[Reader]] = defaultdict(set)
-        self._tasks: list[asyncio.Task[None]] = []
-        self._channel = ""
-
-    @property
-    def _has_other_processes(self) -> bool:
-        return not isinstance(get_channel_layer(), InMemoryChannelLayer)
+        self._healing: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         self.loop = asyncio.get_running_loop()
-        self._tasks = [self.loop.create_task(self._heal_forever())]
-        if self._has_other_processes:
-            self._tasks.append(self.loop.create_task(self._receive_forever()))
+        self._healing = self.loop.create_task(self._heal_forever())
+        await self._others.start()
 
     async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks, self.loop = [], None
+        if self._healing is not None:
+            self._healing.cancel()
+        await self._others.stop()
+        self._healing, self.loop = None, None
 
     # --- readers -----------------------------------------------------------------------------------
 
     async def subscribe(self, reader: Reader, topic: str) -> None:
         first = not self._readers[topic]
         self._readers[topic].add(reader)
-        if first and self._channel:
-            await self._try_layer("group_add", topic, self._channel)
+        if first:
+            await self._others.join(topic)
 
     async def unsubscribe(self, reader: Reader, topic: str) -> None:
         readers = self._readers.get(topic, set())
         readers.discard(reader)
-        if not readers and self._readers.pop(topic, None) is not None and self._channel:
-            await self._try_layer("group_discard", topic, self._channel)
+        if not readers and self._readers.pop(topic, None) is not None:
+            await self._others.leave(topic)
 
     @property
     def reader_count(self) -> int:
@@ -111,21 +102,29 @@ class Hub:
     def tell(self, topic: str, frames: Sequence[Frame]) -> None:
         """To every reader of the topic in any process."""
         self._on_loop(self._deliver, topic, frames)
-        self._tell_others(topic, {"type": "frames", "topic": topic, "frames": frames})
+        self._others.tell(topic, {"type": "frames", "topic": topic, "frames": frames})
 
     def tell_delta(self, topic: str, frame: Frame) -> None:
         """`tell` for the hot path: on the hub's loop already."""
         self._deliver(topic, (frame,))
-        self._tell_others(topic, {"type": "frames", "topic": topic, "frames": (frame,)})
+        self.tell_others(topic, frame)
+
+    def tell_others(self, topic: str, frame: Frame) -> None:
+        """To the readers of other processes only. On the hub's loop."""
+        self._others.tell_from_loop(topic, {"type": "frames", "topic": topic, "frames": (frame,)})
 
     def close_readers(self, topic: str, reason: str) -> None:
         self._on_loop(self._close_here, topic, reason)
-        self._tell_others(topic, {"type": "close", "topic": topic, "reason": reason})
+        self._others.tell(topic, {"type": "close", "topic": topic, "reason": reason})
 
     def stop_run(self, run_id: str) -> None:
         """Hurries the process that holds the run; it also looks at the row once a second."""
         self._on_loop(self.on_stop, run_id)
-        self._tell_others(ALL_WEB_PROCESSES, {"type": "stop", "run_id": run_id})
+        self._others.tell(EVERYBODY, {"type": "stop", "run_id": run_id})
+
+    def ask_for_text(self, message_id: str) -> None:
+        """The process that writes this answer tells its readers in the other ones all of it so far."""
+        self._others.tell(EVERYBODY, {"type": "sync", "message_id": message_id})
 
     def _on_loop(self, call: Callable[..., None], *arguments: Any) -> None:
         if self.loop is not None:
@@ -140,53 +139,16 @@ class Hub:
         for reader in tuple(self._readers.get(topic, ())):
             reader.close(reason)
 
-    def _tell_others(self, group: str, message: dict[str, Any]) -> None:
-        if not self._has_other_processes:
-            return
-        sending = self._try_layer("group_send", group, {**message, "origin": self.origin})
-        if self.loop is not None:
-            asyncio.run_coroutine_threadsafe(sending, self.loop)
-        else:
-            async_to_sync(lambda: sending)()
-
-    async def _try_layer(self, method: str, *arguments: Any) -> None:
-        try:
-            await getattr(get_channel_layer(), method)(*arguments)
-        except Exception:
-            # Redis is away. Rows and log have everything; the readers' processes look there.
-            log.warning("The channel layer failed at %s.", method, exc_info=True)
-
-    # --- hearing -----------------------------------------------------------------------------------
-
-    async def _receive_forever(self) -> None:
-        while True:
-            try:
-                await self._receive()
-            except asyncio.CancelledError:
-                raise
-            except Exception:
-                log.warning("The channel layer is away; trying again.", exc_info=True)
-                self._channel = ""
-                await asyncio.sleep(1)
-
-    async def _receive(self) -> None:
-        layer = get_channel_layer()
-        channel = await layer.new_channel()
-        for topic in (ALL_WEB_PROCESSES, *self._readers):
-            await layer.group_add(topic, channel)
-        self._channel = channel
-        while True:
-            self._hear(await layer.receive(channel))
-
     def _hear(self, message: dict[str, Any]) -> None:
-        if message["origin"] == self.origin:
-            return
+        """What another process tells."""
         if message["type"] == "frames":
             self._deliver(message["topic"], [Frame(*frame) for frame in message["frames"]])
         elif message["type"] == "close":
             self._close_here(message["topic"], message["reason"])
         elif message["type"] == "stop":
             self.on_stop(message["run_id"])
+        elif message["type"] == "sync":
+            self.on_sync(message["message_id"])
 
     # --- healing -----------------------------------------------------------------------------------
 

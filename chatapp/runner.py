@@ -84,6 +84,12 @@ def live_text(message_id: str) -> str | None:
     return live.answer.text if live else None
 
 
+def _tell_all(message_id: str) -> None:
+    live = _process.by_message.get(message_id)
+    if live is not None:
+        live.tell_all()
+
+
 def active_count() -> int:
     return len(_process.works)
 
@@ -180,6 +186,7 @@ async def start_loops() -> None:
     """After `hub.start`. Embedded, nobody else can hold a run: whatever is unfinished died with the last process."""
     _process.is_draining = False
     hub.on_stop = stop_here
+    hub.on_sync = _tell_all
     if settings.EMBEDDED:
         await _interrupt(await in_database(unfinished_runs)(), INTERRUPTED)
     loop = asyncio.get_running_loop()

@@ -14,6 +14,7 @@ from chatapp.live import Frame, conversation_topic, encode_frame, hub
 IDLE_INTERVAL_S = 0.04
 MAX_INTERVAL_S = 0.4
 CHECKPOINT_S = 0.5
+SNAPSHOT_INTERVAL_S = 0.2
 
 
 @dataclass(slots=True)
@@ -55,6 +56,7 @@ class LiveAnswer:
         self.reasoning = _Stream()
         self.stored_length = 0
         self.last_told_at = 0.0
+        self._all_told_at = 0.0
 
     @property
     def length(self) -> int:
@@ -73,9 +75,17 @@ class LiveAnswer:
         for stream, event_type in ((self.reasoning, "reasoning.delta"), (self.answer, "text.delta")):
             if stream.untold:
                 offset, text = stream.take_untold()
-                hub.tell_delta(self.topic, self._delta(event_type, offset, text))
+                hub.tell_delta(self.topic, self._frame(event_type, offset, text))
 
-    def _delta(self, event_type: str, offset: int, text: str) -> Frame:
+    def tell_all(self) -> None:
+        """The whole text so far, to readers in other processes who missed the beginning."""
+        now = time.monotonic()
+        if now - self._all_told_at > SNAPSHOT_INTERVAL_S:
+            self._all_told_at = now
+            self.tell()
+            hub.tell_others(self.topic, self._frame("message.snapshot", 0, self.answer.text))
+
+    def _frame(self, event_type: str, offset: int, text: str) -> Frame:
         # The shape of agents.events.TextDelta, written by hand: this runs for every token of every stream.
         return encode_frame(
             {

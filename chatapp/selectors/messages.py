@@ -14,10 +14,12 @@ from chatapp.selectors.access import parse_id
 class StoredText:
     conversation_id: str
     text: str
+    is_growing: bool
 
 
 def stored_answer_text(user: User, message_id: str) -> StoredText:
     row = Message.objects.filter(pk=parse_id(message_id), conversation__user=user).first()
     if row is None:
         raise NotFound()
-    return StoredText(str(row.conversation_id), mapping.text_of(row.parts))
+    is_growing = row.status == Message.Status.STREAMING
+    return StoredText(str(row.conversation_id), mapping.text_of(row.parts), is_growing)

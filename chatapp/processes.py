@@ -1,0 +1,175 @@
+"""The line to the other web processes. A hint each: nobody ever waits for it, and what it loses is found in the log.
+
+Redis may be away, hang or come back at any time: sending is a bounded queue, joining is tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import uuid
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from channels.layers import InMemoryChannelLayer, get_channel_layer
+from redis.exceptions import RedisError
+
+log = logging.getLogger(__name__)
+
+EVERYBODY = "web"
+PATIENCE_S = 2.0
+FAREWELL_S = 1.0
+TRY_AGAIN_S = 1.0
+MAX_QUEUED = 5_000
+
+Message = dict[str, Any]
+
+
+class OtherProcesses:
+    """Lives on the event loop of its web process; `tell` may be called from any thread, and in other processes."""
+
+    def __init__(self, hear: Callable[[Message], None]) -> None:
+        self._hear = hear
+        self._origin = uuid.uuid4().hex
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._channel = ""
+        self._wanted: set[str] = {EVERYBODY}
+        self._joined: set[str] = set()
+        self._is_away = False
+        self._queue: deque[tuple[str, Message]] = deque(maxlen=MAX_QUEUED)
+        self._has_work, self._is_idle = asyncio.Event(), asyncio.Event()
+
+    @property
+    def exist(self) -> bool:
+        return not isinstance(get_channel_layer(), InMemoryChannelLayer)
+
+    async def start(self) -> None:
+        if self.exist:
+            self._loop = asyncio.get_running_loop()
+            self._has_work, self._is_idle = asyncio.Event(), asyncio.Event()
+            works = (self._send_forever, self._receive_forever, self._join_forever)
+            self._tasks = [self._loop.create_task(work()) for work in works]
+
+    async def stop(self) -> None:
+        """Says what is still to be said, if that is quick."""
+        if not self._tasks:
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FAREWELL_S):
+                await self._is_idle.wait()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.wait(self._tasks, timeout=FAREWELL_S)
+        self._tasks, self._loop, self._channel, self._joined = [], None, "", set()
+
+    # --- telling -----------------------------------------------------------------------------------
+
+    def tell(self, group: str, message: Message) -> None:
+        if not self.exist:
+            return
+        marked = {**message, "origin": self._origin}
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._put, group, marked)
+        else:
+            async_to_sync(self._send)(group, marked)
+
+    def tell_from_loop(self, group: str, message: Message) -> None:
+        """`tell` for the hot path: on the event loop already."""
+        if self._loop is not None:
+            self._put(group, {**message, "origin": self._origin})
+
+    def _put(self, group: str, message: Message) -> None:
+        self._queue.append((group, message))
+        self._has_work.set()
+
+    async def _send_forever(self) -> None:
+        while True:
+            self._is_idle.set()
+            await self._has_work.wait()
+            self._is_idle.clear()
+            self._has_work.clear()
+            while self._queue:
+                item = self._queue[0]
+                if not await self._send(*item):
+                    await asyncio.sleep(TRY_AGAIN_S)
+                elif self._queue and self._queue[0] is item:  # else it was the oldest of too many
+                    self._queue.popleft()
+
+    async def _send(self, group: str, message: Message) -> bool:
+        return await self._ask_layer("group_send", group, message)
+
+    # --- hearing -----------------------------------------------------------------------------------
+
+    async def join(self, group: str) -> None:
+        """Hears what is told to the group, soon at the latest; at once where Redis answers."""
+        self._wanted.add(group)
+        if self._channel and not self._is_away:
+            await self._join(group)
+
+    async def leave(self, group: str) -> None:
+        self._wanted.discard(group)
+        if self._channel and group in self._joined:
+            self._joined.discard(group)
+            if not self._is_away:
+                await self._ask_layer("group_discard", group, self._channel)
+
+    async def _join(self, group: str) -> None:
+        if group not in self._joined and await self._ask_layer("group_add", group, self._channel):
+            self._joined.add(group)
+
+    async def _join_forever(self) -> None:
+        """What could not be joined when it was wanted."""
+        while True:
+            await asyncio.sleep(TRY_AGAIN_S)
+            for group in self._wanted - self._joined if self._channel else ():
+                if group in self._wanted:
+                    await self._join(group)
+                if self._is_away:
+                    break
+
+    async def _receive_forever(self) -> None:
+        layer = get_channel_layer()
+        while True:
+            try:
+                async with asyncio.timeout(PATIENCE_S):
+                    channel = await layer.new_channel()
+                self._channel, self._joined = channel, set()
+                await asyncio.gather(*(self._join(group) for group in tuple(self._wanted)))
+                while True:
+                    self._take(await layer.receive(channel))
+            except (RedisError, OSError) as error:
+                self._note_failure("receive", error)
+                await asyncio.sleep(TRY_AGAIN_S)
+
+    def _take(self, message: Message) -> None:
+        if message["origin"] != self._origin:
+            self._hear(message)
+
+    # --- Redis -------------------------------------------------------------------------------------
+
+    async def _ask_layer(self, method: str, *arguments: Any) -> bool:
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                await getattr(get_channel_layer(), method)(*arguments)
+        except (RedisError, OSError) as error:
+            self._note_failure(method, error)
+            return False
+        if self._is_away:
+            log.warning("Redis is back.")
+        self._is_away = False
+        return True
+
+    def _note_failure(self, method: str, error: Exception) -> None:
+        """Said once: rows and log have everything, and the readers' processes look there."""
+        if not self._is_away:
+            log.warning(
+                "Redis is away (%s: %s %s); events reach other processes later.",
+                method,
+                type(error).__name__,
+                error,
+            )
+        self._is_away = True

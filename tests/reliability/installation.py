@@ -1,0 +1,128 @@
+"""A whole installation with its people: one embedded process, or two web processes, a worker and a clock."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx2
+
+from tests.reliability.scripting import OUTPUT, WINDOW
+from tests.servers.redis import Redis
+from tests.servers.service import OwnProcess, Service, run_manage
+
+PASSWORD = "correct horse battery"
+PEOPLE = ("alice@example.com", "charlie@example.com")
+MODEL_TIMEOUT_S = 3
+LEASE_S = 6
+_MAKE_PEOPLE = f"""
+from chatapp.actions.accounts import create_token, create_user
+for email in {PEOPLE!r}:
+    user = create_user(email=email, password={PASSWORD!r})
+    print("token", email, create_token(user=user, name="tests", scopes=["chat", "read", "memory"])[1])
+"""
+
+
+def make_people(env: dict[str, str]) -> dict[str, str]:
+    """Their API tokens by e-mail address."""
+    done = run_manage(env, "shell", "-v", "0", "-c", _MAKE_PEOPLE)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = [line.split() for line in done.stdout.splitlines() if line.startswith("token ")]
+    return {email: token for _, email, token in lines}
+
+
+@dataclass
+class Installation:
+    """`first` and `second` are web processes; embedded they are the same one."""
+
+    name: str
+    env: dict[str, str]
+    folder: Path
+    tokens: dict[str, str] = field(default_factory=dict)
+    redis: Redis | None = None
+    webs: list[Service] = field(default_factory=list)
+    worker: OwnProcess | None = None
+    beat: OwnProcess | None = None
+
+    @property
+    def is_production(self) -> bool:
+        return self.redis is not None
+
+    @property
+    def first(self) -> Service:
+        return self.webs[0]
+
+    @property
+    def second(self) -> Service:
+        return self.webs[-1]
+
+    @property
+    def processes(self) -> list[OwnProcess]:
+        return [process for process in (*self.webs, self.worker, self.beat) if process is not None]
+
+    def start(self) -> Installation:
+        if not self.webs:
+            self._lay_out()
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(lambda start: start(), [web.start for web in self.webs if not web.is_running]))
+        for process, ready in ((self.worker, r"ready\."), (self.beat, r"beat: Starting")):
+            if process is not None and not process.is_running:
+                printed = len(process.output())
+                process.launch()
+                process.wait_for_output(ready, since=printed)
+        return self
+
+    def _lay_out(self) -> None:
+        for number in range(2 if self.is_production else 1):
+            self.webs.append(Service([], self.folder / f"{self.name}-web-{number}.log", self.env))
+        if self.is_production:
+            celery = ("-m", "celery", "-A", "chatapp")
+            self.worker = self.first.companion(
+                "worker", *celery, "worker", "--loglevel=INFO", "--concurrency=2"
+            )
+            self.beat = self.first.companion("beat", *celery, "beat", "--loglevel=INFO")
+
+    def stop(self) -> None:
+        for process in reversed(self.processes):
+            kill_group(process)
+
+    def client(self, service: Service | None = None, person: str = PEOPLE[0]) -> httpx2.Client:
+        return (service or self.first).client(self.tokens[person], timeout_s=60)
+
+    def kill_workers(self) -> None:
+        """What executes tasks dies as by a power cut: embedded, that is everything."""
+        kill_group(self.worker or self.first)
+
+    def output(self) -> str:
+        return "\n".join(f"--- {process.log.name}\n{process.output()[-6000:]}" for process in self.processes)
+
+
+def kill_group(process: OwnProcess) -> None:
+    """kill -9 to the process and its children, such as a worker's: no handler of any runs."""
+    if process.process is not None and process.is_running:
+        os.killpg(process.process.pid, signal.SIGKILL)
+        process.process.wait(30)
+
+
+def common_env(base_url: str) -> dict[str, str]:
+    return {
+        "OPENAI_BASE_URL": base_url,
+        "LLM_MODEL": "test-model",
+        "LLM_CONTEXT_SIZE": str(WINDOW),
+        "LLM_MAX_OUTPUT_TOKENS": str(OUTPUT),
+        "MODEL_CONNECT_TIMEOUT_S": "2",
+        "MODEL_FIRST_TOKEN_TIMEOUT_S": str(MODEL_TIMEOUT_S),
+        "MODEL_STALL_TIMEOUT_S": str(MODEL_TIMEOUT_S),
+        "MESSAGES_PER_MINUTE": "0",
+        "DRAIN_TIMEOUT_S": "1",
+        "LEASE_S": str(LEASE_S),
+    }
+
+
+def copy_database(source: Path, folder: Path) -> None:
+    folder.mkdir()
+    shutil.copy(source, folder)

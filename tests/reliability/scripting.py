@@ -1,0 +1,75 @@
+"""A model that answers each question by what is in it, so that runs of one test never take the answers of another."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import Literal
+
+from tests.servers.behaviour import Behaviour, says
+from tests.servers.openai_server import ModelServer
+from tests.servers.recording import RecordedRequest
+
+Kind = Literal["chat", "summary"]
+WINDOW, OUTPUT = 16_000, 2_000
+_numbers = count(1)
+
+
+def new_key(what: str) -> str:
+    """A word that stands nowhere else; a question that contains it gets the answers scripted for it."""
+    return f"{what}-{next(_numbers):04d}-key"
+
+
+class Script:
+    """`answer(key, first, second)`: the first request with the key gets the first, all later ones the last."""
+
+    def __init__(self, server: ModelServer) -> None:
+        self.server = server
+        self._answers: dict[tuple[str, str], list[Behaviour]] = {}
+
+    def answer(self, key: str, *behaviours: Behaviour | str, kind: Kind = "chat") -> None:
+        self._answers[kind, key] = [says(one) if isinstance(one, str) else one for one in behaviours]
+
+    def requests(self, key: str, kind: Kind = "chat") -> list[RecordedRequest]:
+        return [request for request in self.server.requests_of(kind) if key in _read(request, kind)]
+
+    def wait_for_request(self, key: str, kind: Kind = "chat", count: int = 1, event: str = "arrived") -> None:
+        def came(_: ModelServer) -> bool:
+            return sum(event in request.times for request in self.requests(key, kind)) >= count
+
+        self.server.wait_until(came, timeout_s=30)
+
+    def behave(self, request: RecordedRequest) -> Behaviour:
+        kind: Kind = "summary" if request.kind == "summary" else "chat"
+        words = _read(request, kind)
+        for (wanted, key), behaviours in list(self._answers.items()):
+            if wanted == kind and key in words:
+                return behaviours.pop(0) if len(behaviours) > 1 else behaviours[0]
+        return says("A summary of what was said before.") if kind == "summary" else says("An answer.")
+
+
+def _read(request: RecordedRequest, kind: Kind) -> str:
+    """A chat is known by its last question, and by the one before where an answer is continued."""
+    if kind == "summary":
+        return request.text
+    asked = [message for message in request.messages if message["role"] == "user"]
+    return json.dumps(asked[-2:], ensure_ascii=False)
+
+
+@contextmanager
+def scripted_model() -> Iterator[Script]:
+    with ModelServer(window=0) as server:
+        script = Script(server)
+        server.defaults = {"chat": script.behave, "summary": script.behave}
+        yield script
+
+
+def slowly(text: str, rate: float = 20.0) -> Behaviour:
+    """So many words a second, so that no time-out for a silent model is met."""
+    return says(text, rate=rate)
+
+
+def words(count: int, mark: str = "word") -> str:
+    return " ".join(f"{mark}{number}" for number in range(count))

@@ -1,0 +1,133 @@
+"""Accepted means stored, once, in order: whatever is killed, however often and from wherever it is sent."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx2
+from websockets.sync.client import connect
+
+from tests.reliability.installation import PEOPLE, Installation, kill_group
+from tests.reliability.people import ASYNC, ENDED, Person
+from tests.reliability.readers import SocketReader
+from tests.reliability.scripting import Script, new_key, slowly, words
+
+
+def test_a_message_whose_acknowledgement_came_survives_kill_9_and_its_run_ends(
+    installation: Installation, alice: Person, alice_elsewhere: Person, script: Script
+) -> None:
+    key = new_key("killed")
+    script.answer(key, slowly(words(30), rate=15), "Said again.")
+    conversation = alice.new_conversation()
+    accepted = alice.send(conversation, f"Please keep {key}")
+    kill_group(installation.first)
+    installation.start()
+
+    run = alice_elsewhere.wait_for_end(accepted["run_id"], timeout_s=40)
+    question, answer = alice_elsewhere.messages(conversation)
+    assert (question["id"], question["content"]) == (accepted["message_id"], f"Please keep {key}")
+    assert run["status"] in ("complete", "interrupted")
+    assert answer["status"] == run["status"]
+    again = alice_elsewhere.act(f"conversations/{conversation}/messages/{answer['id']}/regenerate")
+    assert alice_elsewhere.wait_for_end(again["run_id"])["status"] == "complete"
+    assert alice_elsewhere.text(conversation, again["answer_id"]) == "Said again."
+
+
+def test_an_acknowledged_message_of_a_socket_survives_kill_9(
+    installation: Installation, alice: Person, alice_elsewhere: Person, script: Script
+) -> None:
+    key = new_key("socket")
+    conversation = alice.new_conversation()
+    frame = {
+        "type": "message.send",
+        "client_id": key,
+        "conversation_id": conversation,
+        "content": f"Hi {key}",
+    }
+    headers = {"Authorization": f"Bearer {installation.tokens[PEOPLE[0]]}"}
+    with connect(installation.first.ws_url, additional_headers=headers) as socket:
+        socket.send(json.dumps(frame))
+        ack = next(event for event in map(json.loads, socket) if event["type"] == "ack")
+        kill_group(installation.first)
+    installation.start()
+    with connect(installation.second.ws_url, additional_headers=headers) as socket:
+        socket.send(json.dumps(frame))
+        again = next(event for event in map(json.loads, socket) if event["type"] == "ack")
+    assert again == ack
+    assert alice_elsewhere.wait_for_end(ack["run_id"], timeout_s=40)["status"] in ENDED
+    question, _ = alice_elsewhere.messages(conversation)
+    assert question["content"] == f"Hi {key}"
+
+
+def test_concurrent_duplicates_over_all_web_processes_get_one_answer(
+    installation: Installation, alice: Person, alice_elsewhere: Person, script: Script
+) -> None:
+    key = new_key("twice")
+    conversation = alice.new_conversation()
+    people = [alice, alice_elsewhere] * 5
+    with ThreadPoolExecutor(len(people)) as threads:
+        answers = list(
+            threads.map(lambda person: person.post(conversation, key, ASYNC, client_id=key), people)
+        )
+    assert [answer.status_code for answer in answers] == [202] * len(people), [a.text for a in answers]
+    [accepted] = {answer.text for answer in answers}
+    alice.wait_for_end(json.loads(accepted)["run_id"])
+    assert len(alice.messages(conversation)) == 2
+    assert len(script.requests(key)) == 1
+
+
+def test_a_key_holds_over_a_restart_in_the_header_and_in_the_body(
+    embedded: Installation, alice: Person, script: Script
+) -> None:
+    key = new_key("held")
+    script.answer(key, "Once and for all.")
+    conversation = alice.new_conversation()
+    first = alice.post(conversation, f"Hello {key}", {"Idempotency-Key": key}, stream=False)
+    assert first.json()["message"]["content"] == "Once and for all.", first.text
+    embedded.first.restart()
+    again = alice.post(conversation, f"Hello {key}", {"Idempotency-Key": key}, stream=False)
+    assert (again.status_code, again.json()) == (200, first.json())
+    same = alice.post(conversation, f"Hello {key}", client_id=key, stream=False)
+    assert same.json() == first.json()
+    other = alice.post(conversation, "Something else", {"Idempotency-Key": key}, stream=False)
+    assert other.status_code == 422
+    assert other.json()["error"]["code"] == "idempotency_mismatch"
+    elsewhere = alice.post(alice.new_conversation(), f"Hello {key}", {"Idempotency-Key": key}, stream=False)
+    assert elsewhere.status_code == 422
+    assert len(alice.messages(conversation)) == 2
+    assert len(script.requests(key)) == 1
+
+
+def test_positions_and_facts_have_no_gaps_when_everybody_sends_at_once(
+    installation: Installation, alice: Person, alice_elsewhere: Person, script: Script
+) -> None:
+    """Two processes, eight senders, one conversation: refused are only those who came while an answer was written."""
+    conversation = alice.new_conversation()
+    key = new_key("order")
+
+    def send(number: int) -> httpx2.Response:
+        person = (alice, alice_elsewhere)[number % 2]
+        return person.post(conversation, f"{key} {number}", stream=False)
+
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(send, range(24)))
+    assert {answer.status_code for answer in answers} <= {200, 409}
+    accepted = sum(answer.status_code == 200 for answer in answers)
+    messages = alice.messages(conversation)
+    assert [message["position"] for message in messages] == list(range(2 * accepted))
+    assert [message["role"] for message in messages] == ["user", "assistant"] * accepted
+
+    token = installation.tokens[PEOPLE[0]]
+    stories = []
+    for service in (installation.first, installation.second):
+        reader = SocketReader(service, token, conversation)
+        last_seq = alice.last_seq(conversation)
+        reader.wait_for(lambda story: story.last_seq == last_seq, "all facts", 10)  # noqa: B023
+        reader.close()
+        stories.append(reader.story.facts)
+    assert stories[0] == stories[1], "every device sees the same order"
+    for run_id in {fact["run_id"] for fact in stories[0] if "run_id" in fact}:
+        types = [fact["type"] for fact in stories[0] if fact.get("run_id") == run_id]
+        assert types.count("run.finished") == 1
+        assert types[-1] == "run.finished"

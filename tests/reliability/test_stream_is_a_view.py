@@ -1,0 +1,167 @@
+"""Whatever gets lost, doubled or cut on the way, every reader ends with the stored text."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from redis import Redis as RedisClient
+
+from tests.reliability.installation import PEOPLE, Installation
+from tests.reliability.people import Person
+from tests.reliability.readers import SocketReader, SseReader
+from tests.reliability.scripting import Script, new_key, slowly
+
+POEM = " ".join(
+    f"{word}{number}" for number in range(30) for word in ("落花流水", "👩‍👩‍👧‍👦", "naïve", "𝒳🙂")
+)
+
+
+def read(installation: Installation, conversation: str, *kinds: type) -> list[SocketReader | SseReader]:
+    """A reader of each kind at each web process."""
+    token = installation.tokens[PEOPLE[0]]
+    services = (installation.first, installation.second)
+    return [kind(service, token, conversation) for service in services for kind in kinds or (SocketReader,)]
+
+
+def test_readers_at_every_process_end_with_the_stored_text(
+    installation: Installation, alice: Person, script: Script
+) -> None:
+    key = new_key("poem")
+    script.answer(key, slowly(POEM, rate=120))
+    conversation = alice.new_conversation()
+    readers = read(installation, conversation, SocketReader, SseReader)
+    sent = alice.send(conversation, key)
+    for reader in readers:
+        reader.wait_for_end(sent["run_id"])
+    assert alice.text(conversation, sent["answer_id"]) == POEM
+    for reader in readers:
+        assert reader.story.streamed[sent["answer_id"]] == POEM, "offsets count characters"
+        assert reader.story.texts[sent["answer_id"]] == POEM
+        assert reader.story.deltas > 5
+        assert reader.story.facts == readers[0].story.facts
+        reader.close()
+
+
+def test_a_reader_that_comes_back_in_mid_answer_goes_on_after_its_last_fact(
+    installation: Installation, alice: Person, script: Script
+) -> None:
+    key = new_key("again")
+    script.answer(key, slowly(POEM, rate=40))
+    conversation = alice.new_conversation()
+    readers = read(installation, conversation, SocketReader, SseReader)
+    sent = alice.send(conversation, key)
+    for reader in readers:
+        reader.wait_for(lambda story: story.texts, "the first words")
+        reader.close()
+        reader.wait_for_close()
+        reader.connect()
+    for reader in readers:
+        reader.wait_for_end(sent["run_id"])
+        assert reader.story.streamed[sent["answer_id"]] == POEM
+        assert reader.story.types(sent["run_id"])[-1] == "run.finished"
+        reader.close()
+
+
+def test_a_late_reader_gets_everything_from_the_log(
+    installation: Installation, alice: Person, script: Script
+) -> None:
+    key = new_key("late")
+    script.answer(key, POEM)
+    conversation = alice.new_conversation()
+    sent = alice.send(conversation, key)
+    alice.wait_for_end(sent["run_id"])
+    for reader in read(installation, conversation, SocketReader, SseReader):
+        reader.wait_for_end(sent["run_id"])
+        assert reader.story.texts[sent["answer_id"]] == POEM
+        assert [fact["seq"] for fact in reader.story.facts] == list(
+            range(1, alice.last_seq(conversation) + 1)
+        )
+        reader.close()
+
+
+def test_a_cursor_beyond_the_log_is_reset(installation: Installation, alice: Person) -> None:
+    conversation = alice.new_conversation()
+    token = installation.tokens[PEOPLE[0]]
+    for reader in (
+        SocketReader(installation.first, token, conversation, after_seq=99),
+        SseReader(installation.first, token, conversation, after_seq=99),
+    ):
+        assert reader.wait_for(lambda story: _has_reset(story.notices, conversation), "a reset")
+        reader.close()
+
+
+def _has_reset(notices: list[dict[str, object]], conversation: str) -> bool:
+    return any(n["type"] == "reset" and n["conversation_id"] == conversation for n in notices)
+
+
+@contextmanager
+def doubling(url: str) -> Iterator[list[bytes]]:
+    """Everything that one process tells the others comes twice."""
+    seen: set[bytes] = set()
+    doubled: list[bytes] = []
+    stop = threading.Event()
+    client = RedisClient.from_url(url)
+    hearing = client.pubsub(ignore_subscribe_messages=True)
+    hearing.psubscribe("palimpsest__group__*")
+
+    def repeat() -> None:
+        while not stop.is_set():
+            message = hearing.get_message(timeout=0.1)
+            if message and message["data"] not in seen:
+                seen.add(message["data"])
+                client.publish(message["channel"], message["data"])
+                doubled.append(message["data"])
+
+    thread = threading.Thread(target=repeat)
+    thread.start()
+    try:
+        yield doubled
+    finally:
+        stop.set()
+        thread.join()
+        hearing.close()
+        client.close()
+
+
+def test_what_other_processes_tell_twice_is_shown_once(
+    production: Installation, alice: Person, script: Script
+) -> None:
+    key = new_key("doubled")
+    script.answer(key, slowly(POEM, rate=120))
+    conversation = alice.new_conversation()
+    token = production.tokens[PEOPLE[0]]
+    reader = SocketReader(production.second, token, conversation)
+    with doubling(production.env["REDIS_URL"]) as doubled:
+        sent = alice.send(conversation, key)
+        reader.wait_for_end(sent["run_id"])
+    assert len(doubled) > 5
+    assert reader.story.streamed[sent["answer_id"]] == POEM
+    reader.close()
+
+
+@pytest.mark.parametrize("reader_kind", [SocketReader, SseReader])
+def test_what_other_processes_tell_in_vain_is_asked_for(
+    production: Installation, alice: Person, script: Script, reader_kind: type[SocketReader]
+) -> None:
+    """The line between the processes is cut in mid-answer: what was said meanwhile is gone for good."""
+    key = new_key("lost")
+    script.answer(key, slowly(POEM, rate=40))
+    conversation = alice.new_conversation()
+    reader = reader_kind(production.second, production.tokens[PEOPLE[0]], conversation)
+    sent = alice.send(conversation, key)
+    reader.wait_for(lambda story: story.texts, "the first words")
+    with RedisClient.from_url(production.env["REDIS_URL"]) as client:
+        for _ in range(20):
+            client.client_kill_filter(_type="pubsub")
+            time.sleep(0.02)
+    reader.wait_for_end(sent["run_id"])
+    assert reader.story.texts[sent["answer_id"]] == POEM
+    if reader_kind is SocketReader:
+        assert POEM.startswith(reader.story.streamed[sent["answer_id"]])
+        assert reader.story.gaps > 0
+        assert len(reader.story.streamed[sent["answer_id"]]) > len(POEM) // 2, "it caught up before the end"
+    reader.close()

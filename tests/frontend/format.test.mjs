@@ -13,8 +13,15 @@ test("token counts are short", () => {
 
 test("conversations are grouped by age, the pinned ones first", () => {
   const now = new Date(2026, 10, 21, 12);
-  const at = (days, more) => ({ id: `${days}`, pinned: false, last_activity_at: new Date(2026, 10, 21 - days, 9).toISOString(), ...more });
+  const at = (days, more) => ({
+    id: `${days}`,
+    pinned: false,
+    last_activity_at: new Date(2026, 10, 21 - days, 9).toISOString(),
+    ...more,
+  });
   const groups = groupByAge([at(40), at(0), at(1), at(3), at(20), at(2, { pinned: true })], now);
-  assert.deepEqual(groups.map((group) => group.name),
-    ["Pinned", "Today", "Yesterday", "Previous 7 days", "Previous 30 days", "October 2026"]);
+  assert.deepEqual(
+    groups.map((group) => group.name),
+    ["Pinned", "Today", "Yesterday", "Previous 7 days", "Previous 30 days", "October 2026"],
+  );
 });

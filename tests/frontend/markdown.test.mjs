@@ -2,7 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseBlocks } from "../../static/app/js/markdown.js";
 
-const html = (text) => parseBlocks(text).blocks.map((block) => block.html).join("");
+const html = (text) =>
+  parseBlocks(text)
+    .blocks.map((block) => block.html)
+    .join("");
 
 test("raw HTML is shown as text", () => {
   const shown = html("before <img src=x onerror=alert(1)> after\n\n<script>alert(1)</script>");
@@ -25,8 +28,10 @@ test("a growing text keeps its finished blocks as the same objects", () => {
     parsed = next;
   }
   const whole = parseBlocks(text);
-  assert.deepEqual(parsed.blocks.map((b) => [b.kind, b.html, b.code]).filter((b) => b[1] || b[2]),
-    whole.blocks.map((b) => [b.kind, b.html, b.code]).filter((b) => b[1] || b[2]));
+  assert.deepEqual(
+    parsed.blocks.map((b) => [b.kind, b.html, b.code]).filter((b) => b[1] || b[2]),
+    whole.blocks.map((b) => [b.kind, b.html, b.code]).filter((b) => b[1] || b[2]),
+  );
 });
 
 test("the blocks' sources add up to the text", () => {

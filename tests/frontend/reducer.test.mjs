@@ -4,25 +4,58 @@ import { initialState, reduce } from "../../static/app/js/state/reducer.js";
 
 const ID = "c1";
 const conversation = {
-  id: ID, title: "", model: null, pinned: false, archived: false, temporary: false, last_seq: 0,
-  last_activity_at: "2026-11-21T10:00:00Z", created_at: "2026-11-21T10:00:00Z", expires_at: null, active_run: null,
+  id: ID,
+  title: "",
+  model: null,
+  pinned: false,
+  archived: false,
+  temporary: false,
+  last_seq: 0,
+  last_activity_at: "2026-11-21T10:00:00Z",
+  created_at: "2026-11-21T10:00:00Z",
+  expires_at: null,
+  active_run: null,
 };
 const message = (id, position, role, content, more = {}) => ({
-  id, conversation_id: ID, role, content, status: "complete", position, parent: position ? `m${position - 1}` : null,
-  created_at: "2026-11-21T10:00:00Z", ...more,
+  id,
+  conversation_id: ID,
+  role,
+  content,
+  status: "complete",
+  position,
+  parent: position ? `m${position - 1}` : null,
+  created_at: "2026-11-21T10:00:00Z",
+  ...more,
 });
-const event = (type, seq, more) => ({ v: 1, type, conversation_id: ID, at: "2026-11-21T10:00:01Z", ...(seq ? { seq } : {}), ...more });
+const event = (type, seq, more) => ({
+  v: 1,
+  type,
+  conversation_id: ID,
+  at: "2026-11-21T10:00:01Z",
+  ...(seq ? { seq } : {}),
+  ...more,
+});
 const all = (state, ...happenings) => happenings.reduce(reduce, state);
 
 function opened(messages = [], more = {}) {
-  return all(initialState(), { type: "conversation/opened", id: ID }, {
-    type: "thread/loaded", conversation: { ...conversation, ...more }, page: { items: messages, next_cursor: null }, compactions: [],
-  });
+  return all(
+    initialState(),
+    { type: "conversation/opened", id: ID },
+    {
+      type: "thread/loaded",
+      conversation: { ...conversation, ...more },
+      page: { items: messages, next_cursor: null },
+      compactions: [],
+    },
+  );
 }
 const thread = (state) => state.threads[ID];
 const answer = (state) => thread(state).messages.a1;
-const streaming = () => all(opened([message("m0", 0, "user", "hi")]),
-  event("run.started", 1, { run_id: "r1", message_id: "a1", parent: "m0", model: "x", mode: "react" }));
+const streaming = () =>
+  all(
+    opened([message("m0", 0, "user", "hi")]),
+    event("run.started", 1, { run_id: "r1", message_id: "a1", parent: "m0", model: "x", mode: "react" }),
+  );
 const delta = (offset, text) => event("text.delta", null, { message_id: "a1", offset, text });
 
 test("deltas in order make the text", () => {
@@ -38,7 +71,11 @@ test("a doubled or overlapping delta adds only what is new", () => {
 test("a delta after a hole is not taken, and the hole is noted until a snapshot fills it", () => {
   const holed = all(streaming(), delta(0, "abc"), delta(6, "ghi"));
   assert.deepEqual([answer(holed).text, answer(holed).hasGap], ["abc", true]);
-  const healed = all(holed, event("message.snapshot", null, { message_id: "a1", offset: 3, text: "defghi" }), delta(9, "j"));
+  const healed = all(
+    holed,
+    event("message.snapshot", null, { message_id: "a1", offset: 3, text: "defghi" }),
+    delta(9, "j"),
+  );
   assert.deepEqual([answer(healed).text, answer(healed).hasGap], ["abcdefghij", false]);
 });
 
@@ -50,7 +87,11 @@ test("offsets count code points, not UTF-16 units", () => {
 });
 
 test("a snapshot older than what is shown takes nothing away", () => {
-  const state = all(streaming(), delta(0, "abcdef"), event("message.snapshot", null, { message_id: "a1", offset: 0, text: "abc" }));
+  const state = all(
+    streaming(),
+    delta(0, "abcdef"),
+    event("message.snapshot", null, { message_id: "a1", offset: 0, text: "abc" }),
+  );
   assert.equal(answer(state).text, "abcdef");
 });
 
@@ -70,15 +111,20 @@ test("a hole in the facts asks for a replay and takes nothing until it is filled
   const before = opened();
   const holed = reduce(before, event("message.created", 2, { message: message("m1", 1, "user", "second") }));
   assert.deepEqual([thread(holed).needsReplay, thread(holed).ids], [true, []]);
-  const filled = all(holed, event("message.created", 1, { message: message("m0", 0, "user", "first") }),
-    event("message.created", 2, { message: message("m1", 1, "user", "second") }));
+  const filled = all(
+    holed,
+    event("message.created", 1, { message: message("m0", 0, "user", "first") }),
+    event("message.created", 2, { message: message("m1", 1, "user", "second") }),
+  );
   assert.deepEqual([thread(filled).needsReplay, thread(filled).ids], [false, ["m0", "m1"]]);
 });
 
 test("replayed events of a message that the page already has do not double it", () => {
-  const state = all(opened([message("m0", 0, "user", "hi"), message("a1", 1, "assistant", "done", { parent: "m0" })]),
+  const state = all(
+    opened([message("m0", 0, "user", "hi"), message("a1", 1, "assistant", "done", { parent: "m0" })]),
     event("message.created", 1, { message: message("m0", 0, "user", "hi") }),
-    event("run.started", 2, { run_id: "r1", message_id: "a1", parent: "m0", model: "x" }));
+    event("run.started", 2, { run_id: "r1", message_id: "a1", parent: "m0", model: "x" }),
+  );
   assert.deepEqual(thread(state).ids, ["m0", "a1"]);
   assert.deepEqual([answer(state).status, thread(state).run], ["complete", null]);
 });
@@ -98,8 +144,11 @@ test("any order of duplicates ends in the same text", () => {
 
 test("a finished run ends the streaming and keeps error and usage", () => {
   const error = { category: "timeout", message: "The model did not answer." };
-  const state = all(streaming(), delta(0, "par"),
-    event("run.finished", 2, { run_id: "r1", status: "failed", error, usage: { input_tokens: 3, output_tokens: 1 } }));
+  const state = all(
+    streaming(),
+    delta(0, "par"),
+    event("run.finished", 2, { run_id: "r1", status: "failed", error, usage: { input_tokens: 3, output_tokens: 1 } }),
+  );
   assert.equal(thread(state).run, null);
   assert.deepEqual([answer(state).status, answer(state).text, answer(state).run.error], ["failed", "par", error]);
   assert.equal(answer(state).usage.input_tokens, 3);
@@ -107,13 +156,22 @@ test("a finished run ends the streaming and keeps error and usage", () => {
 
 test("a second answer to the same question takes the first one's place", () => {
   const messages = [message("m0", 0, "user", "hi"), message("m1", 1, "assistant", "first", { parent: "m0" })];
-  const state = all(opened(messages), event("run.started", 1, { run_id: "r2", message_id: "a1", parent: "m0", model: "x" }));
+  const state = all(
+    opened(messages),
+    event("run.started", 1, { run_id: "r2", message_id: "a1", parent: "m0", model: "x" }),
+  );
   assert.deepEqual(thread(state).ids, ["m0", "a1"]);
 });
 
 test("a continued answer stands after the interrupted one", () => {
-  const messages = [message("m0", 0, "user", "hi"), message("m1", 1, "assistant", "half", { parent: "m0", status: "interrupted" })];
-  const state = all(opened(messages), event("run.started", 1, { run_id: "r2", message_id: "a1", parent: "m1", model: "x" }));
+  const messages = [
+    message("m0", 0, "user", "hi"),
+    message("m1", 1, "assistant", "half", { parent: "m0", status: "interrupted" }),
+  ];
+  const state = all(
+    opened(messages),
+    event("run.started", 1, { run_id: "r2", message_id: "a1", parent: "m1", model: "x" }),
+  );
   assert.deepEqual(thread(state).ids, ["m0", "m1", "a1"]);
 });
 
@@ -128,27 +186,50 @@ test("what was sent stands at the end until its row arrives, before or after the
 });
 
 test("a compaction is announced, done, and known again after a reload", () => {
-  const compact = (state) => event("compact", state === "started" ? 1 : 2, {
-    state, compaction_id: "k1", message_count: 4, kept_count: 2, strategy: "checkpoint", tokens_before: 900, tokens_after: 100, last_position: 3,
-  });
+  const compact = (state) =>
+    event("compact", state === "started" ? 1 : 2, {
+      state,
+      compaction_id: "k1",
+      message_count: 4,
+      kept_count: 2,
+      strategy: "checkpoint",
+      tokens_before: 900,
+      tokens_after: 100,
+      last_position: 3,
+    });
   const started = reduce(opened(), compact("started"));
   assert.equal(thread(started).compactions[0].status, "running");
   const done = reduce(started, compact("done"));
-  assert.deepEqual(thread(done).compactions.map((one) => [one.id, one.status, one.last_position]), [["k1", "done", 3]]);
+  assert.deepEqual(
+    thread(done).compactions.map((one) => [one.id, one.status, one.last_position]),
+    [["k1", "done", 3]],
+  );
 });
 
 test("older pages come before, without doubles", () => {
-  const state = all(opened([message("m2", 2, "user", "c")]),
-    { type: "older/loaded", id: ID, page: { items: [message("m0", 0, "user", "a"), message("m1", 1, "assistant", "b"), message("m2", 2, "user", "c")], next_cursor: null } });
+  const state = all(opened([message("m2", 2, "user", "c")]), {
+    type: "older/loaded",
+    id: ID,
+    page: {
+      items: [message("m0", 0, "user", "a"), message("m1", 1, "assistant", "b"), message("m2", 2, "user", "c")],
+      next_cursor: null,
+    },
+  });
   assert.deepEqual(thread(state).ids, ["m0", "m1", "m2"]);
 });
 
 test("an answer elsewhere marks its conversation, and opening it clears the mark", () => {
   const other = { ...conversation, id: "c2", title: "other" };
-  const listed = all(opened(), { type: "conversation/put", conversation: other },
-    { ...event("run.started", 9, { run_id: "r", message_id: "x", model: "m" }), conversation_id: "c2" });
+  const listed = all(
+    opened(),
+    { type: "conversation/put", conversation: other },
+    { ...event("run.started", 9, { run_id: "r", message_id: "x", model: "m" }), conversation_id: "c2" },
+  );
   assert.deepEqual(listed.conversations.c2.active_run, { id: "r", message_id: "x" });
-  const done = reduce(listed, { ...event("run.finished", 10, { run_id: "r", status: "complete", usage: {} }), conversation_id: "c2" });
+  const done = reduce(listed, {
+    ...event("run.finished", 10, { run_id: "r", status: "complete", usage: {} }),
+    conversation_id: "c2",
+  });
   assert.deepEqual([done.conversations.c2.active_run, done.conversations.c2.hasNews], [null, true]);
   assert.equal(reduce(done, { type: "conversation/opened", id: "c2" }).conversations.c2.hasNews, false);
 });
@@ -159,19 +240,28 @@ test("a reset marks the conversation for being fetched again", () => {
 
 test("events never change the state they are given", () => {
   const freeze = (value) => {
-    if (value && typeof value === "object" && !Object.isFrozen(value)) Object.values(Object.freeze(value)).forEach(freeze);
+    if (value && typeof value === "object" && !Object.isFrozen(value))
+      Object.values(Object.freeze(value)).forEach(freeze);
     return value;
   };
   let state = freeze(opened([message("m0", 0, "user", "hi")]));
   const events = [
-    event("run.started", 1, { run_id: "r1", message_id: "a1", parent: "m0", model: "x" }), event("reasoning.delta", null, { message_id: "a1", offset: 0, text: "hm" }),
-    delta(0, "a"), delta(5, "z"), event("tool", 2, { run_id: "r1", call_id: "t", name: "clock", state: "running", arguments: "{}" }),
+    event("run.started", 1, { run_id: "r1", message_id: "a1", parent: "m0", model: "x" }),
+    event("reasoning.delta", null, { message_id: "a1", offset: 0, text: "hm" }),
+    delta(0, "a"),
+    delta(5, "z"),
+    event("tool", 2, { run_id: "r1", call_id: "t", name: "clock", state: "running", arguments: "{}" }),
     event("tool", 3, { run_id: "r1", call_id: "t", name: "clock", state: "done", arguments: "{}", preview: "12:00" }),
-    event("recall", 4, { run_id: "r1", items: [{ source: {}, tokens: 1, preview: "p" }] }), event("context", 5, { used_tokens: 1, budget_tokens: 10, parts: {} }),
-    event("memory.written", 6, { entry_id: "e", day: "2026-11-21", preview: "p" }), event("conversation.updated", 7, { conversation }),
+    event("recall", 4, { run_id: "r1", items: [{ source: {}, tokens: 1, preview: "p" }] }),
+    event("context", 5, { used_tokens: 1, budget_tokens: 10, parts: {} }),
+    event("memory.written", 6, { entry_id: "e", day: "2026-11-21", preview: "p" }),
+    event("conversation.updated", 7, { conversation }),
     event("run.finished", 8, { run_id: "r1", status: "complete", usage: { input_tokens: 1, output_tokens: 1 } }),
   ];
   for (const one of events) state = freeze(reduce(state, one));
-  assert.deepEqual(answer(state).tools.map((tool) => tool.state), ["done"]);
+  assert.deepEqual(
+    answer(state).tools.map((tool) => tool.state),
+    ["done"],
+  );
   assert.equal(thread(state).notes.length, 1);
 });

@@ -10,7 +10,13 @@
 function readBoot() {
   const element = document.getElementById("boot");
   const given = JSON.parse(element?.textContent ?? "{}");
-  return { product_name: "Palimpsest", admin_url: null, logout_url: "/accounts/logout/", login_url: "/accounts/login/", ...given };
+  return {
+    product_name: "Palimpsest",
+    admin_url: null,
+    logout_url: "/accounts/logout/",
+    login_url: "/accounts/login/",
+    ...given,
+  };
 }
 
 export const boot = readBoot();

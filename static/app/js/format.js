@@ -98,7 +98,11 @@ export const formatDay = (day) =>
 
 /** One line without Markdown's marks. @param {string} markdown */
 export const plainText = (markdown) =>
-  markdown.replace(/^\s*(?:[#>]+|[-*])\s+/gm, "").replace(/\*{1,3}|`{1,3}/g, "").replace(/\s+/g, " ").trim();
+  markdown
+    .replace(/^\s*(?:[#>]+|[-*])\s+/gm, "")
+    .replace(/\*{1,3}|`{1,3}/g, "")
+    .replace(/\s+/g, " ")
+    .trim();
 
 /** @param {Date} now */
 export function greeting(now) {

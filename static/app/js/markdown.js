@@ -12,8 +12,7 @@ import { mathExtensions } from "./math.js";
 const marked = new Marked({ gfm: true, breaks: true });
 
 /** @param {string} text */
-export const escapeHtml = (text) =>
-  text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
+export const escapeHtml = (text) => text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
 
 marked.use({
   extensions: mathExtensions,
@@ -50,7 +49,13 @@ const languageOf = (info) => (info ?? "").trim().split(/\s+/)[0] ?? "";
 function blockOf(token, key) {
   const block = { key, raw: token.raw, html: "", code: "", language: "", isOpen: false };
   if (token.type === "code") {
-    return { ...block, kind: "code", code: token.text, language: languageOf(token.lang), isOpen: isOpenFence(token.raw) };
+    return {
+      ...block,
+      kind: "code",
+      code: token.text,
+      language: languageOf(token.lang),
+      isOpen: isOpenFence(token.raw),
+    };
   }
   if (token.type === "mathBlock") return { ...block, kind: "math", code: token.text };
   return { ...block, kind: "html", html: marked.parser([token]) };
@@ -88,11 +93,20 @@ function toBlocks(tokens, kept) {
   for (const token of tokens) {
     const last = blocks[blocks.length - 1];
     const isSilent = token.type === "space" || token.type === "def";
-    if (isSilent && last && last !== kept[kept.length - 1]) blocks[blocks.length - 1] = { ...last, raw: last.raw + token.raw };
+    if (isSilent && last && last !== kept[kept.length - 1])
+      blocks[blocks.length - 1] = { ...last, raw: last.raw + token.raw };
     else blocks.push(isSilent ? silentBlock(token, blocks.length) : blockOf(token, blocks.length));
   }
   return blocks;
 }
 
 /** @param {any} token @param {number} key @returns {Block} */
-const silentBlock = (token, key) => ({ key, kind: "html", raw: token.raw, html: "", code: "", language: "", isOpen: false });
+const silentBlock = (token, key) => ({
+  key,
+  kind: "html",
+  raw: token.raw,
+  html: "",
+  code: "",
+  language: "",
+  isOpen: false,
+});

@@ -4,7 +4,8 @@ const escapeTex = (/** @type {string} */ tex) => tex.replace(/[&<>"']/g, (char) 
 
 const BLOCK = /^(?:\$\$([\s\S]+?)\$\$|\\\[([\s\S]+?)\\\])[ \t]*(?:\n+|$)/;
 // `$` is also a currency: no space inside the marks, no digit after them.
-const INLINE = /^(?:\$\$([^\n]+?)\$\$|\\\(([\s\S]+?)\\\)|\\\[([\s\S]+?)\\\]|\$(?![\s$])((?:\\.|[^\\\n$])+?)(?<!\s)\$(?!\d))/;
+const INLINE =
+  /^(?:\$\$([^\n]+?)\$\$|\\\(([\s\S]+?)\\\)|\\\[([\s\S]+?)\\\]|\$(?![\s$])((?:\\.|[^\\\n$])+?)(?<!\s)\$(?!\d))/;
 
 /** @type {any[]} */
 export const mathExtensions = [

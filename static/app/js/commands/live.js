@@ -55,7 +55,8 @@ function watchAgain() {
   const thread = watched ? state.value.threads[watched] : undefined;
   if (!thread || thread.status !== "ready") return;
   socket?.send({ type: "subscribe", conversation_id: thread.id, after_seq: thread.lastSeq });
-  for (const id of thread.ids) if (thread.messages[id].status === "streaming") askForRest(id, thread.messages[id].chars);
+  for (const id of thread.ids)
+    if (thread.messages[id].status === "streaming") askForRest(id, thread.messages[id].chars);
 }
 
 /** Where sockets do not get through, an answer is at least read now and then. */

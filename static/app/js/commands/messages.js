@@ -108,9 +108,18 @@ function giveBack({ clientId, text, attached }, error) {
   draftText.value = typed && typed !== text ? `${text}\n\n${typed}` : text;
   const known = new Set(fileIdsOf(uploads.value.flatMap((upload) => upload.attached ?? [])).split(","));
   const returned = attached.filter((one) => !known.has(one.id));
-  addUploads(...returned.map((one) => ({
-    key: one.id, chat: currentId.value, name: one.name, preview: one.url, share: 1, error: "", attached: one, abort: new AbortController(),
-  })));
+  addUploads(
+    ...returned.map((one) => ({
+      key: one.id,
+      chat: currentId.value,
+      name: one.name,
+      preview: one.url,
+      share: 1,
+      error: "",
+      attached: one,
+      abort: new AbortController(),
+    })),
+  );
   notSent.value = { clientId, text, fileIds: fileIdsOf(attached), reason: sentenceOf(error) };
 }
 

@@ -23,8 +23,14 @@ function addFile(file) {
   if (refusal) return showToast(refusal, "bad");
   count += 1;
   const upload = {
-    key: `upload-${count}`, chat: currentId.value, name: file.name || t("Pasted image"), preview: URL.createObjectURL(file),
-    share: 0, error: "", attached: null, abort: new AbortController(),
+    key: `upload-${count}`,
+    chat: currentId.value,
+    name: file.name || t("Pasted image"),
+    preview: URL.createObjectURL(file),
+    share: 0,
+    error: "",
+    attached: null,
+    abort: new AbortController(),
   };
   addUploads(upload);
   send(upload, file);
@@ -42,7 +48,11 @@ async function send(upload, file) {
   try {
     const stored = await uploadFile(file, (share) => changeUpload(upload.key, { share }), upload.abort.signal);
     const attached = {
-      id: stored.id, name: upload.name, url: fileUrl(stored.id), width: stored.width ?? 0, height: stored.height ?? 0,
+      id: stored.id,
+      name: upload.name,
+      url: fileUrl(stored.id),
+      width: stored.width ?? 0,
+      height: stored.height ?? 0,
     };
     changeUpload(upload.key, { share: 1, attached });
   } catch (error) {

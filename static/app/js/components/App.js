@@ -48,7 +48,8 @@ function Stage() {
 function Conversation() {
   const thread = currentThread.value;
   if (currentId.value === null) return html`<${EmptyState} />`;
-  if (!thread || thread.status === "loading") return html`<div class="thread-frame"><${Skeleton} /></div><${Composer} />`;
+  if (!thread || thread.status === "loading")
+    return html`<div class="thread-frame"><${Skeleton} /></div><${Composer} />`;
   if (thread.status === "ready") return html`<${Thread} key=${thread.id} thread=${thread} /><${Composer} />`;
   return html`<${Problem} thread=${thread} />`;
 }

@@ -19,7 +19,8 @@ export const AssistantMessage = memo(Message);
 /** @param {{message: ViewMessage, isLast: boolean, isRunning: boolean}} props */
 function Message({ message, isLast, isRunning }) {
   const isStreaming = message.status === "streaming";
-  const isSilent = isStreaming && !message.text && !message.reasoning && !message.tools.some((tool) => tool.state === "running");
+  const isSilent =
+    isStreaming && !message.text && !message.reasoning && !message.tools.some((tool) => tool.state === "running");
   return html`<article class=${`message is-assistant ${isLast ? "is-last" : ""}`} id=${`m-${message.id}`} aria-label=${t("Assistant")}
     aria-busy=${isStreaming} data-status=${message.status}>
     ${message.reasoning && html`<${Reasoning} message=${message} />`}
@@ -36,7 +37,8 @@ function Message({ message, isLast, isRunning }) {
 function Outcome({ message, isLast, isRunning }) {
   const { status, run } = message;
   const retry = () => regenerate(message.id);
-  if (status === "failed") return html`<${ErrorCard} error=${run?.error ?? null} onRetry=${isLast ? retry : null} isBusy=${isRunning} />`;
+  if (status === "failed")
+    return html`<${ErrorCard} error=${run?.error ?? null} onRetry=${isLast ? retry : null} isBusy=${isRunning} />`;
   if (status === "stopped") return html`<p class="outcome">${t("Stopped")}</p>`;
   if (status !== "interrupted") return null;
   const goOn = () => run && continueRun(run.id);
@@ -49,14 +51,19 @@ function Outcome({ message, isLast, isRunning }) {
 }
 
 /** Only the last answer is given anew: another one would hide what followed it. */
-function Actions(/** @type {{message: ViewMessage, isLast: boolean, isRunning: boolean}} */ { message, isLast, isRunning }) {
+function Actions(
+  /** @type {{message: ViewMessage, isLast: boolean, isRunning: boolean}} */ { message, isLast, isRunning },
+) {
   const { usage, status } = message;
   const isSpent = usage && usage.input_tokens + usage.output_tokens > 0;
   const canRegenerate = isLast && status !== "failed" && status !== "interrupted";
   return html`<div class="actions">
     ${message.text && html`<${CopyButton} text=${message.text} label=${t("Copy")} />`}
-    ${canRegenerate && html`<button type="button" class="icon-button is-small" aria-label=${t("Regenerate")} title=${t("Regenerate")} disabled=${isRunning}
-      onClick=${() => regenerate(message.id)}><${Icon} name="retry" size=${16} /></button>`}
+    ${
+      canRegenerate &&
+      html`<button type="button" class="icon-button is-small" aria-label=${t("Regenerate")} title=${t("Regenerate")} disabled=${isRunning}
+      onClick=${() => regenerate(message.id)}><${Icon} name="retry" size=${16} /></button>`
+    }
     ${isSpent && html`<span class="done-card" title=${explainDone(usage)}>${formatDone(usage)}</span>`}
     ${message.model && html`<span class="answer-model">${message.model}</span>`}
   </div>`;

@@ -31,9 +31,9 @@ function Block({ code, language, isOpen = false }) {
       <span>${isReady.value ? languageName(language) : language || "text"}</span>
       <${CopyButton} text=${code} label=${t("Copy code")} isNamed />
     </div>
-    <pre tabindex="0"><code>${markup === null
-      ? code
-      : html`<span dangerouslySetInnerHTML=${{ __html: markup }}></span>${code.slice(chars)}`}</code></pre>
+    <pre tabindex="0"><code>${
+      markup === null ? code : html`<span dangerouslySetInnerHTML=${{ __html: markup }}></span>${code.slice(chars)}`
+    }</code></pre>
   </div>`;
 }
 

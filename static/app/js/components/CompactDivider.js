@@ -40,7 +40,8 @@ function Details({ compaction }) {
   const tabButton = (/** @type {string} */ name, /** @type {string} */ label) => html`<button type="button" role="tab"
     id=${`tab-${name}-${compaction.id}`} aria-selected=${tab.value === name} onClick=${() => (tab.value = name)}>${label}</button>`;
   const tokens = t("{before} → {after} tokens", {
-    before: formatTokens(compaction.tokens_before), after: formatTokens(compaction.tokens_after),
+    before: formatTokens(compaction.tokens_before),
+    after: formatTokens(compaction.tokens_after),
   });
   const exactly = `${exact(compaction.tokens_before)} → ${exact(compaction.tokens_after)}`;
   return html`<div class="divider-details">
@@ -60,7 +61,9 @@ function Details({ compaction }) {
 /** @param {{summary: string|null}} props */
 function Summary({ summary }) {
   if (summary === null) return html`<p class="shimmer">${t("Loading…")}</p>`;
-  return summary ? html`<${Markdown} text=${summary} />` : html`<p>${t("There is no summary; older messages were left out.")}</p>`;
+  return summary
+    ? html`<${Markdown} text=${summary} />`
+    : html`<p>${t("There is no summary; older messages were left out.")}</p>`;
 }
 
 /** @param {{compaction: Compaction}} props */
@@ -74,12 +77,17 @@ function Originals({ compaction }) {
   const firstLoaded = thread.messages[thread.ids[0]]?.position ?? 0;
   const hasMore = thread.olderCursor !== null && firstLoaded > first;
   return html`
-    ${hasMore && html`<button type="button" class="button is-wide" disabled=${thread.isLoadingOlder}
-      onClick=${() => loadOlder(thread.id)}>${t("Load earlier messages")}</button>`}
+    ${
+      hasMore &&
+      html`<button type="button" class="button is-wide" disabled=${thread.isLoadingOlder}
+      onClick=${() => loadOlder(thread.id)}>${t("Load earlier messages")}</button>`
+    }
     <ol class="originals">
-      ${covered.map(({ id, role, text }) => html`<li key=${id}>
+      ${covered.map(
+        ({ id, role, text }) => html`<li key=${id}>
         <a href=${`#m-${id}`} class="original-role">${role === "user" ? t("You") : t("Assistant")}</a>
         <p>${text.length > 600 ? `${text.slice(0, 600)}…` : text}</p>
-      </li>`)}
+      </li>`,
+      )}
     </ol>`;
 }

@@ -98,5 +98,8 @@ function Banner() {
     return html`<p class="banner" role="status"><span class="spinner"></span>${t("Connection lost. Reconnecting…")}</p>`;
   }
   const failed = notSent.value;
-  return failed && html`<p class="banner is-bad" role="alert"><${Icon} name="warning" size=${16} /><strong>${t("Not sent")}</strong> ${failed.reason}</p>`;
+  return (
+    failed &&
+    html`<p class="banner is-bad" role="alert"><${Icon} name="warning" size=${16} /><strong>${t("Not sent")}</strong> ${failed.reason}</p>`
+  );
 }

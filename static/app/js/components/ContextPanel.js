@@ -38,18 +38,26 @@ export function ContextPanel() {
 /** @param {{context: import("../state/types.js").ContextUse}} props */
 function Parts({ context }) {
   const free = Math.max(0, context.budget - context.used);
-  const rows = [...PARTS.map(([key, name]) => ({ key, name, tokens: context.parts[key] })), { key: "free", name: "Free", tokens: free }];
-  const whole = Math.max(1, rows.reduce((sum, row) => sum + row.tokens, 0));
+  const rows = [
+    ...PARTS.map(([key, name]) => ({ key, name, tokens: context.parts[key] })),
+    { key: "free", name: "Free", tokens: free },
+  ];
+  const whole = Math.max(
+    1,
+    rows.reduce((sum, row) => sum + row.tokens, 0),
+  );
   return html`
     <p class="panel-note">${describeContext(context)}</p>
     <svg class="bar" width="100%" height="10" aria-hidden="true" preserveAspectRatio="none" viewBox=${`0 0 ${whole} 10`}>
       ${stack(rows).map(({ key, start, tokens }) => html`<rect class=${`part-${key}`} x=${start} y="0" width=${tokens} height="10" />`)}
     </svg>
     <dl class="parts">
-      ${rows.map(({ key, name, tokens }) => html`<div class="part">
+      ${rows.map(
+        ({ key, name, tokens }) => html`<div class="part">
         <dt><span class=${`swatch part-${key}`}></span>${t(name)}</dt>
         <dd>${exact(tokens)}</dd>
-      </div>`)}
+      </div>`,
+      )}
     </dl>`;
 }
 

@@ -14,7 +14,9 @@ const RED = 0.9;
 export function describeContext({ used, budget, isExact }) {
   const percent = Math.round((100 * used) / Math.max(1, budget));
   const text = t("Context {used} / {budget} ({percent} %)", {
-    used: formatTokens(used), budget: formatTokens(budget), percent,
+    used: formatTokens(used),
+    budget: formatTokens(budget),
+    percent,
   });
   return isExact ? text : `${text}, ${t("estimated")}`;
 }

@@ -75,7 +75,13 @@ function askToDelete(conversation) {
   const text = t("“{title}” and what was remembered from it will be gone for good.", {
     title: conversation.title || t("New chat"),
   });
-  const dialog = { kind: "confirm", title: t("Delete this conversation?"), text, action: t("Delete"), onConfirm: confirmed };
+  const dialog = {
+    kind: "confirm",
+    title: t("Delete this conversation?"),
+    text,
+    action: t("Delete"),
+    onConfirm: confirmed,
+  };
   changeUi({ dialog });
 }
 

@@ -13,9 +13,21 @@ import { Icon } from "./icons.js";
 
 const SUGGESTIONS = [
   { icon: "memory", title: "Recall", text: "What do you remember about what I am working on?" },
-  { icon: "spark", title: "Think aloud", text: "Help me weigh a decision: ask me one question at a time, then summarize." },
-  { icon: "wrench", title: "Write code", text: "Write a Python function that merges overlapping intervals, with tests." },
-  { icon: "compose", title: "Draft", text: "Draft a short, warm note that declines a meeting and offers two other times." },
+  {
+    icon: "spark",
+    title: "Think aloud",
+    text: "Help me weigh a decision: ask me one question at a time, then summarize.",
+  },
+  {
+    icon: "wrench",
+    title: "Write code",
+    text: "Write a Python function that merges overlapping intervals, with tests.",
+  },
+  {
+    icon: "compose",
+    title: "Draft",
+    text: "Draft a short, warm note that declines a meeting and offers two other times.",
+  },
 ];
 
 export function EmptyState() {
@@ -48,7 +60,8 @@ function Suggestion({ icon, title, text }) {
 }
 
 const connectLink = () =>
-  boot.admin_url && html`<a class="button is-small" href=${`${boot.admin_url}chatapp/modelconfig/add/`}>${t("Connect a model")}</a>`;
+  boot.admin_url &&
+  html`<a class="button is-small" href=${`${boot.admin_url}chatapp/modelconfig/add/`}>${t("Connect a model")}</a>`;
 
 function ModelProblem() {
   const { modelsState } = state.value;
@@ -64,8 +77,12 @@ function ModelProblem() {
 function DemoNote() {
   if (!currentModel.value?.demo) return null;
   const text = boot.admin_url
-    ? t("You are talking to the built-in demo model. It shows streaming, memory and summaries, but it is no language model. Connect a real one here, or start the server with OPENAI_BASE_URL and LLM_MODEL.")
-    : t("You are talking to the built-in demo model: it shows how this works, but it is no language model. The operator of this server can connect a real one.");
+    ? t(
+        "You are talking to the built-in demo model. It shows streaming, memory and summaries, but it is no language model. Connect a real one here, or start the server with OPENAI_BASE_URL and LLM_MODEL.",
+      )
+    : t(
+        "You are talking to the built-in demo model: it shows how this works, but it is no language model. The operator of this server can connect a real one.",
+      );
   return html`<${Note} text=${text} action=${connectLink()} />`;
 }
 

@@ -6,7 +6,15 @@ import { t } from "../i18n.js";
 import { Icon } from "./icons.js";
 
 /** Errors that an operator can mend in the admin. */
-const OF_THE_SETUP = new Set(["auth", "authentication", "wrong_key", "not_found", "model_not_found", "unreachable", "connection"]);
+const OF_THE_SETUP = new Set([
+  "auth",
+  "authentication",
+  "wrong_key",
+  "not_found",
+  "model_not_found",
+  "unreachable",
+  "connection",
+]);
 
 /** @param {{error: import("../state/types.js").RunError|null, onRetry: (() => void)|null, isBusy: boolean}} props */
 export function ErrorCard({ error, onRetry, isBusy }) {

@@ -19,8 +19,11 @@ export function Header() {
     <${ModelPicker} />
     <span class="spacer"></span>
     <a class="icon-button" href="/memory" aria-label=${t("Memory")} title=${t("Memory")}><${Icon} name="memory" /></a>
-    ${conversation && html`<${Menu} label=${t("Conversation")} items=${conversationActions(conversation)}
-      heading=${html`<${Info} conversation=${conversation} />`}><${Icon} name="dots" /><//>`}
+    ${
+      conversation &&
+      html`<${Menu} label=${t("Conversation")} items=${conversationActions(conversation)}
+      heading=${html`<${Info} conversation=${conversation} />`}><${Icon} name="dots" /><//>`
+    }
   </header>`;
 }
 

@@ -92,11 +92,16 @@ function DayView({ day, isEmpty }) {
   const file = useSignal(/** @type {DayFile|null} */ (null));
   const error = useSignal("");
   useEffect(() => {
-    if (day) readDay(day).then((read) => (file.value = read), (problem) => (error.value = sentenceOf(problem)));
+    if (day)
+      readDay(day).then(
+        (read) => (file.value = read),
+        (problem) => (error.value = sentenceOf(problem)),
+      );
   }, [day]);
   if (isEmpty && !day) return html`<${NothingYet} />`;
   if (error.value) return html`<p class="muted">${error.value}</p>`;
-  if (!day || !file.value) return html`<div class="skeletons" role="status" aria-label=${t("Loading…")}><i></i><i></i><i></i></div>`;
+  if (!day || !file.value)
+    return html`<div class="skeletons" role="status" aria-label=${t("Loading…")}><i></i><i></i><i></i></div>`;
   return html`<article>
     <h2 class="day-title">${formatDay(day)}</h2>
     ${file.value.entries.map((entry) => html`<${Entry} key=${entry.id} entry=${entry} />`)}
@@ -119,15 +124,21 @@ function Results({ query }) {
   const found = useSignal(/** @type {Found[]|null} */ (null));
   const error = useSignal("");
   useEffect(() => {
-    searchMemory(query).then((items) => (found.value = items), (problem) => (error.value = sentenceOf(problem)));
+    searchMemory(query).then(
+      (items) => (found.value = items),
+      (problem) => (error.value = sentenceOf(problem)),
+    );
   }, [query]);
   if (error.value) return html`<p class="card is-bad" role="alert">${error.value}</p>`;
-  if (!found.value) return html`<div class="skeletons" role="status" aria-label=${t("Searching…")}><i></i><i></i><i></i></div>`;
+  if (!found.value)
+    return html`<div class="skeletons" role="status" aria-label=${t("Searching…")}><i></i><i></i><i></i></div>`;
   const title = found.value.length ? t("Found for “{query}”", { query }) : t("Nothing found for “{query}”", { query });
   return html`<section><h2 class="day-title" role="status">${title}</h2>
-    <ol class="results">${found.value.map((item) => html`<li><a class="result" href=${addressOf(item.source)}>
+    <ol class="results">${found.value.map(
+      (item) => html`<li><a class="result" href=${addressOf(item.source)}>
       <span class="result-text">${plainText(item.text)}</span>
-      <small>${item.source.kind} · ${formatMoment(item.created_at)}</small></a></li>`)}</ol>
+      <small>${item.source.kind} · ${formatMoment(item.created_at)}</small></a></li>`,
+    )}</ol>
   </section>`;
 }
 

@@ -15,7 +15,16 @@ let menuCount = 0;
  * @param {{label: string, items: MenuItem[], children: any, className?: string, align?: "start"|"end",
  *   title?: string, heading?: any, isNamedByText?: boolean}} props `isNamedByText`: what stands in the button names it
  */
-export function Menu({ label, items, children, className = "icon-button", align = "end", title, heading, isNamedByText }) {
+export function Menu({
+  label,
+  items,
+  children,
+  className = "icon-button",
+  align = "end",
+  title,
+  heading,
+  isNamedByText,
+}) {
   const button = useRef(/** @type {HTMLButtonElement|null} */ (null));
   const popover = useRef(/** @type {HTMLElement|null} */ (null));
   const id = useRef("");

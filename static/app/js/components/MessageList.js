@@ -22,8 +22,10 @@ export function MessageList({ thread }) {
       (id) => html`<${Slot} key=${id} message=${thread.messages[id]} divider=${dividers.get(id)} isLast=${id === lastId}
         isRunning=${Boolean(thread.run)} notes=${notesAfter(thread, id)} />`,
     )}
-    ${thread.pending.map((pending) => html`<${UserMessage} key=${pending.clientId} isSending id=${pending.clientId}
-      text=${pending.text} images=${pending.attached.map(({ url, name, width, height }) => ({ url, name, width, height }))} />`)}
+    ${thread.pending.map(
+      (pending) => html`<${UserMessage} key=${pending.clientId} isSending id=${pending.clientId}
+      text=${pending.text} images=${pending.attached.map(({ url, name, width, height }) => ({ url, name, width, height }))} />`,
+    )}
     ${waits && html`<div class="message is-assistant"><p class="waiting" role="status" aria-label=${t("Waiting for the answer")}><i></i><i></i><i></i></p></div>`}`;
 }
 
@@ -47,16 +49,20 @@ function placeDividers({ ids, messages, compactions }) {
   return places;
 }
 
-const Slot = memo(function Slot(
-  /** @type {{message: import("../state/types.js").ViewMessage, divider?: Compaction, isLast: boolean,
-   *   isRunning: boolean, notes: import("../state/types.js").MemoryNote[]}} */ props,
-) {
-  const { message, divider, isLast, isRunning, notes } = props;
-  return html`
-    ${message.role === "user" &&
-    html`<${UserMessage} id=${message.id} text=${message.text}
-      images=${message.images.map((image) => ({ ...image, url: fileUrl(image.file_id), name: t("Attached image") }))} />`}
+const Slot = memo(
+  function Slot(
+    /** @type {{message: import("../state/types.js").ViewMessage, divider?: Compaction, isLast: boolean,
+     *   isRunning: boolean, notes: import("../state/types.js").MemoryNote[]}} */ props,
+  ) {
+    const { message, divider, isLast, isRunning, notes } = props;
+    return html`
+    ${
+      message.role === "user" &&
+      html`<${UserMessage} id=${message.id} text=${message.text}
+      images=${message.images.map((image) => ({ ...image, url: fileUrl(image.file_id), name: t("Attached image") }))} />`
+    }
     ${message.role === "assistant" && html`<${AssistantMessage} message=${message} isLast=${isLast} isRunning=${isRunning} />`}
     ${divider && html`<${CompactDivider} key=${divider.id} compaction=${divider} />`}
     ${notes.map((note) => html`<${MemoryLine} key=${note.entryId} note=${note} />`)}`;
-});
+  },
+);

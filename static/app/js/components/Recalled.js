@@ -7,7 +7,8 @@ import { Icon } from "./icons.js";
 
 /** @param {{items: import("../state/types.js").RecalledItem[]}} props */
 export function Recalled({ items }) {
-  const text = items.length === 1 ? t("Recalled 1 earlier message") : t("Recalled {n} earlier messages", { n: items.length });
+  const text =
+    items.length === 1 ? t("Recalled 1 earlier message") : t("Recalled {n} earlier messages", { n: items.length });
   return html`<details class="fold-line recalled">
     <summary><${Icon} name="clock" size=${16} />${text}</summary>
     <ul class="fold-body">

@@ -8,10 +8,12 @@ import { Dialog } from "./Dialog.js";
 export function ShortcutsDialog() {
   return html`<${Dialog} title=${t("Keyboard shortcuts")} className="is-small">
     <dl class="shortcuts">
-      ${SHORTCUTS.map(({ keys, name }) => html`<div>
+      ${SHORTCUTS.map(
+        ({ keys, name }) => html`<div>
         <dt>${t(name)}</dt>
         <dd>${keys.map((key) => html`<kbd>${key}</kbd>`)}</dd>
-      </div>`)}
+      </div>`,
+      )}
     </dl>
   <//>`;
 }

@@ -62,18 +62,29 @@ function List() {
   const isFiltered = query !== "" || showsArchived;
   const groups = query ? [{ name: t("Results"), items: shown }] : groupByAge(shown, new Date());
   return html`<div class="sidebar-list">
-    ${showsArchived && html`<button type="button" class="sidebar-filter" onClick=${() => loadListing()}>
-      <${Icon} name="archive" size=${18} />${t("Archived")}<${Icon} name="close" size=${16} /></button>`}
+    ${
+      showsArchived &&
+      html`<button type="button" class="sidebar-filter" onClick=${() => loadListing()}>
+      <${Icon} name="archive" size=${18} />${t("Archived")}<${Icon} name="close" size=${16} /></button>`
+    }
     ${groups.map(
       ({ name, items }) => html`<section key=${name} class="group">
         <h2 class="group-name">${name}</h2>
         <ul>${items.map((item) => html`<${ConversationRow} key=${item.id} conversation=${item} />`)}</ul>
       </section>`,
     )}
-    ${error && html`<p class="sidebar-note">${error}
-      <button type="button" class="link" onClick=${() => loadListing()}>${t("Try again")}</button></p>`}
-    ${isLoaded && !shown.length && !error && html`<p class="sidebar-note">
-      ${isFiltered ? t("Nothing found.") : t("Your conversations will be listed here.")}</p>`}
+    ${
+      error &&
+      html`<p class="sidebar-note">${error}
+      <button type="button" class="link" onClick=${() => loadListing()}>${t("Try again")}</button></p>`
+    }
+    ${
+      isLoaded &&
+      !shown.length &&
+      !error &&
+      html`<p class="sidebar-note">
+      ${isFiltered ? t("Nothing found.") : t("Your conversations will be listed here.")}</p>`
+    }
     ${!isLoaded && isLoading && html`<div class="skeletons" aria-hidden="true"><i></i><i></i><i></i><i></i></div>`}
     ${nextCursor && html`<${LoadMore} key=${nextCursor} />`}
   </div>`;

@@ -76,7 +76,8 @@ function useAnchor(/** @type {{current: HTMLElement|null}} */ scroller, /** @typ
   const before = useRef({ first: "", height: 0, top: 0 });
   const element = scroller.current;
   const first = thread.ids[0] ?? "";
-  if (element && before.current.first !== first) before.current = { ...before.current, height: element.scrollHeight, top: element.scrollTop };
+  if (element && before.current.first !== first)
+    before.current = { ...before.current, height: element.scrollHeight, top: element.scrollTop };
   useLayoutEffect(() => {
     const { first: firstBefore, height, top } = before.current;
     const now = scroller.current;

@@ -32,7 +32,9 @@ export function TokenSettings() {
     event.preventDefault();
     const form = new FormData(event.target);
     attempt(async () => {
-      secret.value = (await createToken(String(form.get("name")), /** @type {string[]} */ (form.getAll("scope")))).token;
+      secret.value = (
+        await createToken(String(form.get("name")), /** @type {string[]} */ (form.getAll("scope")))
+      ).token;
       event.target.reset();
     });
   };

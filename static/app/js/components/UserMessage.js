@@ -19,8 +19,11 @@ function Message({ id, text, images, isSending = false }) {
   return html`<article class=${`message is-user ${isSending ? "is-sending" : ""}`} id=${`m-${id}`} aria-label=${t("You")}>
     ${images.length > 0 && html`<div class="thumbs">${images.map((image) => html`<${Thumb} image=${image} />`)}</div>`}
     ${text && html`<div dir="auto" class=${`bubble ${isFolded ? "is-folded" : ""}`}>${text}</div>`}
-    ${isLong && html`<button type="button" class="link fold" aria-expanded=${!isFolded} onClick=${() => (isOpen.value = !isOpen.value)}>
-      ${isFolded ? t("Show more") : t("Show less")}</button>`}
+    ${
+      isLong &&
+      html`<button type="button" class="link fold" aria-expanded=${!isFolded} onClick=${() => (isOpen.value = !isOpen.value)}>
+      ${isFolded ? t("Show more") : t("Show less")}</button>`
+    }
     ${text && !isSending && html`<div class="actions"><${CopyButton} text=${text} label=${t("Copy")} /></div>`}
   </article>`;
 }

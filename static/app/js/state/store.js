@@ -36,7 +36,12 @@ export const currentThread = computed(() => {
 export const currentModel = computed(() => {
   const wanted = currentConversation.value?.model ?? (currentId.value === null ? state.value.chosenModel : null);
   const all = models.value;
-  return all.find((model) => model.name === wanted || model.id === wanted) ?? all.find((model) => model.is_default) ?? all[0] ?? null;
+  return (
+    all.find((model) => model.name === wanted || model.id === wanted) ??
+    all.find((model) => model.is_default) ??
+    all[0] ??
+    null
+  );
 });
 
 let toastId = 0;

@@ -146,7 +146,11 @@ function upsertTool(/** @type {ViewMessage} */ message, /** @type {Happening} */
   return { ...message, tools };
 }
 
-const COMPACTION_STATUS = /** @type {Record<string, string>} */ ({ started: "running", done: "done", failed: "failed" });
+const COMPACTION_STATUS = /** @type {Record<string, string>} */ ({
+  started: "running",
+  done: "done",
+  failed: "failed",
+});
 
 /** @param {Thread["compactions"]} compactions @param {Happening} event */
 function upsertCompaction(compactions, event) {

@@ -33,7 +33,7 @@ STREAM = {
 @router.get(
     "/conversations/{conversation_id}/events",
     auth=allow("chat", "read"),
-    response={**shapes.answers(404), 200: None},
+    response=shapes.answers(404, ok=None),
     openapi_extra=STREAM,
 )
 async def read_events(

@@ -36,7 +36,7 @@ DESCRIBED = {
 @router.get(
     "/conversations/{conversation_id}/export",
     auth=allow("chat", "read"),
-    response={**shapes.answers(404), 200: None},
+    response=shapes.answers(404, ok=None),
     openapi_extra=DESCRIBED,
 )
 async def export(

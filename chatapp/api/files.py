@@ -58,7 +58,16 @@ def _store(user: User, file: UploadedFile) -> dict[str, Any]:
     return _shape(store_image(user=user, name=name, content=file.read()))
 
 
-@files_router.get("/files/{file_id}", auth=allow("chat", "read"))
+IMAGE = {"schema": {"type": "string", "format": "binary"}}
+DOWNLOAD = {"responses": {200: {"content": dict.fromkeys(EXTENSIONS, IMAGE)}}}
+
+
+@files_router.get(
+    "/files/{file_id}",
+    auth=allow("chat", "read"),
+    response=shapes.answers(404, ok=None),
+    openapi_extra=DOWNLOAD,
+)
 async def download(request: ApiRequest, file_id: str) -> Any:
     """The image itself."""
     return await sync_to_async(_response)(request.auth.user, file_id)

@@ -24,7 +24,7 @@ CHECKS = [
 ]
 # A stream without an end; and the model's failures are what its 502 promises, not an error of the server.
 NOT_TRIED = {("GET", "/api/v1/conversations/{conversation_id}/events")}
-EXAMPLES = 6
+EXAMPLES = 4
 
 
 @pytest.mark.slow

@@ -121,9 +121,17 @@ class Postgres:
             self._run("postgres", "--version")
             return self.programs
         except (PermissionError, subprocess.CalledProcessError):
-            copy = self.folder / "install"
-            shutil.copytree(self.programs.parent, copy, symlinks=True)
-            return copy / self.programs.name
+            return self._copy_programs()
+
+    def _copy_programs(self) -> Path:
+        """Beside each other as in the wheel: the programs look for their libraries by relative paths."""
+        release = self.programs.parent
+        package, libraries = release.parent, release.parent.with_name(f"{release.parent.name}.libs")
+        target = self.folder / "install" / package.name
+        shutil.copytree(release, target / release.name, symlinks=True)
+        if libraries.is_dir():
+            shutil.copytree(libraries, target.with_name(libraries.name))
+        return target / release.name / self.programs.name
 
     def _run(self, program: str, *arguments: str | Path) -> None:
         subprocess.run(

@@ -1,5 +1,6 @@
 """The tables, one subject a file."""
 
+from chatapp.models.agents import Agent
 from chatapp.models.conversations import Attachment, Branch, Conversation, Message
 from chatapp.models.memory import Compaction, MemoryEntry
 from chatapp.models.model_configs import ModelConfig
@@ -15,6 +16,7 @@ from chatapp.models.search import (
 from chatapp.models.users import ApiToken, SetupLink, User
 
 __all__ = [
+    "Agent",
     "ApiToken",
     "Attachment",
     "Branch",

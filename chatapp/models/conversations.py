@@ -6,6 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from chatapp.models.agents import Agent
 from chatapp.models.identity import new_id
 from chatapp.models.model_configs import ModelConfig
 
@@ -21,7 +22,13 @@ class Conversation(models.Model):
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="conversations")
     title = models.CharField(max_length=200, blank=True)
     model = models.ForeignKey(ModelConfig, null=True, blank=True, on_delete=models.SET_NULL)
+    agent = models.ForeignKey(
+        Agent, null=True, blank=True, on_delete=models.SET_NULL, related_name="conversations"
+    )
     branch = models.ForeignKey("Branch", null=True, on_delete=models.SET_NULL, related_name="+")
+    hook_state = models.JSONField(
+        default=dict, blank=True, help_text="When each hook fired last, and what they left for the next turn."
+    )
     context_policy = models.JSONField(default=dict, blank=True)
     next_position = models.PositiveBigIntegerField(default=0)
     last_seq = models.PositiveBigIntegerField(default=0)

@@ -1,0 +1,48 @@
+"""Presets that operators make: how an agent speaks, with which model, how its context is kept, what its hooks do."""
+
+from __future__ import annotations
+
+from django.core.validators import MinValueValidator
+from django.db import models
+
+from chatapp.models.identity import new_id
+from chatapp.models.model_configs import ModelConfig
+
+
+class Agent(models.Model):
+    """`hooks` are declarations as `agents.hooks` reads them; `context_policy` overrides the model's, field by field."""
+
+    class Mode(models.TextChoices):
+        REACT = "react", "one loop of thinking and tools"
+        PLAN = "plan", "a plan of steps, carried out in parallel"
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    name = models.CharField(max_length=100, unique=True, help_text="What users choose.")
+    model = models.ForeignKey(
+        ModelConfig,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="agents",
+        help_text="Answers where the conversation names none. Empty: the default model.",
+    )
+    mode = models.CharField(max_length=10, choices=Mode, default=Mode.REACT)
+    system_prompt = models.TextField(blank=True, help_text="Empty: the model's, or the built-in one.")
+    greeting = models.TextField(blank=True, help_text="Shown above an empty conversation.")
+    temperature = models.FloatField(null=True, blank=True, validators=[MinValueValidator(0.0)])
+    timeout_s = models.FloatField(
+        "time limit",
+        default=0.0,
+        validators=[MinValueValidator(0.0)],
+        help_text="Seconds one answer may take; 0 = no limit of its own.",
+    )
+    context_policy = models.JSONField(default=dict, blank=True)
+    hooks = models.JSONField(default=list, blank=True)
+    enabled = models.BooleanField(default=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name

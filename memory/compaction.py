@@ -62,10 +62,14 @@ def plan_compaction(
 
     What the view has cut already is covered first, exactly, so that the history a model sees stays the same when
     the summary arrives. Else, past the soft trigger, all but the tail. `manual` takes all but `keep_recent`
-    messages, at whatever pressure. The cooldown holds back what is not needed to fit.
+    messages, at whatever pressure. The cooldown holds back what is not needed to fit. Pinned messages that the
+    checkpoint covers already may be among `messages`.
     """
-    stored = [message for message in messages if message.position is not None]
-    if not stored or not (manual or policy.auto_compact):
+    covered = checkpoint.last_position if checkpoint else -1
+    messages = [
+        message for message in messages if message.position is not None and message.position > covered
+    ]
+    if not messages or not (manual or policy.auto_compact):
         return None
     summary_tokens = summary_message(checkpoint.summary).tokens if checkpoint else 0
     room = measure_room(
@@ -73,15 +77,14 @@ def plan_compaction(
     )
     prepared = prepare_history(messages, policy)
     end, trigger = _find_end(prepared, policy, room, question_tokens, manual, turns_since_compaction)
-    span = [message for message in stored if end is not None and (message.position or 0) <= end]
+    span = [message for message in messages if end is not None and (message.position or 0) <= end]
     if end is None or not span or (manual and len(span) < LEAST_MANUAL_MESSAGES):
         return None
-    before_span = checkpoint.last_position + 1 if checkpoint else 0
     return CompactionPlan(
-        first_position=before_span if left_out else span[0].position or 0,
+        first_position=covered + 1 if left_out else span[0].position or 0,
         last_position=end,
         message_count=len(span) + left_out,
-        kept_count=len(stored) - len(span),
+        kept_count=len(messages) - len(span),
         span_tokens=calibration.apply(total_tokens(span)),
         tokens_before=calibration.apply(room.summary + total_tokens(prepared)),
         trigger=trigger,

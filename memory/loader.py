@@ -117,7 +117,8 @@ def fit_view(
     tools_tokens: int = 0,
     left_out: int = 0,
 ) -> View:
-    """The view for one more question after `messages`, which are those after the checkpoint, in order.
+    """The view for one more question after `messages`: those after the checkpoint, in order, and before them, if any,
+    pinned ones that it covers.
 
     Deterministic and sticky: with more messages appended it begins with the same bytes until it passes the
     trigger, and then a large step leaves at once. `left_out` counts messages between checkpoint and
@@ -146,7 +147,7 @@ def fit_view(
         question=question,
         dropped=_dropped(messages, gone, history, left_out) if missing else None,
         is_stand_in=summary is not None and bool(missing),
-        original_count=(checkpoint.message_count if checkpoint else 0) + left_out + len(messages),
+        original_count=_count_original(messages, checkpoint) + left_out,
         budget_tokens=budget.input_tokens,
         recall_tokens=calibration.apply(max(0, recall)) if missing or checkpoint else 0,
         tools_tokens=tools_tokens,
@@ -222,6 +223,18 @@ def _write_summary(
         kept = bounded_summary(previous, text_space - MARKER_TOKENS)
         return summary_message(f"{kept}\n\n{EARLIER_TRUNCATED}")
     return summary_message(write_extract(previous, gone, text_space), stand_in=True)
+
+
+def _count_original(messages: Sequence[Message], checkpoint: Checkpoint | None) -> int:
+    """Pinned messages that the checkpoint covers are counted by it."""
+    if checkpoint is None:
+        return len(messages)
+    after = [
+        message
+        for message in messages
+        if message.position is None or message.position > checkpoint.last_position
+    ]
+    return checkpoint.message_count + len(after)
 
 
 def _dropped(

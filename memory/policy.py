@@ -154,3 +154,50 @@ def _validated(values: dict[str, object], origins: Mapping[str, str]) -> Context
         first = error.errors()[0]
         field = str(first["loc"][0]) if first["loc"] else "policy"
         raise PolicyError(field, origins.get(field, "policy"), first["msg"]) from error
+
+
+USER_FIELDS = frozenset(
+    {
+        "strategy",
+        "trigger",
+        "soft_trigger",
+        "keep_recent",
+        "reserve_ratio",
+        "max_turns",
+        "max_steps",
+        "max_input_tokens",
+        "max_output_tokens",
+        "context_size",
+        "summary_max_tokens",
+        "cooldown_turns",
+        "auto_compact",
+        "recall_budget",
+        "wait_for_summary",
+    }
+)
+"""What a user may set for one conversation; the rest is the operator's."""
+_COSTS = (
+    "context_size",
+    "max_output_tokens",
+    "max_input_tokens",
+    "summary_max_tokens",
+    "recall_budget",
+    "max_steps",
+)
+
+
+def check_user_fields(
+    fields: Mapping[str, object], operator: ContextPolicy, origin: str = "conversation"
+) -> None:
+    """Raises PolicyError for what a user may not set, and for more than the operator's own policy allows.
+
+    `operator` is the policy without the user's layer. Its zeros mean "no limit of mine".
+    """
+    wanted = merge_policies((origin, fields)).policy
+    for given, value in fields.items():
+        name = ALIASES.get(given, given)
+        if name not in USER_FIELDS:
+            raise PolicyError(given, origin, "only the operator can set this")
+        limit = getattr(operator, name)
+        if value is not None and name in _COSTS and 0 < limit < getattr(wanted, name):
+            raise PolicyError(given, origin, f"at most {limit:,} here")

@@ -84,6 +84,18 @@ def test_messages_that_were_not_loaded_belong_to_the_span() -> None:
     assert due.message_count + due.kept_count == len(history) + 100
 
 
+def test_a_pinned_message_that_is_covered_already_is_not_covered_again() -> None:
+    history = turns_of(30_000)
+    pinned = replace(history[3], pinned=True)
+    checkpoint = Checkpoint("c", "They talked.", 99, 100, 4)
+    due = plan_compaction([pinned, *history[100:]], checkpoint, DEFAULT_POLICY, WINDOW)
+    assert due is not None
+    assert due.first_position == 100
+    view = fit([pinned, *history[100:]], checkpoint=checkpoint, budget=WINDOW)
+    assert pinned in view.history
+    assert view.original_count == len(history)
+
+
 def test_a_user_can_compact_at_any_pressure_but_not_two_messages() -> None:
     history = turns_of(1_500)
     due = plan_compaction(history, None, DEFAULT_POLICY, WINDOW, manual=True)

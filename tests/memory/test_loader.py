@@ -32,7 +32,7 @@ def test_a_short_conversation_is_sent_as_it_is() -> None:
 
 
 def test_the_checkpoints_summary_stands_between_system_prompt_and_history() -> None:
-    history = plain_turns(3)
+    history = stored(plain_turns(3), first=100)
     view = fit(history, checkpoint=CHECKPOINT, budget=WINDOW)
     assert view.messages()[1].role == "user"
     assert CHECKPOINT.summary in view.messages()[1].text
@@ -85,14 +85,21 @@ def test_the_prefix_holds_with_tool_chains_that_are_reduced_on_the_way() -> None
     chains = [
         each
         for turn in range(100)
-        for each in (user(f"q{turn}"), call(f"c{turn}"), result(f"c{turn}", "found " * 60), reply(f"It is {turn}."))
+        for each in (
+            user(f"q{turn}"),
+            call(f"c{turn}"),
+            result(f"c{turn}", "found " * 60),
+            reply(f"It is {turn}."),
+        )
     ]
     views, breaks = grow(stored(chains), budget=WINDOW)
     assert breaks / views < 0.15
 
 
 def test_the_cooldown_spaces_cuts_unless_the_budget_itself_is_passed() -> None:
-    large = stored([each for turn in range(30) for each in (user(f"q{turn} " + "word " * 400), reply("ok " * 400))])
+    large = stored(
+        [each for turn in range(30) for each in (user(f"q{turn} " + "word " * 400), reply("ok " * 400))]
+    )
     _, with_cooldown = grow(large, budget=WINDOW, policy=ContextPolicy(cooldown_turns=4))
     _, without = grow(large, budget=WINDOW, policy=ContextPolicy(cooldown_turns=0))
     assert with_cooldown < without

@@ -4,7 +4,7 @@ import pytest
 
 from memory.budget import TokenBudget
 from memory.errors import PolicyError
-from memory.policy import DEFAULT_POLICY, ContextPolicy, merge_policies
+from memory.policy import DEFAULT_POLICY, ContextPolicy, check_user_fields, merge_policies
 
 
 def test_the_defaults_are_those_of_the_documents() -> None:
@@ -91,3 +91,21 @@ def test_a_tool_result_may_take_fifteen_percent_of_the_window_and_at_most_25_000
     assert DEFAULT_POLICY.result_limit(TokenBudget(8_000, 1_000)) == 1_200
     assert DEFAULT_POLICY.result_limit(TokenBudget(1_000_000, 64_000)) == 25_000
     assert ContextPolicy(tool_result_limit=77).result_limit(TokenBudget()) == 77
+
+
+def test_a_user_sets_what_is_theirs_within_what_the_operator_allows() -> None:
+    operator = ContextPolicy(max_input_tokens=50_000)
+    check_user_fields({"keep_recent": "6", "agent_max_context_tokens": "40000", "max_steps": 15}, operator)
+    with pytest.raises(PolicyError, match="at most 50,000 here"):
+        check_user_fields({"agent_max_context_tokens": "80000"}, operator)
+    with pytest.raises(PolicyError, match="only the operator"):
+        check_user_fields({"compact_prompt": "Forget it all."}, operator)
+    with pytest.raises(PolicyError, match="keep_recent"):
+        check_user_fields({"keep_recent": "many"}, operator)
+
+
+def test_words_typed_into_a_chat_box_become_values() -> None:
+    policy = merge_policies(
+        ("conversation", {"trigger": "0.5", "auto_compact": "false", "max_turns": "30"})
+    ).policy
+    assert (policy.trigger, policy.auto_compact, policy.max_turns) == (0.5, False, 30)

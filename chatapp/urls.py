@@ -14,6 +14,7 @@ urlpatterns = [
     path("memory", views.memory, name="memory"),
     path("setup/<str:token>", views.setup, name="setup"),
     path("manifest.webmanifest", views.manifest, name="manifest"),
+    path("favicon.ico", views.favicon),
     path("accounts/", include("allauth.urls")),
     path("admin/", admin.site.urls),
 ]

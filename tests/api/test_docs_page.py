@@ -1,0 +1,25 @@
+"""The page that describes the API, in a browser, under the policy, without any other host."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Page
+
+from tests.servers.service import Service
+
+
+def test_the_api_page_shows_the_operations_from_our_own_files(page: Page, service: Service) -> None:
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    addresses: list[str] = []
+    page.on("request", lambda request: addresses.append(request.url))
+    page.goto("/api/docs")
+    page.get_by_text("/api/v1/conversations/import", exact=True).wait_for()
+    assert "Palimpsest" in page.title()
+    page.locator(".opblock-summary-path", has_text="/me").first.click()
+    page.get_by_text("Only what is sent is changed. The time zone", exact=False).or_(
+        page.locator(".opblock-body")
+    ).first.wait_for()
+    assert complaints == []
+    assert {address.split("/")[2] for address in addresses if address.startswith("http")} == {
+        service.url.removeprefix("http://")
+    }

@@ -7,6 +7,7 @@ import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 from memory.budget import TokenBudget
@@ -14,6 +15,7 @@ from memory.extractive import extract_missing
 from memory.loader import prepare_history
 from memory.policy import ContextPolicy
 from memory.prompts import Hint, compaction_prompt, structured_prompt, summary_input
+from memory.reminder import reminder_message
 from memory.structured import SUMMARY_SCHEMA, read_structured, render_structured
 from memory.summary import summary_message
 from memory.tokens import UNCALIBRATED, Calibration, estimate_text, text_message, total_tokens
@@ -72,11 +74,18 @@ def plan_compaction(
     if not messages or not (manual or policy.auto_compact):
         return None
     summary_tokens = summary_message(checkpoint.summary).tokens if checkpoint else 0
+    reminder = reminder_message(checkpoint.reminder) if checkpoint else None
     room = measure_room(
-        policy, budget, calibration, system_tokens=system_tokens, summary_tokens=summary_tokens
+        policy,
+        budget,
+        calibration,
+        system_tokens=system_tokens,
+        summary_tokens=summary_tokens,
+        reminder_tokens=reminder.tokens if reminder else 0,
     )
     prepared = prepare_history(messages, policy)
-    end, trigger = _find_end(prepared, policy, room, question_tokens, manual, turns_since_compaction)
+    made_at = checkpoint.made_at if checkpoint else None
+    end, trigger = _find_end(prepared, policy, room, question_tokens, manual, turns_since_compaction, made_at)
     span = [message for message in messages if end is not None and (message.position or 0) <= end]
     if end is None or not span or (manual and len(span) < LEAST_MANUAL_MESSAGES):
         return None
@@ -98,13 +107,16 @@ def _find_end(
     question_tokens: int,
     manual: bool,
     turns_since: int | None,
+    made_at: datetime | None,
 ) -> tuple[int | None, Trigger]:
     """The last position of the span, and what set it off."""
     if manual:
         return _position_before(prepared, _manual_split(prepared, policy, room)), "manual"
-    cut = find_cut(prepared, question_tokens, policy, room)
+    cut = find_cut(prepared, question_tokens, policy, room, made_at=made_at)
     if cut.start:
         return _position_before(prepared, cut.start), "hard"
+    if not policy.prepares_ahead:
+        return None, "soft"
     is_cooling = turns_since is not None and turns_since < policy.cooldown_turns
     used = room.summary + total_tokens(prepared) + question_tokens
     if is_cooling or used < policy.soft_ratio * room.body:

@@ -9,11 +9,12 @@ from memory.budget import TokenBudget
 from memory.errors import QuestionTooLarge, SystemPromptTooLarge
 from memory.fallback import write_extract
 from memory.policy import ContextPolicy
+from memory.reminder import reminder_message
 from memory.summary import (
-    EARLIER_TRUNCATED,
     FRAME_TOKENS,
     MARKER_TOKENS,
     bounded_summary,
+    mark_truncated,
     marker_message,
     summary_message,
 )
@@ -60,6 +61,8 @@ class View:
     checkpoint: Checkpoint | None
     summary: Message | None
     """The checkpoint's summary as it is sent, or what stands in for a summary that is not written yet."""
+    reminder: Message | None
+    """What stands behind the summary until the next compaction."""
     history: tuple[Message, ...]
     question: Message
     dropped: Dropped | None
@@ -72,6 +75,8 @@ class View:
     """Room for recalled text between history and question, as the model counts."""
     tools_tokens: int
     calibration: Calibration
+    notes: tuple[Message, ...] = ()
+    """What hooks put into this one request, right before the question."""
 
     @property
     def was_compacted(self) -> bool:
@@ -83,18 +88,18 @@ class View:
         return sum(1 for message in self.history if message.position is not None or message.id is not None)
 
     def messages(self, recall: Message | None = None) -> tuple[Message, ...]:
-        """The request: system prompt, summary, history, what was recalled, question."""
-        summary = (self.summary,) if self.summary else ()
+        """The request: system prompt, summary, reminder, history, what was recalled, notes, question."""
+        frame = (message for message in (self.summary, self.reminder) if message)
         recalled = (recall,) if recall else ()
-        return (self.system, *summary, *self.history, *recalled, self.question)
+        return (self.system, *frame, *self.history, *recalled, *self.notes, self.question)
 
     def parts(self, recall: Message | None = None) -> ViewParts:
         sizes = (
             self.system.tokens,
             self.tools_tokens,
-            self.summary.tokens if self.summary else 0,
+            total_tokens([message for message in (self.summary, self.reminder) if message]),
             total_tokens(self.history),
-            recall.tokens if recall else 0,
+            (recall.tokens if recall else 0) + total_tokens(self.notes),
             self.question.tokens,
         )
         counted, done, shares = 0, 0, []
@@ -116,33 +121,45 @@ def fit_view(
     calibration: Calibration = UNCALIBRATED,
     tools_tokens: int = 0,
     left_out: int = 0,
+    reminder: Message | None = None,
+    notes: Sequence[Message] = (),
 ) -> View:
     """The view for one more question after `messages`: those after the checkpoint, in order, and before them, if any,
     pinned ones that it covers.
 
     Deterministic and sticky: with more messages appended it begins with the same bytes until it passes the
     trigger, and then a large step leaves at once. `left_out` counts messages between checkpoint and
-    `messages` that were not even loaded. Raises SystemPromptTooLarge or QuestionTooLarge.
+    `messages` that were not even loaded. `reminder` takes the place of the checkpoint's own; `notes` are for this
+    request alone. Raises SystemPromptTooLarge or QuestionTooLarge.
     """
+    reminder = reminder or (reminder_message(checkpoint.reminder) if checkpoint else None)
+    asked_tokens = question.tokens + total_tokens(notes)
     summary_tokens = summary_message(checkpoint.summary).tokens if checkpoint else 0
     system_tokens = system.tokens + tools_tokens
     room = measure_room(
-        policy, budget, calibration, system_tokens=system_tokens, summary_tokens=summary_tokens
+        policy,
+        budget,
+        calibration,
+        system_tokens=system_tokens,
+        summary_tokens=summary_tokens,
+        reminder_tokens=reminder.tokens if reminder else 0,
     )
-    check_fits(system_tokens, question.tokens, budget, calibration)
+    check_fits(system_tokens, asked_tokens, budget, calibration)
     prepared = prepare_history(messages, policy)
-    cut = find_cut(prepared, question.tokens, policy, room)
-    gone, history = _select(prepared, cut, room, question.tokens, policy.keep_recent)
+    made_at = checkpoint.made_at if checkpoint else None
+    cut = find_cut(prepared, asked_tokens, policy, room, made_at=made_at)
+    gone, history = _select(prepared, cut, room, asked_tokens, policy.keep_recent)
     missing = len(gone) + left_out
-    summary = _write_summary(checkpoint, gone, missing, room, question.tokens, policy)
+    summary = _write_summary(checkpoint, gone, missing, room, asked_tokens, policy)
     if missing and summary is None:
         history = without_leading_replies(history)
-    used = total_tokens(history) + question.tokens + (summary.tokens if summary else 0)
-    recall = min(room.recall_beside(question.tokens, room.tail), room.body - used)
+    used = total_tokens(history) + asked_tokens + (summary.tokens if summary else 0)
+    recall = min(room.recall_beside(asked_tokens, room.tail), room.body - used)
     return View(
         system=system,
         checkpoint=checkpoint,
         summary=summary,
+        reminder=reminder if room.reminder and summary else None,
         history=history,
         question=question,
         dropped=_dropped(messages, gone, history, left_out) if missing else None,
@@ -152,6 +169,7 @@ def fit_view(
         recall_tokens=calibration.apply(max(0, recall)) if missing or checkpoint else 0,
         tools_tokens=tools_tokens,
         calibration=calibration,
+        notes=tuple(notes),
     )
 
 
@@ -221,7 +239,7 @@ def _write_summary(
         return summary_message(bounded_summary(previous, text_space))
     if policy.strategy == "truncate":
         kept = bounded_summary(previous, text_space - MARKER_TOKENS)
-        return summary_message(f"{kept}\n\n{EARLIER_TRUNCATED}")
+        return summary_message(mark_truncated(kept))
     return summary_message(write_extract(previous, gone, text_space), stand_in=True)
 
 

@@ -99,6 +99,16 @@ class ContextPolicy(BaseModel):
     def has_summary(self) -> bool:
         return self.strategy != "truncate" and self.auto_compact
 
+    @property
+    def is_inline(self) -> bool:
+        """Whether an answer waits for the summary it needs, instead of cutting at once and summarising beside it."""
+        return self.has_summary and (self.strategy == "summarize" or self.wait_for_summary)
+
+    @property
+    def prepares_ahead(self) -> bool:
+        """Whether the soft trigger prepares the next summary. What is summarised inline, or by turns, is not early."""
+        return self.has_summary and not self.is_inline and self.strategy != "turns"
+
     def result_limit(self, budget: TokenBudget) -> int:
         """Tokens one tool result may take before the rest is offloaded."""
         return self.tool_result_limit or min(budget.context_size * 15 // 100, 25_000)

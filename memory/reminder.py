@@ -8,12 +8,14 @@ from itertools import groupby
 
 from memory.summary import fence
 from memory.tokens import text_message
+from memory.turns import split_turns
 from memory.types import Message
 
 DIRECT_TOOLS = 12
 """Up to this many tools are listed one by one; of more only the categories."""
 LINE_CHARS = 160
 ACHIEVED_LINES = 8
+ASKED_CHARS = 70
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +27,46 @@ class ToolNote:
 
 def build_reminder(tools: Sequence[ToolNote], achieved: Sequence[str] = ()) -> Message | None:
     """A message that stands behind the summary; None where there is nothing to remind of."""
+    return reminder_message(write_reminder(tools, achieved))
+
+
+def reminder_message(text: str) -> Message | None:
+    """What `write_reminder` wrote, as it is sent."""
+    return text_message("user", fence("reminder", text), kind="reminder") if text else None
+
+
+def write_reminder(tools: Sequence[ToolNote], achieved: Sequence[str] = ()) -> str:
+    """Empty where there is nothing to remind of."""
     parts: list[str] = []
     if tools:
         parts.append(_list_tools(tools) if len(tools) <= DIRECT_TOOLS else _list_categories(tools))
     if achieved:
         lines = "\n".join(f"- {_one_line(line)}" for line in achieved[-ACHIEVED_LINES:])
         parts.append(f"Done so far:\n{lines}")
-    if not parts:
-        return None
-    return text_message("user", fence("reminder", "\n\n".join(parts)), kind="reminder")
+    return "\n\n".join(parts)
+
+
+def list_achieved(messages: Sequence[Message]) -> list[str]:
+    """The newest finished turns, one line each: what was asked, which tools ran, how the reply begins."""
+    lines: list[str] = []
+    for turn in reversed(split_turns(messages)):
+        line = _achieved(messages[turn.start : turn.end])
+        lines += [line] if line else []
+        if len(lines) == ACHIEVED_LINES:
+            break
+    return lines[::-1]
+
+
+def _achieved(turn: Sequence[Message]) -> str:
+    asked = next((message.text for message in turn if message.role == "user" and message.text), "")
+    reply = next(
+        (message.text for message in reversed(turn) if message.role == "assistant" and message.text), ""
+    )
+    if not asked or not reply:
+        return ""
+    tools = dict.fromkeys(call.name for message in turn for call in message.tool_calls)
+    ran = f" [{', '.join(tools)}]" if tools else ""
+    return f"{_one_line(asked, ASKED_CHARS)}{ran} → {_one_line(reply)}"
 
 
 def _list_tools(tools: Sequence[ToolNote]) -> str:
@@ -52,6 +85,6 @@ def _list_categories(tools: Sequence[ToolNote]) -> str:
     )
 
 
-def _one_line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= LINE_CHARS else f"{line[: LINE_CHARS - 1]}…"
+def _one_line(text: str, char_limit: int = LINE_CHARS) -> str:
+    line = " ".join(text[: 8 * char_limit].split())
+    return line if len(line) <= char_limit else f"{line[: char_limit - 1]}…"

@@ -33,6 +33,8 @@ def fence(tag: str, text: str) -> str:
 
 
 def summary_message(summary: str, *, stand_in: bool = False) -> Message:
+    if summary == EARLIER_TRUNCATED:
+        return marker_message()
     lead = _STAND_IN_LEAD if stand_in else _LEAD
     return text_message("user", fence("conversation_summary", f"{lead}\n\n{summary}"), kind="summary")
 
@@ -48,6 +50,11 @@ def read_summary(message: Message) -> str:
 def marker_message() -> Message:
     """Stands where messages left without a summary."""
     return text_message("user", EARLIER_TRUNCATED, kind="summary")
+
+
+def mark_truncated(summary: str) -> str:
+    """The summary there was, and that what came after it is gone."""
+    return summary if summary.endswith(EARLIER_TRUNCATED) else f"{summary}\n\n{EARLIER_TRUNCATED}".strip()
 
 
 def bounded_summary(summary: str, max_tokens: int) -> str:

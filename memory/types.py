@@ -99,3 +99,6 @@ class Checkpoint:
     last_position: int
     message_count: int
     tokens: int
+    reminder: str = ""
+    made_at: datetime | None = None
+    """When it was finished: what was asked before is its tail, the turns after it count for the cooldown."""

@@ -11,6 +11,7 @@ import bisect
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from memory.budget import TokenBudget
 from memory.policy import ContextPolicy
@@ -23,6 +24,8 @@ from memory.types import Message
 RECALL_SHARE = 0.8
 SUMMARY_SHARE = 8
 """A summary takes at most an eighth of the budget, however long it may be by itself."""
+REMINDER_SHARE = 16
+"""A reminder that would take more than this part of the budget is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,8 @@ class Room:
     """Tokens of newest history that a cut leaves."""
     recall: int
     """Most tokens of recalled text."""
+    reminder: int = 0
+    """What the reminder takes, which is off `body` already; 0 where there is none or no room for it."""
 
     def recall_beside(self, question: int, tail: int) -> int:
         left = self.body - self.summary_cap - tail - question
@@ -61,16 +66,19 @@ def measure_room(
     *,
     system_tokens: int,
     summary_tokens: int = 0,
+    reminder_tokens: int = 0,
 ) -> Room:
     """`system_tokens` is the estimate of system prompt and tool schemas together."""
-    body = calibration.invert(max(0, budget.input_after(calibration.apply(system_tokens))))
+    whole = calibration.invert(max(0, budget.input_after(calibration.apply(system_tokens))))
+    reminder = reminder_tokens if reminder_tokens <= whole // REMINDER_SHARE else 0
+    body = whole - reminder
     cap = min(policy.summary_max_tokens * 3 // 2 + FRAME_TOKENS, body // SUMMARY_SHARE)
     if policy.strategy == "truncate":
         cap = min(cap, summary_tokens + FRAME_TOKENS if summary_tokens else MARKER_TOKENS)
     tail = min(calibration.invert(policy.tail_tokens(budget)), body // 3)
     trigger = policy.trigger if policy.auto_compact else 1.0
     recall = calibration.invert(policy.recall_budget)
-    return Room(body, trigger, min(summary_tokens, cap), cap, tail, recall)
+    return Room(body, trigger, min(summary_tokens, cap), cap, tail, recall, reminder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +89,30 @@ class Cut:
     text_only: int = 0
 
 
-def find_cut(messages: Sequence[Message], question_tokens: int, policy: ContextPolicy, room: Room) -> Cut:
-    """The cut for a request that asks one more question after these messages. Linear."""
+def find_cut(
+    messages: Sequence[Message],
+    question_tokens: int,
+    policy: ContextPolicy,
+    room: Room,
+    *,
+    made_at: datetime | None = None,
+) -> Cut:
+    """The cut for a request that asks one more question after these messages. Linear.
+
+    `made_at` is when the compaction before them was finished: what was asked until then is its tail, and cut only
+    where it does not fit; the cooldown counts from there.
+    """
     replay = _Replay(messages, policy, room)
+    if made_at is not None:
+        replay.since = 0
     for turn in replay.starts:
-        replay.ask(turn, messages[turn].tokens)
+        replay.ask(turn, messages[turn].tokens, is_settled=_was_before(messages[turn], made_at))
     replay.ask(len(messages), question_tokens)
     return replay.cut
+
+
+def _was_before(message: Message, moment: datetime | None) -> bool:
+    return moment is not None and message.created_at is not None and message.created_at <= moment
 
 
 def find_tail(messages: Sequence[Message], policy: ContextPolicy, room: Room) -> int:
@@ -108,9 +133,9 @@ class _Replay:
         self.asked = 0
         self.since = policy.cooldown_turns
 
-    def ask(self, end: int, question: int) -> None:
+    def ask(self, end: int, question: int, *, is_settled: bool = False) -> None:
         """One request: `messages[:end]` as history, then a question."""
-        self.since += 1
+        self.since += 0 if is_settled else 1
         self._reduce_old(end, at_once=False)
         if self._too_many_turns(end) or self._used(end, question) > self._limit(question):
             self._cut_at(end, question)

@@ -1,0 +1,138 @@
+"""What stands behind a summary, what hooks add to one request, and when the next compaction may come."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from memory.budget import TokenBudget
+from memory.compaction import plan_compaction
+from memory.loader import View, fit_view
+from memory.policy import ContextPolicy
+from memory.reminder import list_achieved, reminder_message, write_reminder
+from memory.summary import EARLIER_TRUNCATED, mark_truncated, summary_message
+from memory.tokens import text_message, total_tokens
+from memory.types import Checkpoint, Message, ToolCallPart
+from tests.memory.histories import plain_turns
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+SYSTEM = text_message("system", "You are helpful.")
+ASKED = text_message("user", "What now?", kind="question")
+BUDGET = TokenBudget(20_000, 2_000, 2_000)
+CHECKPOINT = Checkpoint("c1", "They planned a trip.", 9, 10, 8, reminder="Done so far:\n- x", made_at=NOON)
+
+
+def dated(messages: list[Message], *, before: int) -> list[Message]:
+    """A minute apart, the first `before` of them until noon."""
+    first = NOON - timedelta(minutes=before - 1)
+    return [
+        replace(message, position=10 + index, created_at=first + timedelta(minutes=index))
+        for index, message in enumerate(messages)
+    ]
+
+
+def view_of(
+    messages: list[Message], policy: ContextPolicy, checkpoint: Checkpoint | None = CHECKPOINT
+) -> View:
+    return fit_view(
+        system=SYSTEM,
+        checkpoint=checkpoint,
+        messages=messages,
+        question=ASKED,
+        policy=policy,
+        budget=BUDGET,
+    )
+
+
+def test_the_reminder_stands_behind_the_summary_and_counts_with_it() -> None:
+    view = view_of(dated(plain_turns(2), before=4), ContextPolicy())
+    assert [message.kind for message in view.messages()][:3] == ["message", "summary", "reminder"]
+    assert "Done so far" in view.messages()[2].text
+    assert view.summary is not None
+    assert view.reminder is not None
+    assert view.parts().summary == view.summary.tokens + view.reminder.tokens
+    assert view.parts().total == total_tokens(view.messages())
+
+
+def test_a_reminder_that_is_large_for_the_window_is_left_out() -> None:
+    checkpoint = replace(CHECKPOINT, reminder="word " * 2_000)
+    assert view_of([], ContextPolicy(), checkpoint).reminder is None
+
+
+def test_notes_of_hooks_stand_right_before_the_question_and_are_counted() -> None:
+    note = text_message("system", "Reminder: be brief.")
+    recall = text_message("user", "Recalled.", kind="recall")
+    view = fit_view(
+        system=SYSTEM,
+        checkpoint=None,
+        messages=plain_turns(1),
+        question=ASKED,
+        policy=ContextPolicy(),
+        budget=BUDGET,
+        notes=(note,),
+    )
+    assert view.messages(recall)[-3:] == (recall, note, ASKED)
+    assert view.messages()[0] is SYSTEM
+    assert view.parts(recall).total == total_tokens(view.messages(recall))
+
+
+def test_after_a_compaction_its_tail_is_not_cut_again_before_the_cooldown_is_over() -> None:
+    """The tail alone is over the trigger: without a cooldown each turn would compact again."""
+    policy = ContextPolicy(trigger=0.05, keep_recent=4, reserve_ratio=0, cooldown_turns=2)
+    for asked_since in range(4):
+        history = dated(plain_turns(6 + asked_since, words=100), before=12)
+        view = view_of(history, policy)
+        assert (view.dropped is not None) == (asked_since >= 2), asked_since
+    undated = view_of(dated(plain_turns(6, words=100), before=12), policy, replace(CHECKPOINT, made_at=None))
+    assert undated.dropped is not None
+
+
+def test_the_cooldown_gives_way_where_the_budget_is_full() -> None:
+    policy = ContextPolicy(keep_recent=4, cooldown_turns=9)
+    view = view_of(dated(plain_turns(900), before=1_800), policy)
+    assert view.dropped is not None
+    assert view.parts().total <= BUDGET.input_tokens + SYSTEM.tokens
+
+
+def test_a_plan_cuts_where_the_view_does() -> None:
+    policy = ContextPolicy(trigger=0.05, keep_recent=4, reserve_ratio=0)
+    for before in (0, 8, 12, 14, 16):
+        history = dated(plain_turns(8, words=100), before=before)
+        view = view_of(history, policy)
+        plan = plan_compaction(history, CHECKPOINT, policy, BUDGET, question_tokens=ASKED.tokens)
+        hard = plan.last_position if plan and plan.trigger == "hard" else None
+        assert hard == (view.dropped.last_position if view.dropped else None)
+
+
+def test_what_is_summarised_inline_or_by_turns_is_not_prepared_ahead() -> None:
+    history = plain_turns(150)
+    assert plan_compaction(history, None, ContextPolicy(trigger=0.9, soft_trigger=0.1), BUDGET)
+    for policy in (
+        ContextPolicy(trigger=0.9, soft_trigger=0.1, strategy="summarize"),
+        ContextPolicy(trigger=0.9, soft_trigger=0.1, wait_for_summary=True),
+        ContextPolicy(trigger=0.9, soft_trigger=0.1, strategy="turns", max_turns=1_000),
+    ):
+        assert plan_compaction(history, None, policy, BUDGET) is None
+
+
+def test_what_was_achieved_is_one_line_a_finished_turn() -> None:
+    call = Message("assistant", (ToolCallPart("c", "search", "{}"),), 10)
+    turns = [
+        text_message("user", "Find\nmy order"),
+        call,
+        text_message("assistant", "It is A-17."),
+        text_message("user", "Never answered"),
+    ]
+    assert list_achieved(turns) == ["Find my order [search] → It is A-17."]
+    many = [message for _ in range(20) for message in turns[:3]]
+    assert len(list_achieved(many)) == 8
+
+
+def test_nothing_to_remind_of_is_no_message() -> None:
+    assert reminder_message(write_reminder([])) is None
+
+
+def test_a_truncated_context_is_marked_once() -> None:
+    assert mark_truncated("") == EARLIER_TRUNCATED
+    assert mark_truncated(mark_truncated("Before.")) == f"Before.\n\n{EARLIER_TRUNCATED}"
+    assert summary_message(EARLIER_TRUNCATED).text == EARLIER_TRUNCATED

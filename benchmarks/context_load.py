@@ -1,4 +1,4 @@
-"""Load and assembly of a context, by the number of stored messages, with and without a checkpoint. In process, on SQLite.
+"""Load and assembly of a context by the number of stored messages, with and without a checkpoint..
 
 python -m benchmarks.context_load [--sizes 100 10000 100000] [--runs 40]
 """

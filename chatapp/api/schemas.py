@@ -12,6 +12,7 @@ from django.conf import settings
 from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag, model_validator
 
 from chatapp.text import normalize_text
+from memory.policy import Strategy
 
 MAX_ID = 2**63 - 1
 MAX_ATTACHMENTS = 20
@@ -150,7 +151,7 @@ class CompactRequest(BaseModel):
     keep: Annotated[str, AfterValidator(_message_text), Field(max_length=10_000)] | None = Field(
         None, description="What the summary should keep, in the user's words."
     )
-    strategy: str | None = Field(None, max_length=12)
+    strategy: Strategy | None = None
     wait: bool = Field(False, description="Answer when the summary is done.")
 
 

@@ -1,0 +1,106 @@
+"""What the model would see, and the summaries behind it, as a program works with them."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from chatapp.compactor import compact
+from chatapp.database import in_database
+from chatapp.models import Event, Message, ModelConfig
+from tests.api.program import Program
+from tests.api.running import new_conversation, running_service, send
+from tests.servers.behaviour import says
+from tests.servers.openai_server import ModelServer
+
+
+async def long_conversation(program: Program, count: int = 60) -> str:
+    messages = [
+        {"role": ("user", "assistant")[number % 2], "content": f"Message {number}: " + "plain words " * 20}
+        for number in range(count)
+    ]
+    return str((await program.post("conversations/import", messages=messages)).json()["id"])
+
+
+async def test_the_inspector_shows_what_is_sent_and_writes_nothing(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    async with running_service():
+        conversation = await long_conversation(alice_program)
+        before = await Message.objects.acount(), await Event.objects.acount()
+        answer = await alice_program.post(
+            f"conversations/{conversation}/context", query="What was message 7?"
+        )
+        assert answer.status_code == 200, answer.content
+        seen = answer.json()
+        assert {"messages", "total_tokens", "budget_tokens", "pressure", "compaction", "recalled"} <= set(
+            seen
+        )
+        assert seen["messages"][0]["role"] == "system"
+        assert seen["messages"][-1]["content"].endswith("What was message 7?")
+        assert sum(message["tokens"] for message in seen["messages"]) == seen["total_tokens"]
+        assert seen["total_tokens"] <= seen["budget_tokens"]
+        assert (await Message.objects.acount(), await Event.objects.acount()) == before
+        assert model_server.requests == []
+        sent = await send(alice_program, conversation, "What was message 7?")
+        assert sent.status_code == 200
+        asked = model_server.requests_of("chat")[0].messages
+        assert [item["role"] for item in asked] == [item["role"] for item in seen["messages"]]
+
+
+async def test_a_budget_that_no_question_fits_into_is_422(alice_program: Program, model: ModelConfig) -> None:
+    async with running_service():
+        conversation = await long_conversation(alice_program, 4)
+        answer = await alice_program.post(
+            f"conversations/{conversation}/context", query="long " * 50_000, budget_tokens=4_000
+        )
+        assert answer.status_code == 422
+
+
+async def test_a_summary_can_be_asked_for_read_and_rewritten(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    model_server.script(says("They exchanged plain words."), kind="summary")
+    async with running_service():
+        conversation = await long_conversation(alice_program)
+        asked = await alice_program.post(f"conversations/{conversation}/compact", keep="the numbers")
+        assert asked.status_code == 200, asked.content
+        assert asked.json()["status"] == "pending"
+        again = await alice_program.post(f"conversations/{conversation}/compact")
+        assert (again.status_code, again.error["code"]) == (409, "compaction_active")
+        await in_database(compact)(UUID(asked.json()["id"]))  # the worker's part
+        [row] = (await alice_program.get(f"conversations/{conversation}/compactions")).json()["items"]
+        assert (row["status"], row["first_position"]) == ("done", 0)
+        assert "plain words" in row["summary"]
+        assert row["usage"]["input_tokens"] > 0
+
+        path = f"conversations/{conversation}/compactions/{row['id']}"
+        changed = await alice_program.patch(path, summary="In my own words: nothing happened.")
+        assert changed.status_code == 200
+        seen = (await alice_program.post(f"conversations/{conversation}/context", query="And now?")).json()
+        assert "In my own words: nothing happened." in str(seen["messages"])
+        assert len(seen["messages"]) < 60
+        await send(alice_program, conversation, "And now?")
+        assert "In my own words: nothing happened." in model_server.requests_of("chat")[-1].text
+
+
+async def test_too_little_to_summarise_is_409(alice_program: Program, model: ModelConfig) -> None:
+    async with running_service():
+        conversation = await new_conversation(alice_program)
+        answer = await alice_program.post(f"conversations/{conversation}/compact")
+        assert (answer.status_code, answer.error["code"]) == (409, "nothing_to_compact")
+
+
+async def test_an_empty_summary_is_422(alice_program: Program, model: ModelConfig) -> None:
+    async with running_service():
+        conversation = await long_conversation(alice_program)
+        made = await alice_program.post(f"conversations/{conversation}/compact")
+        path = f"conversations/{conversation}/compactions/{made.json()['id']}"
+        assert (await alice_program.patch(path, summary="")).status_code == 422
+        assert (await alice_program.patch(path, summary="Too early.")).status_code == 409
+
+
+async def test_a_strategy_nobody_knows_is_refused(alice_program: Program, model: ModelConfig) -> None:
+    async with running_service():
+        conversation = await long_conversation(alice_program)
+        answer = await alice_program.post(f"conversations/{conversation}/compact", strategy="magic")
+        assert answer.status_code == 422

@@ -1,4 +1,5 @@
-"""What one model call is given, in an order providers can cache: system prompt, summary, history, recall, question.
+"""What one model call is given, in an order providers can cache: system prompt, summary with its reminder, history,
+recall, what hooks add, question.
 
 Everything before the recalled text is the same bytes from one request to the next, until a compaction.
 """
@@ -15,10 +16,11 @@ from memory.budget import TokenBudget
 from memory.errors import ContextError
 from memory.loader import View, ViewParts, fit_view
 from memory.policy import ContextPolicy
+from memory.reminder import ToolNote, build_reminder, list_achieved
 from memory.tokens import Calibration
 from memory.types import Checkpoint, ImagePart, Message
 
-Source = Literal["system", "summary", "history", "recall", "question"]
+Source = Literal["system", "summary", "reminder", "history", "recall", "hook", "question"]
 
 EMERGENCY_TURNS = 5
 EMERGENCY_CHARS = 10_000
@@ -27,7 +29,8 @@ EMERGENCY_CHARS = 10_000
 @dataclass(frozen=True, slots=True)
 class ContextInputs:
     """All a context is made from. `messages` are those after the checkpoint, oldest first; `left_out` counts
-    the ones between that were not loaded."""
+    the ones between that were not loaded. `notes` are what hooks add to this one request; `reminder` takes the place
+    of the checkpoint's own."""
 
     system: Message
     checkpoint: Checkpoint | None
@@ -38,6 +41,9 @@ class ContextInputs:
     calibration: Calibration = field(default_factory=Calibration)
     left_out: int = 0
     tools: tuple[ToolSpec, ...] = ()
+    notes: tuple[Message, ...] = ()
+    reminder: Message | None = None
+    temperature: float | None = None
 
     def fit(self) -> View:
         """Raises memory.errors.ContextError when the question or the system prompt cannot fit at all."""
@@ -51,6 +57,8 @@ class ContextInputs:
             calibration=self.calibration,
             tools_tokens=count_tools(self.tools),
             left_out=self.left_out,
+            reminder=self.reminder,
+            notes=self.notes,
         )
 
 
@@ -91,6 +99,7 @@ class AssembledContext:
             messages=tuple(self._with_images(message) for message in self.view.messages(self.recall)),
             max_output_tokens=self.inputs.budget.output_for(self.total_tokens),
             tools=self.inputs.tools,
+            temperature=self.inputs.temperature,
         )
 
     @property
@@ -134,6 +143,7 @@ class AssembledContext:
         half = max(1, min(budget.input_tokens, self.total_tokens) // 2)
         return replace(
             self.inputs,
+            reminder=self._reminder(),
             budget=replace(budget, input_limit=half),
             policy=policy.model_copy(
                 update={
@@ -145,9 +155,16 @@ class AssembledContext:
             ),
         )
 
+    def _reminder(self) -> Message | None:
+        """Of the checkpoint, where it has one; else of what may leave now."""
+        if self.inputs.checkpoint and self.inputs.checkpoint.reminder:
+            return None
+        tools = [ToolNote(tool.name, tool.description) for tool in self.inputs.tools]
+        return build_reminder(tools, list_achieved(self.inputs.messages))
+
     def _bare(self) -> ContextInputs:
         left_out = self.inputs.left_out + len(self.inputs.messages)
-        return replace(self.inputs, messages=(), left_out=left_out)
+        return replace(self.inputs, messages=(), left_out=left_out, notes=(), reminder=None)
 
     def _source_of(self, message: Message) -> Source:
         if message is self.view.system:
@@ -156,6 +173,10 @@ class AssembledContext:
             return "question"
         if message is self.view.summary:
             return "summary"
+        if message is self.view.reminder:
+            return "reminder"
+        if any(message is note for note in self.view.notes):
+            return "hook"
         return "recall" if message is self.recall else "history"
 
     def _with_images(self, message: Message) -> Message:

@@ -108,6 +108,15 @@ class RunNotice(_Fact):
     text: str
 
 
+class HookFired(_Fact):
+    """A hook of the agent did something; `text` says what."""
+
+    type: Literal["hook"] = "hook"
+    hook_id: str
+    action: str
+    text: str
+
+
 class ReasoningDelta(_Event):
     type: Literal["reasoning.delta"] = "reasoning.delta"
     message_id: str
@@ -194,6 +203,7 @@ Fact = (
     | MessageCompleted
     | Usage
     | RunNotice
+    | HookFired
     | RunFinished
     | MemoryWritten
     | ConversationUpdated

@@ -95,7 +95,8 @@ class Hook(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class TurnState:
-    """What conditions look at. `pressure` is the share of the budget that is used; `tool_calls` those of this turn."""
+    """What conditions look at. `tokens` and `messages` are those of the request before anything is cut from it,
+    `pressure` their share of the budget, `tool_calls` those of this turn."""
 
     turn: int
     tokens: int
@@ -148,7 +149,7 @@ def fill_placeholders(text: str, state: TurnState) -> str:
 
 def with_auto_compact(hooks: Sequence[Hook], policy: ContextPolicy) -> list[Hook]:
     """The declared hooks; where none of them compacts and the policy wants it, the built-in one first."""
-    if not policy.auto_compact or any(isinstance(hook.action, CompactContext) for hook in hooks):
+    if not policy.auto_compact or compacts_itself(hooks):
         return list(hooks)
     built_in = Hook(
         id=AUTO_COMPACT_ID,
@@ -158,3 +159,16 @@ def with_auto_compact(hooks: Sequence[Hook], policy: ContextPolicy) -> list[Hook
         cooldown=AUTO_COMPACT_COOLDOWN_S,
     )
     return [built_in, *hooks]
+
+
+def compacts_itself(hooks: Sequence[Hook]) -> bool:
+    """Whether the declared hooks say when the context is compacted, so that nothing else does."""
+    return any(isinstance(hook.action, CompactContext) for hook in hooks)
+
+
+def needs_turn_number(hooks: Sequence[Hook]) -> bool:
+    """Whether anything here asks which turn it is, which has to be counted."""
+    return any(
+        isinstance(hook.condition, TurnCount) or "{turn}" in getattr(hook.action, "message", "")
+        for hook in hooks
+    )

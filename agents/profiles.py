@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.hooks import Hook
+from memory.errors import PolicyError
+from memory.policy import merge_policies
 
 _ENVIRONMENT = re.compile(r"\{\{\s*env\.(\w+)\s*\}\}")
+BACKENDS = ("openai_compat", "openai")
+
+ADDRESSES: Mapping[str, str] = {
+    "openai": "https://api.openai.com/v1",
+    "deepseek": "https://api.deepseek.com/v1",
+    "ollama": "http://127.0.0.1:11434/v1",
+    "mistral": "https://api.mistral.ai/v1",
+    "groq": "https://api.groq.com/openai/v1",
+    "openrouter": "https://openrouter.ai/api/v1",
+}
+"""Where a provider answers when the file does not say."""
 
 
 class ProfileError(ValueError):
     """`str(error)` names the place in the file and what is wrong there."""
+
+    def __init__(self, place: str, problem: str) -> None:
+        super().__init__(f"{place}: {problem}")
 
 
 class _Declared(BaseModel):
@@ -28,21 +44,22 @@ class Brain(_Declared):
     """A model and how to reach it."""
 
     provider: str = ""
-    model: str
+    model: str = Field(min_length=1, max_length=200)
     backend: str = "openai_compat"
     config: dict[str, Any] = Field(default_factory=dict)
-    temperature: float | None = None
-    timeout: float | None = None
+    temperature: float | None = Field(None, ge=0)
+    timeout: float | None = Field(None, ge=0)
     context: dict[str, Any] = Field(default_factory=dict)
     summary_brain: Brain | None = None
 
     @property
     def api_key(self) -> str:
-        return str(self.config.get("api_key", ""))
+        return str(self.config.get("api_key") or "")
 
     @property
     def base_url(self) -> str:
-        given = str(self.config.get("base_url", "") or "").rstrip("/")
+        """Empty where neither the file nor the provider's name says."""
+        given = str(self.config.get("base_url") or "").rstrip("/")
         return given or ADDRESSES.get(self.provider.lower(), "")
 
 
@@ -56,7 +73,6 @@ class _AgentDeclaration(_Declared):
 class _Execution(_Declared):
     mode: str = "conversation"
     greeting: str = ""
-    max_turns: int = Field(0, ge=0)
     timeout: float = Field(0.0, ge=0)
     context: dict[str, Any] = Field(default_factory=dict)
     hooks: list[Hook] = Field(default_factory=list)
@@ -66,17 +82,6 @@ class _File(_Declared):
     app: dict[str, Any] = Field(default_factory=dict)
     agents: list[_AgentDeclaration] = Field(min_length=1)
     execution: _Execution = Field(default_factory=_Execution)
-
-
-ADDRESSES: Mapping[str, str] = {
-    "openai": "https://api.openai.com/v1",
-    "deepseek": "https://api.deepseek.com/v1",
-    "ollama": "http://127.0.0.1:11434/v1",
-    "mistral": "https://api.mistral.ai/v1",
-    "groq": "https://api.groq.com/openai/v1",
-    "openrouter": "https://openrouter.ai/api/v1",
-}
-"""Where a provider answers when the file does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,20 +102,22 @@ class AgentProfile:
 def read_profiles(content: Any, environment: Mapping[str, str]) -> list[AgentProfile]:
     """From a parsed YAML document; `{{env.NAME}}` is filled in. Raises ProfileError."""
     if not isinstance(content, Mapping):
-        raise ProfileError("The file is not a YAML mapping with `agents`.")
-    try:
-        file = _File.model_validate(_fill(content, environment))
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(step) for step in first["loc"])
-        raise ProfileError(f"{where}: {first['msg']}") from None
-    return [_profile(agent, file.execution) for agent in file.agents]
+        raise ProfileError("the file", "it is not a YAML mapping with `agents`")
+    file = _validated(_File, _fill(content, environment, ""), "")
+    _refuse_doubles("agents", [agent.id for agent in file.agents])
+    _refuse_doubles("execution.hooks", [hook.id for hook in file.execution.hooks])
+    return [_profile(agent, f"agents.{at}.brain", file.execution) for at, agent in enumerate(file.agents)]
 
 
-def _profile(agent: _AgentDeclaration, execution: _Execution) -> AgentProfile:
+def _profile(agent: _AgentDeclaration, place: str, execution: _Execution) -> AgentProfile:
     summary = (
-        agent.brain.summary_brain or _summary_brain(agent.brain.context) or _summary_brain(execution.context)
+        agent.brain.summary_brain
+        or _summary_brain(agent.brain.context, f"{place}.context")
+        or _summary_brain(execution.context, "execution.context")
     )
+    _check_brain(agent.brain, place)
+    if summary is not None:
+        _check_brain(summary, f"{place} (its summary_brain)")
     return AgentProfile(
         name=agent.id,
         system_prompt=agent.system_prompt.strip(),
@@ -118,27 +125,95 @@ def _profile(agent: _AgentDeclaration, execution: _Execution) -> AgentProfile:
         mode="plan" if execution.mode == "plan" else "react",
         brain=agent.brain,
         summary_brain=summary,
-        context_policy={**_policy(execution.context), **_policy(agent.brain.context)},
+        context_policy={
+            **_policy(execution.context, "execution.context"),
+            **_policy(agent.brain.context, f"{place}.context"),
+        },
         hooks=tuple(execution.hooks),
         timeout_s=execution.timeout,
     )
 
 
-def _policy(declared: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in declared.items() if name != "summary_brain"}
+def _validated(model: type[Any], value: Any, place: str) -> Any:
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        steps = [str(step) for step in first["loc"]]
+        raise ProfileError(
+            ".".join([*([place] if place else []), *steps]) or "the file", first["msg"]
+        ) from None
 
 
-def _summary_brain(declared: Mapping[str, Any]) -> Brain | None:
+def _policy(declared: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """By our own names, so that a later layer wins whatever name it uses."""
+    fields = {name: value for name, value in declared.items() if name != "summary_brain"}
+    try:
+        effective = merge_policies((place, fields))
+    except PolicyError as error:
+        raise ProfileError(f"{place}.{error.field}", error.problem) from None
+    values = effective.policy.model_dump(mode="json")
+    return {name: values[name] for name, origin in effective.origins.items() if origin == place}
+
+
+def _summary_brain(declared: Mapping[str, Any], place: str) -> Brain | None:
     given = declared.get("summary_brain")
-    return Brain.model_validate(given) if given else None
+    brain: Brain | None = _validated(Brain, given, f"{place}.summary_brain") if given else None
+    return brain
 
 
-def _fill(value: Any, environment: Mapping[str, str]) -> Any:
+def _check_brain(brain: Brain, place: str) -> None:
+    if brain.backend not in BACKENDS:
+        raise ProfileError(f"{place}.backend", f"{brain.backend} is not spoken here; use openai_compat")
+    if not brain.base_url:
+        known = ", ".join(ADDRESSES)
+        raise ProfileError(f"{place}.config.base_url", f"is missing, and the provider is none of {known}")
+
+
+def _refuse_doubles(place: str, ids: list[str]) -> None:
+    double = next((name for at, name in enumerate(ids) if name in ids[:at]), None)
+    if double is not None:
+        raise ProfileError(place, f"there are two with the id {double}")
+
+
+def _fill(value: Any, environment: Mapping[str, str], place: str) -> Any:
     if isinstance(value, str):
-        return _ENVIRONMENT.sub(lambda match: environment.get(match.group(1), ""), value)
+        return _ENVIRONMENT.sub(lambda match: _from_environment(match.group(1), environment, place), value)
     if isinstance(value, Mapping):
         # YAML 1.1 reads the key `on` as true.
-        return {("on" if key is True else key): _fill(inner, environment) for key, inner in value.items()}
+        named = {("on" if key is True else str(key)): inner for key, inner in value.items()}
+        return {key: _fill(inner, environment, f"{place}.{key}".strip(".")) for key, inner in named.items()}
     if isinstance(value, list):
-        return [_fill(inner, environment) for inner in value]
+        return [_fill(inner, environment, f"{place}.{at}") for at, inner in enumerate(value)]
     return value
+
+
+def _from_environment(name: str, environment: Mapping[str, str], place: str) -> str:
+    if name not in environment:
+        raise ProfileError(place, f"the environment variable {name} is not set")
+    return environment[name]
+
+
+_USED: Mapping[str, frozenset[str]] = {
+    "": frozenset({"app", "agents", "execution"}),
+    "app": frozenset({"app_id", "name"}),
+    "execution": frozenset(_Execution.model_fields),
+    "agents.": frozenset(_AgentDeclaration.model_fields),
+    "brain": frozenset(Brain.model_fields),
+}
+
+
+def list_ignored(content: Mapping[str, Any]) -> list[str]:
+    """The keys of a document that mean nothing here, so that a misspelt one is noticed."""
+    found = [*_unused(content, "", "")]
+    for name in ("app", "execution"):
+        if isinstance(section := content.get(name), Mapping):
+            found += _unused(section, name, f"{name}.")
+    for at, agent in enumerate(content.get("agents") or []):
+        found += _unused(agent, "agents.", f"agents.{at}.")
+        found += _unused(agent.get("brain") or {}, "brain", f"agents.{at}.brain.")
+    return found
+
+
+def _unused(section: Mapping[str, Any], used: str, prefix: str) -> Iterator[str]:
+    return (f"{prefix}{key}" for key in section if key not in _USED[used])

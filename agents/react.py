@@ -40,10 +40,12 @@ Sleep = Callable[[float], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """The loop does something the user did not ask for; `text` says what, in one sentence."""
+    """The loop does something the user did not ask for; `text` says what, in one sentence. `window_tokens` is the
+    window a provider named when it refused."""
 
     kind: Literal["retrying", "shrunk"]
     text: str
+    window_tokens: int | None = None
 
 
 SHORTENED = Notice(
@@ -146,7 +148,8 @@ class _Attempts:
         if smaller is None:
             return None
         self.context, self.pause_s = smaller, 0.0
-        return Notice("shrunk", "The model found the conversation too long; trying again with less of it.")
+        text = "The model found the conversation too long; trying again with less of it."
+        return Notice("shrunk", text, error.window_tokens)
 
     def _repeat(self, error: ModelError, pause_s: float) -> Notice:
         self._was_repeated, self.pause_s = True, pause_s

@@ -21,10 +21,12 @@ EMPTY_RESULT = "(no output)"
 @dataclass(frozen=True, slots=True)
 class WireStyle:
     """`merges_roles`: neighbours of one role become one message, for chat templates that insist on alternation.
-    `has_system` False: the system prompt leads the first user message, for templates without that role."""
+    `has_system` False: the system prompt leads the first user message, for templates without that role.
+    `has_late_system` False: only the beginning may be a system message; a later one is written as the user's."""
 
     merges_roles: bool = False
     has_system: bool = True
+    has_late_system: bool = True
 
 
 def write_request(request: ModelRequest, style: WireStyle = WireStyle()) -> dict[str, Any]:
@@ -38,10 +40,17 @@ def write_request(request: ModelRequest, style: WireStyle = WireStyle()) -> dict
 def write_messages(messages: Sequence[Message], style: WireStyle = WireStyle()) -> list[WireMessage]:
     written = [wire for message in messages for wire in write_message(message)]
     if not style.has_system:
-        written = [wire | {"role": "user"} if wire["role"] == "system" else wire for wire in written]
+        written = [_as_user(wire) for wire in written]
+    elif style.merges_roles or not style.has_late_system:
+        head = next((at for at, wire in enumerate(written) if wire["role"] != "system"), len(written))
+        written = [*written[:head], *map(_as_user, written[head:])]
     if style.merges_roles or not style.has_system:
         return _merge_neighbours(written)
     return written
+
+
+def _as_user(wire: WireMessage) -> WireMessage:
+    return wire | {"role": "user"} if wire["role"] == "system" else wire
 
 
 def write_message(message: Message) -> list[WireMessage]:

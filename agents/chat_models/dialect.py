@@ -17,6 +17,10 @@ _REFUSES = (
     r"unsupported|not supported|does ?n.t support|unknown|unrecogni[sz]ed|not permitted|not allowed|extra_forbidden"
     r"|unexpected|invalid|only the default|deprecated"
 )
+_REFUSES_LATE_SYSTEM = (
+    r"unexpected role .?system|system (?:message|role|prompt)s? .{0,30}(?:at the (?:beginning|start)|first|precede)"
+    r"|first message .{0,40}system"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,8 @@ def _adapt(dialect: Dialect, refusal: str) -> Dialect:
         return replace(dialect, has_stream_options=False)
     if "alternat" in text:
         return replace(dialect, style=replace(dialect.style, merges_roles=True))
+    if re.search(_REFUSES_LATE_SYSTEM, text):
+        return replace(dialect, style=replace(dialect.style, has_late_system=False))
     if re.search(r"system (?:role|message|prompt)s?.{0,40}(?:not|unsupported)", text):
         return replace(dialect, style=replace(dialect.style, has_system=False))
     if not re.search(_REFUSES, text):

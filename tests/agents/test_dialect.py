@@ -67,6 +67,8 @@ def test_a_plain_server_is_asked_plainly() -> None:
             Dialect(style=WireStyle(merges_roles=True)),
         ),
         ("System role not supported", Dialect(style=WireStyle(has_system=False))),
+        ("System message must be at the beginning.", Dialect(style=WireStyle(has_late_system=False))),
+        ("Unexpected role 'system' after role 'assistant'", Dialect(style=WireStyle(has_late_system=False))),
     ],
 )
 def test_a_refusal_names_what_to_leave_out(refusal: str, adapted: Dialect) -> None:

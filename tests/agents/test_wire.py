@@ -89,6 +89,28 @@ def test_without_tools_the_body_has_no_tools() -> None:
     assert "tools" not in write_request(ModelRequest((text_message("user", "Q"),), 100))
 
 
+def test_a_system_message_in_the_middle_becomes_the_users_where_only_the_first_may_be_one() -> None:
+    messages = [
+        text_message("system", "S"),
+        text_message("user", "one"),
+        text_message("assistant", "yes"),
+        text_message("system", "late"),
+        text_message("user", "two"),
+    ]
+    assert [wire["role"] for wire in write_messages(messages)] == [
+        "system",
+        "user",
+        "assistant",
+        "system",
+        "user",
+    ]
+    written = write_messages(messages, WireStyle(has_late_system=False))
+    assert [wire["role"] for wire in written] == ["system", "user", "assistant", "user", "user"]
+    alternating = write_messages(messages, WireStyle(merges_roles=True))
+    assert [wire["role"] for wire in alternating] == ["system", "user", "assistant", "user"]
+    assert alternating[-1]["content"] == "late\n\ntwo"
+
+
 def test_neighbours_of_one_role_merge_for_servers_that_insist_on_alternation() -> None:
     image = ImagePart("f1", "image/png", data_url="data:image/png;base64,AAAA")
     written = write_messages(

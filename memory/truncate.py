@@ -280,21 +280,17 @@ def squeeze_messages(
 
 
 def _drop_oldest(messages: Sequence[Message], room: int, keep: int) -> tuple[list[Message], list[Message]]:
-    """Unpinned groups leave from the front while more than `keep` messages stay; at `keep` 0 pinned ones too."""
-    total, count = total_tokens(messages), len(messages)
+    """Groups before the `keep` newest messages leave, oldest first: unpinned ones, and at `keep` 0 pinned ones too."""
+    total = total_tokens(messages)
     leaving: set[int] = set()
-    groups = bind_groups(messages)
+    groups = [group for group in bind_groups(messages) if group[1] <= len(messages) - keep]
     for pinned in (False, True) if keep == 0 else (False,):
         for start, end in groups:
             if total <= room:
                 break
-            if messages[start].kind == "question" or _is_pinned(messages[start:end]) != pinned:
-                continue
-            if count - (end - start) < keep:
-                break
-            leaving.update(range(start, end))
-            total -= sum(messages[at].tokens for at in range(start, end))
-            count -= end - start
+            if messages[start].kind != "question" and _is_pinned(messages[start:end]) == pinned:
+                leaving.update(range(start, end))
+                total -= total_tokens(messages[start:end])
     gone = [message for index, message in enumerate(messages) if index in leaving]
     return gone, [message for index, message in enumerate(messages) if index not in leaving]
 

@@ -31,6 +31,7 @@ from chatapp.models import ModelConfig, Run
 from chatapp.recalling import recall_turns
 from chatapp.selectors.model_configs import default_model
 from chatapp.streaming import DeltaPump, LiveAnswer
+from chatapp.text import storable_text
 from memory.errors import ContextError, PolicyError
 from memory.tokens import estimate_text, text_message
 from memory.types import Message
@@ -218,7 +219,8 @@ class Session:
 
     def ended(self, status: str, category: str = "", sentence: str = "", detail: str = "") -> Outcome:
         """The outcome, whenever and however the run ends."""
-        error = events.RunError(category=category, message=sentence, detail=detail) if sentence else None
+        said = {"message": storable_text(sentence), "detail": storable_text(detail)}
+        error = events.RunError(category=category, **said) if sentence else None
         return Outcome(
             status=status,
             answer=self.live.partial,

@@ -10,12 +10,14 @@ import contextvars
 import logging
 import os
 import socket
+import time
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from uuid import UUID
 
 from django.conf import settings
+from django.db import InterfaceError, OperationalError
 
 from chatapp import answering, clock
 from chatapp.actions.runs import (
@@ -35,13 +37,14 @@ from chatapp.database import in_database
 from chatapp.errors import LeaseLost
 from chatapp.live import hub
 from chatapp.models import Run
-from chatapp.selectors.runs import abandoned_runs, dead_runs, orphaned_runs, unfinished_runs
+from chatapp.selectors.runs import GIVE_UP_AFTER, abandoned_runs, dead_runs, orphaned_runs, unfinished_runs
 from chatapp.streaming import CHECKPOINT_S, DeltaPump, LiveAnswer, mark_stored, unstored
 
 log = logging.getLogger(__name__)
 
 HOLDER = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 ADOPT_S = 3.0
+DATABASE_AWAY = (OperationalError, InterfaceError)
 SHUTTING_DOWN = "The service was restarted while it was answering; what was written so far is kept."
 
 
@@ -62,6 +65,7 @@ class _Process:
     loops: list[asyncio.Task[None]] = field(default_factory=list)
     pump: DeltaPump = field(default_factory=DeltaPump)
     is_draining: bool = False
+    up_since: float = 0.0
 
 
 _process = _Process()
@@ -159,16 +163,23 @@ async def _answer(prepared: answering.PreparedRun, live: LiveAnswer, work: _Work
 
 
 async def _finish(lease: Lease, outcome: Outcome) -> None:
-    """The last write is tried until the lease is lost: an answer that was shown must not vanish."""
+    """While the database is away the last write is tried again: an answer that was shown must not vanish.
+
+    What the database refuses for its content ends with what is stored: every run ends.
+    """
     while True:
         try:
             await in_database(finish_run)(lease=lease, outcome=outcome, now=clock.now())
             return
         except LeaseLost:
             raise
-        except Exception:
+        except DATABASE_AWAY:
             log.exception("Run %s could not be finished; trying again.", lease.run_id)
             await asyncio.sleep(1)
+        except Exception:
+            log.exception("Run %s could not be finished as it ended.", lease.run_id)
+            await _interrupt([(lease.run_id, lease.fence)], INTERRUPTED)
+            return
 
 
 async def _plan(conversation_id: str) -> None:
@@ -185,6 +196,7 @@ async def _plan(conversation_id: str) -> None:
 async def start_loops() -> None:
     """After `hub.start`. Embedded, nobody else can hold a run: whatever is unfinished died with the last process."""
     _process.is_draining = False
+    _process.up_since = time.monotonic()
     hub.on_stop = stop_here
     hub.on_sync = _tell_all
     if settings.EMBEDDED:
@@ -211,9 +223,19 @@ async def _store_partial_answers() -> None:
     waiting = unstored(_process.by_message.values())
     if not waiting:
         return
-    lengths = [live.length for live in waiting]
-    await in_database(checkpoint_answers)(answers=[live.partial for live in waiting])
-    mark_stored(waiting, lengths)
+    try:
+        await _store(waiting)
+    except DATABASE_AWAY:
+        raise
+    except Exception:
+        log.exception("Partial answers could not be stored together; each is stored by itself.")
+        await asyncio.gather(*(_store([live]) for live in waiting), return_exceptions=True)
+
+
+async def _store(answers: list[LiveAnswer]) -> None:
+    lengths = [live.length for live in answers]
+    await in_database(checkpoint_answers)(answers=[live.partial for live in answers])
+    mark_stored(answers, lengths)
 
 
 async def _obey_stops() -> None:
@@ -235,9 +257,10 @@ async def _renew() -> None:
 async def _adopt_and_reap() -> None:
     now = clock.now()
     await _interrupt(await in_database(dead_runs)(now), INTERRUPTED)
-    await _interrupt(await in_database(abandoned_runs)(now), NOT_STARTED)
     for run_id in await in_database(orphaned_runs)(now):
         start(str(run_id))
+    if time.monotonic() - _process.up_since > GIVE_UP_AFTER.total_seconds():
+        await _interrupt(await in_database(abandoned_runs)(now), NOT_STARTED)
 
 
 async def _interrupt(runs: list[tuple[UUID, int]], message: str) -> None:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from chatapp.actions.runs import Lease, PartialAnswer
 from chatapp.live import Frame, conversation_topic, encode_frame, hub
+from chatapp.text import split_half, storable_text
 
 IDLE_INTERVAL_S = 0.04
 MAX_INTERVAL_S = 0.4
@@ -25,8 +26,12 @@ class _Stream:
     length: int = 0
     untold: list[str] = field(default_factory=list)
     told: int = 0
+    half: str = ""
 
     def append(self, text: str) -> None:
+        if self.half or not text.isascii() or "\x00" in text:
+            whole, self.half = split_half(self.half + text)
+            text = storable_text(whole)
         self.pieces.append(text)
         self.untold.append(text)
         self.length += len(text)

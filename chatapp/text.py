@@ -14,3 +14,16 @@ def normalize_text(text: str, max_chars: int, what: str = "The text") -> str:
     if len(text) > max_chars:
         raise TooLarge(f"{what} has {len(text):,} characters; at most {max_chars:,} are accepted.")
     return _UNSTORABLE.sub("\ufffd", text).replace("\r\n", "\n")
+
+
+def storable_text(text: str) -> str:
+    """What no user typed, such as a model's words: NUL and lone surrogates become U+FFFD, halves that meet a pair."""
+    if not _UNSTORABLE.search(text):
+        return text
+    paired = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return paired.replace("\x00", "\ufffd")
+
+
+def split_half(text: str) -> tuple[str, str]:
+    """The text without a surrogate at its end whose other half may still come, and that surrogate."""
+    return (text[:-1], text[-1]) if "\ud800" <= text[-1:] <= "\udbff" else (text, "")

@@ -52,7 +52,8 @@ def frame_bytes(payload: bytes) -> bytes:
 
 def event_frame(data: Any) -> bytes:
     text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    return frame_bytes(b"data: " + text.encode() + b"\n\n")
+    # Half of a surrogate pair travels as its JSON escape, as it does from real servers.
+    return frame_bytes(b"data: " + text.encode("utf-8", "backslashreplace") + b"\n\n")
 
 
 def _chunk(model: str, delta: Mapping[str, Any], finish: str | None = None) -> dict[str, Any]:

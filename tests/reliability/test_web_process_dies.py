@@ -1,0 +1,203 @@
+"""kill -9 of the process that writes: what was shown is stored, every run ends, and everybody can go on."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import defaultdict
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+
+from tests.reliability.installation import LEASE_S, PEOPLE, Installation, kill_group
+from tests.reliability.people import Person
+from tests.reliability.readers import SocketReader
+from tests.reliability.scripting import Script, new_key, slowly, words
+from tests.servers.behaviour import fails, says
+from tests.servers.service import Service
+
+RUNS_AT_ONCE = 40
+BEHIND_S = 1.0
+
+
+class Watcher:
+    """Notes when how much of each answer was shown."""
+
+    def __init__(self, service: Service, token: str, conversations: list[str]) -> None:
+        self.shown: dict[str, list[tuple[float, int]]] = defaultdict(list)
+        self._ready = threading.Event()
+        arguments = (service.ws_url, {"Authorization": f"Bearer {token}"}, conversations)
+        self._thread = threading.Thread(target=self._read, args=arguments, daemon=True)
+        self._thread.start()
+        assert self._ready.wait(30)
+
+    def _read(self, url: str, headers: dict[str, str], conversations: list[str]) -> None:
+        with connect(url, additional_headers=headers, max_size=None) as socket:
+            for conversation in conversations:
+                socket.send(json.dumps({"type": "subscribe", "conversation_id": conversation, "after_seq": 0}))
+            self._ready.set()
+            try:
+                for event in map(json.loads, socket):
+                    if event["type"] == "text.delta":
+                        end = event["offset"] + len(event["text"])
+                        self.shown[event["message_id"]].append((time.monotonic(), end))
+            except ConnectionClosed:
+                return
+
+    def last_began_at(self) -> float:
+        return max(shown[0][0] for shown in list(self.shown.values()))
+
+    def length_at(self, message_id: str, moment: float) -> int:
+        return max((length for at, length in list(self.shown[message_id]) if at <= moment), default=0)
+
+
+def test_what_was_shown_is_stored_at_most_a_second_later_however_many_answers_are_written(
+    installation: Installation, alice: Person, alice_elsewhere: Person, script: Script
+) -> None:
+    key = new_key("many")
+    text = words(400, "漢字🙂")
+    script.answer(key, slowly(text, rate=25))
+    conversations = [alice.new_conversation() for _ in range(RUNS_AT_ONCE)]
+    watcher = Watcher(installation.first, installation.tokens[PEOPLE[0]], conversations)
+    runs = [alice.send(conversation, f"{key} {number}") for number, conversation in enumerate(conversations)]
+    deadline = time.monotonic() + 30
+    while len(watcher.shown) < RUNS_AT_ONCE or time.monotonic() < watcher.last_began_at() + 2:
+        assert time.monotonic() < deadline, "all speak"
+        time.sleep(0.05)
+    killed_at = time.monotonic()
+    kill_group(installation.first)
+    installation.start()
+
+    for conversation, run in zip(conversations, runs, strict=True):
+        ended = alice_elsewhere.wait_for_end(run["run_id"], timeout_s=LEASE_S + 30)
+        assert (ended["status"], ended["error"]["category"]) == ("interrupted", "interrupted")
+        stored = alice_elsewhere.text(conversation, run["answer_id"])
+        assert text.startswith(stored)
+        assert len(stored) >= watcher.length_at(run["answer_id"], killed_at - BEHIND_S) > 0
+
+
+def test_an_interrupted_answer_can_be_continued_and_retried(
+    installation: Installation, alice: Person, alice_elsewhere: Person, script: Script
+) -> None:
+    key = new_key("go-on")
+    script.answer(key, slowly(words(300), rate=20), "and so it ended.", "A better one.")
+    conversation = alice.new_conversation()
+    sent = alice.send(conversation, key)
+    alice.wait_for_text(conversation, sent["answer_id"], "word5")
+    kill_group(installation.first)
+    installation.start()
+    run = alice_elsewhere.wait_for_end(sent["run_id"], timeout_s=LEASE_S + 30)
+    assert "kept" in run["error"]["message"]
+
+    more = alice_elsewhere.act(f"runs/{sent['run_id']}/continue")
+    assert alice_elsewhere.wait_for_end(more["run_id"])["status"] == "complete"
+    asked = script.requests(key)[-1].messages
+    assert "word5" in asked[-2]["content"]
+    again = alice_elsewhere.act(f"conversations/{conversation}/messages/{sent['answer_id']}/regenerate")
+    assert alice_elsewhere.wait_for_end(again["run_id"])["status"] == "complete"
+    shown = [message["content"] for message in alice_elsewhere.messages(conversation)]
+    assert shown == [key, "A better one."]
+    first, second = (alice_elsewhere.text(conversation, row["answer_id"]) for row in (sent, more))
+    assert first.startswith("word0 ")
+    assert second == "and so it ended."
+
+
+def test_the_other_process_ends_the_runs_of_a_dead_one_for_its_readers_too(
+    production: Installation, alice: Person, alice_elsewhere: Person, script: Script
+) -> None:
+    """Nobody restarts the dead process, and there is no beat."""
+    key = new_key("reaped")
+    script.answer(key, slowly(words(300), rate=20))
+    conversation = alice.new_conversation()
+    reader = SocketReader(production.second, production.tokens[PEOPLE[0]], conversation)
+    sent = alice.send(conversation, key)
+    reader.wait_for(lambda story: story.texts, "the first words")
+    assert production.beat
+    production.beat.stop()
+    kill_group(production.first)
+    reader.wait_for_end(sent["run_id"], timeout_s=LEASE_S + 30)
+    finished = reader.story.facts[-1]
+    assert (finished["type"], finished["status"]) == ("run.finished", "interrupted")
+    assert reader.story.texts[sent["answer_id"]] == alice_elsewhere.text(conversation, sent["answer_id"])
+    assert reader.story.texts[sent["answer_id"]].startswith(reader.story.streamed[sent["answer_id"]][:1])
+    reader.close()
+
+
+def test_a_queued_run_whose_process_died_is_taken_up_by_another(
+    production: Installation, alice: Person, alice_elsewhere: Person, script: Script
+) -> None:
+    """The process is frozen with the commit done and nothing begun, then killed."""
+    key = new_key("adopted")
+    script.answer(key, "Taken up.")
+    conversation = alice.new_conversation()
+    sent = queue_without_start(production, conversation, key)
+    assert alice_elsewhere.wait_for_end(sent["run_id"])["status"] == "complete"
+    assert alice_elsewhere.text(conversation, sent["answer_id"]) == "Taken up."
+
+
+def test_a_queued_run_is_taken_up_after_a_restart_however_late(
+    embedded: Installation, alice: Person, script: Script
+) -> None:
+    key = new_key("restarted")
+    script.answer(key, "Better late than never.")
+    conversation = alice.new_conversation()
+    kill_group(embedded.first)
+    sent = queue_without_start(embedded, conversation, key, age_s=3_600)
+    embedded.start()
+    assert alice.wait_for_end(sent["run_id"])["status"] == "complete"
+    assert alice.text(conversation, sent["answer_id"]) == "Better late than never."
+
+
+def queue_without_start(
+    installation: Installation, conversation: str, text: str, age_s: int = 0
+) -> dict[str, str]:
+    """What a process leaves that dies between its commit and the start of the run."""
+    code = f"""
+from datetime import timedelta
+from chatapp import clock
+from chatapp.actions.messages import NewMessage, send_message
+from chatapp.models import User
+receipt = send_message(
+    user=User.objects.get(email={PEOPLE[0]!r}), conversation_id={conversation!r}, new=NewMessage({text!r}),
+    model=None, now=clock.now() - timedelta(seconds={age_s}),
+)
+print("receipt", receipt.run_id, receipt.answer_id)
+"""
+    printed = installation.first.manage("shell", "-v", "0", "-c", code)
+    _, run_id, answer_id = next(line for line in printed.splitlines() if line.startswith("receipt")).split()
+    return {"run_id": run_id, "answer_id": answer_id}
+
+
+@pytest.mark.parametrize(
+    ("said", "stored"),
+    [
+        ("before \x00 after", "before \ufffd after"),
+        ("half \ud83d and more", "half \ufffd and more"),
+        ("\ud83d\ude00 in one piece", "😀 in one piece"),
+        ("\ufeffmark \u2028line", "\ufeffmark \u2028line"),
+    ],
+)
+def test_text_that_no_database_takes_is_mended_and_holds_up_nothing(
+    installation: Installation, alice: Person, script: Script, said: str, stored: str
+) -> None:
+    key = new_key("odd")
+    script.answer(key, says(said))
+    conversation = alice.new_conversation()
+    reader = SocketReader(installation.second, installation.tokens[PEOPLE[0]], conversation)
+    sent = alice.send(conversation, key)
+    reader.wait_for_end(sent["run_id"])
+    assert alice.text(conversation, sent["answer_id"]) == stored
+    assert reader.story.streamed[sent["answer_id"]] == reader.story.texts[sent["answer_id"]] == stored
+    reader.close()
+
+
+def test_an_error_with_text_that_no_database_takes_ends_its_run(
+    installation: Installation, alice: Person, script: Script
+) -> None:
+    key = new_key("odd-error")
+    script.answer(key, fails(400, "No \x00 and no \ud83d, please."))
+    sent = alice.send(alice.new_conversation(), key)
+    run = alice.wait_for_end(sent["run_id"])
+    assert (run["status"], run["error"]["category"]) == ("failed", "bad_request")

@@ -133,7 +133,9 @@ def test_it_runs(page: Page, service: Service, model: ModelServer, alice: httpx2
     expect(last_answer(page)).to_contain_text("recalled for this answer")
     expect(last_answer(page)).to_have_attribute("data-status", "complete")
     expect(last_answer(page).locator(".done-card")).to_have_text(re.compile(r"^[\d.]+k in / [\d.]+k out$"))
-    take_picture(page, "chat.png")
+
+    divider.last.scroll_into_view_if_needed()
+    take_picture(page, "two-thousand-messages.png")
 
     [request] = model.requests_of("chat")
     assert request.messages[0]["role"] == "system"
@@ -178,7 +180,6 @@ def test_what_was_shown_survives_kill_9_and_can_be_continued(
     expect(answer).to_contain_text("Interrupted")
     assert answer.locator(".prose").inner_text().strip().startswith(shown)
     expect(answer.get_by_role("button", name="Retry")).to_be_visible()
-    take_picture(page, "interrupted.png")
 
     model.script(says("and here it goes on."))
     answer.get_by_role("button", name="Continue").click()

@@ -1,0 +1,80 @@
+"""The picture of the README: what was summarised, what was kept and an answer that remembers, on one screen.
+
+`SCREENSHOTS=docs/images pytest tests/acceptance/test_picture.py` makes it anew.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from playwright.sync_api import Browser, expect
+
+from tests.servers.behaviour import Behaviour, says
+from tests.servers.openai_server import ModelServer
+from tests.servers.service import Service
+
+PASSWORD = "correct horse battery"
+SUMMARY = """\
+Ada is restoring a wooden sailing boat, the *Halcyon*, built in 1962.
+- Hull: 7.4 m, larch on oak; two planks on the port side (no. 5 and 6) are rotten and will be replaced.
+- Budget 6,500 €, of which 2,180 € are spent; the new sail is ordered from Lindqvist, delivery on 14 March.
+- Launch is planned for 2 May in Marstal."""
+TOPICS = (
+    ("Which wood should replace the rotten planks?", "Larch, 22 mm, the same as planks 5 and 6 had."),
+    ("What did the sailmaker say?", "Lindqvist delivers the mainsail on 14 March, for 1,340 €."),
+    ("How much of the budget is left?", "2,180 € of 6,500 € are spent, so 4,320 € are left."),
+    ("When do we launch?", "On 2 May in Marstal, if the varnish has hardened by then."),
+)
+ANSWER = """\
+Before the launch on **2 May** these are still open:
+
+| what | until | cost |
+|---|---|---|
+| Planks 5 and 6, larch 22 mm | end of January | about 600 € |
+| Mainsail from Lindqvist | 14 March | 1,340 € |
+| Varnish, three coats | mid-April | 180 € |
+
+That leaves about **2,200 €** of the 6,500 € for what nobody has thought of yet."""
+
+
+def test_the_picture_of_the_readme(start_service: Callable[..., Service], browser: Browser) -> None:
+    with ModelServer(
+        models=("gpt-5-mini",), default=says(ANSWER), summary_default=Behaviour(text=SUMMARY)
+    ) as model:
+        service = start_service(
+            OPENAI_BASE_URL=model.base_url, LLM_MODEL="gpt-5-mini", LLM_CONTEXT_SIZE="32000"
+        )
+        service.create_user("ada@example.com", PASSWORD)
+        ada = service.client(service.create_token("ada@example.com"))
+        history = [
+            {"role": role, "content": text}
+            for question, answer in TOPICS * 9
+            for role, text in (("user", question), ("assistant", answer))
+        ]
+        for title in ("Letter to the harbour master", "Varnish, which and when"):
+            ada.post("/api/v1/conversations/import", json={"title": title, "messages": history[:2]})
+        body = {"title": "Restoring the Halcyon", "messages": history}
+        conversation = ada.post("/api/v1/conversations/import", json=body).json()["id"]
+        policy = {"keep_recent": 2, "reserve_ratio": 0}
+        ada.patch(f"/api/v1/conversations/{conversation}", json={"context_policy": policy}).raise_for_status()
+        compacted = ada.post(f"/api/v1/conversations/{conversation}/compact", json={"wait": True})
+        assert compacted.json()["status"] == "done", compacted.text
+
+        context = browser.new_context(base_url=service.url, viewport={"width": 1440, "height": 900})
+        page = context.new_page()
+        page.goto(f"/c/{conversation}")
+        page.locator("[name=login]").fill("ada@example.com")
+        page.locator("[name=password]").fill(PASSWORD)
+        page.locator("[name=password]").press("Enter")
+        page.locator("#composer").fill("What is left to do before the launch, and what will it cost?")
+        page.get_by_role("button", name="Send").click()
+        answer = page.locator("article.is-assistant").last
+        expect(answer).to_have_attribute("data-status", "complete")
+        expect(answer).to_contain_text("Mainsail from Lindqvist")
+        expect(page.locator(".divider-sentence").last).to_be_in_viewport()
+        if folder := os.environ.get("SCREENSHOTS"):
+            page.wait_for_timeout(500)  # the scroll comes to rest
+            page.screenshot(path=str(Path(folder) / "chat.png"))
+        context.close()

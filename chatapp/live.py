@@ -74,6 +74,8 @@ class Hub:
         await self._others.start()
 
     async def stop(self) -> None:
+        for reader in {reader for readers in self._readers.values() for reader in readers}:
+            reader.close("shutting_down")
         if self._healing is not None:
             self._healing.cancel()
         await self._others.stop()

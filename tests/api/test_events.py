@@ -181,3 +181,11 @@ async def test_a_reader_who_hangs_up_leaves_nothing_behind(alice_program: Progra
         await asyncio.gather(*(stream.hang_up() for stream in streams))
         assert hub.reader_count == 0
         assert sse.active_streams._value.get() == 0
+
+
+async def test_a_stream_is_told_when_the_service_restarts(alice_program: Program) -> None:
+    async with running_service():
+        stream = await events_of(alice_program, await new_conversation(alice_program))
+        await hub.stop()
+        events = await asyncio.wait_for(read_all(stream), 5)
+        assert [(event.type, event.data["code"]) for event in events] == [("error", "shutting_down")]

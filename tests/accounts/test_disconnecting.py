@@ -36,13 +36,14 @@ class Socket:
 async def connected(*users: User) -> AsyncIterator[list[Socket]]:
     await hub.start()
     sockets = [Socket() for _ in users]
+    topics = [user_topic(user.pk) for user in users]  # a deleted user has no id any more
     try:
-        for user, socket in zip(users, sockets, strict=True):
-            await hub.subscribe(socket, user_topic(user.pk))
+        for topic, socket in zip(topics, sockets, strict=True):
+            await hub.subscribe(socket, topic)
         yield sockets
     finally:
-        for user, socket in zip(users, sockets, strict=True):
-            await hub.unsubscribe(socket, user_topic(user.pk))
+        for topic, socket in zip(topics, sockets, strict=True):
+            await hub.unsubscribe(socket, topic)
         await hub.stop()
 
 

@@ -1,0 +1,170 @@
+"""Whatever a provider does becomes one plain sentence with the text so far, in time, and Retry works afterwards."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+import pytest
+
+from tests.reliability.installation import MODEL_TIMEOUT_S, PEOPLE, Installation
+from tests.reliability.people import Person
+from tests.reliability.readers import SocketReader
+from tests.reliability.scripting import WINDOW, Script, new_key, words
+from tests.servers.behaviour import ERRORS, Behaviour, says
+
+TEXT = words(12)
+SLACK_S = 10
+
+
+@dataclass(frozen=True)
+class Failure:
+    """`calls` is how often the model is asked before the user is told; `kept` is what stays of its words."""
+
+    behaviour: Behaviour
+    category: str
+    status: int = 502
+    calls: int = 1
+    within_s: float = 2
+    kept: str = ""
+
+
+FAILURES = {
+    "wrong key": Failure(ERRORS["wrong_key"](), "auth"),
+    "no such model": Failure(ERRORS["no_model"](), "not_found"),
+    "429 without Retry-After": Failure(
+        replace(ERRORS["rate_limit"](), retry_after=None, error={"error": {"message": "Rate limit reached."}}),
+        "rate_limit",
+        calls=2,
+        within_s=3,
+    ),
+    "429 with a short Retry-After": Failure(
+        replace(ERRORS["rate_limit"](), retry_after="2"), "rate_limit", calls=2, within_s=4
+    ),
+    "429 with a long Retry-After": Failure(replace(ERRORS["rate_limit"](), retry_after="60"), "rate_limit"),
+    "no credit": Failure(ERRORS["quota"](), "quota"),
+    "500": Failure(ERRORS["server"](), "server", calls=2, within_s=3),
+    "502 page": Failure(ERRORS["html_502"](), "server", calls=2, within_s=3),
+    "silence": Failure(
+        says(TEXT, hold_after=0), "timeout", status=504, calls=2, within_s=2 * MODEL_TIMEOUT_S + 1
+    ),
+    "stall": Failure(
+        says(TEXT, hold_after=3), "stalled", status=504, within_s=MODEL_TIMEOUT_S + 1, kept="word0 word1 word2"
+    ),
+    "cut": Failure(says(TEXT, fault="cut"), "cut", kept="word0 word1 word2"),
+    "ended without a reason": Failure(says(TEXT, fault="no_finish"), "cut", kept="word0 word1 word2"),
+    "bad JSON": Failure(says(TEXT, fault="broken_json"), "bad_response", kept="word0 word1 word2"),
+    "an error in the stream": Failure(says(TEXT, fault="error_chunk"), "server", kept="word0 word1 word2"),
+    "HTML": Failure(Behaviour(fault="html"), "bad_response"),
+    "nothing": Failure(Behaviour(fault="empty"), "bad_response"),
+    "no words": Failure(says(""), "bad_response"),
+    "refused connections": Failure(Behaviour(fault="refuse"), "connection", calls=2, within_s=3),
+    "overflow for ever": Failure(ERRORS["overflow_openai"](), "overflow", calls=0, within_s=5),
+}
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_a_provider_error_is_one_sentence_and_retry_works(
+    embedded: Installation, alice: Person, script: Script, name: str
+) -> None:
+    failure = FAILURES[name]
+    key = new_key("error")
+    script.answer(key, failure.behaviour)
+    conversation = alice.new_conversation()
+    reader = SocketReader(embedded.first, embedded.tokens[PEOPLE[0]], conversation)
+    began = time.monotonic()
+    answer = alice.ask(conversation, key)
+    took_s = time.monotonic() - began
+
+    assert answer.status_code == failure.status, answer.text
+    error = answer.json()["error"]
+    assert error["details"]["category"] == failure.category
+    assert_plain(error["message"])
+    assert took_s < failure.within_s + SLACK_S
+    assert failure.calls in (0, len(script.requests(key)))
+
+    question, stored = alice.messages(conversation)
+    assert (question["content"], stored["status"], stored["content"]) == (key, "failed", failure.kept)
+    assert stored["run"]["error"]["message"] == error["message"]
+    reader.wait_for_end(stored["run"]["id"])
+    assert reader.story.facts[-1]["error"]["message"] == error["message"]
+    assert reader.story.texts[stored["id"]] == failure.kept
+    reader.close()
+
+    script.answer(key, "Now it works.")
+    again = alice.act(f"conversations/{conversation}/messages/{stored['id']}/regenerate")
+    assert alice.wait_for_end(again["run_id"])["status"] == "complete"
+    assert [message["content"] for message in alice.messages(conversation)] == [key, "Now it works."]
+
+
+def assert_plain(sentence: str) -> None:
+    """For people: no traces, no class names, no provider's own words; what is safe and what to do."""
+    assert sentence[0].isupper()
+    assert sentence.endswith(".")
+    assert not {"Traceback", "Error(", "{", "openai", "httpx", "Exception"} & set(sentence.split())
+    assert "your message is stored" in sentence or "kept" in sentence
+    assert len(sentence) < 300
+
+
+@pytest.mark.parametrize("fails_first", ["server", "rate_limit", "overflow_openai", "overflow_llamacpp"])
+def test_what_passes_is_tried_again_before_anybody_is_bothered(
+    embedded: Installation, alice: Person, script: Script, fails_first: str
+) -> None:
+    key = new_key("passing")
+    script.answer(key, replace(ERRORS[fails_first](), retry_after="1"), "All is well.")
+    conversation = alice.new_conversation()
+    for number in range(4):
+        alice.ask(conversation, f"Something long to shrink, {number}: {words(300)}")
+    answer = alice.ask(conversation, key)
+    assert answer.json()["message"]["content"] == "All is well.", answer.text
+    first, second = script.requests(key)
+    if fails_first.startswith("overflow"):
+        assert len(second.text) < len(first.text)
+        assert second.messages[-1] == first.messages[-1]
+        assert second.messages[0] == first.messages[0]
+    else:
+        assert second.messages == first.messages
+
+
+def test_a_window_smaller_than_configured_is_found_out(
+    embedded: Installation, alice: Person, script: Script
+) -> None:
+    """The operator entered a larger window than the server has: the answer comes with less context."""
+    key = new_key("smaller")
+    script.answer(key, "It fits now.")
+    conversation = alice.new_conversation()
+    for number in range(12):
+        alice.ask(conversation, f"Note {number}: {words(400)}")
+    script.server.window = WINDOW // 4
+    try:
+        answer = alice.ask(conversation, key)
+    finally:
+        script.server.window = 0
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["message"]["content"] == "It fits now."
+
+
+def test_a_model_server_that_is_down_is_told_at_once(
+    embedded: Installation, alice: Person, script: Script
+) -> None:
+    """Nothing listens at the address."""
+    conversation = alice.new_conversation()
+    embedded.first.manage("shell", "-v", "0", "-c", MOVE.format(url="http://127.0.0.1:9/v1"))
+    try:
+        began = time.monotonic()
+        answer = alice.ask(conversation, "Anybody there?")
+        took_s = time.monotonic() - began
+    finally:
+        embedded.first.manage("shell", "-v", "0", "-c", MOVE.format(url=script.server.base_url))
+    assert (answer.status_code, answer.json()["error"]["details"]["category"]) == (502, "connection")
+    assert_plain(answer.json()["error"]["message"])
+    assert took_s < 10
+    failed = alice.messages(conversation)[-1]
+    again = alice.act(f"conversations/{conversation}/messages/{failed['id']}/regenerate")
+    assert alice.wait_for_end(again["run_id"])["status"] == "complete"
+
+
+MOVE = """
+from chatapp.models import ModelConfig
+ModelConfig.objects.filter(model_id="test-model").update(base_url={url!r})
+"""

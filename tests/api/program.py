@@ -50,6 +50,7 @@ class Answer:
 @dataclass
 class Program:
     headers: Mapping[str, str] = field(default_factory=dict)
+    address: str = "127.0.0.1"
 
     async def get(self, path: str, headers: Mapping[str, str] | None = None, **query: Any) -> Answer:
         return await self.call("GET", path, query=query, headers=headers)
@@ -108,7 +109,7 @@ class Program:
             "query_string": urlencode(query).encode(),
             "root_path": "",
             "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in sent.items()],
-            "client": ["127.0.0.1", 50_000],
+            "client": [self.address, 50_000],
             "server": ["127.0.0.1", 8000],
         }
 

@@ -45,7 +45,7 @@ async def test_zero_is_no_limit(alice_program: Program, model: ModelConfig, sett
 
 
 async def test_guessing_tokens_is_slowed_down(alice_program: Program) -> None:
-    guesser = Program({"authorization": "Bearer pal_guess"})
+    guesser = Program({"authorization": "Bearer pal_guess"}, address="192.0.2.7")
     statuses = [(await guesser.get("me")).status_code for _ in range(FAILED_SIGN_INS_PER_MINUTE + 1)]
     assert statuses == [401] * FAILED_SIGN_INS_PER_MINUTE + [429]
     assert (await alice_program.get("me")).status_code == 200

@@ -120,7 +120,14 @@ class HashedStaticFiles(CompressedManifestStaticFilesStorage):  # type: ignore[m
 
 
 def own_modules() -> list[str]:
-    """Static names of our ES modules, sorted."""
+    """Static names of our ES modules, sorted: those that were collected; with DEBUG, those of the sources."""
+    collected: dict[str, str] = getattr(staticfiles_storage, "hashed_files", {})
+    if settings.DEBUG or not collected:
+        return source_modules()
+    return sorted(name for name in collected if name.startswith("app/js/") and name.endswith(".js"))
+
+
+def source_modules() -> list[str]:
     folder = finders.find("app/js")
     if not isinstance(folder, str):
         return []

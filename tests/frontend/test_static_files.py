@@ -9,7 +9,7 @@ from urllib.parse import urljoin
 import pytest
 from django.conf import settings
 
-from chatapp.frontend import BARE_NAMES, NodeModulesFinder, build_import_map, import_map_json, own_modules
+from chatapp.frontend import BARE_NAMES, NodeModulesFinder, build_import_map, import_map_json, source_modules
 
 pytestmark = pytest.mark.usefixtures("static_files")
 
@@ -45,7 +45,7 @@ def test_every_library_of_the_import_map_is_served() -> None:
     assert [name for name in BARE_NAMES.values() if not finder.find(name)] == []
 
 
-@pytest.mark.parametrize("name", own_modules())
+@pytest.mark.parametrize("name", source_modules())
 def test_every_import_of_our_modules_is_in_the_import_map(name: str) -> None:
     known = build_import_map()["imports"]
     source = (APP.parent / name).read_text()

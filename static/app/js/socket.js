@@ -9,12 +9,16 @@ const SILENCE_MS = 45_000;
 const FIRST_RETRY_MS = 500;
 const LONGEST_RETRY_MS = 15_000;
 const SIGNED_OUT = 4401;
+const DOUBTS_EVERY = 3;
+/** Not worth a banner: the time of one quick reconnection. */
+const UNNOTICED_MS = 900;
 
 /**
  * @typedef {{
  *   onFrames: (frames: any[]) => void,
- *   onState: (state: "connecting"|"open"|"lost"|"signed_out") => void,
+ *   onState: (state: "connecting"|"open"|"lost") => void,
  *   onOpen: () => void,
+ *   onDoubt: () => void,
  * }} Listener
  */
 
@@ -33,6 +37,8 @@ export class ChatSocket {
     this.batchTimer = undefined;
     /** @type {ReturnType<typeof setTimeout>|undefined} */
     this.retryTimer = undefined;
+    /** @type {ReturnType<typeof setTimeout>|undefined} */
+    this.lostTimer = undefined;
     setInterval(() => this.checkPulse(), PING_MS);
     addEventListener("online", () => this.connectNow());
     document.addEventListener("visibilitychange", () => document.hidden || this.checkPulse());
@@ -49,6 +55,8 @@ export class ChatSocket {
   opened() {
     this.attempts = 0;
     this.lastHeard = Date.now();
+    clearTimeout(this.lostTimer);
+    this.lostTimer = undefined;
     this.listener.onState("open");
     this.listener.onOpen();
   }
@@ -70,11 +78,9 @@ export class ChatSocket {
   closed(socket, code) {
     if (socket !== this.socket) return;
     this.socket = null;
-    if (code === SIGNED_OUT) {
-      this.listener.onState("signed_out");
-      return;
-    }
-    this.listener.onState("lost");
+    this.lostTimer ??= setTimeout(() => this.listener.onState("lost"), UNNOTICED_MS);
+    // Closed as signed out, which may be meant for another device; or refused again and again.
+    if (code === SIGNED_OUT || this.attempts % DOUBTS_EVERY === DOUBTS_EVERY - 1) this.listener.onDoubt();
     const longest = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** this.attempts);
     this.attempts += 1;
     // Half of it by chance, so that a thousand tabs do not come back in the same moment.

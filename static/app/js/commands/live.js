@@ -1,6 +1,6 @@
 /** Wires the socket to the store: what is watched, what is asked for again. */
 
-import { boot } from "../boot.js";
+import { get } from "../api.js";
 import { ChatSocket } from "../socket.js";
 import { currentId, dispatch, state } from "../state/store.js";
 import { loadThread } from "./conversations.js";
@@ -24,6 +24,7 @@ export function startLive() {
     onFrames: takeFrames,
     onState: changeConnection,
     onOpen: watchAgain,
+    onDoubt: askWhetherSignedIn,
   });
   socket.connect();
 }
@@ -39,9 +40,6 @@ function changeConnection(connection) {
   dispatch({ type: "connection/changed", connection });
   clearInterval(pollTimer);
   if (connection === "lost") pollTimer = setInterval(readWithoutSocket, POLL_MS);
-  if (connection === "signed_out") {
-    location.assign(`${boot.login_url}?next=${encodeURIComponent(location.pathname)}`);
-  }
 }
 
 /** One conversation is watched; the others' news reach the sidebar by themselves. @param {string|null} id */
@@ -57,6 +55,15 @@ function watchAgain() {
   socket?.send({ type: "subscribe", conversation_id: thread.id, after_seq: thread.lastSeq });
   for (const id of thread.ids)
     if (thread.messages[id].status === "streaming") askForRest(id, thread.messages[id].chars);
+}
+
+/** The answer itself leads who is signed out to the sign-in page; else the socket goes on trying. */
+async function askWhetherSignedIn() {
+  try {
+    await get("/me");
+  } catch {
+    return;
+  }
 }
 
 /** Where sockets do not get through, an answer is at least read now and then. */

@@ -42,7 +42,7 @@
  * @typedef {{id: number, text: string, tone: "plain"|"bad"}} Toast
  * @typedef {{sidebar: boolean, panel: "context"|null, dialog: Record<string, any>|null, image: string|null,
  *   toasts: Toast[]}} Ui
- * @typedef {"connecting"|"open"|"lost"|"signed_out"} ConnectionState
+ * @typedef {"connecting"|"open"|"lost"} ConnectionState
  *
  * @typedef {{connection: ConnectionState, models: Model[], modelsState: "loading"|"ready"|"failed",
  *   chosenModel: string|null, currentId: string|null, conversations: Record<string, Conversation>,

@@ -1,8 +1,9 @@
 /** How full the context is, what the model sees, and compacting by hand. */
 
-import { get, post } from "../api.js";
+import { get, patch, post } from "../api.js";
 import { t } from "../i18n.js";
-import { dispatch, showToast } from "../state/store.js";
+import { answerOfCommand } from "../state/draft.js";
+import { currentId, dispatch, showToast } from "../state/store.js";
 import { sentenceOf } from "./conversations.js";
 
 /** @param {string} id @returns {Promise<any>} the inspector's view, or null */
@@ -34,5 +35,36 @@ export async function loadCompactions(id) {
     dispatch({ type: "compactions/loaded", id, compactions: items });
   } catch (error) {
     showToast(sentenceOf(error), "bad");
+  }
+}
+
+/** The messages are in context again; the toast offers the way back. @param {import("../state/types.js").Compaction} compaction */
+export async function undoCompaction({ id: compactionId }) {
+  const id = currentId.value;
+  if (id === null) return;
+  try {
+    await post(`/conversations/${id}/compactions/${compactionId}/undo`);
+    await loadCompactions(id);
+    const redo = async () => {
+      await post(`/conversations/${id}/compactions/${compactionId}/redo`);
+      await loadCompactions(id);
+    };
+    answerOfCommand.value = { title: t("The summary was undone"), text: t("The messages are in context again."), action: { name: t("Redo"), run: redo } };
+  } catch (error) {
+    showToast(sentenceOf(error), "bad");
+  }
+}
+
+/** @param {import("../state/types.js").Compaction} compaction @param {string} summary @returns {Promise<boolean>} whether it was saved */
+export async function editSummary({ id: compactionId }, summary) {
+  const id = currentId.value;
+  if (id === null) return false;
+  try {
+    await patch(`/conversations/${id}/compactions/${compactionId}`, { summary });
+    await loadCompactions(id);
+    return true;
+  } catch (error) {
+    showToast(sentenceOf(error), "bad");
+    return false;
   }
 }

@@ -4,11 +4,12 @@ import { ApiError, post, postAsync } from "../api.js";
 import { boot } from "../boot.js";
 import { exact } from "../format.js";
 import { t } from "../i18n.js";
-import { addUploads, clearUploads, draftText, isCreating, notSent, uploads } from "../state/draft.js";
+import { addUploads, answerOfCommand, clearUploads, draftText, isCreating, notSent, uploads } from "../state/draft.js";
 import { currentId, currentModel, currentThread, dispatch, showToast, state } from "../state/store.js";
 import { writeDraft } from "../storage.js";
 import { sentenceOf } from "./conversations.js";
 import { goTo } from "./navigation.js";
+import { commandIn, runCommand } from "./slash.js";
 
 /** @typedef {import("../state/types.js").Attached} Attached */
 /** @typedef {{clientId: string, text: string, attached: Attached[]}} Outgoing */
@@ -41,6 +42,14 @@ function takeDraft() {
 const fileIdsOf = (attached) => attached.map((one) => one.id).join();
 
 export async function sendDraft() {
+  const command = uploads.value.length ? undefined : commandIn(draftText.value);
+  if (command) {
+    const text = draftText.value;
+    draftText.value = "";
+    writeDraft(currentId.value, "");
+    await runCommand(command, text);
+    return;
+  }
   if (currentThread.value?.run || currentThread.value?.pending.length) return;
   const outgoing = takeDraft();
   if (!outgoing) return;
@@ -48,6 +57,7 @@ export async function sendDraft() {
   const id = from ?? (await createConversation(outgoing));
   if (id === null) return;
   draftText.value = "";
+  answerOfCommand.value = null;
   clearUploads(from);
   notSent.value = null;
   await send(id, outgoing);

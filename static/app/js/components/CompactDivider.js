@@ -1,7 +1,7 @@
 /** Where a summary stands for what is above it. The originals stay there, and inside it. */
 
 import { useSignal } from "@preact/signals";
-import { loadCompactions } from "../commands/context.js";
+import { editSummary, loadCompactions, undoCompaction } from "../commands/context.js";
 import { loadOlder } from "../commands/conversations.js";
 import { exact, formatTokens } from "../format.js";
 import { html, memo } from "../html.js";
@@ -25,10 +25,12 @@ function Divider({ compaction }) {
     isOpen.value = !isOpen.value;
     if (isOpen.value && compaction.summary === null && currentThread.value) loadCompactions(currentThread.value.id);
   };
-  const text = t("Earlier context ({n} messages) was summarized by AI.", { n: compaction.message_count });
+  const sentence = compaction.strategy === "cleared"
+    ? t("Context cleared: {n} earlier messages are kept, but no longer in context.", { n: compaction.message_count })
+    : t("Earlier context ({n} messages) was summarized by AI.", { n: compaction.message_count });
   return html`<section class="divider-box">
     <button type="button" class="divider" aria-expanded=${isOpen.value} onClick=${toggle}>
-      <span class="divider-text"><span class="divider-sentence">${text}</span><${Icon} name="down" size=${16} /></span>
+      <span class="divider-text"><span class="divider-sentence">${sentence}</span><${Icon} name="down" size=${16} /></span>
     </button>
     ${isOpen.value && html`<${Details} compaction=${compaction} />`}
   </section>`;
@@ -37,6 +39,7 @@ function Divider({ compaction }) {
 /** @param {{compaction: Compaction}} props */
 function Details({ compaction }) {
   const tab = useSignal("summary");
+  const isEditing = useSignal(false);
   const tabButton = (/** @type {string} */ name, /** @type {string} */ label) => html`<button type="button" role="tab"
     id=${`tab-${name}-${compaction.id}`} aria-selected=${tab.value === name} onClick=${() => (tab.value = name)}>${label}</button>`;
   const tokens = t("{before} → {after} tokens", {
@@ -51,11 +54,29 @@ function Details({ compaction }) {
       </div>
       <span class="divider-tokens" title=${exactly}>${tokens}</span>
       ${compaction.summary && html`<${CopyButton} text=${compaction.summary} label=${t("Copy summary")} />`}
+      <button type="button" class="button is-small" onClick=${() => (isEditing.value = !isEditing.value)} disabled=${compaction.summary === null}>${t("Edit summary")}</button>
+      <button type="button" class="button is-small" onClick=${() => undoCompaction(compaction)}>${t("Undo")}</button>
     </div>
     <div role="tabpanel" aria-labelledby=${`tab-${tab.value}-${compaction.id}`} class="divider-panel" tabindex="0">
-      ${tab.value === "summary" ? html`<${Summary} summary=${compaction.summary} />` : html`<${Originals} compaction=${compaction} />`}
+      ${isEditing.value && compaction.summary !== null ? html`<${Editor} compaction=${compaction} close=${() => (isEditing.value = false)} />` : tab.value === "summary" ? html`<${Summary} summary=${compaction.summary} />` : html`<${Originals} compaction=${compaction} />`}
     </div>
   </div>`;
+}
+
+/** @param {{compaction: Compaction, close: () => void}} props */
+function Editor({ compaction, close }) {
+  const words = useSignal(compaction.summary ?? "");
+  const save = async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    if (await editSummary(compaction, words.value)) close();
+  };
+  return html`<form class="summary-editor" onSubmit=${save}>
+    <textarea rows="8" aria-label=${t("Summary")} value=${words.value} onInput=${(/** @type {any} */ event) => (words.value = event.target.value)}></textarea>
+    <div class="card-actions">
+      <button type="submit" class="button is-small is-primary" disabled=${!words.value.trim()}>${t("Save")}</button>
+      <button type="button" class="button is-small" onClick=${close}>${t("Cancel")}</button>
+    </div>
+  </form>`;
 }
 
 /** @param {{summary: string|null}} props */

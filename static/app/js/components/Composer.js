@@ -2,14 +2,16 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import { canSend, sendDraft, stopRun } from "../commands/messages.js";
+import { completions } from "../commands/slash.js";
 import { ACCEPTED, addFiles } from "../commands/uploads.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
-import { draftText, notSent, uploads } from "../state/draft.js";
+import { chosenCommand, draftText, notSent, uploads } from "../state/draft.js";
 import { connection, currentId, currentModel, currentThread } from "../state/store.js";
 import { writeDraft } from "../storage.js";
 import { ContextRing } from "./ContextRing.js";
 import { Icon } from "./icons.js";
+import { CommandAnswer, CommandMenu } from "./SlashCommands.js";
 import { UploadThumb } from "./UploadThumb.js";
 
 /** On a touch screen Enter breaks the line, as its keyboard has no Shift+Enter. */
@@ -22,16 +24,24 @@ export function Composer() {
   useEffect(() => {
     if (!isTouch.matches) area.current?.focus();
   }, [id]);
-  const onInput = (/** @type {any} */ event) => {
-    draftText.value = event.target.value;
-    writeDraft(id, draftText.value);
+  const write = (/** @type {string} */ text) => {
+    draftText.value = text;
+    chosenCommand.value = 0;
+    writeDraft(id, text);
+  };
+  const onInput = (/** @type {any} */ event) => write(event.target.value);
+  const complete = (/** @type {string} */ name) => {
+    write(`${name} `);
+    area.current?.focus();
   };
   return html`<div class="composer-frame column">
     <${Banner} />
+    <${CommandAnswer} />
+    <${CommandMenu} complete=${complete} />
     <form class="composer" onSubmit=${submit} aria-label=${t("Write a message")}>
       ${uploads.value.length > 0 && html`<ul class="uploads">${uploads.value.map((upload) => html`<${UploadThumb} key=${upload.key} upload=${upload} />`)}</ul>`}
       <textarea ref=${area} id="composer" dir="auto" rows="1" placeholder=${t("Message {name}", { name: currentModel.value?.name ?? "" })} aria-label=${t("Message")}
-        value=${draftText.value} onInput=${onInput} onKeyDown=${onKeyDown} onPaste=${onPaste} enterkeyhint=${isTouch.matches ? "enter" : "send"}></textarea>
+        value=${draftText.value} onInput=${onInput} onKeyDown=${(/** @type {KeyboardEvent} */ event) => chooseCommand(event, complete) || onKeyDown(event)} onPaste=${onPaste} enterkeyhint=${isTouch.matches ? "enter" : "send"}></textarea>
       <div class="composer-bar">
         <${AttachButton} />
         <span class="spacer"></span>
@@ -55,6 +65,21 @@ function onKeyDown(event) {
   if (!isPlainEnter || event.isComposing || isTouch.matches) return;
   event.preventDefault();
   sendDraft();
+}
+
+/**
+ * Arrows choose among the offered commands, Tab takes one.
+ * @param {KeyboardEvent} event @param {(name: string) => void} complete @returns {boolean} whether that was all
+ */
+function chooseCommand(event, complete) {
+  const found = completions(draftText.value);
+  if (!found.length || event.isComposing) return false;
+  const step = { ArrowDown: 1, ArrowUp: found.length - 1 }[event.key];
+  if (step === undefined && event.key !== "Tab") return false;
+  event.preventDefault();
+  if (step === undefined) complete(found[chosenCommand.value % found.length].name);
+  else chosenCommand.value = (chosenCommand.value + step) % found.length;
+  return true;
 }
 
 /** @param {ClipboardEvent} event */

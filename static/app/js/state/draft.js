@@ -10,6 +10,10 @@ import { currentId } from "./store.js";
  */
 
 export const draftText = signal("");
+/** What the last command answered; shown until it is closed or a message is sent. */
+export const answerOfCommand = signal(/** @type {import("../commands/slash.js").CommandAnswer|null} */ (null));
+/** Which of the offered commands Tab takes. */
+export const chosenCommand = signal(0);
 export const notSent = signal(/** @type {NotSent|null} */ (null));
 
 const allUploads = signal(/** @type {Upload[]} */ ([]));

@@ -1,0 +1,131 @@
+/** The commands of the composer: what begins with one of these words is for the service, not for the model. */
+
+import { get, patch, post, query } from "../api.js";
+import { exact } from "../format.js";
+import { t } from "../i18n.js";
+import { answerOfCommand } from "../state/draft.js";
+import { currentId } from "../state/store.js";
+import { loadCompactions } from "./context.js";
+import { sentenceOf } from "./conversations.js";
+
+/**
+ * @typedef {{title: string, rows?: [string, string][], text?: string,
+ *   action?: {name: string, run: () => Promise<void>}}} CommandAnswer
+ * @typedef {{name: string, usage: string, about: string, needsChat: boolean,
+ *   run: (rest: string, id: string) => Promise<CommandAnswer>}} Command
+ */
+
+/** The longer of two that share a beginning stands first. @type {Command[]} */
+export const COMMANDS = [
+  { name: "/context clear", usage: "", about: t("Start a new context; nothing is deleted"), needsChat: true, run: clearContext },
+  { name: "/context", usage: "", about: t("What fills the context"), needsChat: true, run: describeContext },
+  { name: "/compact", usage: t("[what to keep]"), about: t("Summarize older messages now"), needsChat: true, run: compact },
+  { name: "/config", usage: t("NAME VALUE"), about: t("A context setting of this chat"), needsChat: true, run: configure },
+  { name: "/memory", usage: t("QUERY"), about: t("Search everything you said"), needsChat: false, run: searchMemory },
+  { name: "/help", usage: "", about: t("These commands"), needsChat: false, run: help },
+];
+
+/** @param {string} text @returns {Command|undefined} */
+export function commandIn(text) {
+  const asked = text.trim().replace(/\s+/g, " ");
+  return COMMANDS.find(({ name }) => asked === name || asked.startsWith(`${name} `));
+}
+
+/** What could still become a command. @param {string} text */
+export function completions(text) {
+  if (!text.startsWith("/") || text.includes("\n")) return [];
+  const typed = text.toLowerCase();
+  return COMMANDS.filter(({ name }) => name.startsWith(typed) && name !== typed.trimEnd());
+}
+
+/** @param {Command} command @param {string} text */
+export async function runCommand(command, text) {
+  const id = currentId.value;
+  if (command.needsChat && id === null) {
+    answerOfCommand.value = { title: command.name, text: t("This chat has no messages yet.") };
+    return;
+  }
+  const rest = text.trim().replace(/\s+/g, " ").slice(command.name.length).trim();
+  try {
+    answerOfCommand.value = await command.run(rest, id ?? "");
+  } catch (error) {
+    answerOfCommand.value = { title: command.name, text: sentenceOf(error) };
+  }
+}
+
+/** @param {string} _rest @param {string} id @returns {Promise<CommandAnswer>} */
+async function describeContext(_rest, id) {
+  const view = await post(`/conversations/${id}/context`);
+  /** @type {Record<string, number>} */
+  const roles = {};
+  for (const { role } of view.messages) roles[role] = (roles[role] ?? 0) + 1;
+  const set = Object.entries(view.policy).filter(([, field]) => /** @type {any} */ (field).from !== "default");
+  return {
+    title: t("{used} of {budget} tokens", { used: exact(view.total_tokens), budget: exact(view.budget_tokens) }),
+    rows: [
+      [t("Messages in context"), Object.entries(roles).map(([role, count]) => `${role} ${count}`).join(", ")],
+      ...Object.entries(view.parts).map(([name, tokens]) => /** @type {[string, string]} */ ([name, exact(Number(tokens))])),
+      [t("Summarized up to"), view.compaction ? t("message {n}", { n: view.compaction.last_position + 1 }) : t("nothing yet")],
+      ...set.map(([name, field]) => {
+        const { value, from } = /** @type {{value: unknown, from: string}} */ (field);
+        return /** @type {[string, string]} */ ([name, `${JSON.stringify(value)} (${from})`]);
+      }),
+    ],
+  };
+}
+
+/** @param {string} _rest @param {string} id @returns {Promise<CommandAnswer>} */
+async function clearContext(_rest, id) {
+  const cleared = await post(`/conversations/${id}/context/clear`);
+  await loadCompactions(id);
+  return {
+    title: t("New context"),
+    text: t("{n} earlier messages are kept, but no longer in context. It can be undone at the divider.", {
+      n: cleared.message_count,
+    }),
+  };
+}
+
+/** @param {string} rest @param {string} id @returns {Promise<CommandAnswer>} */
+async function compact(rest, id) {
+  const row = await post(`/conversations/${id}/compact`, rest ? { keep: rest } : {});
+  return { title: t("Summarizing"), text: t("{n} messages are being summarized.", { n: row.message_count }) };
+}
+
+/** @param {string} rest @param {string} id @returns {Promise<CommandAnswer>} */
+async function configure(rest, id) {
+  const [name, ...words] = rest.split(" ");
+  const conversation = await get(`/conversations/${id}`);
+  if (!words.length) {
+    const own = Object.entries(conversation.context_policy);
+    return { title: t("Settings of this chat"), rows: own.map(([key, value]) => [key, JSON.stringify(value)]), text: t("Change one with /config NAME VALUE.") };
+  }
+  const policy = { ...conversation.context_policy, [name]: readValue(words.join(" ")) };
+  await patch(`/conversations/${id}`, { context_policy: policy });
+  return { title: t("Settings of this chat"), rows: [[name, JSON.stringify(policy[name])]] };
+}
+
+/** @param {string} word a number, true, false or null as such; anything else is text */
+function readValue(word) {
+  try {
+    return JSON.parse(word);
+  } catch {
+    return word;
+  }
+}
+
+/** @param {string} rest @returns {Promise<CommandAnswer>} */
+async function searchMemory(rest) {
+  if (!rest) return { title: t("Memory"), text: t("Say what to look for: /memory QUERY") };
+  const { items } = await get(`/memory/search${query({ q: rest, limit: 5 })}`);
+  if (!items.length) return { title: t("Memory"), text: t("Nothing was found.") };
+  return {
+    title: t("Memory"),
+    rows: items.map((/** @type {any} */ item) => [item.created_at.slice(0, 10), item.text.slice(0, 240)]),
+  };
+}
+
+/** @returns {Promise<CommandAnswer>} */
+async function help() {
+  return { title: t("Commands"), rows: COMMANDS.map(({ name, usage, about }) => [`${name} ${usage}`.trim(), about]) };
+}

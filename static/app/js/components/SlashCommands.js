@@ -1,0 +1,46 @@
+/** Completion of commands above the composer, and what a command answered. Neither is part of the conversation. */
+
+import { sentenceOf } from "../commands/conversations.js";
+import { completions } from "../commands/slash.js";
+import { html } from "../html.js";
+import { t } from "../i18n.js";
+import { answerOfCommand, chosenCommand, draftText } from "../state/draft.js";
+import { showToast } from "../state/store.js";
+import { Icon } from "./icons.js";
+
+/** @param {{complete: (name: string) => void}} props */
+export function CommandMenu({ complete }) {
+  const found = completions(draftText.value);
+  if (!found.length) return null;
+  const chosen = chosenCommand.value % found.length;
+  return html`<ul class="commands" id="commands" role="listbox" aria-label=${t("Commands")}>
+    ${found.map(
+      ({ name, usage, about }, index) => html`<li key=${name} role="option" aria-selected=${index === chosen}
+        class=${index === chosen ? "is-chosen" : ""} onMouseDown=${(/** @type {Event} */ event) => event.preventDefault()} onClick=${() => complete(name)}>
+        <code>${name} ${usage}</code><span>${about}</span></li>`,
+    )}
+  </ul>`;
+}
+
+export function CommandAnswer() {
+  const answer = answerOfCommand.value;
+  if (!answer) return null;
+  return html`<section class="command-answer" role="status">
+    <header><strong>${answer.title}</strong>
+      <button type="button" class="icon-button is-small" aria-label=${t("Close")} onClick=${() => (answerOfCommand.value = null)}>
+        <${Icon} name="close" size=${16} /></button></header>
+    ${answer.text && html`<p>${answer.text}</p>`}
+    ${answer.action && html`<button type="button" class="button is-small" onClick=${() => act(answer)}>${answer.action.name}</button>`}
+    ${answer.rows && html`<dl>${answer.rows.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`}
+  </section>`;
+}
+
+/** @param {import("../commands/slash.js").CommandAnswer} answer */
+async function act(answer) {
+  answerOfCommand.value = null;
+  try {
+    await answer.action?.run();
+  } catch (error) {
+    showToast(sentenceOf(error), "bad");
+  }
+}

@@ -86,20 +86,20 @@ def test_what_is_not_yours_is_not_found(
     assert ApiToken.objects.filter(pk=ids["token_id"]).exists()
 
 
-@pytest.mark.parametrize(("method", "path"), all_addresses())
-def test_nobody_is_asked_to_sign_in(client: Client, ids: dict[str, str], method: str, path: str) -> None:
-    assert call(client, method, path, ids).status_code == 401
+def test_nobody_is_told_to_sign_in(client: Client, ids: dict[str, str]) -> None:
+    for method, path in all_addresses():
+        assert call(client, method, path, ids).status_code == 401, (method, path)
 
 
-@pytest.mark.parametrize(("method", "path"), all_addresses())
 @pytest.mark.parametrize(
     "made_up", ["nonsense", "\u2603", "0", None], ids=["word", "snowman", "zero", "unknown"]
 )
 def test_an_id_that_does_not_exist_is_not_found(
-    alice_client: Client, ids: dict[str, str], method: str, path: str, made_up: str | None
+    alice_client: Client, ids: dict[str, str], made_up: str | None
 ) -> None:
     made_up_ids = {name: made_up or str(uuid4()) for name in ids}
-    assert call(alice_client, method, path, made_up_ids).status_code == 404
+    for method, path in all_addresses():
+        assert call(alice_client, method, path, made_up_ids).status_code == 404, (method, path)
 
 
 @pytest.mark.parametrize(("method", "path"), [pair for pair in all_addresses() if pair[1].count("_id}") == 2])

@@ -26,7 +26,7 @@ pytest_plugins = ["tests.fixtures.processes", "tests.fixtures.browser"]
 
 DATABASE_FIXTURES = {"db", "transactional_db", "django_db_reset_sequences"}
 BROWSER_FIXTURES = {"chromium", "browser", "page"}
-PROCESS_FIXTURES = {"start_service", "service"}
+PROCESS_FIXTURES = {"start_service", "service", "processes", "installation", "production", "embedded"}
 STARTED = pytest.StashKey[list[Postgres | Redis]]()
 DATA_FOLDER = pytest.StashKey[Path]()
 
@@ -49,6 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
     clean_environment()
     os.environ["DATA_DIR"] = str(config.stash[DATA_FOLDER])
     os.environ["STATIC_ROOT"] = str(config.stash[DATA_FOLDER] / "static")
+    Path(os.environ["STATIC_ROOT"]).mkdir()
     if config.getoption("database") == "postgres":
         start_servers(config)
     os.environ["DJANGO_SETTINGS_MODULE"] = "chatapp.settings"

@@ -11,6 +11,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 
+EndStatus = Literal["complete", "stopped", "failed", "interrupted"]
+CompactState = Literal["started", "done", "failed", "undone"]
+
+
 class _Event(BaseModel):
     model_config = ConfigDict(frozen=True, protected_namespaces=())
 
@@ -42,7 +46,7 @@ class Compact(_Fact):
     """The CompactDivider."""
 
     type: Literal["compact"] = "compact"
-    state: Literal["started", "done", "failed", "undone"]
+    state: CompactState
     compaction_id: str
     message_count: int
     kept_count: int
@@ -175,7 +179,7 @@ class RunFinished(_Fact):
     """Exactly one per run, its last."""
 
     type: Literal["run.finished"] = "run.finished"
-    status: Literal["complete", "stopped", "failed", "interrupted"]
+    status: EndStatus
     error: RunError | None = None
     usage: UsageTotals
 

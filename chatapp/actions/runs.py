@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from django.conf import settings
@@ -177,7 +177,9 @@ def _last_facts(
         *calls,
         updated_event(conversation, now),
         events.MessageCompleted(**of_run, message=mapping.message_shape(answer, run)),
-        events.RunFinished(**of_run, status=run.status, error=outcome.error, usage=usage),
+        events.RunFinished(
+            **of_run, status=cast(events.EndStatus, outcome.status), error=outcome.error, usage=usage
+        ),
     ]
 
 

@@ -159,6 +159,7 @@ def test_it_runs(page: Page, service: Service, model: ModelServer, alice: httpx2
     page.reload()
     expect(divider.first).to_have_text(DIVIDER)
     expect(last_answer(page)).to_contain_text("recalled for this answer")
+    expect(last_answer(page)).to_contain_text(re.compile(r"Recalled \d+ earlier messages"))
 
 
 def test_what_was_shown_survives_kill_9_and_can_be_continued(

@@ -29,7 +29,7 @@ export function viewMessage(raw, known) {
     thoughtForS: known?.thoughtForS ?? null,
     images: /** @type {any[]} */ (parts.filter((part) => part.type === "image")),
     tools: toolsOf(parts, known),
-    recalled: known?.recalled ?? [],
+    recalled: raw.recalled ?? known?.recalled ?? [],
     run: raw.run ?? known?.run ?? null,
   };
 }

@@ -12,16 +12,18 @@ from uuid import UUID
 from agents import events
 from agents.context import AssembledContext
 from agents.errors import ModelError
+from agents.hooks import Hook
 from agents.prompts import CONTINUE_PROMPT
-from agents.react import AgentStep, CallFinished, Notice, run_react
+from agents.react import SHORTENED, AgentStep, CallFinished, Notice, run_react
 from agents.types import ReasoningDelta, TextDelta, TokenUsage
-from chatapp import clock
+from chatapp import clock, hooking
 from chatapp.actions.calibration import record_token_counts
+from chatapp.actions.model_configs import store_detected_sizes
 from chatapp.actions.runs import Outcome, record_facts
 from chatapp.actions.usage import CallUsage
 from chatapp.attachments import load_data_urls
 from chatapp.chat_models import chat_model_for
-from chatapp.compactor import plan_compaction
+from chatapp.compactor import plan_compaction, queue_emergency
 from chatapp.contexts import LoadedContext, load_context
 from chatapp.database import in_database
 from chatapp.errors import NotFound
@@ -29,7 +31,7 @@ from chatapp.mapping import message_value
 from chatapp.model_facts import price_call
 from chatapp.models import ModelConfig, Run
 from chatapp.recalling import recall_turns
-from chatapp.selectors.model_configs import default_model
+from chatapp.selectors.model_configs import model_of
 from chatapp.streaming import DeltaPump, LiveAnswer
 from chatapp.text import storable_text
 from memory.errors import ContextError, PolicyError
@@ -54,11 +56,16 @@ class PreparedRun:
 def describe_run(run_id: UUID) -> PreparedRun:
     """Read-only. Raises Run.DoesNotExist when the conversation was deleted meanwhile."""
     run = Run.objects.select_related(
-        "conversation__user", "question", "answer__branch", "model__fast_model"
+        "conversation__user",
+        "conversation__model__fast_model",
+        "conversation__agent__model__fast_model",
+        "question",
+        "answer__branch",
+        "model__fast_model",
     ).get(pk=run_id)
     conversation_id = str(run.conversation_id)
     try:
-        config = run.model if run.model and run.model.enabled else default_model()
+        config = run.model if run.model and run.model.enabled else model_of(run.conversation)
         return PreparedRun(conversation_id, config.name, _load(run, config))
     except NotFound as error:
         return PreparedRun(
@@ -95,12 +102,14 @@ class Session:
 
     def __init__(self, prepared: PreparedRun, live: LiveAnswer, pump: DeltaPump) -> None:
         self.prepared = prepared
+        self.loaded = prepared.context
         self.live = live
         self.pump = pump
         self.calls: list[CallUsage] = []
         self.asked: AssembledContext | None = None
         self._side_work: list[asyncio.Task[None]] = []
         self._has_planned = False
+        self._is_emergency = False
 
     async def answer(self) -> Outcome:
         """Raises CancelledError as it came, and what nobody expected; model and context errors are outcomes."""
@@ -123,7 +132,30 @@ class Session:
         return self.ended(Run.Status.COMPLETE)
 
     async def _ask(self, loaded: LoadedContext) -> None:
-        context = loaded.assemble()
+        limit = asyncio.timeout(loaded.time_limit_s)
+        try:
+            async with limit:
+                await self._ask_model(await self._run_hooks(loaded))
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise ModelError(
+                "timeout", f"The agent's time limit of {loaded.time_limit_s:g} s was reached."
+            ) from error
+
+    async def _run_hooks(self, loaded: LoadedContext) -> LoadedContext:
+        """Of the turn's start. What was compacted on the way is loaded anew."""
+        loaded = await hooking.start_turn(loaded, reload=self._reload, tell=self._tell_hooks)
+        self.loaded = loaded
+        return loaded
+
+    def _reload(self) -> LoadedContext:
+        context = describe_run(self.live.lease.run_id).context
+        assert context is not None
+        return context
+
+    async def _ask_model(self, loaded: LoadedContext) -> None:
+        context = _assemble(loaded)
         recalled = await in_database(recall_turns)(loaded, context, clock.now())
         data_urls = await load_data_urls(loaded.user_id, context.image_ids) if context.image_ids else {}
         context = replace(context, recall=recalled.message, data_urls=data_urls)
@@ -144,15 +176,23 @@ class Session:
                 self.pump.wrote(self.live)
             case Notice():
                 self._tell(self._fact(events.RunNotice, kind=step.kind, text=step.text))
+                self._is_emergency |= step.kind == "shrunk" and step is not SHORTENED
+                self._learn_window(step.window_tokens)
             case CallFinished():
                 self._note_call(step)
 
     def _summarise_what_was_cut(self) -> None:
         """While the model answers, but not before it began to: nobody waits for a summary."""
-        if self.asked is None or self.asked.view.dropped is None or self._has_planned:
+        if self.asked is None or self.asked.view.dropped is None or self._has_planned or self._is_emergency:
             return
         self._has_planned = True
         self._beside(in_database(plan_compaction)(UUID(self.prepared.conversation_id)))
+
+    def _learn_window(self, window_tokens: int | None) -> None:
+        """A provider that refused for its window told how large it is; what an operator entered stands above it."""
+        if self.loaded is None or not window_tokens or window_tokens >= self.loaded.rules.budget.context_size:
+            return
+        self._beside(in_database(store_detected_sizes)(config=self.loaded.config, context_size=window_tokens))
 
     # --- beside the answer -------------------------------------------------------------------------
 
@@ -173,6 +213,14 @@ class Session:
 
     def _tell(self, *facts: events.Fact) -> None:
         self._beside(in_database(record_facts)(lease=self.live.lease, facts=facts))
+
+    def _tell_hooks(self, fired: Sequence[tuple[Hook, str]]) -> None:
+        facts = [
+            self._fact(events.HookFired, hook_id=hook.id, action=hook.action.type, text=text)
+            for hook, text in fired
+        ]
+        if facts:
+            self._tell(*facts)
 
     def _fact(self, event: Callable[..., events.Fact], **fields: object) -> events.Fact:
         return event(
@@ -205,10 +253,13 @@ class Session:
     # --- the end -----------------------------------------------------------------------------------
 
     def _note_call(self, step: CallFinished) -> None:
-        assert self.prepared.context is not None
-        config = self.prepared.context.config
+        assert self.loaded is not None
+        config = self.loaded.config
         self.calls.append(_priced(config, step.usage))
         self.asked = None
+        if step.context.shrinks and not self._has_planned:
+            self._has_planned = True
+            self._beside(in_database(queue_emergency)(self.loaded, step.context))
         if step.usage.exact:
             estimated = sum(piece.message.tokens for piece in step.context.pieces)
             self._beside(
@@ -231,15 +282,26 @@ class Session:
 
     def _unfinished_call(self) -> list[CallUsage]:
         """A call that ended early cost something too; the provider did not say what."""
-        if self.asked is None or self.prepared.context is None or not self.live.length:
+        if self.asked is None or self.loaded is None or not self.live.length:
             return []
         written = estimate_text(self.live.answer.text) + estimate_text(self.live.reasoning.text)
         usage = TokenUsage(self.asked.total_tokens, written, exact=False)
-        return [_priced(self.prepared.context.config, usage)]
+        return [_priced(self.loaded.config, usage)]
 
     def _refused(self, refusal: events.RunError | None) -> Outcome:
         refusal = refusal or events.RunError(category="no_model", message="There is no model to answer.")
         return self.ended(Run.Status.FAILED, refusal.category, refusal.message)
+
+
+def _assemble(loaded: LoadedContext) -> AssembledContext:
+    """What hooks add must not be what makes a question too large."""
+    try:
+        return loaded.assemble()
+    except ContextError:
+        if not loaded.inputs.notes:
+            raise
+        log.warning("What hooks add to conversation %s does not fit; left out.", loaded.conversation.pk)
+        return loaded.with_notes(()).assemble()
 
 
 def _priced(config: ModelConfig, usage: TokenUsage, purpose: str = "chat") -> CallUsage:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -11,7 +12,7 @@ from agents.context import AssembledContext, ContextInputs
 from agents.prompts import system_prompt
 from chatapp.db_memory import LoadedHistory, load_history
 from chatapp.models import Branch, Conversation, ModelConfig
-from chatapp.policies import ContextRules, rules_for
+from chatapp.policies import ContextRules, agent_of, rules_for
 from memory.tokens import text_message
 from memory.types import Message
 
@@ -30,6 +31,16 @@ class LoadedContext:
     @property
     def user_id(self) -> UUID:
         return self.conversation.user_id
+
+    @property
+    def time_limit_s(self) -> float | None:
+        """What the agent allows one answer; None = as long as it takes."""
+        agent = agent_of(self.conversation)
+        return agent.timeout_s if agent and agent.timeout_s else None
+
+    def with_notes(self, notes: Sequence[Message]) -> LoadedContext:
+        """With what hooks add to this one request."""
+        return replace(self, inputs=replace(self.inputs, notes=tuple(notes)))
 
     def assemble(self) -> AssembledContext:
         """Raises memory.errors.ContextError when the question or the system prompt is too large."""
@@ -55,8 +66,10 @@ def load_context(
         budget_tokens=rules.budget.input_tokens,
     )
     today = now.astimezone(ZoneInfo(conversation.user.time_zone)).date()
+    agent = agent_of(conversation)
+    prompt = (agent.system_prompt.strip() if agent else "") or config.system_prompt
     inputs = ContextInputs(
-        system=text_message("system", system_prompt(config.system_prompt, today)),
+        system=text_message("system", system_prompt(prompt, today)),
         checkpoint=history.checkpoint,
         messages=history.messages,
         question=question,
@@ -64,5 +77,6 @@ def load_context(
         budget=rules.budget,
         calibration=rules.calibration,
         left_out=history.left_out,
+        temperature=agent.temperature if agent else None,
     )
     return LoadedContext(conversation, branch, config, rules, history, inputs)

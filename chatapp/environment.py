@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import secrets
 from pathlib import Path
+from typing import Any
 
 TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
 
@@ -31,6 +33,16 @@ def flag(name: str, default: bool) -> bool:
 
 def words(name: str, default: str = "") -> list[str]:
     return [word for word in text(name, default).replace(",", " ").split() if word]
+
+
+def json_object(name: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text(name, "{}"))
+    except ValueError as error:
+        raise SystemExit(f"{name} is not valid JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise SystemExit(f'{name} must be a JSON object, like {{"keep_recent": 20}}.')
+    return value
 
 
 def load_dotenv(path: Path) -> None:

@@ -51,6 +51,8 @@ def checkpoint_value(row: Compaction) -> types.Checkpoint:
         last_position=row.last_position,
         message_count=row.message_count,
         tokens=row.summary_tokens,
+        reminder=row.reminder,
+        made_at=row.finished_at,
     )
 
 
@@ -116,6 +118,7 @@ def conversation_shape(row: Conversation, retention_days: int, active_run: Run |
         "id": str(row.id),
         "title": row.title,
         "model": row.model.name if row.model else None,
+        "agent": row.agent.name if row.agent else None,
         "pinned": row.pinned,
         "archived": row.archived,
         "temporary": row.temporary,
@@ -139,6 +142,7 @@ def compaction_shape(row: Compaction) -> dict[str, Any]:
         "status": row.status,
         "strategy": row.strategy,
         "summary": row.summary,
+        "reminder": row.reminder or None,
         "message_count": row.message_count,
         "kept_count": row.kept_count,
         "first_position": row.first_position,

@@ -1,58 +1,120 @@
-"""The policy, budget and calibration in force for one conversation with one model."""
+"""The policy, budget, calibration and hooks in force for one conversation with one model."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.conf import settings
+from pydantic import TypeAdapter, ValidationError
 
-from chatapp.models import Conversation, ModelConfig
+from agents.hooks import Hook, compacts_itself, with_auto_compact
+from chatapp.models import Agent, Conversation, ModelConfig
 from chatapp.selectors.model_configs import resolve_budget_inputs
 from memory.budget import ResolvedBudget, Sizes, TokenBudget, resolve_budget
+from memory.errors import PolicyError
 from memory.policy import ContextPolicy, EffectivePolicy, merge_policies
 from memory.tokens import Calibration
+
+_HOOKS: TypeAdapter[tuple[Hook, ...]] = TypeAdapter(tuple[Hook, ...])
 
 
 @dataclass(frozen=True, slots=True)
 class ContextRules:
-    """How much fits and how it is kept, each with where it came from."""
+    """How much fits and how it is kept, each with where it came from. `hooks` has the built-in one, too."""
 
     effective: EffectivePolicy
     resolved: ResolvedBudget
     calibration: Calibration
+    hooks: tuple[Hook, ...] = ()
 
     @property
     def policy(self) -> ContextPolicy:
         return self.effective.policy
 
     @property
+    def leaves_it_to_hooks(self) -> bool:
+        """Whether the agent's own hooks say when to compact."""
+        return self.effective.origins["auto_compact"] == "hooks"
+
+    @property
     def budget(self) -> TokenBudget:
         return self.resolved.budget
 
 
-def rules_for(config: ModelConfig, conversation: Conversation | None = None) -> ContextRules:
+def agent_of(conversation: Conversation | None) -> Agent | None:
+    """One that was switched off is as good as none."""
+    agent = conversation.agent if conversation else None
+    return agent if agent is not None and agent.enabled else None
+
+
+def rules_for(
+    config: ModelConfig, conversation: Conversation | None = None, agent: Agent | None = None
+) -> ContextRules:
     """Always of the model actually used. Raises memory.errors.PolicyError for a stored policy that is not valid."""
+    agent = agent or agent_of(conversation)
+    declared = _allowed(read_hooks(agent.hooks) if agent else ())
     effective = merge_policies(
-        ("environment", {} if settings.ENABLE_COMPACTION else {"auto_compact": False}),
+        ("environment", settings.CONTEXT_POLICY),
         ("model", config.context_policy),
+        ("agent", agent.context_policy if agent else {}),
         ("conversation", conversation.context_policy if conversation else {}),
+        *_switches(declared),
     )
     return ContextRules(
         effective=effective,
-        resolved=_resolve_budget(config, effective.policy),
+        resolved=_resolve_budget(config, effective),
         calibration=Calibration(config.token_ratio, config.token_ratio_samples),
+        hooks=tuple(with_auto_compact(declared, effective.policy)),
     )
 
 
-def _resolve_budget(config: ModelConfig, policy: ContextPolicy) -> ResolvedBudget:
+def read_hooks(declared: Sequence[Mapping[str, Any]]) -> tuple[Hook, ...]:
+    """Raises PolicyError, which names the place."""
+    try:
+        return _HOOKS.validate_python(declared)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(["hooks", *(str(step) for step in first["loc"])])
+        raise PolicyError(place, "agent", first["msg"]) from None
+
+
+def _allowed(declared: tuple[Hook, ...]) -> tuple[Hook, ...]:
+    if settings.ENABLE_COMPACTION:
+        return declared
+    return tuple(hook for hook in declared if not compacts_itself([hook]))
+
+
+def _switches(declared: Sequence[Hook]) -> list[tuple[str, Mapping[str, Any]]]:
+    """What nobody below can overrule: the deployment's switch, and hooks that say themselves when to compact."""
+    if not settings.ENABLE_COMPACTION:
+        return [("environment", {"auto_compact": False})]
+    return [("hooks", {"auto_compact": False})] if compacts_itself(declared) else []
+
+
+def _resolve_budget(config: ModelConfig, effective: EffectivePolicy) -> ResolvedBudget:
+    """A window of the whole deployment stands below the one an operator entered for this model."""
     inputs = resolve_budget_inputs(config)
     return resolve_budget(
-        model=Sizes(
-            policy.context_size or inputs.model.context_size,
-            policy.max_output_tokens or inputs.model.max_output_tokens,
-        ),
-        environment=inputs.environment,
+        model=_first_said(_sizes_of(effective, of_deployment=False), inputs.model),
+        environment=_first_said(_sizes_of(effective, of_deployment=True), inputs.environment),
         detected=inputs.detected,
-        system_reserve=policy.system_reserve,
-        input_limit=policy.max_input_tokens,
+        system_reserve=effective.policy.system_reserve,
+        input_limit=effective.policy.max_input_tokens,
+    )
+
+
+def _sizes_of(effective: EffectivePolicy, *, of_deployment: bool) -> Sizes:
+    said = {
+        name: getattr(effective.policy, name)
+        for name in ("context_size", "max_output_tokens")
+        if (effective.origins[name] == "environment") == of_deployment
+    }
+    return Sizes(**said)
+
+
+def _first_said(first: Sizes, second: Sizes) -> Sizes:
+    return Sizes(
+        first.context_size or second.context_size, first.max_output_tokens or second.max_output_tokens
     )

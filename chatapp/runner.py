@@ -19,7 +19,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
 
-from chatapp import answering, clock
+from chatapp import answering, clock, hooking
 from chatapp.actions.runs import (
     INTERRUPTED,
     NOT_STARTED,
@@ -32,7 +32,6 @@ from chatapp.actions.runs import (
     renew_leases,
     stops_requested,
 )
-from chatapp.compactor import plan_compaction
 from chatapp.database import in_database
 from chatapp.errors import LeaseLost
 from chatapp.live import hub
@@ -138,7 +137,7 @@ async def _execute(run_id: str) -> None:
         log.warning("Run %s is no longer ours: %s", run_id, lost)
     finally:
         _process.by_message.pop(str(lease.answer_id), None)
-    await _plan(prepared.conversation_id)
+    await _end_turn(run_id)
 
 
 async def _answer(prepared: answering.PreparedRun, live: LiveAnswer, work: _Work) -> Outcome:
@@ -182,12 +181,12 @@ async def _finish(lease: Lease, outcome: Outcome) -> None:
             return
 
 
-async def _plan(conversation_id: str) -> None:
+async def _end_turn(run_id: str) -> None:
     try:
-        await in_database(plan_compaction)(UUID(conversation_id))
+        await hooking.end_turn(UUID(run_id))
     except Exception:
         # The next turn plans again; this answer is complete already.
-        log.exception("Planning a compaction of %s failed.", conversation_id)
+        log.exception("What follows run %s failed.", run_id)
 
 
 # --- Loops of the process ------------------------------------------------------------------------------

@@ -8,6 +8,8 @@ from typing import Any
 import dj_database_url
 
 from chatapp import environment as env
+from memory.errors import PolicyError
+from memory.policy import merge_policies
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env.load_dotenv(Path(env.text("ENV_FILE", str(BASE_DIR / ".env"))))
@@ -27,6 +29,11 @@ DRAIN_TIMEOUT_S = env.number("DRAIN_TIMEOUT_S", 8)  # how long answers may go on
 SIGNUP = env.text("SIGNUP", "closed")  # open, invite, closed
 RETENTION_DAYS = env.number("RETENTION_DAYS", 30)
 ENABLE_COMPACTION = env.flag("ENABLE_COMPACTION", True)
+CONTEXT_POLICY = env.json_object("CONTEXT_POLICY")  # for the whole deployment, below models and agents
+try:
+    merge_policies(("environment", CONTEXT_POLICY))
+except PolicyError as error:
+    raise SystemExit(f"CONTEXT_POLICY: {error}") from None
 OPENAI_API_KEY = env.text("OPENAI_API_KEY")
 OPENAI_BASE_URL = env.text("OPENAI_BASE_URL")
 LLM_MODEL = env.text("LLM_MODEL")
@@ -66,7 +73,10 @@ if _database["ENGINE"].endswith("sqlite3"):
     _database["CONN_MAX_AGE"] = None
     _database["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}  # threads need one file, not :memory:
 else:
-    _database["OPTIONS"] = {**_database.get("OPTIONS", {}), "pool": {"min_size": 1, "max_size": 20, "timeout": 20}}
+    _database["OPTIONS"] = {
+        **_database.get("OPTIONS", {}),
+        "pool": {"min_size": 1, "max_size": 20, "timeout": 20},
+    }
     _database["CONN_MAX_AGE"] = 0  # the pool keeps them
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
@@ -85,7 +95,7 @@ CACHES = {
     "default": (
         {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
         if EMBEDDED
-        else {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
+        else {"BACKEND": "chatapp.caching.SharedCache", "LOCATION": REDIS_URL}
     )
 }
 

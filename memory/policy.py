@@ -131,6 +131,8 @@ ALIASES: Mapping[str, str] = {
     "agent_max_steps": "max_steps",
 }
 """The names the ancestors used; accepted wherever a policy is written."""
+INHERITED_WHEN_ZERO = frozenset({"context_size", "max_output_tokens"})
+"""At 0 they say "the model's own", which is what the layer below says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,7 @@ class EffectivePolicy:
 
 
 def merge_policies(*layers: tuple[str, Mapping[str, object]]) -> EffectivePolicy:
-    """Merges (name, fields) layers, a later one winning field by field; a None is "not set here".
+    """Merges (name, fields) layers, a later one winning field by field; a None, or a window of 0, is "not set here".
 
     Raises PolicyError for an unknown name or a value out of range, naming its layer.
     """
@@ -152,7 +154,7 @@ def merge_policies(*layers: tuple[str, Mapping[str, object]]) -> EffectivePolicy
             name = ALIASES.get(given, given)
             if name not in ContextPolicy.model_fields:
                 raise PolicyError(given, origin, "there is no such setting")
-            if value is not None:
+            if value is not None and not (value == 0 and name in INHERITED_WHEN_ZERO):
                 values[name], origins[name] = value, origin
     return EffectivePolicy(_validated(values, origins), origins)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
 from django.db.models import Count, F, Max, Q, Sum
 
-from agents.events import Compact
+from agents.events import Compact, CompactState
 from chatapp import event_log, jobs
 from chatapp.actions.memory import record_entry
 from chatapp.actions.usage import CallUsage, record_background_calls
@@ -39,6 +39,8 @@ class PlannedSpan:
     budget_tokens: int
     strategy: str
     keep_hint: str = ""
+    summary_max_tokens: int = 0
+    """0 = what the policy says when it is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,8 @@ class CompactionLease:
 
 @dataclass(frozen=True, slots=True)
 class FinishedSummary:
-    """A summary that was accepted, and what it took. `fallback_reason` is set where no model wrote it."""
+    """A summary that was accepted, and what it took. `fallback_reason` is set where no model wrote it. Without
+    `entry_text` nothing is written to memory."""
 
     summary: str
     summary_tokens: int
@@ -66,6 +69,7 @@ class FinishedSummary:
     model: ModelConfig | None
     calls: Sequence[CallUsage]
     fallback_reason: str = ""
+    reminder: str = ""
 
 
 CLEARED = "The user started a new context here. What was said before is kept, but is not part of it."
@@ -74,6 +78,8 @@ CLEARED = "The user started a new context here. What was said before is kept, bu
 def divider_text(message_count: int, strategy: str = "") -> str:
     if strategy == Compaction.CLEARED:
         return f"Context cleared: {message_count} earlier messages are kept, but no longer in context."
+    if strategy == "truncate":
+        return f"Earlier context ({message_count} messages) was left out without a summary."
     return f"Earlier context ({message_count} messages) was summarized by AI."
 
 
@@ -81,7 +87,7 @@ def _compact_event(row: Compaction, state: str, now: datetime) -> Compact:
     return Compact(
         conversation_id=str(row.conversation_id),
         at=now,
-        state=state,
+        state=cast(CompactState, state),
         compaction_id=str(row.pk),
         message_count=row.message_count,
         kept_count=row.kept_count,
@@ -94,9 +100,12 @@ def _compact_event(row: Compaction, state: str, now: datetime) -> Compact:
 
 
 def queue_compaction(
-    *, conversation_id: UUID, span: PlannedSpan, model: ModelConfig | None, now: datetime
+    *, conversation_id: UUID, span: PlannedSpan, model: ModelConfig | None, now: datetime, holder: str = ""
 ) -> Compaction | None:
-    """None when one is under way already, or the span was summarised meanwhile."""
+    """None when one is under way already, or the span was summarised meanwhile.
+
+    With a `holder` it is claimed at once: whoever queues it does it. Else a worker is woken.
+    """
     try:
         with transaction.atomic():
             conversation = Conversation.objects.select_for_update().get(pk=conversation_id)
@@ -116,11 +125,16 @@ def queue_compaction(
                 budget_tokens=span.budget_tokens,
                 strategy=span.strategy,
                 keep_hint=span.keep_hint,
+                summary_max_tokens=span.summary_max_tokens,
+                status=Compaction.Status.RUNNING if holder else Compaction.Status.PENDING,
+                holder=holder,
+                fence=1 if holder else 0,
                 lease_expires_at=now + LEASE,
                 created_at=now,
             )
             event_log.append(conversation, _compact_event(row, "started", now))
-            jobs.wake_worker("compact", str(row.pk))
+            if not holder:
+                jobs.wake_worker("compact", str(row.pk))
             return row
     except (IntegrityError, Conversation.DoesNotExist):
         return None
@@ -165,6 +179,11 @@ def renew_compaction(*, lease: CompactionLease, now: datetime) -> None:
         raise LeaseLost("Another worker took this compaction over.")
 
 
+def release_compaction(*, lease: CompactionLease, now: datetime) -> None:
+    """Gives it back unfinished; the sweep hands it to a worker."""
+    _held(lease).update(lease_expires_at=now)
+
+
 def _lock_held(lease: CompactionLease) -> tuple[Conversation, Compaction]:
     row = Compaction.objects.filter(pk=lease.compaction_id).first()
     if row is None:
@@ -186,12 +205,13 @@ def complete_compaction(*, lease: CompactionLease, result: FinishedSummary, now:
         row.tokens_after = result.tokens_after
         row.strategy = result.strategy
         row.fallback_reason = result.fallback_reason
+        row.reminder = result.reminder
         row.usage = _usage_of(result.calls)
         row.finished_at = now
         row.lease_expires_at = None
         row.save()
         _record_usage(conversation, result.calls)
-        if not conversation.temporary:
+        if not conversation.temporary and result.entry_text:
             record_entry(
                 compaction=row,
                 text=result.entry_text,
@@ -242,7 +262,8 @@ def edit_summary(
             raise Conflict("Only a finished summary can be edited.")
         row.summary = summary
         row.summary_tokens = tokens
-        row.save(update_fields=["summary", "summary_tokens"])
+        row.reminder = ""  # it says what the summary may just have been made to forget
+        row.save(update_fields=["summary", "summary_tokens", "reminder"])
         event_log.append(conversation, _compact_event(row, "done", now))
         return row
 

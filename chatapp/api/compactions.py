@@ -12,7 +12,7 @@ from chatapp.actions.compactions import edit_summary, redo_compaction, undo_comp
 from chatapp.api import shapes
 from chatapp.api.auth import ApiRequest, allow
 from chatapp.api.schemas import CompactRequest, ContextQuestion, SummaryChange
-from chatapp.compactor import clear_conversation, compact_now
+from chatapp.compacting_now import clear_conversation, compact_now
 from chatapp.inspector import inspect_context
 from chatapp.models import User
 from chatapp.selectors.access import accessible_conversation

@@ -42,7 +42,9 @@ class Compaction(models.Model):
     keep_hint = models.TextField(blank=True, help_text="What the user asked to keep.")
     summary = models.TextField(blank=True)
     summary_tokens = models.PositiveIntegerField(default=0)
-    summary_max_tokens = models.PositiveIntegerField(default=0, help_text="A hook's own limit; 0 = the policy's.")
+    summary_max_tokens = models.PositiveIntegerField(
+        default=0, help_text="A hook's own limit; 0 = the policy's."
+    )
     reminder = models.TextField(blank=True, help_text="What stands behind the summary from now on.")
     fallback_reason = models.TextField(blank=True, help_text="Why the extractive summary took over.")
     error = models.TextField(blank=True)

@@ -29,7 +29,8 @@ def _only(rows: QuerySet[Row], row_id: str | UUID) -> Row:
 
 
 def accessible_conversation(user: User, conversation_id: str | UUID) -> Conversation:
-    return _only(Conversation.objects.select_related("model").filter(user=user), conversation_id)
+    rows = Conversation.objects.select_related("model", "agent__model").filter(user=user)
+    return _only(rows, conversation_id)
 
 
 def lock_conversation(user: User, conversation_id: str | UUID) -> Conversation:

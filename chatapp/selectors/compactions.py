@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db.models import Q
 
 from chatapp.models import Branch, Compaction, Conversation, Run
+from chatapp.selectors.branches import visible_compactions
 
 PICKED_UP_AFTER = timedelta(seconds=15)
 
@@ -27,7 +28,14 @@ def turns_since_compaction(conversation: Conversation) -> int | None:
     return Run.objects.filter(conversation=conversation, created_at__gt=done.finished_at).count()
 
 
-def was_undone(branch: Branch, first_position: int, last_position: int) -> bool:
-    """Whether the user took back a summary of this span: it must not come back by itself."""
-    undone = Compaction.objects.filter(branch=branch, status=Compaction.Status.UNDONE)
-    return undone.filter(first_position=first_position, last_position__gte=last_position).exists()
+def was_undone(branch: Branch, previous: Compaction | None, last_position: int, *, is_needed: bool) -> bool:
+    """Whether the user took back a summary that grew from `previous`: none comes back by itself in its place.
+
+    `is_needed`: the context is full, and more has left it than that summary covered.
+    """
+    undone = visible_compactions(branch).filter(status=Compaction.Status.UNDONE, previous=previous)
+    return (undone.filter(last_position__gte=last_position) if is_needed else undone).exists()
+
+
+def active_compaction(conversation_id: UUID) -> Compaction | None:
+    return Compaction.objects.filter(conversation_id=conversation_id, status__in=Compaction.ACTIVE).first()

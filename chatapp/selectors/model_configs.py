@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 
 from chatapp.errors import NotFound
 from chatapp.model_facts import find_facts
-from chatapp.models import ModelConfig, User
+from chatapp.models import Conversation, ModelConfig, User
 from memory.budget import Sizes
 
 
@@ -41,6 +41,16 @@ def default_model() -> ModelConfig:
     if model is None:
         raise NotFound("No model is enabled. An operator can enable one in the admin panel, under Models.")
     return model
+
+
+def model_of(conversation: Conversation) -> ModelConfig:
+    """The conversation's, else its agent's, else the default; one that was switched off is passed over.
+
+    Raises NotFound when there is none at all.
+    """
+    agent = conversation.agent if conversation.agent and conversation.agent.enabled else None
+    chosen = (conversation.model, agent.model if agent else None)
+    return next((model for model in chosen if model is not None and model.enabled), None) or default_model()
 
 
 def accessible_model(name_or_id: str | UUID) -> ModelConfig:

@@ -1,0 +1,114 @@
+"""What hooks may do to a conversation by name, and what they leave behind in its row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agents.events import Fact
+from agents.hooks import Hook, ModuleAction
+from chatapp import event_log
+from chatapp.actions.conversations import updated_event
+from chatapp.errors import InvalidInput
+from chatapp.models import Conversation
+
+
+class _NoParams(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class _Title(_NoParams):
+    title: str = Field(min_length=1, max_length=200)
+
+
+@dataclass(frozen=True, slots=True)
+class _NamedAction:
+    """`apply` changes the conversation's row, which is locked, and says in words what it did."""
+
+    params: type[BaseModel]
+    apply: Callable[[Conversation, Any], str]
+
+
+def _pin(conversation: Conversation, params: _NoParams) -> str:
+    conversation.pinned = True
+    return "The conversation was pinned."
+
+
+def _archive(conversation: Conversation, params: _NoParams) -> str:
+    conversation.archived = True
+    return "The conversation was archived."
+
+
+def _rename(conversation: Conversation, params: _Title) -> str:
+    conversation.title = params.title
+    return f"The conversation was named {params.title}."
+
+
+NAMED_ACTIONS: Mapping[str, _NamedAction] = {
+    "conversation.pin": _NamedAction(_NoParams, _pin),
+    "conversation.archive": _NamedAction(_NoParams, _archive),
+    "conversation.rename": _NamedAction(_Title, _rename),
+}
+
+
+def check_hooks(hooks: Sequence[Hook], place: str) -> None:
+    """Raises InvalidInput for an action nobody knows, or with parameters it does not take."""
+    for number, hook in enumerate(hooks):
+        if isinstance(hook.action, ModuleAction):
+            _read_params(hook.action, f"{place}.{number}.action")
+
+
+def _read_params(action: ModuleAction, place: str) -> BaseModel:
+    named = NAMED_ACTIONS.get(name_of(action))
+    if named is None:
+        known = ", ".join(NAMED_ACTIONS)
+        raise InvalidInput(f"{place}: there is no action {name_of(action)}; there are {known}.")
+    try:
+        return named.params.model_validate(action.params)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(["params", *(str(step) for step in first["loc"])])
+        raise InvalidInput(f"{place}.{where}: {first['msg']}") from None
+
+
+def name_of(action: ModuleAction) -> str:
+    """`module` and `action`, or both in `action`."""
+    return f"{action.module}.{action.action}" if action.module else action.action
+
+
+def run_named_action(*, conversation: Conversation, action: ModuleAction, now: datetime) -> str:
+    """What was done, in words. Raises InvalidInput."""
+    params = _read_params(action, "action")
+    with transaction.atomic():
+        row = Conversation.objects.select_for_update().get(pk=conversation.pk)
+        said = NAMED_ACTIONS[name_of(action)].apply(row, params)
+        row.save(update_fields=["pinned", "archived", "title"])
+        event_log.append(row, updated_event(row, now))
+    return said
+
+
+def record_hooks(
+    *,
+    conversation: Conversation,
+    fired: Mapping[str, datetime],
+    waiting: Sequence[Mapping[str, str]] = (),
+    facts: Sequence[Fact] = (),
+) -> None:
+    """When these hooks fired, and what waits for the next turn: in place of what waited before."""
+    with transaction.atomic():
+        row = Conversation.objects.select_for_update().filter(pk=conversation.pk).first()
+        if row is None:
+            return
+        times = {hook_id: moment.isoformat() for hook_id, moment in fired.items()}
+        row.hook_state = {
+            "fired": {**row.hook_state.get("fired", {}), **times},
+            "waiting": [dict(note) for note in waiting],
+        }
+        row.save(update_fields=["hook_state"])
+        if facts:
+            event_log.append(row, *facts)

@@ -1,0 +1,36 @@
+"""Long work on an event loop of its own, so that the one that serves everybody stays free."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+THREADS = 16
+_threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="apart")
+
+
+async def run_apart(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """In a thread with a loop of its own. Cancelled here, it is cancelled there, too."""
+    started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = Future()
+
+    async def work() -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        started.set_result((asyncio.get_running_loop(), task))
+        return await make()
+
+    def run() -> T:
+        return asyncio.run(work())
+
+    try:
+        return await asyncio.get_running_loop().run_in_executor(_threads, run)
+    except asyncio.CancelledError:
+        if started.done():
+            loop, task = started.result()
+            with contextlib.suppress(RuntimeError):  # it has just ended by itself
+                loop.call_soon_threadsafe(task.cancel)
+        raise

@@ -1,0 +1,151 @@
+"""Which compaction is due, and what it would cover. Calls no model and writes nothing."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from uuid import UUID
+
+from agents.context import AssembledContext
+from chatapp import clock
+from chatapp.actions.compactions import PlannedSpan
+from chatapp.contexts import LoadedContext, load_context
+from chatapp.errors import NotFound
+from chatapp.models import Conversation, ModelConfig
+from chatapp.selectors.compactions import turns_since_compaction, was_undone
+from chatapp.selectors.model_configs import accessible_model, fast_model_of, model_of
+from chatapp.selectors.spans import measure_span
+from memory.compaction import CompactionPlan, plan_compaction
+from memory.errors import ContextError
+from memory.tokens import text_message
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a compaction should be like where not as the policy says.
+
+    `at_once`: all but `keep_recent` messages, at whatever pressure. `by_user`: even what was undone before.
+    """
+
+    at_once: bool = False
+    by_user: bool = False
+    keep_hint: str = ""
+    strategy: str = ""
+    keep_recent: int | None = None
+    summary_max_tokens: int = 0
+
+
+AUTOMATIC = Wish()
+
+
+def load_for_planning(conversation_id: UUID) -> LoadedContext | None:
+    """The context as it is after the last message; None when the conversation is gone."""
+    rows = Conversation.objects.select_related(
+        "user", "branch", "model__fast_model", "agent__model__fast_model"
+    )
+    conversation = rows.filter(pk=conversation_id).first()
+    return load_end(conversation) if conversation else None
+
+
+def load_end(conversation: Conversation) -> LoadedContext:
+    assert conversation.branch is not None
+    return load_context(
+        conversation=conversation,
+        branch=conversation.branch,
+        before_position=conversation.next_position,
+        question=text_message("user", "", kind="question"),
+        config=model_of(conversation),
+        now=clock.now(),
+    )
+
+
+def find_span(loaded: LoadedContext, wish: Wish = AUTOMATIC) -> PlannedSpan | None:
+    """The compaction that is due, measured; None where none is."""
+    rules, inputs = loaded.rules, loaded.inputs
+    policy = rules.policy
+    if wish.keep_recent is not None:
+        policy = policy.model_copy(update={"keep_recent": wish.keep_recent})
+    plan = plan_compaction(
+        inputs.messages,
+        inputs.checkpoint,
+        policy,
+        rules.budget,
+        calibration=rules.calibration,
+        system_tokens=inputs.system.tokens,
+        question_tokens=inputs.question.tokens if inputs.question.text else 0,
+        left_out=inputs.left_out,
+        turns_since_compaction=turns_since_compaction(loaded.conversation),
+        manual=wish.at_once,
+    )
+    if plan is None or (not wish.by_user and _was_undone(loaded, plan)):
+        return None
+    return _measured(loaded, plan, wish)
+
+
+def find_emergency_span(loaded: LoadedContext, sent: AssembledContext) -> PlannedSpan | None:
+    """What left when a provider refused the request and less of it was sent."""
+    kept = {message.id for message in sent.view.history}
+    gone = [message for message in loaded.inputs.messages if message.id not in kept]
+    last = max((message.position for message in gone if message.position is not None), default=None)
+    if last is None:
+        return None
+    checkpoint = loaded.inputs.checkpoint
+    plan = CompactionPlan(
+        first_position=checkpoint.last_position + 1 if checkpoint else 0,
+        last_position=last,
+        message_count=len(gone) + loaded.inputs.left_out,
+        kept_count=len(kept),
+        span_tokens=0,
+        tokens_before=0,
+        trigger="hard",
+    )
+    return _measured(loaded, plan, AUTOMATIC)
+
+
+def _was_undone(loaded: LoadedContext, plan: CompactionPlan) -> bool:
+    return was_undone(
+        loaded.branch,
+        loaded.history.checkpoint_row,
+        plan.last_position,
+        is_needed=plan.trigger == "hard" or is_full(loaded),
+    )
+
+
+def is_full(loaded: LoadedContext) -> bool:
+    """Whether something has to leave before the next call."""
+    try:
+        return loaded.assemble().view.dropped is not None
+    except ContextError:
+        return True
+
+
+def _measured(loaded: LoadedContext, plan: CompactionPlan, wish: Wish) -> PlannedSpan:
+    """The plan with what only the database knows: how many messages lie in it, and where a long one ends."""
+    span = measure_span(loaded.branch, plan.first_position, plan.last_position)
+    return PlannedSpan(
+        branch=loaded.branch,
+        previous=loaded.history.checkpoint_row,
+        first_position=span.first_position,
+        last_position=span.last_position,
+        message_count=span.message_count,
+        kept_count=plan.kept_count + (plan.message_count - span.message_count if not span.is_whole else 0),
+        span_tokens=span.tokens,
+        budget_tokens=loaded.rules.budget.input_tokens,
+        tokens_before=(loaded.inputs.checkpoint.tokens if loaded.inputs.checkpoint else 0) + span.tokens,
+        strategy=wish.strategy or loaded.rules.policy.strategy,
+        keep_hint=wish.keep_hint,
+        summary_max_tokens=wish.summary_max_tokens,
+    )
+
+
+def summary_model_of(loaded: LoadedContext) -> ModelConfig:
+    """The policy's, else the fast model of the one that answers."""
+    wanted = loaded.rules.policy.summary_model
+    if wanted:
+        try:
+            return accessible_model(wanted)
+        except NotFound:
+            log.warning("The summary model %s is not there; the fast model takes its place.", wanted)
+    return fast_model_of(loaded.config)

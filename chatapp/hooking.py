@@ -1,0 +1,288 @@
+"""Hooks of an agent at runtime: which are due at a turn's start and end, and doing what they say.
+
+What goes wrong in a hook is logged and told, and never the run's failure.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import assert_never
+from uuid import UUID
+
+from agents.events import HookFired
+from agents.hooks import (
+    AUTO_COMPACT_ID,
+    CompactContext,
+    Hook,
+    InjectMessage,
+    LogMessage,
+    ModuleAction,
+    Moment,
+    TurnState,
+    due_hooks,
+    fill_placeholders,
+    needs_turn_number,
+)
+from agents.usage import count_tools
+from chatapp import clock
+from chatapp.actions.hook_actions import record_hooks, run_named_action
+from chatapp.compaction_planning import AUTOMATIC, Wish, is_full, load_for_planning
+from chatapp.compactor import compact_inline, plan_compaction, queue_due
+from chatapp.contexts import LoadedContext
+from chatapp.database import in_database
+from chatapp.models import Message as MessageRow
+from chatapp.models import Run
+from chatapp.policies import agent_of, read_hooks
+from chatapp.selectors.branches import visible_messages
+from chatapp.selectors.compactions import turns_since_compaction
+from memory.policy import ContextPolicy
+from memory.summary import summary_message
+from memory.tokens import text_message, total_tokens
+from memory.turns import starts_turn
+from memory.types import Message, Role
+
+log = logging.getLogger(__name__)
+hook_log = logging.getLogger("palimpsest.hooks")
+
+Reload = Callable[[], LoadedContext]
+Note = Mapping[str, str]
+"""`{hook_id, role, text}`: a message for one request."""
+
+
+@dataclass(slots=True)
+class _Turn:
+    """One evaluation of the hooks of a moment, and what came of it."""
+
+    loaded: LoadedContext
+    moment: Moment
+    reload: Reload
+    fired: dict[str, datetime] = field(default_factory=dict)
+    told: list[tuple[Hook, str]] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+
+    @property
+    def policy(self) -> ContextPolicy:
+        return self.loaded.rules.policy
+
+
+async def start_turn(
+    loaded: LoadedContext, *, reload: Reload, tell: Callable[[Sequence[tuple[Hook, str]]], None]
+) -> LoadedContext:
+    """The context to go on with: compacted where a hook said so, with the notes of hooks.
+
+    `reload` loads it anew; `tell` gets each hook that fired, and what it did.
+    """
+    waiting: list[Note] = loaded.conversation.hook_state.get("waiting", [])
+    turn = _Turn(loaded, "turn_start", reload, notes=list(waiting))
+    await _run_hooks(turn)
+    if turn.fired or waiting:
+        await in_database(record_hooks)(conversation=loaded.conversation, fired=turn.fired)
+    tell(turn.told)
+    return turn.loaded.with_notes([_note_message(note) for note in turn.notes])
+
+
+async def end_turn(run_id: UUID) -> None:
+    """Hooks of the turn's end, then whatever compaction is due. A run that did not end well has no end of its turn."""
+    run = await in_database(_run_with_agent)(run_id)
+    if run is None:
+        return
+    if run.status == Run.Status.COMPLETE and _has_last_word(run):
+        await _end_turn(run)
+    await in_database(plan_compaction)(run.conversation_id, is_early=True)
+
+
+def _run_with_agent(run_id: UUID) -> Run | None:
+    return Run.objects.select_related("conversation__agent").filter(pk=run_id).first()
+
+
+def _has_last_word(run: Run) -> bool:
+    agent = agent_of(run.conversation)
+    return agent is not None and any(hook.on == "turn_end" for hook in read_hooks(agent.hooks))
+
+
+async def _end_turn(run: Run) -> None:
+    loaded = await in_database(load_for_planning)(run.conversation_id)
+    if loaded is None:
+        return
+    turn = _Turn(loaded, "turn_end", lambda: loaded)
+    await _run_hooks(turn)
+    if turn.fired:
+        waiting = [*loaded.conversation.hook_state.get("waiting", []), *turn.notes]
+        await in_database(record_hooks)(
+            conversation=loaded.conversation,
+            fired=turn.fired,
+            waiting=waiting,
+            facts=[_fact(loaded, hook, text) for hook, text in turn.told],
+        )
+
+
+def waiting_notes(loaded: LoadedContext) -> list[Message]:
+    """For the inspector: the messages hooks would add to the next request. Does nothing."""
+    state = measure_turn(loaded)
+    due = due_hooks(loaded.rules.hooks, "turn_start", state, fired_at=_fired_at(loaded), now=clock.now())
+    injected = [_note(hook.id, hook.action, state) for hook in due if isinstance(hook.action, InjectMessage)]
+    return [_note_message(note) for note in [*loaded.conversation.hook_state.get("waiting", []), *injected]]
+
+
+def measure_turn(loaded: LoadedContext) -> TurnState:
+    """Counts turns only where a hook asks for them: over the whole branch, by index."""
+    inputs = loaded.inputs
+    checkpoint = inputs.checkpoint
+    summary = summary_message(checkpoint.summary).tokens if checkpoint else 0
+    estimate = inputs.system.tokens + count_tools(inputs.tools) + summary + total_tokens(inputs.messages)
+    tokens = loaded.rules.calibration.apply(
+        estimate + (inputs.question.tokens if inputs.question.text else 0)
+    )
+    return TurnState(
+        turn=_turn_number(loaded) if needs_turn_number(loaded.rules.hooks) else 0,
+        tokens=tokens,
+        messages=1 + bool(checkpoint) + len(inputs.messages) + bool(inputs.question.text),
+        pressure=loaded.rules.budget.pressure(tokens),
+        tool_calls=_count_tool_calls(inputs.messages) if not inputs.question.text else 0,
+    )
+
+
+def _turn_number(loaded: LoadedContext) -> int:
+    """User messages of the branch, the question included."""
+    asked = visible_messages(loaded.branch).filter(role=MessageRow.Role.USER)
+    question = loaded.inputs.question
+    if question.position is not None:
+        asked = asked.filter(position__lte=question.position)
+    is_new = bool(question.text) and question.id is None
+    return asked.count() + is_new
+
+
+def _count_tool_calls(messages: Sequence[Message]) -> int:
+    """Of the turn the messages end with."""
+    count = 0
+    for message in reversed(messages):
+        count += len(message.tool_calls)
+        if starts_turn(message):
+            break
+    return count
+
+
+# --- Evaluating -----------------------------------------------------------------------------------------
+
+
+async def _run_hooks(turn: _Turn) -> None:
+    hooks = [hook for hook in turn.loaded.rules.hooks if hook.on == turn.moment and _has_work(hook, turn)]
+    if not hooks:
+        return
+    state = await in_database(measure_turn)(turn.loaded)
+    for hook in hooks:
+        before = turn.loaded
+        await _run_hook(hook, state, turn)
+        if turn.loaded is not before:
+            state = await in_database(measure_turn)(turn.loaded)
+
+
+def _has_work(hook: Hook, turn: _Turn) -> bool:
+    """Where summaries are written beside the answers, the built-in hook is the cut of the view and its plan."""
+    if hook.id != AUTO_COMPACT_ID:
+        return True
+    return turn.policy.is_inline or turn.policy.strategy == "truncate"
+
+
+async def _run_hook(hook: Hook, state: TurnState, turn: _Turn) -> None:
+    now = clock.now()
+    if hook.id == AUTO_COMPACT_ID and is_full(turn.loaded):
+        # The view is cut at the trigger or a little before it, where recall has its share.
+        state = replace(state, pressure=max(state.pressure, 1.0))
+    if not due_hooks([hook], turn.moment, state, fired_at=_fired_at(turn.loaded), now=now):
+        return
+    try:
+        said = await _act(hook, state, turn)
+    except Exception as error:
+        log.exception("Hook %s of conversation %s failed.", hook.id, turn.loaded.conversation.pk)
+        said = f"It failed: {error}"
+    if said:
+        turn.fired[hook.id] = now
+        turn.told.append((hook, said))
+
+
+async def _act(hook: Hook, state: TurnState, turn: _Turn) -> str:
+    """What was done, in words; empty where there was nothing to do, so that it may try again at once."""
+    match hook.action:
+        case LogMessage(message=message):
+            text = fill_placeholders(message, state)
+            hook_log.info("%s %s: %s", turn.loaded.conversation.pk, hook.id, text)
+            return text
+        case InjectMessage():
+            note = _note(hook.id, hook.action, state)
+            turn.notes.append(note)
+            return note["text"]
+        case ModuleAction():
+            return await in_database(run_named_action)(
+                conversation=turn.loaded.conversation, action=hook.action, now=clock.now()
+            )
+        case CompactContext():
+            return await _compact(hook, hook.action, turn)
+        case _:
+            assert_never(hook.action)
+
+
+def _note(hook_id: str, action: InjectMessage, state: TurnState) -> Note:
+    return {"hook_id": hook_id, "role": action.role, "text": fill_placeholders(action.message, state)}
+
+
+def _note_message(note: Note) -> Message:
+    """It starts no turn, whatever its role."""
+    role: Role = "system" if note["role"] == "system" else "user"
+    return text_message(role, note["text"], kind="message" if role == "system" else "injected")
+
+
+# --- Compacting -----------------------------------------------------------------------------------------
+
+
+async def _compact(hook: Hook, action: CompactContext, turn: _Turn) -> str:
+    wish = _wish_of(hook, action)
+    strategy = wish.strategy or turn.policy.strategy
+    if wish.at_once and await in_database(_is_cooling)(turn.loaded, turn.moment):
+        return ""
+    is_waited_for = turn.moment == "turn_start" and (turn.policy.is_inline or strategy == "summarize")
+    if strategy == "truncate" or is_waited_for:
+        if not await compact_inline(turn.loaded, wish):
+            return ""
+        turn.loaded = await in_database(turn.reload)()
+    elif await in_database(queue_due)(turn.loaded, wish) is None:
+        return ""
+    return f"Earlier messages leave the context ({strategy})."
+
+
+def _wish_of(hook: Hook, action: CompactContext) -> Wish:
+    if hook.id == AUTO_COMPACT_ID:
+        return AUTOMATIC
+    return Wish(
+        at_once=True,
+        strategy=action.strategy or "",
+        keep_recent=action.keep_recent,
+        summary_max_tokens=action.summary_max_tokens or 0,
+    )
+
+
+def _is_cooling(loaded: LoadedContext, moment: Moment) -> bool:
+    """The turn that is just beginning does not count yet. What has to leave does not wait."""
+    turns = turns_since_compaction(loaded.conversation)
+    if turns is None:
+        return False
+    passed = turns - 1 if moment == "turn_start" else turns
+    return passed < loaded.rules.policy.cooldown_turns and not is_full(loaded)
+
+
+def _fired_at(loaded: LoadedContext) -> dict[str, datetime]:
+    fired = loaded.conversation.hook_state.get("fired", {})
+    return {hook_id: datetime.fromisoformat(moment) for hook_id, moment in fired.items()}
+
+
+def _fact(loaded: LoadedContext, hook: Hook, text: str) -> HookFired:
+    return HookFired(
+        conversation_id=str(loaded.conversation.pk),
+        at=clock.now(),
+        hook_id=hook.id,
+        action=hook.action.type,
+        text=text,
+    )

@@ -40,6 +40,8 @@ CLOSE_CODES = {"signed_out": 4401, "too_slow": 4408, "shutting_down": 1012}
 
 
 class ChatConsumer(AsyncWebsocketConsumer):
+    # The hub listens for the whole process; a channel per socket would be one more thing that needs Redis.
+    channel_layer_alias = "none"
     user: User
 
     async def connect(self) -> None:

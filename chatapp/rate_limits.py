@@ -6,6 +6,7 @@ import asyncio
 import logging
 import math
 import time
+from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -21,9 +22,11 @@ log = logging.getLogger(__name__)
 
 USERS_BEHIND_ONE_ADDRESS = 50
 FAILED_SIGN_INS_PER_MINUTE = 60
+PATIENCE_S = 1.0
+TRY_AGAIN_S = 5.0
 
 # A Redis connection and the locks of the memory storage belong to one event loop.
-_limiters: WeakKeyDictionary[asyncio.AbstractEventLoop, MovingWindowRateLimiter] = WeakKeyDictionary()
+_counters: WeakKeyDictionary[asyncio.AbstractEventLoop, _Counter] = WeakKeyDictionary()
 
 
 async def check_message_rate(user_id: Any, address: str = "") -> None:
@@ -45,27 +48,44 @@ async def check_failed_sign_in(address: str) -> None:
 
 
 async def _take(item: RateLimitItem, sentence: str, *names: str) -> None:
-    limiter = _limiter()
-    try:
-        if await limiter.hit(item, *names):
-            return
-        stats = await limiter.get_window_stats(item, *names)
-    except (OSError, RedisError):
-        # Redis is away: better answer without counting than not at all.
-        log.warning("The rate limit %s could not be counted.", names[0], exc_info=True)
-        return
-    wait_s = max(1, math.ceil(stats.reset_time - time.time()))
-    raise RateLimited(f"{sentence} Please wait {wait_s} s.", retry_after_s=wait_s)
+    free_at = await _counter().take(item, names)
+    if free_at is not None:
+        wait_s = max(1, math.ceil(free_at - time.time()))
+        raise RateLimited(f"{sentence} Please wait {wait_s} s.", retry_after_s=wait_s)
 
 
-def _limiter() -> MovingWindowRateLimiter:
+def _counter() -> _Counter:
     loop = asyncio.get_running_loop()
-    if loop not in _limiters:
-        _limiters[loop] = MovingWindowRateLimiter(_storage())
-    return _limiters[loop]
+    if loop not in _counters:
+        _counters[loop] = _Counter()
+    return _counters[loop]
 
 
-def _storage() -> MemoryStorage | RedisStorage:
-    if not settings.REDIS_URL:
-        return MemoryStorage()
+class _Counter:
+    """Counts in Redis for all processes. While it is away each process counts by itself, and nobody waits."""
+
+    def __init__(self) -> None:
+        self._here = MovingWindowRateLimiter(MemoryStorage())
+        self._shared = MovingWindowRateLimiter(_redis()) if settings.REDIS_URL else None
+        self._away_until = 0.0
+
+    async def take(self, item: RateLimitItem, names: Sequence[str]) -> float | None:
+        """None when it was counted; else when the next one may come, in seconds since the epoch."""
+        if self._shared is not None and time.monotonic() >= self._away_until:
+            try:
+                async with asyncio.timeout(PATIENCE_S):
+                    return await _hit(self._shared, item, names)
+            except (OSError, RedisError) as error:
+                self._away_until = time.monotonic() + TRY_AGAIN_S
+                log.warning("Redis is away (%s); each process counts its own requests.", error)
+        return await _hit(self._here, item, names)
+
+
+async def _hit(limiter: MovingWindowRateLimiter, item: RateLimitItem, names: Sequence[str]) -> float | None:
+    if await limiter.hit(item, *names):
+        return None
+    return (await limiter.get_window_stats(item, *names)).reset_time
+
+
+def _redis() -> RedisStorage:
     return RedisStorage(f"async+{settings.REDIS_URL}", implementation="redispy", key_prefix="palimpsest")

@@ -22,7 +22,7 @@ def script() -> Iterator[Script]:
 
 @pytest.fixture(scope="session")
 def embedded_installation(
-    script: Script, migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory
+    script: Script, migrated_sqlite: Path, static_files: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Installation]:
     folder = tmp_path_factory.mktemp("embedded")
     copy_database(migrated_sqlite, folder / "data")
@@ -49,6 +49,7 @@ def production_installation(
     postgres: Postgres,
     migrated_postgres: str,
     own_redis: Redis,
+    static_files: None,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Installation]:
     folder = tmp_path_factory.mktemp("production")

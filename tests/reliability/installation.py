@@ -117,7 +117,7 @@ def common_env(base_url: str) -> dict[str, str]:
         "MODEL_CONNECT_TIMEOUT_S": "2",
         "MODEL_FIRST_TOKEN_TIMEOUT_S": str(MODEL_TIMEOUT_S),
         "MODEL_STALL_TIMEOUT_S": str(MODEL_TIMEOUT_S),
-        "MESSAGES_PER_MINUTE": "0",
+        "MESSAGES_PER_MINUTE": "100000",
         "DRAIN_TIMEOUT_S": "1",
         "LEASE_S": str(LEASE_S),
     }

@@ -91,6 +91,22 @@ class Person:
     def compactions(self, conversation: str) -> list[dict[str, Any]]:
         return list(self.client.get(f"/api/v1/conversations/{conversation}/compactions").json()["items"])
 
+    def wait_for_compaction(
+        self, conversation: str, compaction: str, status: str, timeout_s: float = 30
+    ) -> dict[str, Any]:
+        def reached() -> dict[str, Any] | None:
+            time.sleep(0.05)
+            rows = self.compactions(conversation)
+            return next((row for row in rows if (row["id"], row["status"]) == (compaction, status)), None)
+
+        what = f"compaction {compaction} is {status}"
+        row = wait_for(reached, timeout_s=timeout_s, what=what, explain=lambda: str(self.compactions(conversation)))
+        assert row
+        return row
+
+    def wait_for_entries(self, conversation: str, timeout_s: float = 20) -> list[dict[str, Any]]:
+        return wait_for(lambda: self.entries(conversation), timeout_s=timeout_s, what="a memory entry")
+
     def entries(self, conversation: str) -> list[dict[str, Any]]:
         """The memory entries that came from this conversation, over all days."""
         days = self.client.get("/api/v1/memory/days").json()["items"]

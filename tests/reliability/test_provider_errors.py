@@ -101,7 +101,7 @@ def assert_plain(sentence: str) -> None:
     """For people: no traces, no class names, no provider's own words; what is safe and what to do."""
     assert sentence[0].isupper()
     assert sentence.endswith(".")
-    assert not {"Traceback", "Error(", "{", "openai", "httpx", "Exception"} & set(sentence.split())
+    assert not [mark for mark in ("Traceback", "Error", "{", "<", "openai", "httpx") if mark in sentence]
     assert "your message is stored" in sentence or "kept" in sentence
     assert len(sentence) < 300
 

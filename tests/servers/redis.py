@@ -51,6 +51,17 @@ class Redis:
             self.process.wait(30)
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def kill(self) -> None:
+        """Without a farewell; what it held is gone."""
+        if self.process:
+            self.process.kill()
+            self.process.wait(30)
+
+    def start_again(self) -> None:
+        """At the same address, empty."""
+        self._launch()
+        wait_for(self._is_ready, timeout_s=30, what="Redis is back", explain=self.read_log)
+
     def url(self, number: int = 0) -> str:
         return f"redis://127.0.0.1:{self.port}/{number}"
 

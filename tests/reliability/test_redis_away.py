@@ -1,0 +1,200 @@
+"""Redis is emptied, stopped, frozen and started again: nothing visible is lost, nothing hangs, sends are accepted."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx2
+import pytest
+from redis import Redis as RedisClient
+
+from tests.reliability.compacting import compact, long_conversation
+from tests.reliability.installation import PASSWORD, PEOPLE, Installation
+from tests.reliability.people import Person
+from tests.reliability.readers import SocketReader, SseReader
+from tests.reliability.scripting import Script, new_key, slowly, words
+
+FIRST_SEND_S = 5.0
+SEND_S = 1.0
+BACK_S = 12.0
+
+
+@contextmanager
+def stopped(production: Installation) -> Iterator[None]:
+    assert production.redis
+    production.redis.kill()
+    try:
+        yield
+    finally:
+        production.redis.start_again()
+
+
+@contextmanager
+def frozen(production: Installation) -> Iterator[None]:
+    """It takes connections and never answers: worse than being away."""
+    assert production.redis
+    assert production.redis.process
+    production.redis.process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        production.redis.process.send_signal(signal.SIGCONT)
+
+
+def flush(production: Installation) -> None:
+    with RedisClient.from_url(production.env["REDIS_URL"]) as client:
+        client.flushall()
+
+
+def test_emptying_redis_in_mid_answer_changes_nothing(
+    production: Installation, alice: Person, script: Script
+) -> None:
+    key = new_key("flushed")
+    text = words(60)
+    script.answer(key, slowly(text, rate=40))
+    conversation = alice.new_conversation()
+    token = production.tokens[PEOPLE[0]]
+    readers = [
+        kind(service, token, conversation) for service in production.webs for kind in (SocketReader, SseReader)
+    ]
+    sent = alice.send(conversation, key)
+    readers[-1].wait_for(lambda story: story.texts, "the first words")
+    flush(production)
+    for reader in readers:
+        reader.wait_for_end(sent["run_id"])
+        assert reader.story.streamed[sent["answer_id"]] == text
+        reader.close()
+
+
+def test_emptying_redis_in_mid_compaction_changes_nothing(
+    production: Installation, alice: Person, script: Script
+) -> None:
+    key = new_key("flushed-summary")
+    script.answer(key, slowly(f"The user counts notes. {words(20, 'fact')}", rate=15), kind="summary")
+    conversation = long_conversation(alice, key)
+    compaction = compact(alice, conversation)
+    script.wait_for_request(key, "summary")
+    flush(production)
+    alice.wait_for_compaction(conversation, compaction, "done")
+    assert len(script.requests(key, "summary")) == 1
+    assert len(alice.wait_for_entries(conversation)) == 1
+
+
+def test_work_given_after_an_emptied_redis_is_done(
+    production: Installation, alice: Person, script: Script
+) -> None:
+    key = new_key("after-flush")
+    conversation = long_conversation(alice, key)
+    flush(production)
+    alice.wait_for_compaction(conversation, compact(alice, conversation), "done", timeout_s=40)
+
+
+@pytest.mark.parametrize("away", [stopped, frozen], ids=["stopped", "frozen"])
+def test_without_redis_everything_goes_on_and_everybody_catches_up_after_it(
+    production: Installation, alice: Person, alice_elsewhere: Person, script: Script, away
+) -> None:
+    key = new_key("without")
+    text = words(120)
+    script.answer(key, slowly(text, rate=30))
+    conversation, other = alice.new_conversation(), alice.new_conversation()
+    unsummarised = long_conversation(alice, key)
+    token = production.tokens[PEOPLE[0]]
+    near = SocketReader(production.first, token, conversation)
+    far = SocketReader(production.second, token, conversation)
+    sent = alice.send(conversation, key)
+    for reader in (near, far):
+        reader.wait_for(lambda story: story.texts, "the first words")
+
+    with away(production):
+        began = time.monotonic()
+        more = alice.send(other, f"Accepted without {key}")
+        assert time.monotonic() - began < FIRST_SEND_S
+        began = time.monotonic()
+        third = alice_elsewhere.send(alice_elsewhere.new_conversation(), f"Accepted elsewhere without {key}")
+        assert time.monotonic() - began < FIRST_SEND_S
+        began = time.monotonic()
+        last = alice.send(alice.new_conversation(), f"And again without {key}")
+        assert time.monotonic() - began < SEND_S, "after the first failure nobody waits"
+
+        have = len(near.story.texts[sent["answer_id"]])
+        near.wait_for(lambda story: len(story.texts[sent["answer_id"]]) > have + 20, "words without Redis", 3)
+        began = time.monotonic()
+        late = SocketReader(production.first, token, conversation)
+        late.wait_for(lambda story: story.texts, "a new reader in the writer's process", 5)
+        compaction = compact(alice, unsummarised)
+        assert time.monotonic() - began < 10
+        sign_in(production)
+        near.wait_for_end(sent["run_id"])
+        late.wait_for_end(sent["run_id"])
+        far.wait_for_end(sent["run_id"], timeout_s=BACK_S)
+        assert alice_elsewhere.text(conversation, sent["answer_id"]) == text
+        for run in (more, third, last):
+            assert alice.wait_for_end(run["run_id"])["status"] == "complete"
+    for reader in (near, far, late):
+        assert reader.story.texts[sent["answer_id"]] == text
+        reader.close()
+    alice.wait_for_compaction(unsummarised, compaction, "done", timeout_s=50)
+    assert len(script.requests(unsummarised_key(key), "summary")) == 1
+    assert_line_between_processes(production, alice, script)
+
+
+def unsummarised_key(key: str) -> str:
+    return key
+
+
+def assert_line_between_processes(production: Installation, alice: Person, script: Script) -> None:
+    """Words reach the other process live again, for a topic nobody watched before."""
+    key = new_key("back")
+    script.answer(key, slowly(words(40), rate=40))
+    conversation = alice.new_conversation()
+    reader = SocketReader(production.second, production.tokens[PEOPLE[0]], conversation)
+    sent = alice.send(conversation, key)
+    reader.wait_for(lambda story: story.texts, "words from the other process", timeout_s=BACK_S)
+    reader.wait_for_end(sent["run_id"])
+    reader.close()
+
+
+def sign_in(production: Installation) -> None:
+    """A browser's way in: allauth counts attempts in the cache."""
+    with httpx2.Client(base_url=production.first.url, timeout=20) as browser:
+        page = browser.get("/accounts/login/")
+        assert page.status_code == 200, page.text[:500]
+        form = {"login": PEOPLE[1], "password": PASSWORD, "csrfmiddlewaretoken": browser.cookies["csrftoken"]}
+        answer = browser.post("/accounts/login/", data=form, headers={"Origin": production.first.url})
+    assert answer.status_code == 302, answer.status_code
+    assert answer.headers["location"] == "/"
+
+
+def test_a_reader_that_came_while_redis_was_away_hears_the_other_process_after_it(
+    production: Installation, alice: Person, script: Script
+) -> None:
+    key = new_key("came")
+    script.answer(key, slowly(words(300), rate=25))
+    conversation = alice.new_conversation()
+    with stopped(production):
+        sent = alice.send(conversation, key)
+        reader = SocketReader(production.second, production.tokens[PEOPLE[0]], conversation)
+        reader.wait_for(lambda story: "run.started" in story.types(), "what is in the log")
+    reader.wait_for(lambda story: story.deltas, "words", timeout_s=BACK_S)
+    alice.client.post(f"/api/v1/runs/{sent['run_id']}/stop")
+    reader.wait_for_end(sent["run_id"])
+    assert reader.story.texts[sent["answer_id"]] == alice.text(conversation, sent["answer_id"])
+    reader.close()
+
+
+def test_stop_reaches_the_writing_process_without_redis(
+    production: Installation, alice: Person, alice_elsewhere: Person, script: Script
+) -> None:
+    key = new_key("stopped")
+    script.answer(key, slowly(words(300), rate=20))
+    conversation = alice.new_conversation()
+    sent = alice.send(conversation, key)
+    alice.wait_for_text(conversation, sent["answer_id"], "word3")
+    with stopped(production):
+        began = time.monotonic()
+        assert alice_elsewhere.client.post(f"/api/v1/runs/{sent['run_id']}/stop").status_code == 200
+        assert alice_elsewhere.wait_for_end(sent["run_id"])["status"] == "stopped"
+        assert time.monotonic() - began < 5

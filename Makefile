@@ -3,6 +3,8 @@
 SHELL := /bin/sh
 PYTHON3 := $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11 python,$(shell command -v $(name))))
 PY := .venv/bin/python
+PYTEST := $(PY) -m pytest --quiet
+PARALLEL := --numprocesses auto --maxprocesses 4
 UV := .boot/bin/uv
 LOCK := $(UV) pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --custom-compile-command "make lock"
 # Where it is set, each start compiles every module again: seconds instead of one.
@@ -21,13 +23,15 @@ help:
 run: setup
 	@exec $(PY) manage.py serve --migrate
 
+# What starts processes or a browser runs one at a time: it is measured by the clock.
 test: setup-dev
 	@$(MAKE) --no-print-directory lint
-	@echo "== The whole suite, on SQLite" && $(PY) -m pytest
-	@echo "== Everything that touches the database, on PostgreSQL and Redis" && $(PY) -m pytest --database postgres
+	@echo "== On SQLite" && $(PYTEST) $(PARALLEL) -m "not processes and not browser"
+	@echo "== Everything that touches the database, on PostgreSQL and Redis" && $(PYTEST) $(PARALLEL) --database postgres
+	@echo "== Real processes and a real browser" && $(PYTEST) -m "processes or browser"
 
 test-fast: setup-dev
-	@$(PY) -m pytest -m "not slow and not processes and not browser"
+	@$(PYTEST) $(PARALLEL) -m "not slow and not processes and not browser"
 
 lint: setup-dev
 	@$(PY) -m ruff check . && $(PY) -m ruff format --check --quiet .

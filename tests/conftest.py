@@ -41,10 +41,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Before pytest-django reads the settings."""
+    """Before pytest-django reads the settings. With `-n`, each process that runs tests has data and servers of its own."""
+    config.stash[STARTED] = []
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        return
     if "chatapp.settings" in sys.modules:
         raise pytest.UsageError("Unset DJANGO_SETTINGS_MODULE: the tests bring their own environment.")
-    config.stash[STARTED] = []
     config.stash[DATA_FOLDER] = Path(tempfile.mkdtemp(prefix="palimpsest-data-"))
     clean_environment()
     os.environ["DATA_DIR"] = str(config.stash[DATA_FOLDER])

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-
 EndStatus = Literal["complete", "stopped", "failed", "interrupted"]
 CompactState = Literal["started", "done", "failed", "undone"]
 

@@ -6,9 +6,13 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
+
+from django.conf import settings
+from django.db import InterfaceError, OperationalError
 
 from agents.context import AssembledContext
 from agents.summarise import SummaryResult, extract_fallback, summarise
@@ -244,7 +248,7 @@ async def _summarise(work: _Work) -> SummaryResult:
     async def stay_alive() -> None:
         await in_database(renew_compaction)(lease=work.lease, now=clock.now())
 
-    return await summarise(
+    summary = summarise(
         chat_model_for(work.config),
         work.messages,
         previous=work.previous,
@@ -254,6 +258,32 @@ async def _summarise(work: _Work) -> SummaryResult:
         keep=work.row.keep_hint,
         before_call=stay_alive,
     )
+    return await _while_held(work.lease, summary)
+
+
+async def _while_held(lease: CompactionLease, summary: Coroutine[Any, Any, SummaryResult]) -> SummaryResult:
+    """A call may take longer than a lease lasts. Raises LeaseLost as soon as somebody else has it."""
+    writing, holding = asyncio.create_task(summary), asyncio.create_task(_hold(lease))
+    try:
+        await asyncio.wait({writing, holding}, return_when=asyncio.FIRST_COMPLETED)
+        if holding.done():
+            holding.result()
+        return await writing
+    finally:
+        writing.cancel()
+        holding.cancel()
+        await asyncio.gather(writing, holding, return_exceptions=True)
+
+
+async def _hold(lease: CompactionLease) -> None:
+    while True:
+        await asyncio.sleep(settings.HEARTBEAT_S)
+        try:
+            await in_database(renew_compaction)(lease=lease, now=clock.now())
+        except (OperationalError, InterfaceError):
+            log.warning(
+                "The lease of compaction %s could not be renewed.", lease.compaction_id, exc_info=True
+            )
 
 
 def _finished(work: _Work, done: SummaryResult) -> FinishedSummary:

@@ -20,6 +20,7 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError
 
 from chatapp import answering, clock, hooking
+from chatapp.actions.compactions import release_all_compactions
 from chatapp.actions.runs import (
     INTERRUPTED,
     NOT_STARTED,
@@ -200,6 +201,7 @@ async def start_loops() -> None:
     hub.on_sync = _tell_all
     if settings.EMBEDDED:
         await _interrupt(await in_database(unfinished_runs)(), INTERRUPTED)
+        await in_database(release_all_compactions)(now=clock.now())
     loop = asyncio.get_running_loop()
     _process.loops = [
         loop.create_task(_repeat(CHECKPOINT_S, _store_partial_answers)),

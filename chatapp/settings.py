@@ -109,7 +109,7 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TASK_DEFAULT_QUEUE = "palimpsest"
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "beat-schedule")
 CELERY_BEAT_SCHEDULE = {
-    "sweep": {"task": "chatapp.tasks.sweep", "schedule": 10.0},
+    "sweep": {"task": "chatapp.tasks.sweep", "schedule": 10.0, "options": {"expires": 60}},
     "clean-up": {"task": "chatapp.tasks.clean_up", "schedule": 3600.0},
 }
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from celery import shared_task
 from django.conf import settings
 
-from chatapp import clock, compactor, memory_files
+from chatapp import clock, compactor, jobs, memory_files
 from chatapp.actions.runs import INTERRUPTED, NOT_STARTED, interrupt_run
 from chatapp.actions.search import index_conversation as index_turns
 from chatapp.attachments import sweep_files
@@ -36,14 +36,14 @@ def index_conversation(conversation_id: str) -> None:
 
 @shared_task
 def sweep() -> None:
-    """Everything that was promised by a row and not picked up, or not finished."""
+    """Everything that was promised by a row and not picked up, or not finished. Quick: what takes long is woken."""
     now = clock.now()
     for run_id, fence in dead_runs(now):
         interrupt_run(run_id=run_id, fence=fence, now=now, message=INTERRUPTED)
     for run_id, fence in abandoned_runs(now):
         interrupt_run(run_id=run_id, fence=fence, now=now, message=NOT_STARTED)
     for compaction_id in waiting_compactions(now):
-        compactor.compact(compaction_id)
+        jobs.wake_worker("compact", str(compaction_id))
     memory_files.sweep_unwritten()
 
 

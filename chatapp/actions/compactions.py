@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, cast
 from uuid import UUID
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Count, F, Max, Q, Sum
 
@@ -20,7 +21,7 @@ from chatapp.models import Branch, Compaction, Conversation, ModelConfig, Run, U
 from chatapp.selectors.access import accessible_compaction, lock_conversation
 from chatapp.selectors.branches import latest_checkpoint, usable_checkpoint, visible_messages
 
-LEASE = timedelta(seconds=120)
+LEASE = timedelta(seconds=settings.LEASE_S)
 MAX_ATTEMPTS = 3
 
 
@@ -182,6 +183,11 @@ def renew_compaction(*, lease: CompactionLease, now: datetime) -> None:
 def release_compaction(*, lease: CompactionLease, now: datetime) -> None:
     """Gives it back unfinished; the sweep hands it to a worker."""
     _held(lease).update(lease_expires_at=now)
+
+
+def release_all_compactions(*, now: datetime) -> None:
+    """For a process that knows it is the only one: whoever held them is gone."""
+    Compaction.objects.filter(status=Compaction.Status.RUNNING).update(lease_expires_at=now)
 
 
 def _lock_held(lease: CompactionLease) -> tuple[Conversation, Compaction]:

@@ -10,7 +10,7 @@ from django.db.models import Q
 from chatapp.models import Branch, Compaction, Conversation, Run
 from chatapp.selectors.branches import visible_compactions
 
-PICKED_UP_AFTER = timedelta(seconds=15)
+PICKED_UP_AFTER = timedelta(seconds=5)
 
 
 def waiting_compactions(now: datetime) -> list[UUID]:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from celery import Celery
+
+from tests.reliability.installation import Installation
 from tests.reliability.people import Person
 
 
@@ -24,3 +29,16 @@ def compact(person: Person, conversation: str) -> str:
     answer = person.client.post(f"/api/v1/conversations/{conversation}/compact", json={"wait": False})
     assert answer.status_code == 200, answer.text
     return str(answer.json()["id"])
+
+
+def daily_sections(installation: Installation, conversation: str) -> int:
+    """How many sections of the daily files came from this conversation."""
+    files = (Path(installation.env["DATA_DIR"]) / "memory").glob("*/*.md")
+    return sum(file.read_text().count(conversation) for file in files)
+
+
+def send_task(production: Installation, name: str, *arguments: str) -> None:
+    """A message of the broker, as another process would send it."""
+    with Celery(broker=production.env["REDIS_URL"]) as app:
+        app.conf.task_default_queue = "palimpsest"
+        app.send_task(f"chatapp.tasks.{name}", args=arguments)

@@ -100,7 +100,9 @@ class Person:
             return next((row for row in rows if (row["id"], row["status"]) == (compaction, status)), None)
 
         what = f"compaction {compaction} is {status}"
-        row = wait_for(reached, timeout_s=timeout_s, what=what, explain=lambda: str(self.compactions(conversation)))
+        row = wait_for(
+            reached, timeout_s=timeout_s, what=what, explain=lambda: str(self.compactions(conversation))
+        )
         assert row
         return row
 

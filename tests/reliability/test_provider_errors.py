@@ -33,7 +33,9 @@ FAILURES = {
     "wrong key": Failure(ERRORS["wrong_key"](), "auth"),
     "no such model": Failure(ERRORS["no_model"](), "not_found"),
     "429 without Retry-After": Failure(
-        replace(ERRORS["rate_limit"](), retry_after=None, error={"error": {"message": "Rate limit reached."}}),
+        replace(
+            ERRORS["rate_limit"](), retry_after=None, error={"error": {"message": "Rate limit reached."}}
+        ),
         "rate_limit",
         calls=2,
         within_s=3,
@@ -49,7 +51,11 @@ FAILURES = {
         says(TEXT, hold_after=0), "timeout", status=504, calls=2, within_s=2 * MODEL_TIMEOUT_S + 1
     ),
     "stall": Failure(
-        says(TEXT, hold_after=3), "stalled", status=504, within_s=MODEL_TIMEOUT_S + 1, kept="word0 word1 word2"
+        says(TEXT, hold_after=3),
+        "stalled",
+        status=504,
+        within_s=MODEL_TIMEOUT_S + 1,
+        kept="word0 word1 word2",
     ),
     "cut": Failure(says(TEXT, fault="cut"), "cut", kept="word0 word1 word2"),
     "ended without a reason": Failure(says(TEXT, fault="no_finish"), "cut", kept="word0 word1 word2"),

@@ -58,7 +58,9 @@ def test_emptying_redis_in_mid_answer_changes_nothing(
     conversation = alice.new_conversation()
     token = production.tokens[PEOPLE[0]]
     readers = [
-        kind(service, token, conversation) for service in production.webs for kind in (SocketReader, SseReader)
+        kind(service, token, conversation)
+        for service in production.webs
+        for kind in (SocketReader, SseReader)
     ]
     sent = alice.send(conversation, key)
     readers[-1].wait_for(lambda story: story.texts, "the first words")

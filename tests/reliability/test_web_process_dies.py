@@ -36,7 +36,9 @@ class Watcher:
     def _read(self, url: str, headers: dict[str, str], conversations: list[str]) -> None:
         with connect(url, additional_headers=headers, max_size=None) as socket:
             for conversation in conversations:
-                socket.send(json.dumps({"type": "subscribe", "conversation_id": conversation, "after_seq": 0}))
+                socket.send(
+                    json.dumps({"type": "subscribe", "conversation_id": conversation, "after_seq": 0})
+                )
             self._ready.set()
             try:
                 for event in map(json.loads, socket):

@@ -1,0 +1,165 @@
+"""Summaries are written once: whatever happens to workers, to the broker's messages and to the summary model."""
+
+from __future__ import annotations
+
+import pytest
+from redis import Redis as RedisClient
+
+from tests.reliability.compacting import compact, daily_sections, long_conversation, send_task
+from tests.reliability.installation import LEASE_S, Installation
+from tests.reliability.people import Person
+from tests.reliability.scripting import Script, new_key, slowly, words
+from tests.servers.behaviour import ERRORS, says
+
+SWEEP_S = 10
+PICKED_UP_S = 5
+
+
+def assert_written_once(installation: Installation, alice: Person, conversation: str, mark: str) -> None:
+    [row] = alice.compactions(conversation)
+    assert row["status"] == "done"
+    [entry] = alice.wait_for_entries(conversation)
+    assert mark in entry["text"]
+    assert daily_sections(installation, conversation) == 1
+
+
+def test_a_summary_whose_worker_died_is_written_by_another_once(
+    installation: Installation, alice: Person, script: Script
+) -> None:
+    key = new_key("worker-died")
+    script.answer(
+        key, slowly(words(200, "lost"), rate=10), f"The user counts notes. {key} SECOND", kind="summary"
+    )
+    conversation = long_conversation(alice, key)
+    compaction = compact(alice, conversation)
+    script.wait_for_request(key, "summary", event="first_token")
+    installation.kill_workers()
+    installation.start()
+    row = alice.wait_for_compaction(conversation, compaction, "done", timeout_s=LEASE_S + SWEEP_S + 20)
+    assert row["summary"].startswith("The user counts notes.")
+    assert row["fallback_reason"] is None
+    assert len(script.requests(key, "summary")) == 2
+    assert_written_once(installation, alice, conversation, "SECOND")
+
+
+def test_one_task_delivered_to_many_workers_is_done_once(
+    production: Installation, alice: Person, script: Script
+) -> None:
+    key = new_key("doubled")
+    script.answer(key, slowly(f"The user counts notes. {words(15)} ONCE", rate=15), kind="summary")
+    conversation = long_conversation(alice, key)
+    compaction = compact(alice, conversation)
+    for _ in range(6):
+        send_task(production, "compact", compaction)
+    script.wait_for_request(key, "summary")
+    for _ in range(6):
+        send_task(production, "compact", compaction)
+    alice.wait_for_compaction(conversation, compaction, "done")
+    send_task(production, "compact", compaction)
+    send_task(production, "sweep")
+    wait_for_idle_worker(production)
+    assert len(script.requests(key, "summary")) == 1
+    assert_written_once(production, alice, conversation, "ONCE")
+
+
+def wait_for_idle_worker(production: Installation) -> None:
+    """A task sent now is done after those before it: by both of the worker's processes."""
+    assert production.worker
+    for _ in range(4):
+        printed = len(production.worker.output())
+        send_task(production, "sweep")
+        production.worker.wait_for_output(r"Task chatapp\.tasks\.sweep\[.*\] succeeded", since=printed)
+
+
+def test_a_compaction_whose_message_was_lost_is_found_by_the_sweep(
+    production: Installation, alice: Person, script: Script
+) -> None:
+    key = new_key("lost-message")
+    script.answer(key, f"The user counts notes. {key} FOUND", kind="summary")
+    assert production.worker
+    production.worker.stop()
+    conversation = long_conversation(alice, key)
+    compaction = compact(alice, conversation)
+    with RedisClient.from_url(production.env["REDIS_URL"]) as client:
+        client.flushall()
+    production.start()
+    alice.wait_for_compaction(conversation, compaction, "done", timeout_s=PICKED_UP_S + 2 * SWEEP_S + 10)
+    assert len(script.requests(key, "summary")) == 1
+    assert_written_once(production, alice, conversation, "FOUND")
+
+
+UNUSABLE = {
+    "down": (ERRORS["server"](), "server"),
+    "wrong key": (ERRORS["wrong_key"](), "auth"),
+    "empty": (says(""), "nothing"),
+    "garbage": (says("{}[]()!!! ... ??? ---- ==== %%%% //// ####"), "not a summary"),
+    "repeating itself": (says(words(1, "again ") * 300), "not a summary"),
+    "too long": (says(words(4_000)), "tokens"),
+    "an error page": (says("<!doctype html><html><body>502 Bad Gateway</body></html>"), "not a summary"),
+    "cut": (says(words(30), fault="cut", fault_after=10), "cut"),
+}
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_an_unusable_summary_is_never_used_and_the_extractive_one_says_why(
+    embedded: Installation, alice: Person, script: Script, name: str
+) -> None:
+    behaviour, why = UNUSABLE[name]
+    key = new_key("unusable")
+    script.answer(key, behaviour, kind="summary")
+    conversation = long_conversation(alice, key)
+    row = alice.wait_for_compaction(conversation, compact(alice, conversation), "done")
+    assert why in row["fallback_reason"]
+    assert "QX-000" in row["summary"], "facts of the originals"
+    assert "again again" not in row["summary"]
+    asked = len(script.requests(key, "summary"))
+    assert asked <= 2, "no loop"
+
+    answer = alice.ask(conversation, f"And now {key}?")
+    assert answer.status_code == 200
+    [request] = script.requests(key)
+    assert any(row["summary"] in message["content"] for message in request.messages)
+    assert len(script.requests(key, "summary")) == asked, "the next turn does not try again"
+    assert len(alice.compactions(conversation)) == 1
+    assert len(alice.messages(conversation)) == 42, "the originals stay"
+
+
+def test_nothing_is_summarised_twice_when_a_conversation_grows(
+    installation: Installation, alice: Person, script: Script
+) -> None:
+    """Each message is read by the summary model once: a later summary grows from the one before."""
+    key = new_key("grows")
+    script.answer(key, *[says(f"Summary {number} of {key}.") for number in range(1, 4)], kind="summary")
+    conversation = long_conversation(alice, key, count=60)
+    alice.wait_for_compaction(conversation, compact(alice, conversation), "done")
+    for number in range(8):
+        assert alice.ask(conversation, f"More {key} {number} QX-1000{number}").status_code == 200
+    alice.wait_for_compaction(conversation, compact(alice, conversation), "done")
+
+    rows = alice.compactions(conversation)
+    covered = [
+        position for row in rows for position in range(row["first_position"], row["last_position"] + 1)
+    ]
+    assert len(covered) == len(set(covered))
+    texts = [request.text for request in script.requests(key, "summary")]
+    for number in range(10):
+        assert sum(f"QX-{number:05d}" in text for text in texts) == 1
+    assert f"Summary 1 of {key}." in texts[1]
+    assert len(alice.entries(conversation)) == 2
+
+
+def test_a_worker_that_dies_over_it_again_and_again_gives_it_up(
+    production: Installation, alice: Person, script: Script
+) -> None:
+    """Whatever kills the workers, the model is not asked for ever."""
+    key = new_key("killer")
+    script.answer(key, slowly(words(300), rate=10), kind="summary")
+    conversation = long_conversation(alice, key)
+    compaction = compact(alice, conversation)
+    for attempt in (1, 2):
+        script.wait_for_request(key, "summary", count=attempt, event="first_token")
+        production.kill_workers()
+        production.start()
+    row = alice.wait_for_compaction(conversation, compaction, "done", timeout_s=LEASE_S + SWEEP_S + 20)
+    assert "worker" in row["fallback_reason"]
+    assert len(script.requests(key, "summary")) == 2

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from chatapp.mapping import MESSAGE_COLUMNS, checkpoint_value, message_from_columns
 from chatapp.models import Branch, Compaction, Message
 from chatapp.selectors.branches import usable_checkpoint, visible_messages
+from memory.loader import View
 from memory.types import Checkpoint
 from memory.types import Message as MessageValue
 
@@ -26,6 +27,39 @@ class LoadedHistory:
     checkpoint_row: Compaction | None
     messages: tuple[MessageValue, ...]
     left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class DbMemory:
+    """What is stored, as `memory.protocols.BaseMemory`: a view that fits, its summary first.
+
+    Read-only: every write is an action's, so that nothing is stored twice.
+    """
+
+    view: View
+
+    @property
+    def was_compacted(self) -> bool:
+        return self.view.was_compacted
+
+    @property
+    def original_count(self) -> int:
+        return self.view.original_count
+
+    @property
+    def compacted_count(self) -> int:
+        return self.view.compacted_count
+
+    def get_messages(self) -> tuple[MessageValue, ...]:
+        """Without system prompt and question: these are the agent's."""
+        frame = (message for message in (self.view.summary, self.view.reminder) if message)
+        return (*frame, *self.view.history)
+
+    def add_message(self, message: MessageValue) -> None:
+        """Nothing: see above."""
+
+    def clear(self) -> None:
+        """Nothing: see above."""
 
 
 def load_history(

@@ -1,0 +1,175 @@
+"""Checkpoints through the REST door: undone, shared by branches, refitted, made once, and never in the way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from uuid import UUID
+
+import pytest
+
+from chatapp.compactor import compact, plan_compaction
+from chatapp.database import in_database
+from chatapp.models import Compaction, MemoryEntry, Message, ModelConfig, User
+from tests.context_engine.chatting import chatting, make_model, on_a_loop
+from tests.servers.behaviour import ERRORS, Behaviour, says
+from tests.servers.openai_server import ModelServer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@on_a_loop
+async def test_after_an_undo_the_model_gets_the_same_bytes_as_before_and_a_redo_brings_the_summary_back(
+    alice: User,
+) -> None:
+    async with chatting(alice) as chat:
+        before = await chat.model_input()
+        row = await chat.compact()
+        compacted = await chat.model_input()
+        assert len(compacted) < len(before)
+        undone = await chat.post(f"compactions/{row['id']}/undo")
+        assert undone.json()["status"] == "undone"
+        assert await chat.model_input() == before
+        redone = await chat.post(f"compactions/{row['id']}/redo")
+        assert redone.json()["status"] == "done"
+        assert await chat.model_input() == compacted
+
+
+@on_a_loop
+async def test_the_summary_reaches_the_model_in_every_later_call(alice: User) -> None:
+    server = ModelServer(summary_default=says("They keep notes about seven places."))
+    async with chatting(alice, server=server) as chat:
+        await chat.compact()
+        for question in ("First?", "Second?"):
+            await chat.ask(question)
+        for request in server.requests_of("chat"):
+            assert "They keep notes about seven places." in request.messages[1]["content"]
+            assert request.messages[0]["role"] == "system"
+        last = server.requests_of("chat")[-1].messages
+        assert [message["content"] for message in last].count("Second?") == 1
+        assert last[-1]["content"] == "Second?"
+
+
+@on_a_loop
+async def test_two_tabs_and_three_workers_make_one_checkpoint_one_call_and_one_entry(alice: User) -> None:
+    async with chatting(alice) as chat:
+        asked = await asyncio.gather(*(chat.post("compact") for _ in range(4)))
+        assert sorted(answer.status_code for answer in asked) == [200, 409, 409, 409]
+        row_id = next(answer.json()["id"] for answer in asked if answer.status_code == 200)
+        await asyncio.gather(*(in_database(compact)(UUID(row_id)) for _ in range(3)))
+        [row] = await chat.compactions()
+        assert (row["id"], row["status"]) == (row_id, "done")
+        assert len(chat.server.requests_of("summary")) == 1
+        assert await MemoryEntry.objects.acount() == 1
+
+
+@on_a_loop
+async def test_a_summariser_that_is_down_is_told_of_and_not_asked_again(alice: User) -> None:
+    server = ModelServer(summary_default=ERRORS["server"]())
+    async with chatting(
+        alice, count=400, server=server, context_size=16_000, max_output_tokens=2_000
+    ) as chat:
+        await chat.ask("Which code has note 3?")
+        row = await chat.work()
+        assert row["status"] == "done"
+        assert "server" in row["fallback_reason"]
+        assert "QX-00" in row["summary"]
+        calls = len(server.requests_of("summary"))
+        assert await in_database(plan_compaction)(UUID(chat.conversation), is_early=True) is None
+        await chat.ask("And note 5?")
+        assert len(server.requests_of("summary")) == calls
+        assert await Compaction.objects.acount() == 1
+
+
+@on_a_loop
+async def test_what_an_emergency_drops_is_summarised_to_memory_and_nothing_stored_is_lost(
+    alice: User,
+) -> None:
+    with ModelServer(window=4_000) as refusing:
+        async with chatting(alice, count=200, context_size=128_000, max_output_tokens=4_000) as chat:
+            await ModelConfig.objects.filter(name="Main").aupdate(base_url=refusing.base_url)
+            answer = await chat.ask()
+            assert answer["message"]["status"] == "complete"
+            refused, sent = refusing.requests_of("chat")
+            assert len(sent.messages) < len(refused.messages) // 2
+            assert sent.messages[-1]["content"] == "And now?"
+            row = await chat.work()
+            assert row["status"] == "done"
+            entry = await MemoryEntry.objects.aget(compaction_id=row["id"])
+            assert "QX-" in entry.text
+            assert await Message.objects.acount() == 202
+
+
+@on_a_loop
+async def test_a_refit_to_a_small_model_and_back_shows_the_originals_again(alice: User) -> None:
+    async with chatting(alice, count=120, padding=30, context_size=128_000) as chat:
+        small = await in_database(make_model)(
+            chat.server, name="Small", context_size=8_000, max_output_tokens=1_000
+        )
+        large = await chat.model_input()
+        await chat.program.patch(f"conversations/{chat.conversation}", model=str(small.pk))
+        assert len(await chat.model_input()) < len(large) // 2
+        assert await in_database(plan_compaction)(UUID(chat.conversation)) is not None
+        await chat.work()
+        assert (await chat.see())["compaction"] is not None
+        await chat.program.patch(f"conversations/{chat.conversation}", model=None)
+        assert await chat.model_input() == large
+        again = await chat.see(model=str(small.pk))
+        assert again["compaction"]["id"] == (await chat.compactions())[0]["id"]
+
+
+@on_a_loop
+async def test_a_branch_shares_the_checkpoints_of_its_ancestors_but_not_the_text_beyond_its_fork(
+    alice: User,
+) -> None:
+    async with chatting(alice) as chat:
+        await Message.objects.filter(position=40).aupdate(
+            parts=[{"type": "text", "text": "The password is heliotrope."}]
+        )
+        row = await chat.compact()
+        assert row["last_position"] >= 40
+
+        await edit(chat, position=56, text="Another question")
+        assert (await chat.see())["compaction"]["id"] == row["id"], "made before the fork, so it is shared"
+
+        await edit(chat, position=20, text="Quite another question")
+        seen = await chat.see("What is the password?")
+        assert seen["compaction"] is None
+        assert "heliotrope" not in json.dumps(seen["messages"])
+        assert "Another question" not in json.dumps(chat.server.requests_of("chat")[-1].messages)
+
+
+async def edit(chat, *, position: int, text: str) -> None:  # type: ignore[no-untyped-def]
+    message = await Message.objects.aget(
+        conversation_id=chat.conversation, position=position, role="user", branch__lineage=[]
+    )
+    answer = await chat.program.patch(
+        f"conversations/{chat.conversation}/messages/{message.pk}", content=text
+    )
+    assert answer.status_code == 200, answer.content
+
+
+@on_a_loop
+async def test_a_cleared_context_is_forgotten_by_the_model_and_found_by_the_search(alice: User) -> None:
+    async with chatting(alice) as chat:
+        cleared = await chat.post("context/clear")
+        assert cleared.status_code == 200
+        assert "QX-00007" not in (await chat.model_input("Hello again")).decode()
+        found = await chat.program.get("memory/search", q="QX-00007")
+        assert "QX-00007" in found.json()["items"][0]["text"]
+        assert await Message.objects.acount() == 60
+
+
+@on_a_loop
+async def test_summaries_are_in_the_ledger_and_in_what_the_next_answer_took(alice: User) -> None:
+    server = ModelServer(summary_default=Behaviour(text="They keep notes.", prompt_tokens=1_500))
+    async with chatting(alice, server=server) as chat:
+        row = await chat.compact()
+        assert row["usage"]["input_tokens"] == 1_500
+        usage = (await chat.ask())["usage"]
+        assert usage["compaction_tokens"] > 1_500
+        assert usage["input_tokens"] > usage["compaction_tokens"] - row["usage"]["output_tokens"]
+        told = (await chat.program.get("usage", group_by="purpose")).json()["items"]
+        by_purpose = {next(iter(set(item.values()) & {"chat", "compaction"})): item for item in told}
+        assert set(by_purpose) == {"chat", "compaction"}
+        assert by_purpose["compaction"]["input_tokens"] == 1_500

@@ -1,0 +1,113 @@
+"""Which settings, which budget and which summary model are in force, as a user or an operator can see them."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from chatapp.compactor import plan_compaction
+from chatapp.contexts import load_context
+from chatapp.database import in_database
+from chatapp.db_memory import DbMemory
+from chatapp.models import Agent, Compaction, Conversation, ModelConfig, User
+from memory.protocols import BaseMemory
+from memory.tokens import text_message
+from tests.context_engine.chatting import chatting, make_model, on_a_loop
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@on_a_loop
+async def test_each_layer_wins_over_the_one_below_and_the_inspector_names_it(
+    alice: User, settings: Any
+) -> None:
+    settings.CONTEXT_POLICY = {"keep_recent": 4, "trigger": 0.5, "summary_max_tokens": 500, "max_turns": 9}
+    policy = {"trigger": 0.6, "summary_max_tokens": 600, "max_turns": 8}
+    async with chatting(alice, context_policy=policy) as chat:
+        agent = await Agent.objects.acreate(
+            name="brief", context_policy={"summary_max_tokens": 700, "max_turns": 7}
+        )
+        await Conversation.objects.filter(pk=chat.conversation).aupdate(agent=agent)
+        own = await chat.program.patch(
+            f"conversations/{chat.conversation}", context_policy={"strategy": "turns", "max_turns": 6}
+        )
+        assert own.status_code == 200, own.content
+        told = (await chat.see())["policy"]
+        assert told["cooldown_turns"] == {"value": 2, "from": "default"}
+        assert told["keep_recent"] == {"value": 4, "from": "environment"}
+        assert told["trigger"] == {"value": 0.6, "from": "model"}
+        assert told["summary_max_tokens"] == {"value": 700, "from": "agent"}
+        assert told["max_turns"] == {"value": 6, "from": "conversation"}
+        assert told["strategy"] == {"value": "turns", "from": "conversation"}
+
+
+@on_a_loop
+async def test_the_environment_switches_compaction_off_for_everybody(alice: User, settings: Any) -> None:
+    settings.ENABLE_COMPACTION = False
+    async with chatting(alice, count=400, context_size=16_000, max_output_tokens=2_000) as chat:
+        own = await chat.program.patch(
+            f"conversations/{chat.conversation}", context_policy={"auto_compact": True}
+        )
+        assert own.status_code == 200, own.content
+        seen = await chat.see()
+        assert seen["policy"]["auto_compact"] == {"value": False, "from": "environment"}
+        assert seen["total_tokens"] <= seen["budget_tokens"], "what is too much is cut all the same"
+        await chat.ask()
+        assert await in_database(plan_compaction)(UUID(chat.conversation)) is None
+        assert not await Compaction.objects.aexists()
+
+
+@on_a_loop
+async def test_the_budget_is_that_of_the_model_that_is_asked(alice: User) -> None:
+    async with chatting(alice, context_size=64_000, max_output_tokens=4_000) as chat:
+        small = await in_database(make_model)(
+            chat.server, name="Small", context_size=16_000, max_output_tokens=2_000
+        )
+        assert (await chat.see())["budget_tokens"] == 64_000 - 4_000 - 4_000
+        assert (await chat.see(model=str(small.pk)))["budget_tokens"] == 16_000 - 2_000 - 4_000
+
+
+@on_a_loop
+async def test_summaries_are_written_by_the_fast_model_unless_the_policy_names_another(alice: User) -> None:
+    async with chatting(alice) as chat:
+        fast = await in_database(make_model)(chat.server, name="Fast", model_id="fast-model")
+        await in_database(make_model)(chat.server, name="Scribe", model_id="scribe-model")
+        await ModelConfig.objects.filter(name="Main").aupdate(fast_model=fast)
+        row = await chat.compact()
+        assert chat.server.requests_of("summary")[-1].body["model"] == "fast-model"
+        await chat.post(f"compactions/{row['id']}/undo")
+        await ModelConfig.objects.filter(name="Main").aupdate(context_policy={"summary_model": "Scribe"})
+        await chat.compact()
+        assert chat.server.requests_of("summary")[-1].body["model"] == "scribe-model"
+
+
+@on_a_loop
+async def test_the_stored_history_is_a_read_only_memory_that_says_what_was_compacted(alice: User) -> None:
+    async with chatting(alice) as chat:
+        await chat.compact()
+        memory = await in_database(memory_of)(chat.conversation)
+        whole = memory.get_messages()
+        assert (memory.was_compacted, memory.original_count, memory.compacted_count) == (True, 60, 10)
+        assert whole[0].kind == "summary"
+        assert whole[-1].text.startswith("Note 59")
+        memory.add_message(text_message("user", "Never said."))
+        memory.clear()
+        assert memory.get_messages() == whole
+        reads_as: BaseMemory = memory
+        assert reads_as.get_messages() == whole
+
+
+def memory_of(conversation_id: str) -> DbMemory:
+    conversation = Conversation.objects.select_related("user", "branch", "agent").get(pk=conversation_id)
+    assert conversation.branch is not None
+    loaded = load_context(
+        conversation=conversation,
+        branch=conversation.branch,
+        before_position=conversation.next_position,
+        question=text_message("user", "And now?", kind="question"),
+        config=ModelConfig.objects.get(name="Main"),
+        now=conversation.last_activity_at,
+    )
+    return DbMemory(loaded.assemble().view)

@@ -7,14 +7,16 @@ from typing import Any
 
 from agents.context import AssembledContext, Piece
 from chatapp import clock
+from chatapp.compaction_planning import summary_model_of
 from chatapp.contexts import LoadedContext, load_context
 from chatapp.errors import InvalidInput, NotFound
+from chatapp.hooking import waiting_notes
 from chatapp.mapping import compaction_shape, content_of, parts_to_json
 from chatapp.models import Conversation, ModelConfig, User
 from chatapp.policies import ContextRules, rules_for
 from chatapp.recalling import recall_turns
 from chatapp.selectors.access import accessible_conversation
-from chatapp.selectors.model_configs import accessible_model, default_model
+from chatapp.selectors.model_configs import accessible_model, model_of
 from memory.errors import ContextError, PolicyError
 from memory.tokens import text_message
 
@@ -43,6 +45,7 @@ def inspect_context(
             now=now,
             rules=_limited(rules_for(config, conversation), budget_tokens),
         )
+        loaded = loaded.with_notes(waiting_notes(loaded))
         context = loaded.assemble()
     except (ContextError, PolicyError) as error:
         raise InvalidInput(str(error)) from None
@@ -53,7 +56,7 @@ def inspect_context(
 def _model_for(conversation: Conversation, model: str | None) -> ModelConfig:
     if model:
         return accessible_model(model)
-    return conversation.model if conversation.model and conversation.model.enabled else default_model()
+    return model_of(conversation)
 
 
 def _limited(rules: ContextRules, budget_tokens: int | None) -> ContextRules:
@@ -69,6 +72,8 @@ def _describe(loaded: LoadedContext, context: AssembledContext, recalled: Any) -
     effective = loaded.rules.effective
     return {
         "model": loaded.config.name,
+        "agent": loaded.conversation.agent.name if loaded.conversation.agent else None,
+        "summary_model": summary_model_of(loaded).name,
         "messages": [_piece_shape(piece) for piece in context.pieces],
         "parts": {
             "system": parts.system,

@@ -13,7 +13,7 @@ from django.db.models import Field
 
 from agents.events import ConversationUpdated
 from chatapp import event_log, jobs, mapping
-from chatapp.models import Branch, Conversation, Message, ModelConfig, Run, User
+from chatapp.models import Agent, Branch, Conversation, Message, ModelConfig, Run, User
 from chatapp.models.identity import new_id
 from chatapp.selectors.access import lock_conversation
 from memory.tokens import estimate_parts
@@ -29,6 +29,7 @@ def create_conversation(
     now: datetime,
     title: str = "",
     model: ModelConfig | None = None,
+    agent: Agent | None = None,
     temporary: bool = False,
     context_policy: Mapping[str, Any] | None = None,
 ) -> Conversation:
@@ -37,6 +38,7 @@ def create_conversation(
             user=user,
             title=title,
             model=model,
+            agent=agent,
             temporary=temporary,
             context_policy=dict(context_policy or {}),
             last_activity_at=now,
@@ -58,7 +60,7 @@ def updated_event(
 def update_conversation(
     *, user: User, conversation_id: str, changes: Mapping[str, Any], now: datetime
 ) -> Conversation:
-    """`changes` holds columns by name: title, model, pinned, archived, context_policy."""
+    """`changes` holds columns by name: title, model, agent, pinned, archived, context_policy."""
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
         for name, value in changes.items():

@@ -111,7 +111,7 @@ def offer_models(*, origin: ModelConfig.Origin, base_url: str, sizes: dict[str, 
             known = ModelConfig.objects.filter(base_url=base_url, model_id=model_id).first()
             if known is None:
                 known = ModelConfig(
-                    name=_free_name(model_id),
+                    name=free_name(model_id),
                     model_id=model_id,
                     base_url=base_url,
                     origin=origin,
@@ -143,7 +143,7 @@ def _lock_models() -> None:
 def _ensure_demo() -> None:
     demo, is_new = ModelConfig.objects.get_or_create(
         origin=Origin.BUILT_IN,
-        defaults={"name": _free_name(DEMO_NAME), "kind": ModelConfig.Kind.DEMO, "model_id": "demo"},
+        defaults={"name": free_name(DEMO_NAME), "kind": ModelConfig.Kind.DEMO, "model_id": "demo"},
     )
     if is_new and not ModelConfig.objects.filter(is_default=True).exists():
         _set_default(demo)
@@ -164,7 +164,7 @@ def _adopt_or_create(origin: Origin, base_url: str, model_id: str) -> ModelConfi
     row = ModelConfig.objects.filter(
         base_url=base_url, model_id=model_id, kind=ModelConfig.Kind.OPENAI
     ).first()
-    row = row or ModelConfig(name=_free_name(model_id), model_id=model_id, base_url=base_url)
+    row = row or ModelConfig(name=free_name(model_id), model_id=model_id, base_url=base_url)
     row.origin = origin
     row.is_default = row.is_default or origin == Origin.ENVIRONMENT
     return row
@@ -172,12 +172,12 @@ def _adopt_or_create(origin: Origin, base_url: str, model_id: str) -> ModelConfi
 
 def _follow_environment(row: ModelConfig, wanted: EnvironmentModels, model_id: str) -> None:
     if row.name == row.model_id != model_id:
-        row.name = _free_name(model_id)
+        row.name = free_name(model_id)
     row.base_url, row.model_id = wanted.base_url, model_id
-    save_model_config(config=row, api_key=wanted.api_key if _key_differs(row, wanted.api_key) else None)
+    save_model_config(config=row, api_key=wanted.api_key if key_differs(row, wanted.api_key) else None)
 
 
-def _key_differs(row: ModelConfig, api_key: str) -> bool:
+def key_differs(row: ModelConfig, api_key: str) -> bool:
     try:
         return secrets_box.decrypt(row.api_key_encrypted) != api_key
     except secrets_box.SecretUnreadable:
@@ -208,7 +208,7 @@ def _forget_what_was_learned(config: ModelConfig) -> None:
     config.test_result, config.tested_at = "", None
 
 
-def _free_name(wanted: str) -> str:
+def free_name(wanted: str) -> str:
     """`wanted`, or with a number where that is taken."""
     taken = set(ModelConfig.objects.filter(name__startswith=wanted).values_list("name", flat=True))
     names = [wanted, *(f"{wanted} ({number})" for number in range(2, len(taken) + 2))]

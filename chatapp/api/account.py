@@ -25,15 +25,6 @@ router = Router(tags=["account"])
 
 USAGE_DAYS = 30
 MAX_USAGE_DAYS = 3_660
-AGENTS = [
-    {
-        "id": "default",
-        "name": "Default",
-        "description": "Talks with the conversation's model, with the built-in instructions.",
-        "mode": "react",
-        "is_default": True,
-    }
-]
 
 
 @router.get("/me", auth=allow("chat", "read", "memory", "admin"), response=shapes.answers(ok=shapes.Me))
@@ -87,11 +78,6 @@ def _model(row: ModelConfig, is_default: bool) -> dict[str, Any]:
         "context_size": rules.budget.context_size,
         "max_output_tokens": rules.budget.max_output_tokens,
     }
-
-
-@router.get("/agents", auth=allow("chat", "read"), response=shapes.answers(ok=shapes.Page[shapes.Agent]))
-async def list_agents(request: ApiRequest) -> Any:
-    return {"items": AGENTS, "next_cursor": None}
 
 
 @router.get("/usage", auth=allow("chat", "read"), response=shapes.answers(ok=shapes.UsageReport))

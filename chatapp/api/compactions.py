@@ -12,7 +12,7 @@ from chatapp.actions.compactions import edit_summary, redo_compaction, undo_comp
 from chatapp.api import shapes
 from chatapp.api.auth import ApiRequest, allow
 from chatapp.api.schemas import CompactRequest, ContextQuestion, SummaryChange
-from chatapp.compacting_now import clear_conversation, compact_now
+from chatapp.compacting_now import clear_conversation, compact_now, preview_compaction
 from chatapp.inspector import inspect_context
 from chatapp.models import User
 from chatapp.selectors.access import accessible_conversation
@@ -43,12 +43,20 @@ async def inspect(
 @router.post(
     "/conversations/{conversation_id}/compact",
     auth=allow("chat"),
-    response=shapes.answers(404, 409, ok=shapes.Compaction),
+    response=shapes.answers(404, 409, ok=shapes.Compaction | shapes.CompactionPreview),
 )
 async def compact(
     request: ApiRequest, conversation_id: str, wanted: CompactRequest = CompactRequest()
 ) -> Any:
-    """Summarises all but the newest messages now. With `wait` the answer comes when the summary is done."""
+    """Summarises all but the newest messages now. With `wait` the answer comes when the summary is done; with
+    `preview` it tells what would be summarised and kept, and nothing happens."""
+    if wanted.preview:
+        return await sync_to_async(preview_compaction)(
+            user=request.auth.user,
+            conversation_id=conversation_id,
+            keep=wanted.keep,
+            strategy=wanted.strategy,
+        )
     return await compact_now(
         user=request.auth.user,
         conversation_id=conversation_id,

@@ -11,6 +11,7 @@ from ninja.params.functions import Query
 from chatapp import clock
 from chatapp.actions.conversations import create_conversation, update_conversation
 from chatapp.api import shapes
+from chatapp.api.agents import chosen_agent
 from chatapp.api.auth import ApiRequest, allow
 from chatapp.api.cursors import decode_cursor, encode_cursor
 from chatapp.api.schemas import ConversationChanges, NewConversation
@@ -39,6 +40,7 @@ def _create(user: User, new: NewConversation) -> dict[str, Any]:
         now=clock.now(),
         title=new.title,
         model=accessible_model(new.model) if new.model else None,
+        agent=chosen_agent(new.agent),
         temporary=new.temporary,
         context_policy=_checked_policy(new.context_policy),
     )
@@ -102,7 +104,7 @@ def _read(user: User, conversation_id: str) -> dict[str, Any]:
     response=shapes.answers(404, ok=shapes.Conversation),
 )
 async def change(request: ApiRequest, conversation_id: str, changes: ConversationChanges) -> Any:
-    """Only what is sent is changed. `model: null` is the default model, `context_policy: null` the default policy."""
+    """Only what is sent is changed. Null is the default: of `model`, of `agent` (none) and of `context_policy`."""
     return await sync_to_async(_change)(request.auth.user, conversation_id, changes.sent())
 
 
@@ -111,6 +113,8 @@ def _change(user: User, conversation_id: str, changes: dict[str, Any]) -> dict[s
         return _read(user, conversation_id)
     if changes.get("model"):
         changes["model"] = accessible_model(changes["model"])
+    if "agent" in changes:
+        changes["agent"] = chosen_agent(changes["agent"])
     if "context_policy" in changes:
         changes["context_policy"] = _checked_policy(changes["context_policy"])
     row = update_conversation(user=user, conversation_id=conversation_id, changes=changes, now=clock.now())

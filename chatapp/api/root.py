@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ninja import NinjaAPI, Swagger
 
-from chatapp.api import account, compactions, conversations, events, exports, imports, messages, runs
+from chatapp.api import account, agents, compactions, conversations, events, exports, imports, messages, runs
 from chatapp.api.auth import allow
 from chatapp.api.bodies import BodyParser, parse_large_bodies
 from chatapp.api.errors import register_errors
@@ -34,6 +34,7 @@ register_errors(api)
 api.add_decorator(parse_large_bodies, mode="view")
 for router in (
     account.router,
+    agents.router,
     imports.router,  # before conversations: /conversations/import is not an id
     conversations.router,
     messages.router,

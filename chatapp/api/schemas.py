@@ -90,7 +90,7 @@ ContentIn = Annotated[
 class NewConversation(BaseModel):
     title: Title = ""
     model: Id | None = None
-    agent: Literal["default"] | None = None
+    agent: Id | None = Field(None, description="By id or name; null is the default.")
     temporary: bool = False
     context_policy: dict[str, Any] | None = None
 
@@ -112,10 +112,11 @@ class Changes(BaseModel):
 
 
 class ConversationChanges(Changes):
-    NULLABLE = frozenset({"model", "context_policy"})
+    NULLABLE = frozenset({"model", "agent", "context_policy"})
 
     title: Title | None = None
     model: Id | None = None
+    agent: Id | None = None
     pinned: bool | None = None
     archived: bool | None = None
     context_policy: dict[str, Any] | None = None
@@ -153,6 +154,9 @@ class CompactRequest(BaseModel):
     )
     strategy: Strategy | None = None
     wait: bool = Field(False, description="Answer when the summary is done.")
+    preview: bool = Field(
+        False, description="Only tell what would be summarised; calls no model, writes nothing."
+    )
 
 
 class SummaryChange(BaseModel):

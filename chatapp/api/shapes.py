@@ -52,6 +52,8 @@ class Agent(Shape):
     id: str
     name: str
     mode: str
+    model: str | None
+    greeting: str
     is_default: bool
 
 
@@ -77,6 +79,7 @@ class Conversation(Shape):
     id: str
     title: str
     model: str | None
+    agent: str | None
     pinned: bool
     archived: bool
     temporary: bool
@@ -151,6 +154,18 @@ class Compaction(Shape):
     tokens_after: int
     usage: dict[str, Any]
     created_at: Moment
+
+
+class CompactionPreview(Shape):
+    preview: Literal[True]
+    strategy: str
+    first_position: int
+    last_position: int
+    message_count: int
+    kept_count: int
+    tokens_before: int
+    tokens_after: int = Field(description="Of the draft; a model's summary may differ.")
+    summary: str = Field(description="A draft: the sentences that carry facts. No model wrote it.")
 
 
 class InspectedMessage(Shape):

@@ -52,7 +52,7 @@ def test_a_conversation_needs_no_fields_and_no_body(alice_client: Client) -> Non
         ({"title": "x" * 201}, 422, "title"),
         ({"context_policy": {"keep_recent": -1}}, 422, "context_policy"),
         ({"context_policy": {"speed": 1}}, 422, "context_policy"),
-        ({"agent": "nobody"}, 422, "agent"),
+        ({"agent": "nobody"}, 404, None),
         ({"model": "nonsense"}, 404, None),
     ],
 )

@@ -1,0 +1,58 @@
+"""`manage.py load_agents FILE`: agents, their hooks and context policies, from YAML."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import yaml
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from agents.profiles import ProfileError, list_ignored, read_profiles
+from chatapp.actions.agents import LoadedAgent, load_agents
+from chatapp.errors import ServiceError
+
+
+class Command(BaseCommand):
+    help = "Makes agents from a YAML file, or brings them up to date. Keys may be written as {{env.NAME}}."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", type=Path)
+
+    def handle(self, *args: Any, file: Path, **options: Any) -> None:
+        content = read_yaml(file)
+        try:
+            loaded = load_agents(profiles=read_profiles(content, os.environ))
+        except ProfileError as error:
+            raise CommandError(f"{file}: {error}. Nothing was loaded.") from None
+        except ServiceError as error:
+            raise CommandError(f"{file}: {error.message} Nothing was loaded.") from None
+        for each in loaded:
+            self.stdout.write(describe(each))
+        ignored = list_ignored(content)
+        if ignored:
+            self.stdout.write(f"Without meaning here, and left out: {', '.join(ignored)}.")
+
+
+def read_yaml(file: Path) -> Any:
+    try:
+        return yaml.safe_load(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CommandError(f"{file} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise CommandError(f"{file} is not a UTF-8 text.") from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise CommandError(f"{file}{where}: {error.problem}. Nothing was loaded.") from None
+    except yaml.YAMLError as error:
+        raise CommandError(f"{file} is not valid YAML: {error}. Nothing was loaded.") from None
+
+
+def describe(loaded: LoadedAgent) -> str:
+    agent = loaded.agent
+    summaries = f", summaries by {loaded.summary_model.name}" if loaded.summary_model else ""
+    hooks = f", hooks {', '.join(hook['id'] for hook in agent.hooks)}" if agent.hooks else ""
+    did = "Created" if loaded.is_new else "Updated"
+    return f"{did} agent {agent.name}: model {agent.model}{summaries}{hooks}."

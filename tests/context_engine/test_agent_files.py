@@ -1,0 +1,96 @@
+"""Agent files: the execution's settings below the brain's own, summary brains, and mistakes that name their place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agents.profiles import AgentProfile, ProfileError, list_ignored, read_profiles
+
+LOCAL = {"provider": "ollama", "model": "qwen2.5:3b"}
+
+
+def file_of(brain: dict[str, Any] | None = None, **execution: Any) -> dict[str, Any]:
+    agent = {"id": "assistant", "brain": {"provider": "deepseek", "model": "deepseek-chat"} | (brain or {})}
+    return {"agents": [agent], "execution": execution}
+
+
+def read(brain: dict[str, Any] | None = None, **execution: Any) -> AgentProfile:
+    [profile] = read_profiles(file_of(brain, **execution), {})
+    return profile
+
+
+def test_a_brains_context_overrides_the_executions_field_by_field() -> None:
+    profile = read(
+        {"context": {"strategy": "summarize", "output_reserved": 4096}},
+        context={"strategy": "truncate", "keep_recent": 7, "compression_trigger": 0.8},
+    )
+    assert profile.context_policy == {
+        "strategy": "summarize",
+        "max_output_tokens": 4096,
+        "keep_recent": 7,
+        "trigger": 0.8,
+    }
+
+
+def test_both_names_of_one_setting_are_the_same_setting() -> None:
+    profile = read({"context": {"trigger": 0.3}}, context={"compression_trigger": 0.8})
+    assert profile.context_policy == {"trigger": 0.3}
+
+
+def test_a_summary_brain_may_stand_in_the_brain_its_context_or_the_execution() -> None:
+    own = LOCAL | {"model": "own"}
+    assert read().summary_brain is None
+    for profile in (
+        read({"summary_brain": own}, context={"summary_brain": LOCAL}),
+        read({"context": {"summary_brain": own}}, context={"summary_brain": LOCAL}),
+        read(context={"summary_brain": own}),
+    ):
+        assert profile.summary_brain is not None
+        assert profile.summary_brain.model == "own"
+        assert profile.summary_brain.base_url == "http://127.0.0.1:11434/v1"
+        assert "summary_brain" not in profile.context_policy
+
+
+def test_placeholders_are_filled_from_the_environment() -> None:
+    brain = {"config": {"api_key": "{{env.DEEPSEEK_API_KEY}}", "base_url": "http://127.0.0.1:9/v1/"}}
+    [profile] = read_profiles(file_of(brain), {"DEEPSEEK_API_KEY": "secret"})
+    assert (profile.brain.api_key, profile.brain.base_url) == ("secret", "http://127.0.0.1:9/v1")
+
+
+def test_hooks_are_read_and_a_key_on_that_yaml_takes_for_true_is_meant_as_written() -> None:
+    hook = {
+        "id": "h",
+        True: "turn_start",
+        "condition": {"type": "turn_count", "count": 5},
+        "action": {"type": "inject_message", "role": "system", "message": "Five."},
+        "cooldown": 0,
+    }
+    [read_hook] = read(hooks=[hook]).hooks
+    assert (read_hook.on, read_hook.condition.type) == ("turn_start", "turn_count")
+
+
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [
+        ([], "the file"),
+        ({"agents": []}, "agents"),
+        (file_of({"model": ""}), "agents.0.brain.model"),
+        (file_of({"backend": "telepathy"}), "agents.0.brain.backend"),
+        (file_of({"provider": "nobody"}), "agents.0.brain.config.base_url"),
+        (file_of({"context": {"keep_recnt": 3}}), "agents.0.brain.context.keep_recnt"),
+        (file_of(context={"strategy": "magic"}), "execution.context.strategy"),
+        (file_of(hooks=[{"id": "h"}]), "execution.hooks.0"),
+        (file_of({"config": {"api_key": "{{env.MISSING}}"}}), "agents.0.brain.config.api_key"),
+    ],
+)
+def test_a_mistake_names_its_place_in_the_file(content: Any, place: str) -> None:
+    with pytest.raises(ProfileError) as caught:
+        read_profiles(content, {})
+    assert str(caught.value).startswith(place)
+
+
+def test_keys_that_mean_nothing_here_are_listed() -> None:
+    content = file_of({"contxt": {}}) | {"modules": {}}
+    assert list_ignored(content) == ["modules", "agents.0.brain.contxt"]

@@ -22,7 +22,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from chatapp.live import close_user
-from chatapp.models import User
+from chatapp.models import ApiToken, User
 
 INVITATION_SALT = "palimpsest.invitation"
 INVITATION_DAYS = 7
@@ -105,6 +105,11 @@ def disconnect_changed_user(sender: Any, created: bool, update_fields: Any, inst
     may_have_lost_rights = update_fields is None or FIELDS_WITH_RIGHTS & set(update_fields)
     if may_have_lost_rights and not created:
         disconnect(instance.pk)
+
+
+@receiver(post_delete, sender=ApiToken)
+def disconnect_revoked_token(sender: Any, instance: ApiToken, **_: Any) -> None:
+    disconnect(instance.user_id)
 
 
 @receiver(post_delete, sender=User)

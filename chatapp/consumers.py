@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from typing import Any
 
 from channels.generic.websocket import AsyncWebsocketConsumer
+from django.db import InterfaceError, OperationalError
 from pydantic import ValidationError
 
 from chatapp import clock, runner
@@ -15,7 +17,7 @@ from chatapp.actions.runs import request_stop
 from chatapp.connection import Connection
 from chatapp.content import attachment_ids, text_of_content
 from chatapp.database import in_database
-from chatapp.errors import InvalidInput, RateLimited, ServiceError
+from chatapp.errors import InvalidInput, RateLimited, ServiceError, Unavailable
 from chatapp.frames import (
     ClientFrame,
     ClientFrameAdapter,
@@ -34,9 +36,11 @@ from chatapp.selectors.messages import stored_answer_text
 from chatapp.selectors.model_configs import accessible_model
 from chatapp.selectors.sessions import is_still_signed_in
 
+log = logging.getLogger(__name__)
+
 MAX_REPLAYED_FACTS = 2_000
-RIGHTS_CHECK_S = 30.0
-CLOSE_CODES = {"signed_out": 4401, "too_slow": 4408, "shutting_down": 1012}
+RIGHTS_CHECK_S = 10.0
+CLOSE_CODES = {"signed_out": 4401, "too_slow": 4408, "shutting_down": 1012, "failed": 1011}
 
 
 class ChatConsumer(AsyncWebsocketConsumer):
@@ -68,18 +72,28 @@ class ChatConsumer(AsyncWebsocketConsumer):
         await self.connection.unwatch_all()
 
     async def _write_frames(self) -> None:
-        async for frame in self.connection.frames():
-            await self.send(text_data=frame.text)
+        try:
+            async for frame in self.connection.frames():
+                await self.send(text_data=frame.text)
+        except Exception:
+            # The log could not be read. Whoever comes back goes on after the last fact.
+            log.exception("A socket of user %s ends.", self.user.pk)
+            self.connection.close("failed")
         reason = self.connection.closed_because or ""
-        await self.close(code=CLOSE_CODES.get(reason, 1000))
+        await self.close(code=CLOSE_CODES.get(reason, 1000), reason=reason)
 
     async def _check_rights(self) -> None:
         """A socket loses its rights when the user does, even if nobody told this process."""
-        session = self.scope.get("session")
+        session, token_id = self.scope.get("session"), self.scope.get("token_id")
+        key = session.session_key if session is not None and token_id is None else None
         while True:
             await asyncio.sleep(RIGHTS_CHECK_S)
-            key = session.session_key if session is not None else None
-            if not await in_database(is_still_signed_in)(self.user.pk, key):
+            try:
+                may_stay = await in_database(is_still_signed_in)(self.user.pk, key, token_id)
+            except (OperationalError, InterfaceError):
+                log.warning("The rights of a socket could not be checked; trying again.", exc_info=True)
+                continue
+            if not may_stay:
                 self.connection.close("signed_out")
                 return
 
@@ -91,6 +105,9 @@ class ChatConsumer(AsyncWebsocketConsumer):
             await self._answer(frame)
         except ServiceError as error:
             await self._tell_error(error, client_id)
+        except (OperationalError, InterfaceError):
+            log.exception("The database failed under a frame of user %s.", self.user.pk)
+            await self._tell_error(Unavailable(), client_id)
 
     def _parse(self, text_data: str | None) -> ClientFrame:
         try:

@@ -60,6 +60,14 @@ class RateLimited(ServiceError):
         self.retry_after_s = retry_after_s
 
 
+class Unavailable(ServiceError):
+    code = "unavailable"
+    status = 503
+
+    def __init__(self) -> None:
+        super().__init__("The database does not answer right now. Please try again.")
+
+
 class LeaseLost(ServiceError):
     """A write with an old fencing number: somebody else owns the run or compaction now."""
 

@@ -9,19 +9,21 @@ from django.conf import settings
 from django.http.request import validate_host
 
 from chatapp.database import in_database
-from chatapp.selectors.accounts import authenticate_token
+from chatapp.selectors.accounts import find_token, scopes_of
+
+PAGE_SCHEMES = {"ws": "http", "wss": "https"}
 
 
 def _headers(scope: dict[str, Any]) -> dict[bytes, str]:
     return {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
 
 
-def is_own_origin(origin: str, host: str) -> bool:
+def is_own_origin(origin: str, scheme: str, host: str) -> bool:
     """Scheme, host and port: the address users know us by, or the one this request came to."""
     if settings.PUBLIC_URL:
         return origin == settings.PUBLIC_URL
     hostname = host.rsplit(":", 1)[0] if not host.endswith("]") else host
-    return validate_host(hostname, settings.ALLOWED_HOSTS) and origin in (f"http://{host}", f"https://{host}")
+    return validate_host(hostname, settings.ALLOWED_HOSTS) and origin == f"{PAGE_SCHEMES[scheme]}://{host}"
 
 
 class OriginCheck:
@@ -33,7 +35,9 @@ class OriginCheck:
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         headers = _headers(scope)
         origin = headers.get(b"origin")
-        if origin is not None and not is_own_origin(origin, headers.get(b"host", "")):
+        if origin is not None and not is_own_origin(
+            origin, scope.get("scheme", "ws"), headers.get(b"host", "")
+        ):
             await send({"type": "websocket.close", "code": 4403})
             return
         await self.inner(scope, receive, send)
@@ -48,10 +52,10 @@ class BearerAuth:
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         scheme, _, token = _headers(scope).get(b"authorization", "").partition(" ")
         if scheme.lower() == "bearer":
-            found = await in_database(authenticate_token)(token.strip())
-            if found is None or "chat" not in found[1]:
+            found = await in_database(find_token)(token.strip())
+            if found is None or "chat" not in scopes_of(found):
                 raise DenyConnection()
-            scope["user"] = found[0]
+            scope["user"], scope["token_id"] = found.user, found.pk
         elif b"origin" not in _headers(scope):
             scope["user"] = None  # a session cookie without an origin is nobody's page
         await self.inner(scope, receive, send)

@@ -19,12 +19,6 @@ def hash_token(raw: str) -> str:
     return sha256(raw.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def authenticate_token(raw: str) -> tuple[User, frozenset[str]] | None:
-    """The owner and the scopes of a token; None for an unknown one or an owner who was deactivated."""
-    token = find_token(raw)
-    return (token.user, scopes_of(token)) if token else None
-
-
 def scopes_of(token: ApiToken) -> frozenset[str]:
     """A token never gives more than its owner may do: `admin` is void for who is none (any more)."""
     return frozenset(token.scopes) - (frozenset() if token.user.is_superuser else {"admin"})

@@ -10,7 +10,12 @@ from chatapp import clock
 from chatapp.actions.accounts import create_token, delete_token, record_token_use
 from chatapp.errors import InvalidInput, NotFound
 from chatapp.models import ApiToken, User
-from chatapp.selectors.accounts import authenticate_token
+from chatapp.selectors.accounts import find_token, scopes_of
+
+
+def authenticate_token(raw: str) -> tuple[User, frozenset[str]] | None:
+    token = find_token(raw)
+    return (token.user, scopes_of(token)) if token else None
 
 
 def test_a_token_speaks_for_its_owner_within_its_scopes(alice: User) -> None:

@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 
 from chatapp.actions.model_configs import ensure_first_model
 from chatapp.models import ApiToken, User
-from chatapp.selectors.accounts import authenticate_token
+from chatapp.selectors.accounts import find_token, scopes_of
 
 PASSWORD = "correct horse battery"
 
@@ -44,7 +44,9 @@ def test_create_user_refuses_a_taken_address_in_one_sentence(alice, typed):
 
 def test_create_token_prints_a_token_that_works_once_and_stores_its_hash(alice):
     secret = run("create_token", alice.email, "--scopes", "chat,read", "--name", "script").strip()
-    assert authenticate_token(secret) == (alice, frozenset({"chat", "read"}))
+    token = find_token(secret)
+    assert token
+    assert (token.user, scopes_of(token)) == (alice, {"chat", "read"})
     assert secret not in str(ApiToken.objects.values().get())
 
 

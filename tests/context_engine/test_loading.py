@@ -1,0 +1,95 @@
+"""What a load costs, what a model's own counts teach, and what happens where nothing can be sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from chatapp.db_memory import LoadedHistory, load_history
+from chatapp.models import Branch, Conversation, ModelConfig, User
+from tests.api.running import send
+from tests.context_engine.chatting import Chat, chatting, on_a_loop
+from tests.memory_store.rows import new_conversation, say
+from tests.servers.behaviour import says
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def loaded_after(user: User, count: int) -> tuple[LoadedHistory, int]:
+    """The history of a new conversation of so many messages, and how many queries it took."""
+    conversation = new_conversation(user)
+    say(conversation, *(f"Note {number}: some words." for number in range(count)))
+    conversation.messages.update(token_estimate=50)
+    branch = Branch.objects.get(pk=conversation.branch_id)
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
+        history = load_history(branch, before_position=count, window_tokens=8_000, budget_tokens=8_000)
+    return history, len(queries)
+
+
+def test_a_load_reads_what_the_window_holds_and_never_the_whole_conversation(alice: User) -> None:
+    short, long = loaded_after(alice, 1_000), loaded_after(alice, 6_000)
+    for history, queries in (short, long):
+        assert queries <= 4
+        assert 160 <= len(history.messages) <= 512
+    assert long[0].messages[-1].text == "Note 5999: some words."
+    assert long[0].left_out == 6_000 - len(long[0].messages)
+
+
+def test_an_answer_that_is_still_being_written_and_what_follows_are_not_history(alice: User) -> None:
+    conversation = new_conversation(alice)
+    say(conversation, "First", "Answer", "Question")
+    say(conversation, "Half an", status="streaming")
+    assert conversation.branch is not None
+    history = load_history(conversation.branch, before_position=4, window_tokens=8_000, budget_tokens=8_000)
+    assert [message.text for message in history.messages] == ["First", "Answer", "Question"]
+
+
+@on_a_loop
+async def test_each_response_corrects_the_estimate_of_its_model(alice: User) -> None:
+    async with chatting(alice) as chat:
+        before = (await chat.see())["total_tokens"]
+        for _ in range(5):
+            chat.server.script(says("Good.", prompt_tokens=int(before * 1.5)))
+            await chat.ask("Go on.")
+        learned = await ModelConfig.objects.aget(name="Main")
+        assert learned.token_ratio_samples == 5
+        assert 1.3 < learned.token_ratio < 1.6
+        assert (await chat.see())["total_tokens"] > 1.3 * before
+
+
+@on_a_loop
+async def test_a_question_that_cannot_fit_is_refused_before_any_call_and_named(alice: User) -> None:
+    async with chatting(alice, context_size=16_000, max_output_tokens=2_000) as chat:
+        run = await failed_run(chat, "word " * 30_000)
+        assert run["error"]["category"] == "too_large"
+        assert run["error"]["message"].startswith("Your message is too large: about ")
+        assert not chat.server.requests_of("chat")
+        assert (await chat.ask("A short one?"))["message"]["status"] == "complete"
+
+
+@on_a_loop
+async def test_settings_that_are_not_valid_are_told_in_the_answer_and_not_a_crash(alice: User) -> None:
+    async with chatting(alice) as chat:
+        rows = Conversation.objects.filter(pk=chat.conversation)
+        await rows.aupdate(context_policy={"strategy": "magic"})
+        run = await failed_run(chat, "Hello?")
+        assert run["error"]["category"] == "settings"
+        assert "strategy (conversation)" in run["error"]["message"]
+        await rows.aupdate(context_policy={})
+        assert (await chat.ask("Hello?"))["message"]["status"] == "complete"
+
+
+async def failed_run(chat: Chat, question: str) -> dict[str, Any]:
+    answer = await send(chat.program, chat.conversation, question)
+    assert answer.status_code >= 400, answer.content
+    conversation = await Conversation.objects.aget(pk=chat.conversation)
+    run = await conversation.runs.order_by("-created_at").afirst()
+    assert run is not None
+    told = (await chat.program.get(f"runs/{run.pk}")).json()
+    assert told["status"] == "failed"
+    return dict(told)

@@ -10,6 +10,7 @@ from uuid import UUID
 
 import numpy as np
 from django.db.models import F, Q
+from django.db.models.functions import Coalesce
 
 from chatapp import mapping
 from chatapp.models import (
@@ -63,8 +64,8 @@ def unindexed_conversations(user_id: UUID, limit: int) -> list[tuple[UUID, int]]
         search_cursor__position__lt=F("next_position") - 1
     )
     rows = Conversation.objects.filter(behind, user_id=user_id, temporary=False).order_by("-last_activity_at")
-    counted = rows.values_list("pk", "next_position", "search_cursor__position")[:limit]
-    return [(pk, positions - 1 - (-1 if done is None else done)) for pk, positions, done in counted]
+    missing = F("next_position") - 1 - Coalesce(F("search_cursor__position"), -1)
+    return list(rows.annotate(missing=missing).values_list("pk", "missing")[:limit])
 
 
 def _blocks(owner: SearchOwner, tail: Sequence[tuple[int, int, datetime, int]]) -> Columns:

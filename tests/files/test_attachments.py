@@ -5,6 +5,7 @@ import zlib
 from datetime import timedelta
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.utils import timezone
 from PIL import Image
 from pytest_django import Settings
@@ -110,8 +111,8 @@ def test_a_data_url_carries_the_stored_bytes(alice: User):
 
 
 async def test_data_urls_of_others_and_of_nobody_are_left_out(alice: User, bob: User):
-    hers = await attachments.sync_to_async(store)(alice, picture())
-    his = await attachments.sync_to_async(store)(bob, picture())
+    hers = await sync_to_async(store)(alice, picture())
+    his = await sync_to_async(store)(bob, picture())
     found = await attachments.load_data_urls(alice.pk, [str(hers.pk), str(his.pk), "no-id"])
     assert list(found) == [str(hers.pk)]
 

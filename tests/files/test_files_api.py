@@ -1,8 +1,10 @@
 import io
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.http import FileResponse
 from django.test import Client
 from PIL import Image
 from pytest_django import Settings
@@ -35,7 +37,7 @@ def test_an_uploaded_image_comes_back_as_an_image_only_its_owner_sees(
 
     shown = api_client(alice).get(stored["url"])
     assert shown.status_code == 200
-    assert b"".join(shown.streaming_content).startswith(b"\x89PNG")
+    assert b"".join(cast(FileResponse, shown).streaming_content).startswith(b"\x89PNG")
     assert shown["Content-Type"] == "image/png"
     assert shown["X-Content-Type-Options"] == "nosniff"
     assert shown["Content-Disposition"] == f'inline; filename="{stored["id"]}.png"'

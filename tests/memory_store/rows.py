@@ -40,6 +40,7 @@ def say(
 
 
 def finished_compaction(conversation: Conversation, number: int = 0, summary: str = "") -> Compaction:
+    assert conversation.branch is not None
     return Compaction.objects.create(
         conversation=conversation,
         branch=conversation.branch,

@@ -73,7 +73,7 @@ def test_search_finds_turns_and_entries_of_the_one_who_asks_only(
     assert found[0]["source"]["kind"] == "message"
     assert found[0]["source"]["conversation_id"] == str(three_days[0].conversation_id)
     assert found[0]["created_at"] == "2026-11-21T20:00:00Z"
-    entries = api_client(alice).get("/api/v1/memory/search", {"q": "orchard", "limit": 2}).json()["items"]
+    entries = api_client(alice).get("/api/v1/memory/search", {"q": "orchard", "limit": "2"}).json()["items"]
     assert [item["source"]["kind"] for item in entries] == ["entry", "entry"]
     assert entries[0]["source"]["day"] == "2026-11-21"
     assert api_client(charlie).get("/api/v1/memory/search", {"q": "plum tree orchard"}).json()["items"] == []

@@ -47,9 +47,9 @@ def test_an_entry_reaches_its_file_and_the_conversation_is_told_once(conversatio
 
 def test_recording_the_same_compaction_again_gives_the_same_entry(conversation: Conversation):
     row = finished_compaction(conversation)
-    spans = {"first_message_id": uuid4(), "last_message_id": uuid4(), "at": NOW}
-    first = record_entry(compaction=row, text="One.", **spans)
-    again = record_entry(compaction=row, text="Other words.", **spans)
+    ids = {"first_message_id": uuid4(), "last_message_id": uuid4()}
+    first = record_entry(compaction=row, text="One.", at=NOW, **ids)
+    again = record_entry(compaction=row, text="Other words.", at=NOW, **ids)
     assert first == again
     assert MemoryEntry.objects.get().text == "One."
 

@@ -74,14 +74,13 @@ def plan_compaction(
     if not messages or not (manual or policy.auto_compact):
         return None
     summary_tokens = summary_message(checkpoint.summary).tokens if checkpoint else 0
-    reminder = reminder_message(checkpoint.reminder) if checkpoint else None
     room = measure_room(
         policy,
         budget,
         calibration,
         system_tokens=system_tokens,
         summary_tokens=summary_tokens,
-        reminder_tokens=reminder.tokens if reminder else 0,
+        reminder=reminder_message(checkpoint.reminder) if checkpoint else None,
     )
     prepared = prepare_history(messages, policy)
     made_at = checkpoint.made_at if checkpoint else None

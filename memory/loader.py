@@ -142,7 +142,7 @@ def fit_view(
         calibration,
         system_tokens=system_tokens,
         summary_tokens=summary_tokens,
-        reminder_tokens=reminder.tokens if reminder else 0,
+        reminder=reminder,
     )
     check_fits(system_tokens, asked_tokens, budget, calibration)
     prepared = prepare_history(messages, policy)
@@ -159,7 +159,7 @@ def fit_view(
         system=system,
         checkpoint=checkpoint,
         summary=summary,
-        reminder=reminder if room.reminder and summary else None,
+        reminder=room.reminder if summary else None,
         history=history,
         question=question,
         dropped=_dropped(messages, gone, history, left_out) if missing else None,

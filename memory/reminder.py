@@ -35,6 +35,18 @@ def reminder_message(text: str) -> Message | None:
     return text_message("user", fence("reminder", text), kind="reminder") if text else None
 
 
+def shorten_reminder(reminder: Message, max_tokens: int) -> Message | None:
+    """Without its oldest lines, so that it has at most `max_tokens`; None where no line is left."""
+    lines = reminder.text.split("\n")
+    while reminder.tokens > max_tokens:
+        oldest = next((at for at, line in enumerate(lines) if line.startswith("- ")), None)
+        if oldest is None:
+            return None
+        del lines[oldest]
+        reminder = text_message("user", "\n".join(lines), kind="reminder")
+    return reminder if any(line.startswith("- ") for line in lines) else None
+
+
 def write_reminder(tools: Sequence[ToolNote], achieved: Sequence[str] = ()) -> str:
     """Empty where there is nothing to remind of."""
     parts: list[str] = []

@@ -15,6 +15,7 @@ from datetime import datetime
 
 from memory.budget import TokenBudget
 from memory.policy import ContextPolicy
+from memory.reminder import shorten_reminder
 from memory.summary import FRAME_TOKENS, MARKER_TOKENS
 from memory.tokens import Calibration
 from memory.truncate import PINNED_SHARE
@@ -24,8 +25,8 @@ from memory.types import Message
 RECALL_SHARE = 0.8
 SUMMARY_SHARE = 8
 """A summary takes at most an eighth of the budget, however long it may be by itself."""
-REMINDER_SHARE = 16
-"""A reminder that would take more than this part of the budget is left out."""
+REMINDER_SHARE = 12
+"""A reminder takes at most a twelfth of the budget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,8 @@ class Room:
     """Tokens of newest history that a cut leaves."""
     recall: int
     """Most tokens of recalled text."""
-    reminder: int = 0
-    """What the reminder takes, which is off `body` already; 0 where there is none or no room for it."""
+    reminder: Message | None = None
+    """The reminder as far as it fits; `body` is what is left beside it."""
 
     def recall_beside(self, question: int, tail: int) -> int:
         left = self.body - self.summary_cap - tail - question
@@ -66,12 +67,12 @@ def measure_room(
     *,
     system_tokens: int,
     summary_tokens: int = 0,
-    reminder_tokens: int = 0,
+    reminder: Message | None = None,
 ) -> Room:
     """`system_tokens` is the estimate of system prompt and tool schemas together."""
     whole = calibration.invert(max(0, budget.input_after(calibration.apply(system_tokens))))
-    reminder = reminder_tokens if reminder_tokens <= whole // REMINDER_SHARE else 0
-    body = whole - reminder
+    reminder = shorten_reminder(reminder, whole // REMINDER_SHARE) if reminder else None
+    body = whole - (reminder.tokens if reminder else 0)
     cap = min(policy.summary_max_tokens * 3 // 2 + FRAME_TOKENS, body // SUMMARY_SHARE)
     if policy.strategy == "truncate":
         cap = min(cap, summary_tokens + FRAME_TOKENS if summary_tokens else MARKER_TOKENS)

@@ -54,9 +54,25 @@ def test_the_reminder_stands_behind_the_summary_and_counts_with_it() -> None:
     assert view.parts().total == total_tokens(view.messages())
 
 
-def test_a_reminder_that_is_large_for_the_window_is_left_out() -> None:
-    checkpoint = replace(CHECKPOINT, reminder="word " * 2_000)
-    assert view_of([], ContextPolicy(), checkpoint).reminder is None
+def test_a_reminder_that_is_large_for_the_window_loses_its_oldest_lines() -> None:
+    lines = [f"line {number} " + "word " * 100 for number in range(20)]
+    view = view_of([], ContextPolicy(), replace(CHECKPOINT, reminder=write_reminder([], lines[:8])))
+    assert view.reminder is not None
+    assert "line 7 " in view.reminder.text
+    huge = replace(CHECKPOINT, reminder="Done so far:\n- " + "word " * 5_000)
+    assert view_of([], ContextPolicy(), huge).reminder is None
+    small = TokenBudget(3_000, 500, 500)
+    fitted = fit_view(
+        system=SYSTEM,
+        checkpoint=replace(CHECKPOINT, reminder=write_reminder([], lines[:8])),
+        messages=[],
+        question=ASKED,
+        policy=ContextPolicy(),
+        budget=small,
+    )
+    assert fitted.reminder is not None
+    assert "line 7 " in fitted.reminder.text
+    assert "line 1 " not in fitted.reminder.text
 
 
 def test_notes_of_hooks_stand_right_before_the_question_and_are_counted() -> None:

@@ -1,0 +1,90 @@
+"""A conversation over the REST door, and what the model was sent for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from asgiref.sync import sync_to_async
+
+from chatapp import runner, tasks
+from chatapp.database import in_database
+from chatapp.event_log import read_after
+from chatapp.models import Compaction
+from tests.api.program import Program
+from tests.api.running import new_conversation, running_service
+from tests.servers.openai_server import ModelServer
+from tests.servers.waiting import wait_for
+
+
+@dataclass
+class Talk:
+    program: Program
+    id: str
+
+    async def ask(self, content: str, status: int = 200, **fields: Any) -> dict[str, Any]:
+        """The answer, once its turn is over with everything that follows it."""
+        answer = await self.program.post(f"conversations/{self.id}/messages", content=content, **fields)
+        assert answer.status_code == status, answer.content
+        await settle()
+        body: dict[str, Any] = answer.json()
+        return body
+
+    async def post(self, path: str, status: int = 200, **fields: Any) -> dict[str, Any]:
+        answer = await self.program.post(f"conversations/{self.id}/{path}", **fields)
+        assert answer.status_code == status, answer.content
+        body: dict[str, Any] = answer.json()
+        return body
+
+    async def inspect(self, query: str = "", **fields: Any) -> dict[str, Any]:
+        return await self.post("context", query=query, **fields)
+
+    async def compactions(self, *statuses: str) -> list[dict[str, Any]]:
+        answer = await self.program.get(f"conversations/{self.id}/compactions")
+        rows = answer.json()["items"]
+        return [row for row in rows if not statuses or row["status"] in statuses]
+
+    async def events(self, *types: str) -> list[dict[str, Any]]:
+        events = await in_database(read_after)(UUID(self.id), 0)
+        return [event for event in events if not types or event["type"] in types]
+
+
+async def settle() -> None:
+    """Until no run of this process does anything any more."""
+    await asyncio.to_thread(
+        wait_for, lambda: not runner.active_count(), timeout_s=20, what="every turn is over"
+    )
+
+
+@asynccontextmanager
+async def talking(program: Program, **fields: Any) -> AsyncIterator[Talk]:
+    """A new conversation in a service without a worker: `work` is what one would do."""
+    async with running_service():
+        yield Talk(program, await new_conversation(program, **fields))
+
+
+async def work() -> int:
+    """The worker's compactions, one after the other, until none is left."""
+    done = 0
+    while (row := await sync_to_async(_next_row)()) is not None:
+        await asyncio.to_thread(tasks.compact, str(row.pk))
+        done += 1
+    return done
+
+
+def _next_row() -> Compaction | None:
+    return Compaction.objects.filter(status=Compaction.Status.PENDING).order_by("created_at").first()
+
+
+def last_chat(server: ModelServer) -> list[dict[str, Any]]:
+    """The messages of the newest request that was no summary."""
+    return server.requests_of("chat")[-1].messages
+
+
+def words(count: int, about: str = "") -> str:
+    """`count` tokens, more or less."""
+    return f"{about} " + " ".join(f"word{number % 89}" for number in range(count * 2 // 3))

@@ -1,4 +1,4 @@
-"""Load and assembly of a context by the number of stored messages, with and without a checkpoint..
+"""Load and assembly of a context by the number of stored messages, with and without a checkpoint.
 
 python -m benchmarks.context_load [--sizes 100 10000 100000] [--runs 40]
 """
@@ -31,7 +31,9 @@ def measure(sizes: list[int], runs: int) -> None:
     from chatapp.actions.conversations import ImportedMessage, import_conversation
     from chatapp.actions.model_configs import ensure_first_model
     from chatapp.models import Compaction, User
+    from chatapp.policies import rules_for
     from chatapp.selectors.access import accessible_conversation
+    from chatapp.selectors.model_configs import default_model
     from tests.acceptance.conversations import long_history
 
     ensure_first_model()
@@ -39,7 +41,6 @@ def measure(sizes: list[int], runs: int) -> None:
 
     def loader(conversation_id: str) -> Callable[[], Any]:
         from chatapp.contexts import load_context
-        from chatapp.selectors.model_configs import default_model
         from memory.tokens import text_message
 
         question = text_message("user", "What was the code of note 17?", kind="question")
@@ -59,6 +60,8 @@ def measure(sizes: list[int], runs: int) -> None:
 
         return load
 
+    budget_tokens = rules_for(default_model()).budget.input_tokens
+
     def checkpoint(conversation: Any, last_position: int) -> None:
         Compaction.objects.create(
             conversation=conversation,
@@ -71,6 +74,9 @@ def measure(sizes: list[int], runs: int) -> None:
             strategy="checkpoint",
             summary="What was said before. " * 100,
             summary_tokens=500,
+            # As it is made: for this model's budget, so that no refit looks for an earlier one.
+            budget_tokens=budget_tokens,
+            span_tokens=last_position * 60,
             created_at=clock.now(),
             finished_at=clock.now(),
         )

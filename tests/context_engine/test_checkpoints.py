@@ -36,6 +36,21 @@ async def test_after_an_undo_the_model_gets_the_same_bytes_as_before_and_a_redo_
 
 
 @on_a_loop
+async def test_a_preview_tells_what_would_leave_and_changes_nothing(alice: User) -> None:
+    async with chatting(alice) as chat:
+        before = await chat.model_input()
+        seen = (await chat.post("compact", preview=True)).json()
+        assert (seen["message_count"], seen["kept_count"]) == (50, 10)
+        assert "QX-00" in seen["summary"], "a draft that no model wrote"
+        assert seen["tokens_after"] < seen["tokens_before"]
+        assert await chat.model_input() == before
+        assert await chat.compactions() == []
+        assert not chat.server.requests
+        row = await chat.compact()
+        assert row["last_position"] == seen["last_position"]
+
+
+@on_a_loop
 async def test_the_summary_reaches_the_model_in_every_later_call(alice: User) -> None:
     server = ModelServer(summary_default=says("They keep notes about seven places."))
     async with chatting(alice, server=server) as chat:

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { formatDone, formatTokens, groupByAge } from "../../static/app/js/format.js";
 
-test("the done card counts summarizing as input", () => {
-  assert.equal(formatDone({ input_tokens: 1000, output_tokens: 440, compaction_tokens: 234 }), "1.2k in / 0.4k out");
+test("the done card counts summarizing, and counts it once", () => {
+  assert.equal(formatDone({ input_tokens: 1234, output_tokens: 440, compaction_tokens: 234 }), "1.2k in / 0.4k out");
   assert.equal(formatDone({ input_tokens: 12, output_tokens: 3 }), "0.0k in / 0.0k out");
 });
 

@@ -8,17 +8,16 @@ import { t } from "./i18n.js";
 /** @param {number} tokens always in thousands, one decimal: 1234 → 1.2k */
 const inThousands = (tokens) => `${(tokens / 1000).toFixed(1)}k`;
 
-/** The done card. Summarising is part of what an answer took, so its tokens count as input. @param {Usage} usage */
+/** The done card. What summarising took is part of both numbers already. @param {Usage} usage */
 export function formatDone(usage) {
-  const input = usage.input_tokens + (usage.compaction_tokens ?? 0);
-  return `${inThousands(input)} in / ${inThousands(usage.output_tokens)} out`;
+  return `${inThousands(usage.input_tokens)} in / ${inThousands(usage.output_tokens)} out`;
 }
 
 /** @param {Usage} usage */
 export function explainDone(usage) {
   const parts = [t("{n} tokens in", { n: exact(usage.input_tokens) })];
   if (usage.cached_tokens) parts.push(t("of which {n} cached", { n: exact(usage.cached_tokens) }));
-  if (usage.compaction_tokens) parts.push(t("{n} for summarizing", { n: exact(usage.compaction_tokens) }));
+  if (usage.compaction_tokens) parts.push(t("of both, {n} for summarizing", { n: exact(usage.compaction_tokens) }));
   parts.push(t("{n} tokens out", { n: exact(usage.output_tokens) }));
   if (usage.cost) parts.push(t("cost {cost}", { cost: formatCost(usage.cost) }));
   return parts.join(" · ");

@@ -14,22 +14,13 @@ def test_two_web_processes_share_a_database(start_service):
     assert second.client(token).get(f"/api/v1/conversations/{made['id']}").json()["title"] == "shared"
 
 
-def test_the_doctor_asks_for_a_worker_and_finds_it(start_service, start_worker):
+def test_a_worker_is_missed_then_found_then_used_and_ends_politely(start_service, start_worker, start_beat):
     service = start_service(production=True)
     alone = run_manage(service.env, "doctor")
     assert alone.returncode == 1
     assert "Redis answers, but no worker does" in alone.stdout
-    start_worker(service)
-    together = run_manage(service.env, "doctor")
-    assert "well   broker: Redis, 1 worker" in together.stdout
-
-
-def test_beat_sends_the_sweep_to_the_worker(start_service, start_worker, start_beat):
-    service = start_service(production=True)
     worker = start_worker(service)
+    assert "well   broker: Redis, 1 worker" in run_manage(service.env, "doctor").stdout
     start_beat(service)
     worker.wait_for_output(r"Task chatapp\.tasks\.sweep\[.*\] succeeded", timeout_s=40)
-
-
-def test_a_worker_ends_on_sigterm(start_service, start_worker):
-    assert start_worker(start_service(production=True)).stop() == 0
+    assert worker.stop() == 0

@@ -8,7 +8,9 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from chatapp.content import Content
 
-Key = Annotated[str, Field(min_length=1, max_length=200)]
+STORABLE = r"^[^\x00]*$"  # lone surrogates are no JSON to pydantic
+Key = Annotated[str, Field(min_length=1, max_length=200, pattern=STORABLE)]
+Name = Annotated[str, Field(max_length=200, pattern=STORABLE)]
 
 
 class Subscribe(BaseModel):
@@ -29,7 +31,7 @@ class MessageSend(BaseModel):
     content: Content
     attachments: list[str] = Field(default_factory=list, max_length=20)
     parent: str | None = None
-    model: str | None = None
+    model: Name | None = None
 
 
 class RunStop(BaseModel):

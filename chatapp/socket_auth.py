@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from channels.exceptions import DenyConnection
 from django.conf import settings
 from django.http.request import validate_host
 
@@ -54,7 +53,8 @@ class BearerAuth:
         if scheme.lower() == "bearer":
             found = await in_database(find_token)(token.strip())
             if found is None or "chat" not in scopes_of(found):
-                raise DenyConnection()
+                await send({"type": "websocket.close", "code": 4401})
+                return
             scope["user"], scope["token_id"] = found.user, found.pk
         elif b"origin" not in _headers(scope):
             scope["user"] = None  # a session cookie without an origin is nobody's page

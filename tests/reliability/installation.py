@@ -16,7 +16,8 @@ from tests.servers.redis import Redis
 from tests.servers.service import OwnProcess, Service, run_manage
 
 PASSWORD = "correct horse battery"
-PEOPLE = ("alice@example.com", "charlie@example.com")
+LEAVERS = tuple(f"leaver-{number}@example.com" for number in range(8))
+PEOPLE = ("alice@example.com", "charlie@example.com", *LEAVERS)
 MODEL_TIMEOUT_S = 3
 LEASE_S = 6
 _MAKE_PEOPLE = f"""

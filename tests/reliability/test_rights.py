@@ -1,0 +1,228 @@
+"""Connections end with the rights behind them; only our own pages and programs with a token get one."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
+
+from tests.reliability.browsers import BrowserSession
+from tests.reliability.installation import LEAVERS, PEOPLE, Installation
+from tests.reliability.people import Person
+from tests.reliability.readers import SocketReader, SseReader
+from tests.reliability.scripting import new_key
+from tests.servers.waiting import wait_for
+
+SIGNED_OUT = 4401
+SOON_S = 5.0
+FOUND_OUT_S = 20.0
+"""Where nobody told the process: it looks every 10 s, a stream at each heartbeat."""
+
+BY_OPERATORS = """
+from chatapp.models import ApiToken, User
+for user in User.objects.filter(email={deactivated!r}):
+    user.is_active = False
+    user.save()
+User.objects.filter(email={deleted!r}).first().delete()
+User.objects.filter(email={updated!r}).update(is_active=False)
+ApiToken.objects.filter(user__email={revoked!r}).delete()
+"""
+
+
+def open_readers(installation: Installation, email: str) -> list[SocketReader | SseReader]:
+    """Of an own conversation, at the process where nothing will happen."""
+    conversation = Person(installation.client(installation.first, email)).new_conversation(title="Mine")
+    readers: list[SocketReader | SseReader] = [
+        kind(installation.second, installation.tokens[email], conversation)
+        for kind in (SocketReader, SseReader)
+    ]
+    Person(installation.client(installation.first, email)).client.patch(
+        f"/api/v1/conversations/{conversation}", json={"title": "Ours"}
+    )
+    for reader in readers:
+        reader.wait_for(lambda story: story.facts, "the reader is there")
+    return readers
+
+
+def test_who_loses_their_rights_loses_their_connections(installation: Installation) -> None:
+    """By an operator's command in a process of its own."""
+    numbers = range(0, 4) if installation.is_production else range(4, 8)
+    deactivated, deleted, updated, revoked = (LEAVERS[number] for number in numbers)
+    readers = {email: open_readers(installation, email) for email in (deactivated, deleted, updated, revoked)}
+    staying = open_readers(installation, PEOPLE[0])
+    names = {"deactivated": deactivated, "deleted": deleted, "updated": updated, "revoked": revoked}
+    installation.first.manage("shell", "-v", "0", "-c", BY_OPERATORS.format(**names))
+    began = time.monotonic()
+    for email, (socket, stream) in readers.items():
+        is_told = installation.is_production and email != updated
+        limit_s = SOON_S if is_told else FOUND_OUT_S
+        assert socket.wait_for_close(limit_s + began - time.monotonic()) == SIGNED_OUT
+        stream.wait_for_close(limit_s + began - time.monotonic())
+        assert stream.story.notices[-1]["code"] == "signed_out"
+        headers = {"Authorization": f"Bearer {installation.tokens[email]}"}
+        assert not is_let_in(installation, headers)
+        assert installation.client(person=email).get("/api/v1/me").status_code == 401
+    for reader in staying:
+        assert not getattr(reader, "close_code", None)
+        reader.close()
+
+
+def test_signing_out_and_revoking_a_token_end_what_they_opened_elsewhere(installation: Installation) -> None:
+    session = BrowserSession(installation.first, PEOPLE[1])
+    page = connect(
+        installation.second.ws_url,
+        additional_headers={"Cookie": session.cookie},
+        origin=installation.second.url,
+    )
+    made = session.call("POST", "/api/v1/tokens", name="soon revoked", scopes=["chat", "read"])
+    assert made.status_code == 201, made.text
+    with page as socket:
+        socket.send('{"type": "ping"}')
+        assert json.loads(socket.recv(timeout=10))["type"] == "pong"
+        conversation = Person(installation.client(person=PEOPLE[1])).new_conversation()
+        program = SocketReader(installation.second, made.json()["token"], conversation)
+        program.tell({"type": "ping"})
+        program.wait_for(lambda story: story.notices, "a pong")
+        assert session.call("DELETE", f"/api/v1/tokens/{made.json()['id']}").status_code == 204
+        assert program.wait_for_close(SOON_S) == SIGNED_OUT
+        assert closed_with(socket) == SIGNED_OUT, "it comes back by itself, for its session lives"
+    again = connect(
+        installation.second.ws_url,
+        additional_headers={"Cookie": session.cookie},
+        origin=installation.second.url,
+    )
+    with again as socket:
+        socket.send('{"type": "ping"}')
+        assert json.loads(socket.recv(timeout=10))["type"] == "pong"
+        session.sign_out()
+        assert closed_with(socket) == SIGNED_OUT
+
+
+def closed_with(socket) -> int:
+    try:
+        while True:
+            socket.recv(timeout=SOON_S)
+    except ConnectionClosed:
+        return int(socket.close_code)
+
+
+ORIGINS = {
+    "another port": lambda url: "http://127.0.0.1:9",
+    "another scheme": lambda url: url.replace("http://", "https://"),
+    "another host": lambda url: "http://evil.example.com",
+    "a host that begins like ours": lambda url: "http://127.0.0.1.evil.example.com",
+    "localhost for 127.0.0.1": lambda url: url.replace("127.0.0.1", "localhost"),
+    "null": lambda url: "null",
+    "none at all": lambda url: None,
+}
+
+
+@pytest.mark.parametrize("name", ORIGINS)
+def test_a_cookie_is_worth_nothing_to_another_origin(embedded: Installation, name: str) -> None:
+    origin = ORIGINS[name](embedded.first.url)
+    assert not is_let_in(embedded, {"Cookie": session_of(embedded)}, origin)
+
+
+def test_the_own_origin_gets_a_socket(embedded: Installation) -> None:
+    assert is_let_in(embedded, {"Cookie": session_of(embedded)}, embedded.first.url)
+
+
+def test_the_public_address_is_the_only_origin_where_it_is_known(embedded: Installation) -> None:
+    embedded.first.stop()
+    embedded.first.env["PUBLIC_URL"] = "https://chat.example.com"
+    try:
+        embedded.first.arguments[-1] = str(embedded.first.port)
+        embedded.first.launch()
+        wait_for(embedded.first.is_ready, timeout_s=60, what="/readyz")
+        token = {"Authorization": f"Bearer {embedded.tokens[PEOPLE[0]]}"}
+        for origin, is_ours in (
+            ("https://chat.example.com", True),
+            ("http://chat.example.com", False),
+            ("https://chat.example.com:8443", False),
+            (embedded.first.url, False),
+        ):
+            assert is_let_in(embedded, token, origin) == is_ours, origin
+    finally:
+        embedded.first.stop()
+        del embedded.first.env["PUBLIC_URL"]
+
+
+def is_let_in(installation: Installation, headers: dict[str, str], origin: str | None = None) -> bool:
+    try:
+        with connect(installation.first.ws_url, additional_headers=headers, origin=origin) as socket:
+            socket.send('{"type": "ping"}')
+            return bool(json.loads(socket.recv(timeout=10))["type"] == "pong")
+    except InvalidStatus as refused:
+        status = refused.response.status_code
+    assert status == 403
+    return False
+
+
+def session_of(installation: Installation) -> str:
+    if installation.name not in _sessions:
+        _sessions[installation.name] = BrowserSession(installation.first, PEOPLE[0]).cookie
+    return _sessions[installation.name]
+
+
+_sessions: dict[str, str] = {}
+
+
+def test_a_frame_that_is_too_large_is_told_so(embedded: Installation) -> None:
+    headers = {"Authorization": f"Bearer {embedded.tokens[PEOPLE[0]]}"}
+    with connect(embedded.first.ws_url, additional_headers=headers) as socket:
+        socket.send(json.dumps({"type": "ping", "padding": "x" * 2**21}))
+        assert closed_with(socket) == 1009
+        assert "1,048,576 bytes" in socket.close_reason
+        assert "HTTP" in socket.close_reason
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "",
+        "no json",
+        "[]",
+        '{"type": "dance"}',
+        '{"type": "message.send"}',
+        '{"type": "subscribe", "conversation_id": "../../etc"}',
+        '{"type": "message.sync", "message_id": "\\u0000", "length": 0}',
+        '{"type": "run.stop", "run_id": "\\ud800"}',
+        '{"type": "subscribe", "conversation_id": "x", "after_seq": -1}',
+    ],
+)
+def test_a_frame_that_makes_no_sense_is_answered_and_the_socket_stays(
+    embedded: Installation, frame: str
+) -> None:
+    headers = {"Authorization": f"Bearer {embedded.tokens[PEOPLE[0]]}"}
+    with connect(embedded.first.ws_url, additional_headers=headers) as socket:
+        socket.send(frame)
+        answer = json.loads(socket.recv(timeout=10))
+        assert answer["type"] == "error"
+        assert answer["message"]
+        socket.send('{"type": "ping"}')
+        assert json.loads(socket.recv(timeout=10))["type"] == "pong"
+
+
+@pytest.mark.parametrize(
+    ("content", "client_id"), [("a\x00b", "k"), ("\ud83d", "k"), ("ok", "a\x00b"), ("ok", "\ud83d")]
+)
+def test_bytes_that_no_database_takes_are_refused_or_mended_at_every_door(
+    installation: Installation, content: str, client_id: str
+) -> None:
+    alice = Person(installation.client())
+    conversation = alice.new_conversation()
+    body = {"content": content, "client_id": new_key(client_id), "stream": False}
+    frame = {**body, "type": "message.send", "conversation_id": conversation}
+    headers = {"Authorization": f"Bearer {installation.tokens[PEOPLE[0]]}"}
+    with connect(installation.first.ws_url, additional_headers=headers) as socket:
+        socket.send(json.dumps(frame))
+        kinds = [json.loads(socket.recv(timeout=10))["type"]]
+        while kinds[-1] not in ("ack", "error"):
+            kinds.append(json.loads(socket.recv(timeout=10))["type"])
+    path = f"/api/v1/conversations/{alice.new_conversation()}/messages"
+    body["client_id"] = new_key(client_id)
+    answer = alice.client.post(path, content=json.dumps(body), headers={"Content-Type": "application/json"})
+    assert answer.status_code in (200, 422), answer.text

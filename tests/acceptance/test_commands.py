@@ -66,7 +66,14 @@ def test_commands_and_the_divider(start_service: Callable[..., Service], browser
         expect(command(page, "/context")).to_contain_text("4 (conversation)")
         assert not model.requests_of("chat"), "commands are not for the model"
 
-        # Compact, edit, undo, redo.
+        # Preview, compact, edit, undo, redo.
+        page.get_by_role("button", name="Open the context panel").click()
+        page.get_by_role("button", name="Preview first").click()
+        expect(page.locator(".command-answer")).to_contain_text("36 messages")
+        page.get_by_text("What the model sees").click()
+        expect(page.locator(".panel")).to_contain_text("keep_recent")
+        page.keyboard.press("Escape")
+        assert not model.requests_of("summary")
         command(page, "/compact the codes")
         divider = page.locator(".divider-sentence")
         expect(divider).to_have_text("Earlier context (36 messages) was summarized by AI.")

@@ -1,6 +1,7 @@
 /** How full the context is, what the model sees, and compacting by hand. */
 
 import { get, patch, post } from "../api.js";
+import { exact } from "../format.js";
 import { t } from "../i18n.js";
 import { answerOfCommand } from "../state/draft.js";
 import { currentId, dispatch, showToast } from "../state/store.js";
@@ -66,5 +67,24 @@ export async function editSummary({ id: compactionId }, summary) {
   } catch (error) {
     showToast(sentenceOf(error), "bad");
     return false;
+  }
+}
+
+/** What a compaction would cover and leave; nothing happens until it is asked for. @param {string} id */
+export async function previewCompaction(id) {
+  try {
+    const draft = await post(`/conversations/${id}/compact`, { preview: true });
+    answerOfCommand.value = {
+      title: t("Compaction, previewed"),
+      rows: [
+        [t("Summarized"), t("{n} messages", { n: draft.message_count })],
+        [t("Kept as they are"), t("{n} messages", { n: draft.kept_count })],
+        [t("Tokens"), `${exact(draft.tokens_before)} → ${exact(draft.tokens_after)}`],
+        [t("Draft, without a model"), draft.summary],
+      ],
+      action: { name: t("Summarize"), run: () => compactNow(id) },
+    };
+  } catch (error) {
+    showToast(sentenceOf(error), "bad");
   }
 }

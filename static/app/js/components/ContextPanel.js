@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { compactNow, loadContext } from "../commands/context.js";
+import { compactNow, loadContext, previewCompaction } from "../commands/context.js";
 import { exact } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
@@ -31,6 +31,7 @@ export function ContextPanel() {
     <${Totals} thread=${thread} />
     <button type="button" class="button is-wide" disabled=${Boolean(thread.run)} onClick=${() => compactNow(thread.id)}>
       <${Icon} name="fold" size=${18} />${t("Compact now")}</button>
+    <button type="button" class="link" onClick=${() => previewCompaction(thread.id)}>${t("Preview first")}</button>
     <${ModelView} key=${thread.id} id=${thread.id} />
   </aside>`;
 }
@@ -98,7 +99,21 @@ function ModelView({ id }) {
     <summary><${Icon} name="right" size=${16} />${t("What the model sees")}</summary>
     ${isOpen.value && !view.value && html`<p class="panel-note">${t("Loading…")}</p>`}
     <ol>${(view.value?.messages ?? []).map((/** @type {any} */ piece) => html`<${Piece} piece=${piece} />`)}</ol>
+    ${view.value && html`<${Policy} policy=${view.value.policy} warning=${view.value.warning} />`}
   </details>`;
+}
+
+/** The settings in force, and which layer each came from. @param {{policy: Record<string, any>, warning: string|null}} props */
+function Policy({ policy, warning }) {
+  const rows = Object.entries(policy).filter(([, { value }]) => value !== "" && value !== null);
+  return html`<section class="panel-section">
+    <h3>${t("Context settings")}</h3>
+    ${warning && html`<p class="panel-note">${warning}</p>`}
+    <dl class="parts">${rows.map(
+      ([name, { value, from }]) => html`<div class="part"><dt>${name}</dt>
+        <dd>${String(value)} <span class="piece-source">${from}</span></dd></div>`,
+    )}</dl>
+  </section>`;
 }
 
 /** @param {{piece: any}} props */

@@ -172,6 +172,7 @@ async def compact_inline(loaded: LoadedContext, wish: Wish = AUTOMATIC) -> bool:
         raise
     except LeaseLost as lost:
         log.warning("Compaction %s is no longer ours: %s", work.row.pk, lost)
+        return await _wait_for(work.row)
     except Exception as error:
         log.exception("Compaction %s failed.", work.row.pk)
         await in_database(_give_up)(work.lease, error)

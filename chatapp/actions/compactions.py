@@ -181,8 +181,10 @@ def renew_compaction(*, lease: CompactionLease, now: datetime) -> None:
 
 
 def release_compaction(*, lease: CompactionLease, now: datetime) -> None:
-    """Gives it back unfinished; the sweep hands it to a worker."""
-    _held(lease).update(lease_expires_at=now)
+    """Gives it back unfinished, to a worker."""
+    with transaction.atomic():
+        if _held(lease).update(lease_expires_at=now):
+            jobs.wake_worker("compact", str(lease.compaction_id))
 
 
 def release_all_compactions(*, now: datetime) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
+from django.db.models import Q
 
-from chatapp import runner, tasks
+from chatapp import clock, runner, tasks
 from chatapp.database import in_database
 from chatapp.event_log import read_after
 from chatapp.models import Compaction
@@ -61,10 +62,21 @@ async def settle() -> None:
 
 
 @asynccontextmanager
-async def talking(program: Program, **fields: Any) -> AsyncIterator[Talk]:
+async def talking(
+    program: Program, history: Sequence[dict[str, Any]] = (), **fields: Any
+) -> AsyncIterator[Talk]:
     """A new conversation in a service without a worker: `work` is what one would do."""
     async with running_service():
-        yield Talk(program, await new_conversation(program, **fields))
+        if not history:
+            yield Talk(program, await new_conversation(program, **fields))
+            return
+        imported = await program.post("conversations/import", messages=list(history))
+        assert imported.status_code == 201, imported.content
+        talk = Talk(program, str(imported.json()["id"]))
+        if fields:
+            changed = await program.patch(f"conversations/{talk.id}", **fields)
+            assert changed.status_code == 200, changed.content
+        yield talk
 
 
 async def work() -> int:
@@ -77,7 +89,16 @@ async def work() -> int:
 
 
 def _next_row() -> Compaction | None:
-    return Compaction.objects.filter(status=Compaction.Status.PENDING).order_by("created_at").first()
+    free = Q(status=Compaction.Status.PENDING)
+    free |= Q(status=Compaction.Status.RUNNING, lease_expires_at__lt=clock.now())
+    return Compaction.objects.filter(free).order_by("created_at").first()
+
+
+async def until(look: Callable[[], Awaitable[Any]], wanted: Any) -> None:
+    """Looks until it is so; for what other threads do."""
+    async with asyncio.timeout(20):
+        while await look() != wanted:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
 
 
 def last_chat(server: ModelServer) -> list[dict[str, Any]]:

@@ -35,7 +35,8 @@ class WebProcess:
         self.listener = open_listener(host, port)
         self.lock: IO[str] | None = hold_lock() if settings.EMBEDDED else None
         prepare_schema(migrates)
-        self.address = settings.PUBLIC_URL or browser_address(self.listener)
+        self.address = browser_address(self.listener)
+        self.public_address = settings.PUBLIC_URL or self.address
         self.worker = EmbeddedWorker() if settings.EMBEDDED else None
         self.server = Server(
             trust_proxies(application, settings.TRUSTED_PROXIES),
@@ -62,9 +63,10 @@ class WebProcess:
         except Exception:
             log.exception("The service could not start.")
             leave(1)
-        print(f"Palimpsest answers at {self.address}/", flush=True)
+        public = f", for everybody at {self.public_address}/" if self.public_address != self.address else ""
+        print(f"Palimpsest answers at {self.address}/{public}", flush=True)
         if link:
-            print(f"Become its admin, once, at {self.address}/setup/{link}", flush=True)
+            print(f"Become its admin, once, at {self.public_address}/setup/{link}", flush=True)
 
     def begin_end(self) -> None:
         """The first signal ends politely, the second at once."""

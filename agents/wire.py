@@ -42,8 +42,7 @@ def write_messages(messages: Sequence[Message], style: WireStyle = WireStyle()) 
     if not style.has_system:
         written = [_as_user(wire) for wire in written]
     elif style.merges_roles or not style.has_late_system:
-        head = next((at for at, wire in enumerate(written) if wire["role"] != "system"), len(written))
-        written = [*written[:head], *map(_as_user, written[head:])]
+        written = [*written[:1], *map(_as_user, written[1:])]
     if style.merges_roles or not style.has_system:
         return _merge_neighbours(written)
     return written

@@ -1,96 +1,282 @@
-"""An agent's hooks in a conversation: at the turn's end, with every action, resting for their cooldown."""
+"""Hooks of an agent in real turns: what the model gets, what the log and the events say, what is kept of them."""
 
 from __future__ import annotations
 
+import json
+from datetime import timedelta
 from typing import Any
-from uuid import UUID
 
 import pytest
 
-from chatapp import runner
+from chatapp import clock
 from chatapp.database import in_database
-from chatapp.event_log import read_after
-from chatapp.models import Agent, Conversation, User
-from tests.context_engine.chatting import Chat, chatting, on_a_loop
-from tests.context_engine.talking import settle
-
-pytestmark = pytest.mark.django_db(transaction=True)
+from chatapp.models import Agent, Compaction, Conversation, ModelConfig
+from tests.acceptance.conversations import long_history
+from tests.api.program import Program
+from tests.context_engine.talking import last_chat, talking, work
+from tests.servers.behaviour import fails, says
+from tests.servers.openai_server import ModelServer
 
 ALWAYS = {"type": "always"}
-Declared = dict[str, Any]
+
+pytestmark = pytest.mark.usefixtures("transactional_db")
 
 
-async def give_agent(chat: Chat, *hooks: Declared) -> None:
-    agent = await Agent.objects.acreate(name="hooked", hooks=list(hooks))
-    await Conversation.objects.filter(pk=chat.conversation).aupdate(agent=agent)
+def hook(action: dict[str, Any], condition: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    return {"id": "h", "on": "turn_start", "condition": condition or ALWAYS, "action": action} | more
 
 
-async def ask(chat: Chat, text: str) -> list[Declared]:
-    """The messages the model was sent, once the turn is over with its hooks."""
-    await chat.ask(text)
-    await settle()
-    assert not runner.active_count()
-    return chat.server.requests_of("chat")[-1].messages
+def log(text: str) -> dict[str, Any]:
+    return {"type": "log", "message": text}
 
 
-async def fired(chat: Chat) -> list[tuple[str, str]]:
-    events = await in_database(read_after)(UUID(chat.conversation), 0)
-    return [(event["hook_id"], event["text"]) for event in events if event["type"] == "hook"]
+def inject(text: str, role: str = "system") -> dict[str, Any]:
+    return {"type": "inject_message", "message": text, "role": role}
 
 
-def at_end(action: Declared, condition: Declared = ALWAYS, **more: Any) -> Declared:
-    return {"id": "h", "on": "turn_end", "condition": condition, "action": action, **more}
+async def make_agent(*hooks: dict[str, Any], **fields: Any) -> str:
+    agent = await in_database(Agent.objects.create)(name="Hooked", hooks=list(hooks), **fields)
+    return agent.name
 
 
-@on_a_loop
-async def test_a_message_injected_at_the_turns_end_is_in_the_next_request_and_in_no_other(
-    alice: User,
+async def test_a_log_at_each_moment_is_told_with_its_numbers(
+    alice_program: Program, model: ModelConfig
 ) -> None:
-    note = {"type": "inject_message", "message": "Mind the harbour.", "role": "user"}
-    async with chatting(alice, count=4) as chat:
-        await give_agent(chat, at_end(note, {"type": "message_count", "threshold": 1}, cooldown=3_600))
-        first, second, third = [str(await ask(chat, text)) for text in ("One?", "Two?", "Three?")]
-        assert ["Mind the harbour." in request for request in (first, second, third)] == [False, True, False]
-        assert await fired(chat) == [("h", "Mind the harbour.")]
+    line = "turn {turn}, {messages} messages"
+    agent = await make_agent(hook(log(line), id="first"), hook(log(line), id="last", on="turn_end"))
+    async with talking(alice_program, agent=agent) as talk:
+        await talk.ask("One?")
+        await talk.ask("Two?")
+        told = [(event["hook_id"], event["action"], event["text"]) for event in await talk.events("hook")]
+        assert told == [
+            ("first", "log", "turn 1, 2 messages"),
+            ("last", "log", "turn 1, 3 messages"),
+            ("first", "log", "turn 2, 4 messages"),
+            ("last", "log", "turn 2, 5 messages"),
+        ]
 
 
-@on_a_loop
-async def test_a_hook_may_do_what_is_registered_by_its_name(alice: User) -> None:
+@pytest.mark.parametrize("role", ["system", "user"])
+async def test_an_injected_message_stands_before_the_question_of_one_request(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer, role: str
+) -> None:
+    second = {"type": "turn_count", "count": 2}
+    agent = await make_agent(hook(inject("It is turn {turn}.", role), second))
+    async with talking(alice_program, agent=agent) as talk:
+        for question in ("One?", "Two?", "Three?"):
+            await talk.ask(question)
+        first, asked, third = [request.messages for request in model_server.requests_of("chat")]
+        assert asked[0]["role"] == "system"
+        assert asked[-2:] == [{"role": role, "content": "It is turn 2."}, {"role": "user", "content": "Two?"}]
+        assert "It is turn" not in json.dumps([first, third]), "it is not stored as anybody's message"
+        messages = (await alice_program.get(f"conversations/{talk.id}/messages")).json()["items"]
+        assert len(messages) == 6
+
+
+async def test_the_inspector_shows_what_a_hook_would_add(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    agent = await make_agent(hook(inject("It is turn {turn}.")))
+    async with talking(alice_program, agent=agent) as talk:
+        seen = await talk.inspect("One?")
+        assert [(piece["source"], piece["content"]) for piece in seen["messages"][1:]] == [
+            ("hook", "It is turn 1."),
+            ("question", "One?"),
+        ]
+        assert sum(piece["tokens"] for piece in seen["messages"]) == seen["total_tokens"]
+        assert sum(seen["parts"].values()) == seen["total_tokens"]
+        await talk.ask("One?")
+        assert [message["content"] for message in last_chat(model_server)] == [
+            piece["content"] for piece in seen["messages"]
+        ]
+
+
+async def test_a_server_that_takes_one_system_message_gets_the_late_one_as_the_users(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    agent = await make_agent(hook(inject("Be brief.")))
+    model_server.script(fails(400, "System message must be at the beginning."))
+    async with talking(alice_program, agent=agent) as talk:
+        await talk.ask("One?")
+        refused, taken = [request.messages for request in model_server.requests_of("chat")]
+        assert [message["role"] for message in refused] == ["system", "system", "user"]
+        assert [message["role"] for message in taken] == ["system", "user", "user"]
+
+
+async def test_what_a_hook_injects_at_a_turns_end_waits_for_the_next_turn(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    agent = await make_agent(
+        hook(
+            inject("You answered once."),
+            {"type": "message_count", "threshold": 2},
+            on="turn_end",
+            cooldown=60,
+        )
+    )
+    async with talking(alice_program, agent=agent) as talk:
+        for question in ("One?", "Two?", "Three?"):
+            await talk.ask(question)
+        asked = [json.dumps(request.messages) for request in model_server.requests_of("chat")]
+        assert ["You answered once." in messages for messages in asked] == [False, True, False]
+
+
+async def test_a_cooldown_is_kept_in_the_database(alice_program: Program, model: ModelConfig) -> None:
+    agent = await make_agent(hook(log("now"), cooldown=3_600))
+    async with talking(alice_program, agent=agent) as talk:
+        await talk.ask("One?")
+        await talk.ask("Two?")
+        assert len(await talk.events("hook")) == 1
+        row = await Conversation.objects.aget(pk=talk.id)
+        assert list(row.hook_state["fired"]) == ["h"]
+        an_hour_ago = (clock.now() - timedelta(seconds=3_601)).isoformat()
+        await Conversation.objects.filter(pk=talk.id).aupdate(hook_state={"fired": {"h": an_hour_ago}})
+        await talk.ask("Three?")
+        assert len(await talk.events("hook")) == 2
+
+
+async def test_a_named_action_is_carried_out_and_told(alice_program: Program, model: ModelConfig) -> None:
     rename = {
         "type": "module_action",
         "module": "conversation",
         "action": "rename",
-        "params": {"title": "Full"},
+        "params": {"title": "Long"},
     }
-    async with chatting(alice, count=4) as chat:
-        await give_agent(chat, at_end(rename))
-        await ask(chat, "One?")
-        assert (await Conversation.objects.aget(pk=chat.conversation)).title == "Full"
+    agent = await make_agent(
+        hook(rename, {"type": "message_count", "threshold": 2}),
+        hook({"type": "module_action", "action": "conversation.pin"}, id="p"),
+    )
+    async with talking(alice_program, agent=agent) as talk:
+        await talk.ask("One?")
+        await talk.ask("Two?")
+        shown = (await alice_program.get(f"conversations/{talk.id}")).json()
+        assert (shown["title"], shown["pinned"]) == ("Long", True)
+        assert [event["text"] for event in await talk.events("hook")].count(
+            "The conversation was named Long."
+        ) == 1
+        assert any(
+            event["conversation"]["title"] == "Long" for event in await talk.events("conversation.updated")
+        )
 
 
-@on_a_loop
-async def test_a_compaction_of_ones_own_keeps_what_it_says_and_no_other_compacts(alice: User) -> None:
-    own = {"type": "compact_context", "strategy": "truncate", "keep_recent": 4}
-    async with chatting(alice, count=40) as chat:
-        await give_agent(chat, at_end(own, {"type": "context_pressure", "threshold": 0.01}, cooldown=60))
-        whole = await ask(chat, "One?")
-        assert len(whole) == 42
-        cut = await ask(chat, "Two?")
-        texts = [message["content"] for message in cut]
-        assert texts[1] == "[Earlier messages truncated]"
-        assert texts[2].startswith("<reminder>")
-        assert [text.split()[1] for text in texts if text.startswith("Note")] == ["38", "39"]
-        assert texts[-1] == "Two?"
-        [row] = await chat.compactions()
-        assert (row["strategy"], row["kept_count"]) == ("truncate", 4)
-        assert not chat.server.requests_of("summary"), "no model is asked"
+async def test_a_hook_that_fails_is_told_and_the_answer_comes(
+    alice_program: Program, model: ModelConfig
+) -> None:
+    agent = await make_agent(
+        hook({"type": "module_action", "action": "moon.rise"}, id="broken"),
+        hook(log("still here"), id="next"),
+    )
+    async with talking(alice_program, agent=agent) as talk:
+        answer = await talk.ask("One?")
+        assert answer["message"]["status"] == "complete"
+        told = {event["hook_id"]: event["text"] for event in await talk.events("hook")}
+        assert told["broken"].startswith("It failed: ")
+        assert told["next"] == "still here"
 
 
-@on_a_loop
-async def test_a_hook_that_fails_is_told_and_is_not_the_answers_failure(alice: User) -> None:
-    async with chatting(alice, count=4) as chat:
-        await give_agent(chat, at_end({"type": "module_action", "module": "moon", "action": "land"}))
-        await ask(chat, "One?")
-        [(hook_id, text)] = await fired(chat)
-        assert hook_id == "h"
-        assert text.startswith("It failed")
+async def test_a_note_that_leaves_no_room_for_the_question_is_left_out(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    agent = await make_agent(hook(inject("word " * 40_000)))
+    async with talking(alice_program, agent=agent) as talk:
+        answer = await talk.ask("One?")
+        assert answer["message"]["status"] == "complete"
+        assert [message["role"] for message in last_chat(model_server)] == ["system", "user"]
+
+
+async def test_a_declared_compaction_is_the_only_one_and_keeps_to_its_own_numbers(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    aggressive = hook(
+        {"type": "compact_context", "strategy": "truncate", "keep_recent": 4},
+        {"type": "context_pressure", "threshold": 0.2},
+        id="aggressive_compact",
+        on="turn_end",
+        cooldown=0,
+    )
+    agent = await make_agent(aggressive)
+    async with talking(alice_program, long_history(60, padding=100), agent=agent) as talk:
+        seen = await talk.inspect()
+        assert seen["policy"]["auto_compact"] == {"value": False, "from": "hooks"}
+        await talk.ask("One?")
+        [row] = await talk.compactions()
+        assert (row["status"], row["strategy"], row["kept_count"]) == ("done", "truncate", 4)
+        await talk.ask("Two?")
+        assert len([m for m in last_chat(model_server) if m["content"].startswith("Note ")]) == 2
+        assert not model_server.requests_of("summary")
+
+
+async def test_two_turns_pass_between_compactions_of_a_hook(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    eager = hook(
+        {"type": "compact_context", "strategy": "summarize", "keep_recent": 2, "summary_max_tokens": 300},
+        {"type": "message_count", "threshold": 3},
+    )
+    model_server.defaults["chat"] = says("An answer of some length. " * 20, sends_usage=False)
+    agent = await make_agent(eager)
+    async with talking(alice_program, long_history(20, padding=100), agent=agent) as talk:
+        counts = []
+        for number in range(7):
+            await talk.ask(f"Question {number}?")
+            counts.append(len(model_server.requests_of("summary")))
+        assert counts == [1, 1, 1, 2, 2, 2, 3]
+        limits = {row.summary_max_tokens async for row in Compaction.objects.all()}
+        assert limits == {300}
+        assert model_server.requests_of("summary")[0].body["max_tokens"] == 375
+
+
+async def test_a_hooks_background_summary_is_queued_for_the_worker(
+    alice_program: Program, model: ModelConfig
+) -> None:
+    agent = await make_agent(
+        hook({"type": "compact_context", "strategy": "checkpoint", "keep_recent": 2}, on="turn_end")
+    )
+    async with talking(alice_program, long_history(20), agent=agent) as talk:
+        await talk.ask("One?")
+        assert [row["status"] for row in await talk.compactions()] == ["pending"]
+        assert await work() == 1
+        assert [row["status"] for row in await talk.compactions()] == ["done"]
+
+
+async def test_the_deployments_switch_stands_above_the_hooks(
+    alice_program: Program, model: ModelConfig, settings: Any
+) -> None:
+    settings.ENABLE_COMPACTION = False
+    eager = hook({"type": "compact_context", "strategy": "truncate", "keep_recent": 2})
+    agent = await make_agent(eager, hook(log("here"), id="l"))
+    async with talking(alice_program, long_history(20), agent=agent) as talk:
+        await talk.ask("One?")
+        assert await talk.compactions() == []
+        assert [event["hook_id"] for event in await talk.events("hook")] == ["l"]
+
+
+async def test_an_agents_time_limit_ends_its_answer_with_a_sentence_and_its_text(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    model_server.script(says("one two three four five six", hold_after=3))
+    agent = await make_agent(timeout_s=1.0)
+    async with talking(alice_program, agent=agent) as talk:
+        refused = await talk.ask("One?", status=504)
+        assert "time limit of 1 s" in refused["error"]["message"]
+        assert refused["error"]["details"]["message"]["content"].startswith("one two")
+
+
+async def test_an_agent_speaks_with_its_own_prompt_model_and_temperature(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    other = await in_database(ModelConfig.objects.create)(
+        name="Other", model_id="other-model", base_url=model_server.base_url
+    )
+    agent = await make_agent(system_prompt="You speak in rhymes.", model=other, temperature=0.3)
+    async with talking(alice_program, agent=agent) as talk:
+        await talk.ask("One?")
+        [asked] = model_server.requests_of("chat")
+        assert asked.messages[0]["content"].startswith("You speak in rhymes.")
+        assert (asked.body["model"], asked.body["temperature"]) == ("other-model", 0.3)
+        await alice_program.patch(f"conversations/{talk.id}", model="Test")
+        await talk.ask("Two?")
+        assert model_server.requests_of("chat")[-1].body["model"] == "test-model"
+        await alice_program.patch(f"conversations/{talk.id}", agent=None)
+        await talk.ask("Three?")
+        assert "rhymes" not in last_chat(model_server)[0]["content"]

@@ -44,6 +44,7 @@ log = logging.getLogger(__name__)
 
 HOLDER = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 ADOPT_S = 3.0
+LAST_WRITE_S = 5.0
 DATABASE_AWAY = (OperationalError, InterfaceError)
 SHUTTING_DOWN = "The service was restarted while it was answering; what was written so far is kept."
 
@@ -53,6 +54,7 @@ class _Work:
     task: asyncio.Task[None]
     live: LiveAnswer | None = None
     stop_wanted: bool = False
+    must_end: bool = False
     is_finishing: bool = False
 
 
@@ -109,6 +111,7 @@ def stop_here(run_id: str) -> None:
 
 def _cancel(work: _Work) -> None:
     """Not while a transaction decides over the run: its claim or its end would be lost from sight."""
+    work.must_end = True
     if work.live is not None and not work.is_finishing:
         work.task.cancel()
 
@@ -144,7 +147,7 @@ async def _execute(run_id: str) -> None:
 async def _answer(prepared: answering.PreparedRun, live: LiveAnswer, work: _Work) -> Outcome:
     session = answering.Session(prepared, live, _process.pump)
     try:
-        if work.stop_wanted:
+        if work.must_end:
             raise asyncio.CancelledError
         return await session.answer()
     except asyncio.CancelledError:
@@ -277,7 +280,7 @@ async def drain(timeout_s: float) -> None:
         await asyncio.wait([work.task for work in works], timeout=timeout_s)
         for work in works:
             _cancel(work)
-        await asyncio.gather(*(work.task for work in works), return_exceptions=True)
+        await asyncio.wait([work.task for work in works], timeout=LAST_WRITE_S)
     for loop_task in _process.loops:
         loop_task.cancel()
     await asyncio.gather(*_process.loops, return_exceptions=True)

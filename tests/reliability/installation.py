@@ -20,6 +20,7 @@ LEAVERS = tuple(f"leaver-{number}@example.com" for number in range(8))
 PEOPLE = ("alice@example.com", "charlie@example.com", *LEAVERS)
 MODEL_TIMEOUT_S = 3
 LEASE_S = 6
+DRAIN_S = 2
 _MAKE_PEOPLE = f"""
 from chatapp.actions.accounts import create_token, create_user
 for email in {PEOPLE!r}:
@@ -119,7 +120,7 @@ def common_env(base_url: str) -> dict[str, str]:
         "MODEL_FIRST_TOKEN_TIMEOUT_S": str(MODEL_TIMEOUT_S),
         "MODEL_STALL_TIMEOUT_S": str(MODEL_TIMEOUT_S),
         "MESSAGES_PER_MINUTE": "100000",
-        "DRAIN_TIMEOUT_S": "1",
+        "DRAIN_TIMEOUT_S": str(DRAIN_S),
         "LEASE_S": str(LEASE_S),
     }
 

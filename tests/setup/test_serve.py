@@ -85,6 +85,25 @@ def test_sigterm_ends_it_politely_and_tells_open_sockets(service):
     assert "Traceback" not in service.output()
 
 
+@pytest.mark.parametrize(("drain_s", "status"), [("20", "complete"), ("0", "interrupted")])
+def test_sigterm_lets_answers_finish_or_keeps_what_they_have(start_service, drain_s, status):
+    service = start_service(DRAIN_TIMEOUT_S=drain_s)
+    service.create_user("alice@example.com")
+    token = service.create_token("alice@example.com")
+    with service.client(token) as client:
+        messages = (
+            f"/api/v1/conversations/{client.post('/api/v1/conversations', json={}).json()['id']}/messages"
+        )
+        question = {"content": "Tell me about yourself, at length.", "stream": True}
+        with client.stream("POST", messages, json=question) as answer:
+            next(line for line in answer.iter_lines() if line == "event: text.delta")
+            assert service.stop() == 0
+    service.start()
+    stored = service.client(token).get(messages).json()["items"][-1]
+    assert (stored["role"], stored["status"]) == ("assistant", status)
+    assert stored["content"]
+
+
 def test_it_starts_again_after_kill_9(service):
     service.kill()
     assert service.start().client().get("/readyz").status_code == 200

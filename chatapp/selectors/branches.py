@@ -44,10 +44,15 @@ REFIT_SHARE = 0.6
 
 
 def usable_checkpoint(branch: Branch, *, before_position: int, budget_tokens: int) -> Compaction | None:
-    """The latest finished compaction; after a switch to a larger model, an earlier one from which on all fits."""
+    """The latest finished compaction; after a switch to a larger model, an earlier one from which on all fits.
+
+    What the user cleared stays cleared, however much fits.
+    """
     row = latest_checkpoint(branch, before_position)
     tokens_after: int | None = None
     while row is not None and row.budget_tokens * REFIT_FACTOR <= budget_tokens:
+        if row.strategy == Compaction.CLEARED:
+            break
         if tokens_after is None:
             tokens_after = _tokens_after(branch, row.last_position)
         tokens_after += row.span_tokens

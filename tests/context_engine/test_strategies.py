@@ -275,3 +275,18 @@ async def test_there_is_nothing_to_preview_in_a_new_conversation(
     async with talking(alice_program) as talk:
         refused = await talk.post("compact", preview=True, status=409)
         assert refused["error"]["code"] == "nothing_to_compact"
+
+
+async def test_a_cleared_context_stays_cleared_with_a_larger_model(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    large = await in_database(ModelConfig.objects.create)(
+        name="Large", model_id="large", base_url=model_server.base_url, context_size=512_000
+    )
+    async with talking(alice_program, FULL[:40]) as talk:
+        await talk.post("context/clear")
+        await alice_program.patch(f"conversations/{talk.id}", model=str(large.pk))
+        seen = await talk.inspect("And now?")
+        assert seen["context_size"] == 512_000
+        assert seen["compaction"]["strategy"] == "cleared"
+        assert "QX-00003" not in json.dumps(seen["messages"])

@@ -30,7 +30,7 @@ from chatapp.errors import NotFound
 from chatapp.mapping import message_value
 from chatapp.model_facts import price_call
 from chatapp.models import ModelConfig, Run
-from chatapp.recalling import recall_turns
+from chatapp.recalling import Recalled, recall_turns
 from chatapp.selectors.model_configs import model_of
 from chatapp.streaming import DeltaPump, LiveAnswer
 from chatapp.text import storable_text
@@ -124,11 +124,7 @@ class Session:
         finally:
             await self._settle()
         if not self.live.has_text:
-            return self.ended(
-                Run.Status.FAILED,
-                "bad_response",
-                NO_ANSWER,
-            )
+            return self.ended(Run.Status.FAILED, "bad_response", NO_ANSWER)
         return self.ended(Run.Status.COMPLETE)
 
     async def _ask(self, loaded: LoadedContext) -> None:
@@ -155,8 +151,8 @@ class Session:
         return context
 
     async def _ask_model(self, loaded: LoadedContext) -> None:
-        context = _assemble(loaded)
-        recalled = await in_database(recall_turns)(loaded, context, clock.now())
+        # In a thread: fitting a full window takes longer than the event loop may stand still.
+        context, recalled = await in_database(_assemble_and_recall)(loaded)
         data_urls = await load_data_urls(loaded.user_id, context.image_ids) if context.image_ids else {}
         context = replace(context, recall=recalled.message, data_urls=data_urls)
         self.asked = context
@@ -291,6 +287,11 @@ class Session:
     def _refused(self, refusal: events.RunError | None) -> Outcome:
         refusal = refusal or events.RunError(category="no_model", message="There is no model to answer.")
         return self.ended(Run.Status.FAILED, refusal.category, refusal.message)
+
+
+def _assemble_and_recall(loaded: LoadedContext) -> tuple[AssembledContext, Recalled]:
+    context = _assemble(loaded)
+    return context, recall_turns(loaded, context, clock.now())
 
 
 def _assemble(loaded: LoadedContext) -> AssembledContext:

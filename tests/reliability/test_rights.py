@@ -13,7 +13,7 @@ from tests.reliability.browsers import BrowserSession
 from tests.reliability.installation import LEAVERS, PEOPLE, Installation
 from tests.reliability.people import Person
 from tests.reliability.readers import SocketReader, SseReader
-from tests.reliability.scripting import new_key
+from tests.reliability.scripting import Script, new_key, slowly, words
 from tests.servers.waiting import wait_for
 
 SIGNED_OUT = 4401
@@ -47,13 +47,18 @@ def open_readers(installation: Installation, email: str) -> list[SocketReader | 
     return readers
 
 
-def test_who_loses_their_rights_loses_their_connections(installation: Installation) -> None:
-    """By an operator's command in a process of its own."""
+def test_who_loses_their_rights_loses_their_connections(installation: Installation, script: Script) -> None:
+    """By an operator's command in a process of its own; an answer being written for somebody deleted ends, too."""
+    key = new_key("leaving")
+    script.answer(key, slowly(words(900), rate=25))
     numbers = range(0, 4) if installation.is_production else range(4, 8)
     deactivated, deleted, updated, revoked = (LEAVERS[number] for number in numbers)
     readers = {email: open_readers(installation, email) for email in (deactivated, deleted, updated, revoked)}
     staying = open_readers(installation, PEOPLE[0])
     names = {"deactivated": deactivated, "deleted": deleted, "updated": updated, "revoked": revoked}
+    leaver = Person(installation.client(person=deleted))
+    leaver.send(leaver.new_conversation(), key)
+    script.wait_for_request(key, event="first_token")
     installation.first.manage("shell", "-v", "0", "-c", BY_OPERATORS.format(**names))
     began = time.monotonic()
     for email, (socket, stream) in readers.items():
@@ -65,6 +70,7 @@ def test_who_loses_their_rights_loses_their_connections(installation: Installati
         headers = {"Authorization": f"Bearer {installation.tokens[email]}"}
         assert not is_let_in(installation, headers)
         assert installation.client(person=email).get("/api/v1/me").status_code == 401
+    script.wait_for_request(key, event="lost")
     for reader in staying:
         assert not getattr(reader, "close_code", None)
         reader.close()

@@ -134,6 +134,8 @@ def first_delta_lags(requests: list[dict[str, object]], load: Load) -> list[floa
     """From the model's first token to the client's first delta, matched by the question."""
     lags = []
     for request in requests:
+        if request["kind"] != "chat":
+            continue
         question = request["body"]["messages"][-1]["content"]  # type: ignore[index]
         seen = load.first.get(question.strip())
         times = request["times"]

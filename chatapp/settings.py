@@ -78,6 +78,7 @@ else:
         "pool": {"min_size": 1, "max_size": 20, "timeout": 20},
     }
     _database["CONN_MAX_AGE"] = 0  # the pool keeps them
+    _database["CONN_HEALTH_CHECKS"] = True  # a restarted server costs nobody a request
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 CHANNEL_LAYERS: dict[str, dict[str, Any]] = {

@@ -1,0 +1,70 @@
+"""The database drops every connection, or is locked for a while: answers being written wait for it."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psycopg
+
+from tests.reliability.installation import PEOPLE, Installation
+from tests.reliability.people import ASYNC, Person
+from tests.reliability.readers import SocketReader
+from tests.reliability.scripting import Script, new_key, slowly, words
+
+CUT = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""
+
+
+def test_cut_connections_cost_no_answer(
+    production: Installation, alice: Person, alice_elsewhere: Person, script: Script
+) -> None:
+    key = new_key("cut")
+    text = words(60)
+    script.answer(key, slowly(text, rate=20))
+    conversations = [alice.new_conversation() for _ in range(6)]
+    token = production.tokens[PEOPLE[0]]
+    readers = [SocketReader(service, token, conversations[0]) for service in production.webs]
+    runs = [alice.send(conversation, key) for conversation in conversations]
+    with psycopg.connect(production.env["DATABASE_URL"], autocommit=True) as connection:
+        for _ in range(3):
+            readers[0].wait_for(lambda story: story.texts, "the first words")
+            connection.execute(CUT)
+            time.sleep(0.3)
+    for person in (alice, alice_elsewhere):
+        sent = person.post(person.new_conversation(), f"After the cut {key}", ASYNC)
+        assert sent.status_code == 202, sent.text
+    for conversation, run in zip(conversations, runs, strict=True):
+        assert alice_elsewhere.wait_for_end(run["run_id"])["status"] == "complete"
+        assert alice_elsewhere.text(conversation, run["answer_id"]) == text
+    for reader in readers:
+        reader.wait_for_end(runs[0]["run_id"])
+        assert reader.story.texts[runs[0]["answer_id"]] == text
+        reader.close()
+
+
+def test_a_locked_database_is_waited_for(embedded: Installation, alice: Person, script: Script) -> None:
+    """Somebody copies the file: reads go on, writes wait, nothing is refused or lost."""
+    key = new_key("locked")
+    text = words(60)
+    script.answer(key, slowly(text, rate=20))
+    conversation, other = alice.new_conversation(), alice.new_conversation()
+    reader = SocketReader(embedded.first, embedded.tokens[PEOPLE[0]], conversation)
+    sent = alice.send(conversation, key)
+    reader.wait_for(lambda story: story.texts, "the first words")
+    lock = sqlite3.connect(Path(embedded.env["DATA_DIR"]) / "palimpsest.sqlite3", isolation_level=None)
+    lock.execute("BEGIN IMMEDIATE")
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(alice.post, other, f"Wait {key}", ASYNC)
+        have = len(reader.story.texts[sent["answer_id"]])
+        reader.wait_for(lambda story: len(story.texts[sent["answer_id"]]) > have + 50, "more words", 10)
+        lock.execute("COMMIT")
+        lock.close()
+        assert waiting.result().status_code == 202
+    reader.wait_for_end(sent["run_id"])
+    assert alice.text(conversation, sent["answer_id"]) == text
+    reader.close()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
-from asgiref.sync import sync_to_async
+from asgiref.sync import async_to_sync, sync_to_async
 from django.db import transaction
 
 from agents.events import ConversationUpdated
@@ -51,8 +52,23 @@ async def drain(connection: Connection) -> list[int | None]:
     return [frame.seq async for frame in connection.frames()]
 
 
+opened: list[Connection] = []
+
+
+@pytest.fixture(autouse=True)
+def nobody_stays_in_the_hub() -> Iterator[None]:
+    yield
+    async_to_sync(leave)()
+
+
+async def leave() -> None:
+    while opened:
+        await opened.pop().unwatch_all()
+
+
 async def watching(conversation: Conversation, after_seq: int, last_seq: int) -> Connection:
     connection = Connection()
+    opened.append(connection)
     await connection.watch(UUID(str(conversation.pk)), after_seq, last_seq)
     return connection
 

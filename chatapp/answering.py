@@ -40,6 +40,9 @@ from memory.types import Message
 
 log = logging.getLogger(__name__)
 
+LEFT_OUT = (
+    "The conversation is longer than the model's window; its oldest messages were left out of this request."
+)
 NO_ANSWER = "The model answered with nothing; your message is stored. Press Retry."
 
 
@@ -156,6 +159,8 @@ class Session:
         data_urls = await load_data_urls(loaded.user_id, context.image_ids) if context.image_ids else {}
         context = replace(context, recall=recalled.message, data_urls=data_urls)
         self.asked = context
+        if context.view.dropped and not loaded.rules.summarises:
+            self._tell(self._fact(events.RunNotice, kind="truncated", text=LEFT_OUT))
         self._tell(*self._context_facts(context, recalled.items))
         async with aclosing(run_react(chat_model_for(loaded.config), context)) as steps:
             async for step in steps:

@@ -125,7 +125,8 @@ def _measured(loaded: LoadedContext, plan: CompactionPlan, wish: Wish) -> Planne
     """The plan with what only the database knows: how many messages lie in it, and where a long one ends."""
     span = measure_span(loaded.branch, plan.first_position, plan.last_position)
     return PlannedSpan(
-        branch=loaded.branch,
+        branch=span.branch,
+        seen_from=loaded.branch,
         previous=loaded.history.checkpoint_row,
         first_position=span.first_position,
         last_position=span.last_position,
@@ -137,6 +138,7 @@ def _measured(loaded: LoadedContext, plan: CompactionPlan, wish: Wish) -> Planne
         strategy=wish.strategy or loaded.rules.policy.strategy,
         keep_hint=wish.keep_hint,
         summary_max_tokens=wish.summary_max_tokens,
+        is_partial=not span.is_whole,
     )
 
 

@@ -93,7 +93,7 @@ def queue_due(loaded: LoadedContext, wish: Wish = AUTOMATIC) -> Compaction | Non
 
 def queue_emergency(loaded: LoadedContext, sent: AssembledContext) -> Compaction | None:
     """What left in an emergency is summarised to memory, as everything is that leaves."""
-    if not (loaded.rules.policy.auto_compact or loaded.rules.leaves_it_to_hooks):
+    if not loaded.rules.summarises:
         return None
     return _queue(loaded, find_emergency_span(loaded, sent))
 
@@ -149,7 +149,7 @@ def compact(compaction_id: UUID) -> None:
         _give_up(lease, error)
         return
     memory_files.sweep_unwritten()
-    plan_compaction(work.row.conversation_id, is_early=True)
+    plan_compaction(work.row.conversation_id)  # a long backlog becomes several checkpoints
 
 
 async def compact_inline(loaded: LoadedContext, wish: Wish = AUTOMATIC) -> bool:

@@ -52,7 +52,7 @@ def checkpoint_value(row: Compaction) -> types.Checkpoint:
         message_count=row.message_count,
         tokens=row.summary_tokens,
         reminder=row.reminder,
-        made_at=row.finished_at,
+        made_at=None if row.is_partial else row.finished_at,
     )
 
 

@@ -39,6 +39,11 @@ class ContextRules:
         return self.effective.origins["auto_compact"] == "hooks"
 
     @property
+    def summarises(self) -> bool:
+        """Whether what leaves the context becomes a checkpoint by itself."""
+        return self.policy.auto_compact or self.leaves_it_to_hooks
+
+    @property
     def budget(self) -> TokenBudget:
         return self.resolved.budget
 

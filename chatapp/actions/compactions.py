@@ -27,9 +27,13 @@ MAX_ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class PlannedSpan:
-    """What the next summary covers. `previous` is the checkpoint it grows from."""
+    """What the next summary covers. `previous` is the checkpoint it grows from, as `seen_from` shows it.
+
+    `is_partial`: the same backlog goes on after it.
+    """
 
     branch: Branch
+    seen_from: Branch
     previous: Compaction | None
     first_position: int
     last_position: int
@@ -42,6 +46,7 @@ class PlannedSpan:
     keep_hint: str = ""
     summary_max_tokens: int = 0
     """0 = what the policy says when it is written."""
+    is_partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +132,7 @@ def queue_compaction(
                 strategy=span.strategy,
                 keep_hint=span.keep_hint,
                 summary_max_tokens=span.summary_max_tokens,
+                is_partial=span.is_partial,
                 status=Compaction.Status.RUNNING if holder else Compaction.Status.PENDING,
                 holder=holder,
                 fence=1 if holder else 0,
@@ -144,7 +150,7 @@ def queue_compaction(
 def _is_superseded(conversation: Conversation, span: PlannedSpan) -> bool:
     """Whether it was planned on what is no longer the latest checkpoint, or one is under way already."""
     latest = usable_checkpoint(
-        span.branch, before_position=conversation.next_position, budget_tokens=span.budget_tokens
+        span.seen_from, before_position=conversation.next_position, budget_tokens=span.budget_tokens
     )
     is_active = conversation.compactions.filter(status__in=Compaction.ACTIVE).exists()
     return is_active or latest != span.previous

@@ -45,6 +45,7 @@ class Compaction(models.Model):
     summary_max_tokens = models.PositiveIntegerField(
         default=0, help_text="A hook's own limit; 0 = the policy's."
     )
+    is_partial = models.BooleanField(default=False, help_text="The same backlog goes on after it.")
     reminder = models.TextField(blank=True, help_text="What stands behind the summary from now on.")
     fallback_reason = models.TextField(blank=True, help_text="Why the extractive summary took over.")
     error = models.TextField(blank=True)

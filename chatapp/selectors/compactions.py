@@ -21,8 +21,9 @@ def waiting_compactions(now: datetime) -> list[UUID]:
 
 
 def turns_since_compaction(conversation: Conversation) -> int | None:
-    """Answers begun since the last finished compaction; None when there was none."""
-    done = conversation.compactions.filter(status=Compaction.Status.DONE).order_by("-finished_at").first()
+    """Answers begun since the last finished compaction; None when there was none. A part of a backlog is none."""
+    finished = conversation.compactions.filter(status=Compaction.Status.DONE, is_partial=False)
+    done = finished.order_by("-finished_at").first()
     if done is None or done.finished_at is None:
         return None
     return Run.objects.filter(conversation=conversation, created_at__gt=done.finished_at).count()

@@ -20,7 +20,12 @@ PAGE = 500
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What a compaction adds to its predecessor. `is_whole` is False where MAX_SPAN ended it early."""
+    """What a compaction adds to its predecessor. `is_whole` is False where MAX_SPAN ended it early.
+
+    `branch` is the one its last message was written in: all that leave it later see the same span.
+    """
+
+    branch: Branch
 
     first_position: int
     last_position: int
@@ -36,7 +41,16 @@ def measure_span(branch: Branch, first_position: int, last_position: int) -> Spa
     last = last_position if end is None else end
     counted = visible_messages(branch, first_position - 1).filter(position__lte=last)
     totals = counted.aggregate(count=Count("pk"), tokens=Sum("token_estimate"))
-    return Span(first_position, last, totals["count"], totals["tokens"] or 0, is_whole)
+    return Span(
+        _branch_at(branch, last), first_position, last, totals["count"], totals["tokens"] or 0, is_whole
+    )
+
+
+def _branch_at(branch: Branch, position: int) -> Branch:
+    """The one that owns the last message up to `position`."""
+    rows = visible_messages(branch).filter(position__lte=position).order_by("-position")
+    owner = rows.values_list("branch_id", flat=True).first()
+    return branch if owner in (None, branch.pk) else Branch.objects.get(pk=owner)
 
 
 def _early_end(branch: Branch, first_position: int, last_position: int) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from datetime import timedelta
 from typing import Any
@@ -290,3 +291,40 @@ async def test_a_cleared_context_stays_cleared_with_a_larger_model(
         assert seen["context_size"] == 512_000
         assert seen["compaction"]["strategy"] == "cleared"
         assert "QX-00003" not in json.dumps(seen["messages"])
+
+
+async def test_a_backlog_becomes_several_checkpoints_each_of_its_own_messages(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    """Of an import that is longer than one compaction may be, with a strategy that else waits for its turn."""
+    async with talking(alice_program, long_history(4_600), context_policy={"strategy": "summarize"}) as talk:
+        await asyncio.to_thread(tasks.plan_compaction, talk.id)
+        assert await work() == 3
+        rows = await talk.compactions("done")
+        spans = [(row["first_position"], row["last_position"]) for row in rows]
+        assert spans[0][0] == 0
+        assert all(after[0] == before[1] + 1 for before, after in itertools.pairwise(spans))
+        assert spans[-1][1] > 4_000
+
+
+async def test_the_request_after_an_undo_is_the_one_before_byte_for_byte(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    model_server.defaults["chat"] = says("Yes.", sends_usage=False)
+    async with talking(alice_program, FULL[:60]) as talk:
+        answer = await talk.ask("Which note is about the harbour?")
+        again = f"messages/{answer['message']['id']}/regenerate"
+        await talk.post(again)
+        row = await talk.post("compact")
+        assert await work() == 1
+        await talk.post(again)
+        await talk.post(f"compactions/{row['id']}/undo")
+        await talk.post(again)
+        await talk.post(f"compactions/{row['id']}/redo")
+        await talk.post(again)
+        asked, before, compacted, undone, redone = [
+            json.dumps(request.messages) for request in model_server.requests_of("chat")
+        ]
+        assert asked == before == undone
+        assert compacted == redone
+        assert len(compacted) < len(before)

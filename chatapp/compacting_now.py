@@ -6,7 +6,8 @@ import asyncio
 from typing import Any
 
 from chatapp import clock, mapping
-from chatapp.actions.compactions import CLEARED, PlannedSpan, clear_context
+from chatapp.actions.checkpoint_changes import CLEARED, clear_context
+from chatapp.actions.compactions import PlannedSpan
 from chatapp.compaction_planning import Wish, find_span, load_end
 from chatapp.compactor import WAIT_STEP_S, queue_due
 from chatapp.contexts import LoadedContext

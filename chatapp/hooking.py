@@ -24,24 +24,19 @@ from agents.hooks import (
     TurnState,
     due_hooks,
     fill_placeholders,
-    needs_turn_number,
 )
-from agents.usage import count_tools
 from chatapp import clock
 from chatapp.actions.hook_actions import record_hooks, run_named_action
 from chatapp.compaction_planning import AUTOMATIC, Wish, is_full, load_for_planning
 from chatapp.compactor import compact_inline, plan_compaction, queue_due
 from chatapp.contexts import LoadedContext
 from chatapp.database import in_database
-from chatapp.models import Message as MessageRow
 from chatapp.models import Run
 from chatapp.policies import agent_of, read_hooks
-from chatapp.selectors.branches import visible_messages
 from chatapp.selectors.compactions import turns_since_compaction
+from chatapp.turn_state import measure_turn
 from memory.policy import ContextPolicy
-from memory.summary import summary_message
-from memory.tokens import text_message, total_tokens
-from memory.turns import starts_turn
+from memory.tokens import text_message
 from memory.types import Message, Role
 
 log = logging.getLogger(__name__)
@@ -125,44 +120,6 @@ def waiting_notes(loaded: LoadedContext) -> list[Message]:
     due = due_hooks(loaded.rules.hooks, "turn_start", state, fired_at=_fired_at(loaded), now=clock.now())
     injected = [_note(hook.id, hook.action, state) for hook in due if isinstance(hook.action, InjectMessage)]
     return [_note_message(note) for note in [*loaded.conversation.hook_state.get("waiting", []), *injected]]
-
-
-def measure_turn(loaded: LoadedContext) -> TurnState:
-    """Counts turns only where a hook asks for them: over the whole branch, by index."""
-    inputs = loaded.inputs
-    checkpoint = inputs.checkpoint
-    summary = summary_message(checkpoint.summary).tokens if checkpoint else 0
-    estimate = inputs.system.tokens + count_tools(inputs.tools) + summary + total_tokens(inputs.messages)
-    tokens = loaded.rules.calibration.apply(
-        estimate + (inputs.question.tokens if inputs.question.text else 0)
-    )
-    return TurnState(
-        turn=_turn_number(loaded) if needs_turn_number(loaded.rules.hooks) else 0,
-        tokens=tokens,
-        messages=1 + bool(checkpoint) + len(inputs.messages) + bool(inputs.question.text),
-        pressure=loaded.rules.budget.pressure(tokens),
-        tool_calls=_count_tool_calls(inputs.messages) if not inputs.question.text else 0,
-    )
-
-
-def _turn_number(loaded: LoadedContext) -> int:
-    """User messages of the branch, the question included."""
-    asked = visible_messages(loaded.branch).filter(role=MessageRow.Role.USER)
-    question = loaded.inputs.question
-    if question.position is not None:
-        asked = asked.filter(position__lte=question.position)
-    is_new = bool(question.text) and question.id is None
-    return asked.count() + is_new
-
-
-def _count_tool_calls(messages: Sequence[Message]) -> int:
-    """Of the turn the messages end with."""
-    count = 0
-    for message in reversed(messages):
-        count += len(message.tool_calls)
-        if starts_turn(message):
-            break
-    return count
 
 
 # --- Evaluating -----------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from asgiref.sync import sync_to_async
 from ninja import Router
 
 from chatapp import clock, mapping
-from chatapp.actions.compactions import edit_summary, redo_compaction, undo_compaction
+from chatapp.actions.checkpoint_changes import edit_summary, redo_compaction, undo_compaction
 from chatapp.api import shapes
 from chatapp.api.auth import ApiRequest, allow
 from chatapp.api.schemas import CompactRequest, ContextQuestion, SummaryChange

@@ -1,0 +1,53 @@
+"""What the conditions of hooks look at: how far a conversation is, and how full its context would be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agents.hooks import TurnState, needs_turn_number
+from agents.usage import count_tools
+from chatapp.contexts import LoadedContext
+from chatapp.models import Message as MessageRow
+from chatapp.selectors.branches import visible_messages
+from memory.summary import summary_message
+from memory.tokens import total_tokens
+from memory.turns import starts_turn
+from memory.types import Message
+
+
+def measure_turn(loaded: LoadedContext) -> TurnState:
+    """Counts turns only where a hook asks for them: over the whole branch, by index."""
+    inputs = loaded.inputs
+    checkpoint = inputs.checkpoint
+    summary = summary_message(checkpoint.summary).tokens if checkpoint else 0
+    estimate = inputs.system.tokens + count_tools(inputs.tools) + summary + total_tokens(inputs.messages)
+    tokens = loaded.rules.calibration.apply(
+        estimate + (inputs.question.tokens if inputs.question.text else 0)
+    )
+    return TurnState(
+        turn=_turn_number(loaded) if needs_turn_number(loaded.rules.hooks) else 0,
+        tokens=tokens,
+        messages=1 + bool(checkpoint) + len(inputs.messages) + bool(inputs.question.text),
+        pressure=loaded.rules.budget.pressure(tokens),
+        tool_calls=_count_tool_calls(inputs.messages) if not inputs.question.text else 0,
+    )
+
+
+def _turn_number(loaded: LoadedContext) -> int:
+    """User messages of the branch, the question included."""
+    asked = visible_messages(loaded.branch).filter(role=MessageRow.Role.USER)
+    question = loaded.inputs.question
+    if question.position is not None:
+        asked = asked.filter(position__lte=question.position)
+    is_new = bool(question.text) and question.id is None
+    return asked.count() + is_new
+
+
+def _count_tool_calls(messages: Sequence[Message]) -> int:
+    """Of the turn the messages end with."""
+    count = 0
+    for message in reversed(messages):
+        count += len(message.tool_calls)
+        if starts_turn(message):
+            break
+    return count

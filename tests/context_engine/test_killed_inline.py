@@ -1,0 +1,76 @@
+"""The process that was summarising before its answer is killed: the next one finishes what the row promises."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.context_engine.talking import words
+from tests.servers.behaviour import says
+from tests.servers.openai_server import ModelServer
+from tests.servers.service import Service, run_manage
+from tests.servers.waiting import wait_for
+
+POLICY = {"strategy": "summarize", "trigger": 0.3, "keep_recent": 2, "reserve_ratio": 0.0}
+
+
+def test_a_kill_in_the_middle_of_an_inline_summary_leaves_it_to_the_worker(
+    start_service: Callable[..., Service],
+) -> None:
+    with ModelServer(default=says("Yes."), window=32_000) as model:
+        service = start_service(
+            OPENAI_BASE_URL=model.base_url,
+            LLM_MODEL="test-model",
+            LLM_CONTEXT_SIZE="32000",
+            LLM_MAX_OUTPUT_TOKENS="4000",
+            CONTEXT_POLICY=json.dumps(POLICY),
+        )
+        service.create_user("alice@example.com", "correct horse battery")
+        alice = service.client(service.create_token("alice@example.com"))
+        talk = f"/api/v1/conversations/{alice.post('/api/v1/conversations', json={}).json()['id']}"
+        for text in ("Hello.", words(9_000, "The crane is QX-17.")):
+            assert ask(alice, talk, text)["message"]["status"] == "complete"
+
+        model.script(says("Never told.", hold_after=0), says("The crane. AFTER-THE-KILL."), kind="summary")
+        sent = alice.post(
+            f"{talk}/messages", json={"content": "And now?"}, headers={"Prefer": "respond-async"}
+        ).json()
+        model.wait_until(lambda model: bool(model.requests_of("summary")))
+        service.kill()
+        service.start()
+        wait_for(lambda: statuses(alice, talk) == ["done"], timeout_s=40, what="the worker finished it")
+        run = alice.get(f"/api/v1/runs/{sent['run_id']}").json()
+        assert run["status"] == "interrupted"
+        assert ask(alice, talk, "Once more?")["message"]["status"] == "complete"
+        assert "AFTER-THE-KILL" in model.requests_of("chat")[-1].messages[1]["content"]
+
+
+def ask(alice: httpx2.Client, talk: str, content: str) -> Any:
+    return alice.post(f"{talk}/messages", json={"content": content}, timeout=30).json()
+
+
+def statuses(alice: httpx2.Client, talk: str) -> list[str]:
+    return [row["status"] for row in alice.get(f"{talk}/compactions").json()["items"]]
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        ("{", "CONTEXT_POLICY is not valid JSON"),
+        ("[1]", "CONTEXT_POLICY must be a JSON object"),
+        ('{"keep_recnt": 3}', "CONTEXT_POLICY: keep_recnt (environment): there is no such setting"),
+        ('{"trigger": 7}', "CONTEXT_POLICY: trigger (environment): "),
+    ],
+)
+def test_a_policy_in_the_environment_that_is_not_one_is_told_at_start(
+    tmp_path: Path, value: str, sentence: str
+) -> None:
+    done = run_manage({"DATA_DIR": str(tmp_path), "CONTEXT_POLICY": value}, "check")
+    assert done.returncode != 0
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr

@@ -56,6 +56,7 @@ from memory.reminder import list_achieved, reminder_message, write_reminder
 from memory.summary import mark_truncated
 from memory.tokens import estimate_text, total_tokens
 from memory.types import Message
+from memory.window import summary_limit
 
 log = logging.getLogger(__name__)
 
@@ -232,9 +233,12 @@ def _read_work(lease: CompactionLease) -> _Work:
 
 def _policy_of(row: Compaction) -> ContextPolicy:
     conversation = row.conversation
-    policy = rules_for(model_of(conversation), conversation).policy
-    limit = row.summary_max_tokens or policy.summary_max_tokens
-    return policy.model_copy(update={"strategy": row.strategy, "summary_max_tokens": limit})
+    rules = rules_for(model_of(conversation), conversation)
+    asked = rules.policy.model_copy(
+        update={"summary_max_tokens": row.summary_max_tokens or rules.policy.summary_max_tokens}
+    )
+    limit = summary_limit(asked, rules.calibration.invert(row.budget_tokens))
+    return asked.model_copy(update={"strategy": row.strategy, "summary_max_tokens": limit})
 
 
 async def _summarise(work: _Work) -> SummaryResult:

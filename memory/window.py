@@ -23,8 +23,9 @@ from memory.turns import is_safe_split, reduce_turn, safe_split, safe_split_afte
 from memory.types import Message
 
 RECALL_SHARE = 0.8
-SUMMARY_SHARE = 8
-"""A summary takes at most an eighth of the budget, however long it may be by itself."""
+SUMMARY_SHARE = 4
+"""A summary takes at most a quarter of the budget, however long it may be by itself."""
+LEAST_SUMMARY_LIMIT = 64
 REMINDER_SHARE = 12
 """A reminder takes at most a twelfth of the budget."""
 
@@ -80,6 +81,15 @@ def measure_room(
     trigger = policy.trigger if policy.auto_compact else 1.0
     recall = calibration.invert(policy.recall_budget)
     return Room(body, trigger, min(summary_tokens, cap), cap, tail, recall, reminder)
+
+
+def summary_limit(policy: ContextPolicy, budget_tokens: int) -> int:
+    """The `summary_max_tokens` to ask for, so that a view of this budget shows the summary uncut.
+
+    `budget_tokens` are estimates. An accepted summary may be half again as long (`measure_room`).
+    """
+    shown = budget_tokens // SUMMARY_SHARE - FRAME_TOKENS
+    return min(policy.summary_max_tokens, max(LEAST_SUMMARY_LIMIT, shown * 2 // 3))
 
 
 @dataclass(frozen=True, slots=True)

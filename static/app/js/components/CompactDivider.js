@@ -15,6 +15,13 @@ import { Markdown } from "./Markdown.js";
 
 export const CompactDivider = memo(Divider);
 
+const SUMMARIZED = "Earlier context ({n} messages) was summarized by AI.";
+/** @type {Record<string, string>} */
+const SENTENCES = {
+  cleared: "Context cleared: {n} earlier messages are kept, but no longer in context.",
+  truncate: "Earlier context ({n} messages) was left out without a summary.",
+};
+
 /** @param {{compaction: Compaction}} props */
 function Divider({ compaction }) {
   const isOpen = useSignal(false);
@@ -25,9 +32,7 @@ function Divider({ compaction }) {
     isOpen.value = !isOpen.value;
     if (isOpen.value && compaction.summary === null && currentThread.value) loadCompactions(currentThread.value.id);
   };
-  const sentence = compaction.strategy === "cleared"
-    ? t("Context cleared: {n} earlier messages are kept, but no longer in context.", { n: compaction.message_count })
-    : t("Earlier context ({n} messages) was summarized by AI.", { n: compaction.message_count });
+  const sentence = t(SENTENCES[compaction.strategy] ?? SUMMARIZED, { n: compaction.message_count });
   return html`<section class="divider-box">
     <button type="button" class="divider" aria-expanded=${isOpen.value} onClick=${toggle}>
       <span class="divider-text"><span class="divider-sentence">${sentence}</span><${Icon} name="down" size=${16} /></span>

@@ -92,6 +92,14 @@ def test_commands_and_the_divider(start_service: Callable[..., Service], browser
         page.get_by_role("button", name="Redo").click()
         expect(divider).to_have_count(1)
 
+        page.reload()
+        model.script(Behaviour(fault="html"), kind="summary")
+        command(page, "/config keep_recent 2")
+        command(page, "/compact")
+        expect(divider).to_have_count(2)
+        divider.last.click()
+        expect(page.locator(".divider-panel")).to_contain_text("No model wrote this")
+
         expect(command(page, "/context clear")).to_contain_text("no longer in context")
         expect(divider.last).to_contain_text("Context cleared")
         assert all("QX-00039" not in str(message) for message in model_input(alice, conversation))

@@ -63,7 +63,7 @@ function Details({ compaction }) {
       <button type="button" class="button is-small" onClick=${() => undoCompaction(compaction)}>${t("Undo")}</button>
     </div>
     <div role="tabpanel" aria-labelledby=${`tab-${tab.value}-${compaction.id}`} class="divider-panel" tabindex="0">
-      ${isEditing.value && compaction.summary !== null ? html`<${Editor} compaction=${compaction} close=${() => (isEditing.value = false)} />` : tab.value === "summary" ? html`<${Summary} summary=${compaction.summary} />` : html`<${Originals} compaction=${compaction} />`}
+      ${isEditing.value && compaction.summary !== null ? html`<${Editor} compaction=${compaction} close=${() => (isEditing.value = false)} />` : tab.value === "summary" ? html`<${Summary} compaction=${compaction} />` : html`<${Originals} compaction=${compaction} />`}
     </div>
   </div>`;
 }
@@ -84,11 +84,12 @@ function Editor({ compaction, close }) {
   </form>`;
 }
 
-/** @param {{summary: string|null}} props */
-function Summary({ summary }) {
+/** @param {{compaction: Compaction}} props */
+function Summary({ compaction: { summary, fallback_reason: reason } }) {
   if (summary === null) return html`<p class="shimmer">${t("Loading…")}</p>`;
   return summary
-    ? html`<${Markdown} text=${summary} />`
+    ? html`${reason && html`<p class="panel-note">${t("No model wrote this; these are the sentences that carry facts: {reason}.", { reason })}</p>`}
+      <${Markdown} text=${summary} />`
     : html`<p>${t("There is no summary; older messages were left out.")}</p>`;
 }
 

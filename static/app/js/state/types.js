@@ -25,7 +25,8 @@
  *   images: Image[], tools: ToolCall[], recalled: RecalledItem[], run: RunInfo|null}} ViewMessage
  *
  * @typedef {{id: string, status: string, strategy: string, summary: string|null, message_count: number,
- *   first_position: number|null, last_position: number, tokens_before: number, tokens_after: number}} Compaction
+ *   first_position: number|null, last_position: number, tokens_before: number, tokens_after: number,
+ *   fallback_reason?: string|null}} Compaction
  * @typedef {{system: number, tools: number, summary: number, history: number, recall: number}} ContextParts
  * @typedef {{used: number, budget: number, parts: ContextParts, isExact: boolean}} ContextUse
  * @typedef {{entryId: string, day: string, preview: string, afterMessage: string|null}} MemoryNote

@@ -107,6 +107,9 @@ class Server(DaphneServer):
                 while any(self._open(Socket, Request)):
                     self.somebody_left.clear()
                     await self.somebody_left.wait()
+                # The process is about to end without twisted's own farewell: the last words must have left.
+                while reactor.getWriters():  # noqa: ASYNC110 # twisted has no event for it
+                    await asyncio.sleep(0.01)
 
     def protocol_disconnected(self, protocol: Any) -> None:
         super().protocol_disconnected(protocol)

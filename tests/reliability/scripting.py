@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -22,6 +22,9 @@ def new_key(what: str) -> str:
     return f"{what}-{next(_numbers):04d}-key"
 
 
+KEY = re.compile(r"\S+-\d{4}-key")
+
+
 class Script:
     """`answer(key, first, second)`: the first request with the key gets the first, all later ones the last."""
 
@@ -33,7 +36,7 @@ class Script:
         self._answers[kind, key] = [says(one) if isinstance(one, str) else one for one in behaviours]
 
     def requests(self, key: str, kind: Kind = "chat") -> list[RecordedRequest]:
-        return [request for request in self.server.requests_of(kind) if key in _read(request, kind)]
+        return [request for request in self.server.requests_of(kind) if self._key_of(request) == key]
 
     def wait_for_request(self, key: str, kind: Kind = "chat", count: int = 1, event: str = "arrived") -> None:
         def came(_: ModelServer) -> bool:
@@ -43,19 +46,18 @@ class Script:
 
     def behave(self, request: RecordedRequest) -> Behaviour:
         kind: Kind = "summary" if request.kind == "summary" else "chat"
-        words = _read(request, kind)
-        for (wanted, key), behaviours in list(self._answers.items()):
-            if wanted == kind and key in words:
-                return behaviours.pop(0) if len(behaviours) > 1 else behaviours[0]
-        return says("A summary of what was said before.") if kind == "summary" else says("An answer.")
+        behaviours = self._answers.get((kind, self._key_of(request)))
+        if not behaviours:
+            return says("A summary of what was said before.") if kind == "summary" else says("An answer.")
+        return behaviours.pop(0) if len(behaviours) > 1 else behaviours[0]
 
-
-def _read(request: RecordedRequest, kind: Kind) -> str:
-    """A chat is known by its last question, and by the one before where an answer is continued."""
-    if kind == "summary":
-        return request.text
-    asked = [message for message in request.messages if message["role"] == "user"]
-    return json.dumps(asked[-2:], ensure_ascii=False)
+    @staticmethod
+    def _key_of(request: RecordedRequest) -> str:
+        """The key in the newest message that has one: what was recalled stands before the question."""
+        for message in reversed(request.messages):
+            if message["role"] == "user" and (found := KEY.findall(str(message["content"]))):
+                return str(found[-1])
+        return ""
 
 
 @contextmanager

@@ -18,7 +18,7 @@ def test_a_message_whose_acknowledgement_came_survives_kill_9_and_its_run_ends(
     installation: Installation, alice: Person, alice_elsewhere: Person, script: Script
 ) -> None:
     key = new_key("killed")
-    script.answer(key, slowly(words(30), rate=15), "Said again.")
+    script.answer(key, slowly(words(30), rate=15))
     conversation = alice.new_conversation()
     accepted = alice.send(conversation, f"Please keep {key}")
     kill_group(installation.first)
@@ -29,6 +29,7 @@ def test_a_message_whose_acknowledgement_came_survives_kill_9_and_its_run_ends(
     assert (question["id"], question["content"]) == (accepted["message_id"], f"Please keep {key}")
     assert run["status"] in ("complete", "interrupted")
     assert answer["status"] == run["status"]
+    script.answer(key, "Said again.")
     again = alice_elsewhere.act(f"conversations/{conversation}/messages/{answer['id']}/regenerate")
     assert alice_elsewhere.wait_for_end(again["run_id"])["status"] == "complete"
     assert alice_elsewhere.text(conversation, again["answer_id"]) == "Said again."

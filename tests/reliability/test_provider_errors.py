@@ -146,6 +146,7 @@ def test_a_window_smaller_than_configured_is_found_out(
         answer = alice.ask(conversation, key)
     finally:
         script.server.window = 0
+        embedded.first.manage("shell", "-v", "0", "-c", MOVE.format(url=script.server.base_url))
     assert answer.status_code == 200, answer.text
     assert answer.json()["message"]["content"] == "It fits now."
 
@@ -172,5 +173,5 @@ def test_a_model_server_that_is_down_is_told_at_once(
 
 MOVE = """
 from chatapp.models import ModelConfig
-ModelConfig.objects.filter(model_id="test-model").update(base_url={url!r})
+ModelConfig.objects.filter(model_id="test-model").update(base_url={url!r}, detected_context_size=0)
 """

@@ -26,7 +26,7 @@ from chatapp.chat_models import chat_model_for
 from chatapp.compactor import plan_compaction, queue_emergency
 from chatapp.contexts import LoadedContext, load_context
 from chatapp.database import in_database
-from chatapp.errors import NotFound
+from chatapp.errors import LeaseLost, NotFound
 from chatapp.mapping import message_value
 from chatapp.model_facts import price_call
 from chatapp.models import ModelConfig, Run
@@ -201,6 +201,8 @@ class Session:
         async def run() -> None:
             try:
                 await work
+            except LeaseLost as lost:
+                log.info("Work beside run %s came too late: %s", self.live.lease.run_id, lost)
             except Exception:
                 # The answer goes on without it; a later turn does it again.
                 log.exception("Work beside run %s failed.", self.live.lease.run_id)

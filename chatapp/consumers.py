@@ -8,6 +8,7 @@ import logging
 from typing import Any
 
 from channels.generic.websocket import AsyncWebsocketConsumer
+from django.conf import settings
 from django.db import InterfaceError, OperationalError
 from pydantic import ValidationError
 
@@ -39,7 +40,6 @@ from chatapp.selectors.sessions import is_still_signed_in
 log = logging.getLogger(__name__)
 
 MAX_REPLAYED_FACTS = 2_000
-RIGHTS_CHECK_S = 10.0
 CLOSE_CODES = {"signed_out": 4401, "too_slow": 4408, "shutting_down": 1012, "failed": 1011}
 
 
@@ -87,7 +87,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
         session, token_id = self.scope.get("session"), self.scope.get("token_id")
         key = session.session_key if session is not None and token_id is None else None
         while True:
-            await asyncio.sleep(RIGHTS_CHECK_S)
+            await asyncio.sleep(settings.SOCKET_CHECK_S)
             try:
                 may_stay = await in_database(is_still_signed_in)(self.user.pk, key, token_id)
             except (OperationalError, InterfaceError):

@@ -55,7 +55,9 @@ MESSAGES_PER_MINUTE = env.number("MESSAGES_PER_MINUTE", 120)
 # How long a process that died holds what it was doing; it says three times as often that it lives.
 LEASE_S = env.number("LEASE_S", 30)
 HEARTBEAT_S = LEASE_S / 3
-SSE_HEARTBEAT_S = 15
+# How often an open stream or socket is asked whether its user may still read.
+SSE_HEARTBEAT_S = env.number("SSE_HEARTBEAT_S", 15)
+SOCKET_CHECK_S = env.number("SOCKET_CHECK_S", 10)
 
 # --- Where things are kept -------------------------------------------------------------------------
 REDIS_URL = env.text("REDIS_URL")

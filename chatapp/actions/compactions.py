@@ -190,8 +190,12 @@ def release_compaction(*, lease: CompactionLease, now: datetime) -> None:
 
 
 def release_all_compactions(*, now: datetime) -> None:
-    """For a process that knows it is the only one: whoever held them is gone."""
-    Compaction.objects.filter(status=Compaction.Status.RUNNING).update(lease_expires_at=now)
+    """For a process that knows it is the only one: whoever held them is gone, and so are the broker's messages."""
+    with transaction.atomic():
+        Compaction.objects.filter(status=Compaction.Status.RUNNING).update(lease_expires_at=now)
+        active = Compaction.objects.filter(status__in=Compaction.ACTIVE)
+        for compaction_id in active.order_by("created_at").values_list("pk", flat=True):
+            jobs.wake_worker("compact", str(compaction_id))
 
 
 def _lock_held(lease: CompactionLease) -> tuple[Conversation, Compaction]:

@@ -16,7 +16,7 @@ from agents import events
 from chatapp import event_log, mapping
 from chatapp.actions.conversations import updated_event
 from chatapp.actions.usage import CallUsage, record_calls, totals_of_run
-from chatapp.errors import LeaseLost
+from chatapp.errors import LeaseLost, NotFound
 from chatapp.models import Conversation, Message, Run
 from memory.tokens import estimate_parts
 from memory.types import Part, ReasoningPart, TextPart
@@ -58,10 +58,10 @@ class Outcome:
 def claim_run(*, run_id: UUID, holder: str, model_name: str, now: datetime) -> Lease | None:
     """None when somebody else was faster or the run has ended."""
     with transaction.atomic():
-        run = Run.objects.filter(pk=run_id).first()
-        if run is None:
+        found = _lock_run(run_id)
+        if found is None:
             return None
-        conversation = Conversation.objects.select_for_update().get(pk=run.conversation_id)
+        conversation, run = found
         claimed = Run.objects.filter(pk=run_id, status=Run.Status.QUEUED).update(
             status=Run.Status.RUNNING,
             holder=holder,
@@ -84,6 +84,26 @@ def claim_run(*, run_id: UUID, holder: str, model_name: str, now: datetime) -> L
         )
         event_log.append(conversation, started, run=run)
         return Lease(run.pk, run.answer_id, run.fence)
+
+
+def _lock_run(run_id: UUID) -> tuple[Conversation, Run] | None:
+    """The run, under its conversation's lock; None when it was deleted."""
+    conversation_id = Run.objects.filter(pk=run_id).values_list("conversation_id", flat=True).first()
+    if conversation_id is None:
+        return None
+    conversation = Conversation.objects.select_for_update().filter(pk=conversation_id).first()
+    run = Run.objects.filter(pk=run_id).first() if conversation else None
+    return (conversation, run) if conversation and run else None
+
+
+def _lock_held(lease: Lease) -> tuple[Conversation, Run]:
+    """Raises LeaseLost."""
+    found = _lock_run(lease.run_id)
+    if found is None:
+        raise LeaseLost("The conversation was deleted.")
+    if not _held(lease).exists():
+        raise LeaseLost("Another process took this run over.")
+    return found
 
 
 def _held(lease: Lease) -> Any:
@@ -116,24 +136,14 @@ def checkpoint_answers(*, answers: Iterable[PartialAnswer]) -> None:
 def record_facts(*, lease: Lease, facts: Sequence[events.Fact]) -> None:
     """What a run tells on its way. Raises LeaseLost."""
     with transaction.atomic():
-        run = Run.objects.filter(pk=lease.run_id).first()
-        if run is None:
-            raise LeaseLost("The run is gone.")
-        conversation = Conversation.objects.select_for_update().get(pk=run.conversation_id)
-        if not _held(lease).exists():
-            raise LeaseLost("Another process took this run over.")
+        conversation, run = _lock_held(lease)
         event_log.append(conversation, *facts, run=run)
 
 
 def finish_run(*, lease: Lease, outcome: Outcome, now: datetime) -> None:
     """Answer, usage, status and the run's last events, together. Raises LeaseLost."""
     with transaction.atomic():
-        run = Run.objects.filter(pk=lease.run_id).first()
-        if run is None:
-            raise LeaseLost("The conversation was deleted.")
-        conversation = Conversation.objects.select_for_update().get(pk=run.conversation_id)
-        if not _held(lease).exists():
-            raise LeaseLost("Another process took this run over.")
+        conversation, run = _lock_held(lease)
         _end(conversation, run, outcome, now)
 
 
@@ -184,10 +194,12 @@ def _last_facts(
 
 
 def request_stop(*, run: Run, now: datetime) -> None:
-    """Ends a queued run at once; asks the holder of a running one."""
+    """Ends a queued run at once; asks the holder of a running one. Raises NotFound when it was deleted meanwhile."""
     with transaction.atomic():
-        conversation = Conversation.objects.select_for_update().get(pk=run.conversation_id)
-        run.refresh_from_db()
+        found = _lock_run(run.pk)
+        if found is None:
+            raise NotFound
+        conversation, run = found
         if run.status == Run.Status.QUEUED:
             nothing = PartialAnswer(Lease(run.pk, run.answer_id, run.fence), "")
             _end(conversation, run, Outcome(Run.Status.STOPPED, nothing), now)
@@ -206,11 +218,10 @@ NOT_STARTED = "No process was free to answer. Your message is stored; please try
 def interrupt_run(*, run_id: UUID, fence: int, now: datetime, message: str = INTERRUPTED) -> bool:
     """Ends a run whose holder is gone, with the text that was stored. False when it was not so."""
     with transaction.atomic():
-        run = Run.objects.filter(pk=run_id).first()
-        if run is None:
+        found = _lock_run(run_id)
+        if found is None:
             return False
-        conversation = Conversation.objects.select_for_update().get(pk=run.conversation_id)
-        run.refresh_from_db()
+        conversation, run = found
         if run.status not in Run.ACTIVE or run.fence != fence:
             return False
         # A process that still believes it holds the lease can write nothing more after this.

@@ -19,7 +19,8 @@ PASSWORD = "correct horse battery"
 LEAVERS = tuple(f"leaver-{number}@example.com" for number in range(8))
 PEOPLE = ("alice@example.com", "charlie@example.com", *LEAVERS)
 MODEL_TIMEOUT_S = 3
-LEASE_S = 6
+LEASE_S = 5
+CHECK_S = 3
 DRAIN_S = 2
 _MAKE_PEOPLE = f"""
 from chatapp.actions.accounts import create_token, create_user
@@ -122,6 +123,8 @@ def common_env(base_url: str) -> dict[str, str]:
         "MESSAGES_PER_MINUTE": "100000",
         "DRAIN_TIMEOUT_S": str(DRAIN_S),
         "LEASE_S": str(LEASE_S),
+        "SSE_HEARTBEAT_S": str(CHECK_S),
+        "SOCKET_CHECK_S": str(CHECK_S),
     }
 
 

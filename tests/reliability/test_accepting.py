@@ -18,7 +18,7 @@ def test_a_message_whose_acknowledgement_came_survives_kill_9_and_its_run_ends(
     installation: Installation, alice: Person, alice_elsewhere: Person, script: Script
 ) -> None:
     key = new_key("killed")
-    script.answer(key, slowly(words(30), rate=15))
+    script.answer(key, slowly(words(10), rate=10))
     conversation = alice.new_conversation()
     accepted = alice.send(conversation, f"Please keep {key}")
     kill_group(installation.first)

@@ -10,16 +10,16 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from tests.reliability.browsers import BrowserSession
-from tests.reliability.installation import LEAVERS, PEOPLE, Installation
+from tests.reliability.installation import CHECK_S, LEAVERS, PEOPLE, Installation
 from tests.reliability.people import Person
 from tests.reliability.readers import SocketReader, SseReader
 from tests.reliability.scripting import Script, new_key, slowly, words
 from tests.servers.waiting import wait_for
 
 SIGNED_OUT = 4401
-SOON_S = 5.0
-FOUND_OUT_S = 20.0
-"""Where nobody told the process: it looks every 10 s, a stream at each heartbeat."""
+SOON_S = 2.0
+FOUND_OUT_S = CHECK_S + 3.0
+"""Where nobody told the process: it looks by itself."""
 
 BY_OPERATORS = """
 from chatapp.models import ApiToken, User

@@ -119,8 +119,8 @@ def test_what_passes_is_tried_again_before_anybody_is_bothered(
     key = new_key("passing")
     script.answer(key, replace(ERRORS[fails_first](), retry_after="1"), "All is well.")
     conversation = alice.new_conversation()
-    for number in range(4):
-        alice.ask(conversation, f"Something long to shrink, {number}: {words(300)}")
+    for _ in range(4):
+        alice.ask(conversation, f"{new_key('filler')}: {words(300)}")
     answer = alice.ask(conversation, key)
     assert answer.json()["message"]["content"] == "All is well.", answer.text
     first, second = script.requests(key)
@@ -139,8 +139,8 @@ def test_a_window_smaller_than_configured_is_found_out(
     key = new_key("smaller")
     script.answer(key, "It fits now.")
     conversation = alice.new_conversation()
-    for number in range(12):
-        alice.ask(conversation, f"Note {number}: {words(400)}")
+    for _ in range(12):
+        alice.ask(conversation, f"{new_key('filler')}: {words(400)}")
     script.server.window = WINDOW // 4
     try:
         answer = alice.ask(conversation, key)

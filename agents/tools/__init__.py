@@ -1,0 +1,1 @@
+"""Tools an agent may call, behind one protocol."""

@@ -1,0 +1,65 @@
+"""What a tool is: a name and a schema for the model, traits for the loop, and one coroutine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from agents.types import ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class ToolTraits:
+    """What the loop has to know before it calls. The defaults fit a tool that only reads."""
+
+    timeout_s: float = 30.0
+    is_idempotent: bool = True
+    """False: after a crash nobody knows whether it happened, and it is not called again."""
+    needs_consent: bool = False
+    """True: the user is asked to approve each call."""
+    result_limit_tokens: int | None = None
+    """None: the policy's `tool_result_limit`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCaller:
+    """With whose rights a tool acts, and for which run; nothing a model writes can change it."""
+
+    user_id: str
+    conversation_id: str
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolImage:
+    """`data` is the file's bytes; the loop stores them and shows the model a reference."""
+
+    data: bytes = field(repr=False)
+    mime_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """`text` is the whole result: the loop cuts and offloads what is too large. Data for the model, never orders."""
+
+    text: str
+    images: tuple[ToolImage, ...] = ()
+
+
+class ToolFailure(Exception):
+    """The tool could not do it; the message is one sentence for the model."""
+
+
+class Tool(Protocol):
+    """One tool as the loop sees it. `call` raises ToolFailure; anything else it raises harms this one call only."""
+
+    @property
+    def spec(self) -> ToolSpec: ...
+
+    @property
+    def traits(self) -> ToolTraits: ...
+
+    async def call(self, arguments: Mapping[str, Any], caller: ToolCaller) -> ToolOutput:
+        """`arguments` fit `spec.parameters`."""
+        ...

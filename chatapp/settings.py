@@ -34,6 +34,8 @@ try:
     merge_policies(("environment", CONTEXT_POLICY))
 except PolicyError as error:
     raise SystemExit(f"CONTEXT_POLICY: {error}") from None
+# What answers may use where no agent says otherwise; "none" for nothing.
+DEFAULT_TOOLS = env.words("DEFAULT_TOOLS", "clock calculator")
 OPENAI_API_KEY = env.text("OPENAI_API_KEY")
 OPENAI_BASE_URL = env.text("OPENAI_BASE_URL")
 LLM_MODEL = env.text("LLM_MODEL")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from agents.types import ToolSpec
+
+Right = Literal["memory", "conversation", "files", "web", "server"]
+"""What a tool reaches: the user's memory, this conversation, the user's files, the web, an operator's MCP server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +23,8 @@ class ToolTraits:
     """True: the user is asked to approve each call."""
     result_limit_tokens: int | None = None
     """None: the policy's `tool_result_limit`."""
+    rights: frozenset[Right] = frozenset()
+    """All it needs: where one is not given, the tool is not offered."""
 
 
 @dataclass(frozen=True, slots=True)

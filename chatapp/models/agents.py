@@ -36,6 +36,9 @@ class Agent(models.Model):
         validators=[MinValueValidator(0.0)],
         help_text="Seconds one answer may take; 0 = no limit of its own.",
     )
+    tools = models.JSONField(
+        null=True, blank=True, help_text="Names of what its answers may use. None: the deployment's choice."
+    )
     context_policy = models.JSONField(default=dict, blank=True)
     hooks = models.JSONField(default=list, blank=True)
     enabled = models.BooleanField(default=True)

@@ -46,6 +46,10 @@ def find_user(email: str) -> User | None:
     return User.objects.filter(email__iexact=email.strip()).first()
 
 
+def time_zone_of(user_id: UUID | str) -> str:
+    return User.objects.values_list("time_zone", flat=True).get(pk=parse_id(user_id))
+
+
 def has_admin() -> bool:
     return User.objects.filter(is_superuser=True, is_active=True).exists()
 

@@ -1,0 +1,45 @@
+"""The arguments of built-in tools: one pydantic model each, which is also the schema the model sees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from agents.tools.protocol import ToolFailure
+
+
+class Arguments(BaseModel):
+    """Nothing but its own fields: who asks is never an argument."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+A = TypeVar("A", bound=Arguments)
+
+
+def schema_of(kind: type[Arguments]) -> dict[str, Any]:
+    """Without the titles pydantic adds: they cost tokens and say nothing."""
+    schema = kind.model_json_schema()
+    properties = {name: _untitled(field) for name, field in schema.get("properties", {}).items()}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": schema.get("required", []),
+        "additionalProperties": False,
+    }
+
+
+def _untitled(field: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in field.items() if name != "title"}
+
+
+def read_arguments(kind: type[A], given: Mapping[str, Any]) -> A:
+    """Raises ToolFailure, which tells the model what to mend."""
+    try:
+        return kind.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(step) for step in first["loc"]) or "arguments"
+        raise ToolFailure(f"{place}: {first['msg']}.") from None

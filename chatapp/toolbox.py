@@ -1,0 +1,33 @@
+"""Which tools an answer may use: the built-in ones and those of MCP servers, by agent, conversation and rights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from django.conf import settings
+
+from agents.tools.protocol import Right, Tool
+from agents.tools.registry import Ports, built_in_tools
+from chatapp.models import Agent, Conversation
+from chatapp.policies import agent_of
+from chatapp.tool_ports import UserClock
+
+BUILT_IN: Mapping[str, Tool] = built_in_tools(Ports(clock=UserClock()))
+ALL_RIGHTS: frozenset[Right] = frozenset({"memory", "conversation", "files", "web", "server"})
+
+
+def tools_for(conversation: Conversation) -> tuple[Tool, ...]:
+    """What the answers of this conversation may use, in a stable order. Reads the database only."""
+    rights = ALL_RIGHTS - {"memory"} if conversation.temporary else ALL_RIGHTS
+    return tools_of(agent_of(conversation), rights)
+
+
+def tools_of(agent: Agent | None, rights: frozenset[Right] = ALL_RIGHTS) -> tuple[Tool, ...]:
+    """An agent's own choice, or the deployment's where it made none. A name that means nothing any more is left out."""
+    names = settings.DEFAULT_TOOLS if agent is None or agent.tools is None else agent.tools
+    return tuple(tool for tool in _named(names) if tool.traits.rights <= rights)
+
+
+def _named(names: Iterable[str]) -> list[Tool]:
+    chosen = frozenset(names)
+    return [tool for name, tool in BUILT_IN.items() if name in chosen]

@@ -1,0 +1,66 @@
+"""Which tools a conversation has: the deployment's choice, or its agent's."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from agents.tools.protocol import ToolCaller
+from chatapp import clock, toolbox
+from chatapp.actions.conversations import create_conversation
+from chatapp.models import Agent
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def names(tools):
+    return [tool.spec.name for tool in tools]
+
+
+@pytest.fixture
+def conversation(alice):
+    return create_conversation(user=alice, now=clock.now())
+
+
+def test_without_an_agent_it_is_the_deployments_choice(conversation, settings):
+    settings.DEFAULT_TOOLS = ["clock", "no_such_tool"]
+    assert names(toolbox.tools_for(conversation)) == ["clock"]
+
+
+def test_an_agent_has_the_tools_it_names_and_no_others(conversation):
+    conversation.agent = Agent.objects.create(name="Sums", tools=["calculator"])
+    assert names(toolbox.tools_for(conversation)) == ["calculator"]
+    conversation.agent.tools = []
+    assert toolbox.tools_for(conversation) == ()
+
+
+def test_an_agent_that_names_none_has_the_deployments_choice(conversation, settings):
+    settings.DEFAULT_TOOLS = ["calculator"]
+    conversation.agent = Agent.objects.create(name="Any")
+    assert names(toolbox.tools_for(conversation)) == ["calculator"]
+
+
+def test_an_agent_that_was_switched_off_lends_no_tools(conversation, settings):
+    settings.DEFAULT_TOOLS = []
+    conversation.agent = Agent.objects.create(name="Off", tools=["clock"], enabled=False)
+    assert toolbox.tools_for(conversation) == ()
+
+
+@pytest.mark.parametrize("tool", toolbox.BUILT_IN.values(), ids=toolbox.BUILT_IN)
+def test_every_tool_has_a_closed_schema_without_identity_and_a_time_out(tool):
+    parameters = tool.spec.parameters
+    assert parameters["type"] == "object"
+    assert parameters["additionalProperties"] is False
+    assert not {"user", "user_id", "conversation_id", "run_id", "email"} & set(parameters["properties"])
+    assert 0 < tool.traits.timeout_s <= 120
+    assert tool.spec.description.endswith(".")
+
+
+async def test_the_clock_knows_where_the_user_lives(transactional_db, alice):
+    caller = ToolCaller(user_id=str(alice.pk), conversation_id="c", run_id="r")
+    await type(alice).objects.filter(pk=alice.pk).aupdate(time_zone="Pacific/Kiritimati")
+    told = (await toolbox.BUILT_IN["clock"].call({}, caller)).text
+    there = clock.now() + timedelta(hours=14)
+    assert f"{there:%Y-%m-%d}" in told
+    assert "in Pacific/Kiritimati (UTC+1400" in told

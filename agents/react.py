@@ -21,6 +21,7 @@ from agents.types import (
     FinishReason,
     ModelRequest,
     ReasoningDelta,
+    RequestSent,
     TextDelta,
     TokenUsage,
     ToolCallDelta,
@@ -62,7 +63,15 @@ class CallFinished:
     context: AssembledContext
 
 
-AgentStep = TextDelta | ReasoningDelta | Notice | CallFinished
+@dataclass(frozen=True, slots=True)
+class CallSent:
+    """A model call leaves; `context` is what it was made of."""
+
+    sent: RequestSent
+    context: AssembledContext
+
+
+AgentStep = CallSent | TextDelta | ReasoningDelta | Notice | CallFinished
 
 
 async def run_react(
@@ -82,6 +91,8 @@ async def run_react(
             async with aclosing(model.stream(request)) as items:
                 async for item in items:
                     match item:
+                        case RequestSent():
+                            yield CallSent(item, attempts.context)
                         case TextDelta() | ReasoningDelta():
                             said_something = True
                             yield item

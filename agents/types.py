@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -29,6 +29,27 @@ class ModelRequest:
     max_output_tokens: int
     tools: tuple[ToolSpec, ...] = ()
     temperature: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WireStyle:
+    """`merges_roles`: neighbours of one role become one message, for chat templates that insist on alternation.
+    `has_system` False: the system prompt leads the first user message, for templates without that role.
+    `has_late_system` False: only the beginning may be a system message; a later one is written as the user's."""
+
+    merges_roles: bool = False
+    has_system: bool = True
+    has_late_system: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSent:
+    """The first item of a stream whose model is sent something: the request, and the body it became. Once more for each
+    time a server had it written anew."""
+
+    request: ModelRequest
+    body: Mapping[str, Any]
+    style: WireStyle = WireStyle()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +127,7 @@ class ProbeResult:
     error_detail: str = ""
 
 
-ModelItem = TextDelta | ReasoningDelta | ToolCallDelta | Finished
+ModelItem = RequestSent | TextDelta | ReasoningDelta | ToolCallDelta | Finished
 
 
 class ChatModel(Protocol):

@@ -1,32 +1,20 @@
 """Messages in the format of OpenAI's chat completions, in the narrowest form that strict servers take too.
 
-No null fields, no empty contents, no empty lists. `WireStyle` is what a server was found to insist on.
+No null fields, no empty contents, no empty lists. `agents.types.WireStyle` is what a server was found to insist on.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from agents.types import ModelRequest, ToolSpec
+from agents.types import ModelRequest, ToolSpec, WireStyle
 from memory.types import ImagePart, Message, TextPart, ToolResultPart
 
 WireMessage = dict[str, Any]
 MISSING_IMAGE = "[An image that is no longer in view]"
 EMPTY_RESULT = "(no output)"
-
-
-@dataclass(frozen=True, slots=True)
-class WireStyle:
-    """`merges_roles`: neighbours of one role become one message, for chat templates that insist on alternation.
-    `has_system` False: the system prompt leads the first user message, for templates without that role.
-    `has_late_system` False: only the beginning may be a system message; a later one is written as the user's."""
-
-    merges_roles: bool = False
-    has_system: bool = True
-    has_late_system: bool = True
 
 
 def write_request(request: ModelRequest, style: WireStyle = WireStyle()) -> dict[str, Any]:

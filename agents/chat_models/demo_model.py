@@ -12,8 +12,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from agents.chat_models.demo_answer import write_answer
 from agents.chat_models.demo_summary import write_summary
 from agents.chat_models.words import split_words
-from agents.types import Finished, ModelItem, ModelRequest, TextDelta
+from agents.types import Finished, ModelItem, ModelRequest, RequestSent, TextDelta
 from agents.usage import OutputText, estimate_usage
+from agents.wire import write_request
 from memory.prompts import CLOSING
 
 DEMO_NAME = "demo"
@@ -34,6 +35,7 @@ class DemoModel:
         return DEMO_NAME
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
+        yield RequestSent(request, {"model": DEMO_NAME} | write_request(request))
         if CLOSING in request.messages[0].text:
             text, pace_s = write_summary(request), 0.0
         else:

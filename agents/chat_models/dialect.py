@@ -8,8 +8,8 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from agents.overflow import find_output_limit
-from agents.types import ModelEndpoint, ModelRequest
-from agents.wire import WireStyle, write_request
+from agents.types import ModelEndpoint, ModelRequest, WireStyle
+from agents.wire import write_request
 
 OPENAI_ADDRESS = "https://api.openai.com/v1"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -25,7 +25,7 @@ from agents.chat_models.stream_parser import StreamParser
 from agents.error_mapping import describe_error, map_error, read_error_text
 from agents.errors import ModelErrorCategory
 from agents.overflow import find_overflow
-from agents.types import Finished, ModelEndpoint, ModelItem, ModelRequest
+from agents.types import Finished, ModelEndpoint, ModelItem, ModelRequest, RequestSent
 from agents.usage import OutputText, estimate_usage
 
 log = logging.getLogger(__name__)
@@ -61,7 +61,12 @@ class OpenAIModel:
         deadline = ReadDeadline(self.endpoint.first_token_timeout_s)
         response: RawResponse | None = None
         try:
-            response = await self._open(request, deadline)
+            attempts_left = MAX_ADAPTATIONS
+            while response is None:
+                sent = self._write(request)
+                yield sent
+                response, request = await self._open(sent, deadline, may_adapt=attempts_left > 0)
+                attempts_left -= 1
             parser, output = StreamParser(), OutputText()
             chunks = _read_body(response)
             while (data := await _read_chunk(chunks, deadline, parser)) is not None:
@@ -88,18 +93,22 @@ class OpenAIModel:
         elif has_progress:
             deadline.move(self.endpoint.stall_timeout_s)
 
-    async def _open(self, request: ModelRequest, deadline: ReadDeadline) -> RawResponse:
-        """Asks until the server takes the request as it is written, or refuses it for what it says."""
-        for attempts_left in range(MAX_ADAPTATIONS, -1, -1):
-            try:
-                return await self._send(request, deadline)
-            except openai.APIStatusError as refusal:
-                text = refusal.response.text
-                adapted = self._adapt(request, text) if refusal.status_code in (400, 416, 422) else None
-                if adapted is None or not attempts_left:
-                    raise map_error(refusal.status_code, text, refusal.response.headers) from refusal
-                request = adapted
-        raise AssertionError("the last attempt returns or raises")
+    def _write(self, request: ModelRequest) -> RequestSent:
+        dialect = dialect_of(self.endpoint)
+        return RequestSent(request, write_body(request, self.endpoint.model_id, dialect), dialect.style)
+
+    async def _open(
+        self, sent: RequestSent, deadline: ReadDeadline, *, may_adapt: bool
+    ) -> tuple[RawResponse | None, ModelRequest]:
+        """The response; None and the request to try next, where the server refused how it was written."""
+        try:
+            return await self._send(sent.body, deadline), sent.request
+        except openai.APIStatusError as refusal:
+            text = refusal.response.text
+            adapted = self._adapt(sent.request, text) if refusal.status_code in (400, 416, 422) else None
+            if adapted is None or not may_adapt:
+                raise map_error(refusal.status_code, text, refusal.response.headers) from refusal
+            return None, adapted
 
     def _adapt(self, request: ModelRequest, refusal: str) -> ModelRequest | None:
         """The request to try next; None where nothing about it can be changed for the better."""
@@ -117,15 +126,14 @@ class OpenAIModel:
         _dialects[_dialect_key(self.endpoint)] = adapted
         return request
 
-    async def _send(self, request: ModelRequest, deadline: ReadDeadline) -> RawResponse:
+    async def _send(self, body: Mapping[str, Any], deadline: ReadDeadline) -> RawResponse:
         """Returns when the headers are there. A refusal stays the SDK's, all else is a ModelError."""
-        body = write_body(request, self.endpoint.model_id, dialect_of(self.endpoint))
-        messages = body.pop("messages")
+        rest = {name: value for name, value in body.items() if name not in ("model", "stream")}
         with _plain_errors():
             completions = (await client_of(self.endpoint)).chat.completions.with_streaming_response
             # The SDK walks `messages` to transform what a TypedDict may hold: 150 ms for 1,000 of them, on the event
-            # loop. What comes as extra_body is sent as it is.
-            manager = completions.create(**body, messages=[], extra_body={"messages": messages})
+            # loop. What comes as extra_body is sent as it is, in its order: the stored hash is that of the bytes sent.
+            manager = completions.create(model=body["model"], stream=True, messages=[], extra_body=rest)
             return await deadline.wait(manager.__aenter__())
 
 

@@ -7,7 +7,7 @@ import time
 from agents.chat_models.openai_model import OpenAIModel, fetch_models
 from agents.errors import ModelError
 from agents.model_listing import read_listing
-from agents.types import Finished, ListedModel, ModelEndpoint, ModelRequest, ProbeResult, TextDelta
+from agents.types import Finished, ListedModel, ModelEndpoint, ModelRequest, ProbeResult, RequestSent, TextDelta
 from memory.tokens import text_message
 
 PROBE_TOKENS = 512
@@ -46,6 +46,8 @@ async def _ask(endpoint: ModelEndpoint, models: tuple[ListedModel, ...]) -> Prob
     pieces: list[str] = []
     has_usage = False
     async for item in OpenAIModel(endpoint).stream(request):
+        if isinstance(item, RequestSent):
+            continue
         if isinstance(item, Finished):
             has_usage = item.usage.exact
             continue

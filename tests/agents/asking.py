@@ -7,7 +7,7 @@ from typing import Any
 
 from agents.context import AssembledContext, ContextInputs
 from agents.errors import ModelError
-from agents.types import ChatModel, Finished, ModelItem, ModelRequest, ReasoningDelta, TextDelta
+from agents.types import ChatModel, Finished, ModelItem, ModelRequest, ReasoningDelta, RequestSent, TextDelta
 from memory.budget import TokenBudget
 from memory.policy import ContextPolicy
 from memory.tokens import text_message
@@ -21,11 +21,12 @@ def ask_for(text: str = "Hi", *before: Message, limit: int = 100) -> ModelReques
 
 
 async def collect(model: ChatModel, request: ModelRequest) -> tuple[list[ModelItem], ModelError | None]:
-    """Everything up to the end or the error."""
+    """Everything the model said up to the end or the error."""
     items: list[ModelItem] = []
     try:
         async for item in model.stream(request):
-            items.append(item)
+            if not isinstance(item, RequestSent):
+                items.append(item)
     except ModelError as error:
         return items, error
     return items, None

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.chat_models.dialect import Dialect, adapt_dialect, guess_dialect, write_body
-from agents.types import ModelEndpoint, ModelRequest
-from agents.wire import WireStyle
+from agents.types import ModelEndpoint, ModelRequest, WireStyle
 from memory.tokens import text_message
 
 REQUEST = ModelRequest((text_message("user", "Hi"),), 500, temperature=0.2)

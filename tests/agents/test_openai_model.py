@@ -89,7 +89,8 @@ async def test_a_server_that_does_not_count_is_estimated(server: ModelServer, mo
 async def test_closing_the_iterator_ends_the_call(server: ModelServer, model: OpenAIModel) -> None:
     server.script(Behaviour(tokens=1000, hold_after=5))
     stream = model.stream(ask_for())
-    await anext(stream)
+    while not isinstance(await anext(stream), TextDelta):
+        pass
     await stream.aclose()
     await asyncio.to_thread(server.wait_until, lambda it: "lost" in it.requests[0].times)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from agents.types import ModelRequest, ToolSpec
-from agents.wire import WireStyle, write_messages, write_request
+from agents.types import ModelRequest, ToolSpec, WireStyle
+from agents.wire import write_messages, write_request
 from memory.tokens import text_message
 from memory.types import ImagePart, Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 

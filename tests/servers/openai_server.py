@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import hashlib
 import json
 import sys
 import threading
@@ -147,7 +148,14 @@ class ModelServer:
             self._steer(connection, method, path, body)
             return
         data = json.loads(body) if body else {}
-        request = RecordedRequest(path, self._kind_of(path, data), data, headers, {"arrived": time.time()})
+        request = RecordedRequest(
+            path,
+            self._kind_of(path, data),
+            data,
+            headers,
+            {"arrived": time.time()},
+            hashlib.sha256(body).hexdigest(),
+        )
         with self._changed:
             self.requests.append(request)
             self._changed.notify_all()

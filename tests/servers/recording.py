@@ -14,13 +14,15 @@ RequestKind = Literal["chat", "summary", "embeddings", "models", "other"]
 
 @dataclass
 class RecordedRequest:
-    """`times` are wall-clock seconds: arrived, first_token, finished, lost (the client went away early)."""
+    """`times` are wall-clock seconds: arrived, first_token, finished, lost (the client went away early). `sha256` is that
+    of the body's bytes."""
 
     path: str
     kind: RequestKind
     body: dict[str, Any]
     headers: dict[str, str]
     times: dict[str, float] = field(default_factory=dict)
+    sha256: str = ""
 
     @property
     def messages(self) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from uuid import UUID
 from chatapp.database import in_database
 from chatapp.event_log import read_after
 from chatapp.live import Frame, conversation_topic, encode_frame, hub
+from chatapp.selectors.live import last_seqs
 
 MAX_QUEUED_FRAMES = 2_000
 MAX_QUEUED_CHARS = 8_000_000
@@ -36,12 +37,14 @@ class Connection:
         self._wake = asyncio.Event()
         self._cursors: dict[str, _Cursor] = {}
 
-    async def watch(self, conversation_id: UUID, after_seq: int, last_seq: int) -> None:
-        """From the fact after `after_seq` on; the log holds them up to `last_seq`."""
+    async def watch(self, conversation_id: UUID, after_seq: int) -> None:
+        """From the fact after `after_seq` on."""
         key = str(conversation_id)
         self._cursors[key] = _Cursor(after_seq, after_seq)
         await hub.subscribe(self, conversation_topic(key))
-        self.catch_up(key, last_seq)
+        # Looked at only now: a fact between an earlier look and the first hint would be missed until the next one.
+        found = await in_database(last_seqs)([key])
+        self.catch_up(key, found.get(conversation_id, after_seq))
 
     async def unwatch(self, conversation_id: UUID) -> None:
         if self._cursors.pop(str(conversation_id), None) is not None:

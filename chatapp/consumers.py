@@ -138,7 +138,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
         if is_too_old or frame.after_seq > row.last_seq:
             await self._tell({"type": "reset", "conversation_id": str(row.pk)})
             return
-        await self.connection.watch(row.pk, frame.after_seq, row.last_seq)
+        await self.connection.watch(row.pk, frame.after_seq)
 
     async def _send_message(self, frame: MessageSend) -> None:
         await check_message_rate(self.user.pk)

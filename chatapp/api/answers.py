@@ -64,7 +64,7 @@ async def answer_with(request: ApiRequest, receipt: Receipt, mode: Mode) -> Http
     if mode == "stream":
         reader = ConversationReader(request.auth, receipt.conversation_id)
         start = partial(_start, receipt)
-        chunks = reader.chunks(receipt.seq - 1, receipt.seq, once_open=start, until_run_id=receipt.run_id)
+        chunks = reader.chunks(receipt.seq - 1, once_open=start, until_run_id=receipt.run_id)
         return sse_response(chunks)
     return await RunWaiter(request.auth.user, receipt).wait()
 

@@ -58,11 +58,11 @@ async def read_events(
     reader = ConversationReader(request.auth, str(row.pk))
     if after > row.last_seq:
         return sse_response(_reset_first(reader, row.last_seq))
-    return sse_response(reader.chunks(after, row.last_seq))
+    return sse_response(reader.chunks(after))
 
 
 async def _reset_first(reader: ConversationReader, last_seq: int) -> AsyncGenerator[bytes, None]:
     yield encode_notice({"type": "reset", "conversation_id": reader.conversation_id}, seq=last_seq)
-    async with aclosing(reader.chunks(last_seq, last_seq)) as chunks:
+    async with aclosing(reader.chunks(last_seq)) as chunks:
         async for chunk in chunks:
             yield chunk

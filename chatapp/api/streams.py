@@ -39,18 +39,17 @@ class ConversationReader:
     async def chunks(
         self,
         after_seq: int,
-        last_seq: int,
         *,
         once_open: Callable[[], None] | None = None,
         until_run_id: str | None = None,
     ) -> AsyncGenerator[bytes, None]:
-        """From the fact after `after_seq` until the run ends, or for ever. The log is known up to `last_seq`.
+        """From the fact after `after_seq` until the run ends, or for ever.
 
         What `once_open` begins cannot be missed.
         """
         try:
             await hub.subscribe(self.connection, user_topic(self.caller.user.pk))  # to hear that rights end
-            await self.connection.watch(UUID(self.conversation_id), after_seq, last_seq)
+            await self.connection.watch(UUID(self.conversation_id), after_seq)
             if once_open is not None:
                 once_open()
             yield OPENED

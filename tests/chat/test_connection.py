@@ -66,39 +66,41 @@ async def leave() -> None:
         await opened.pop().unwatch_all()
 
 
-async def watching(conversation: Conversation, after_seq: int, last_seq: int) -> Connection:
+async def watching(conversation: Conversation, after_seq: int) -> Connection:
     connection = Connection()
     opened.append(connection)
-    await connection.watch(UUID(str(conversation.pk)), after_seq, last_seq)
+    await connection.watch(UUID(str(conversation.pk)), after_seq)
     return connection
 
 
 async def test_a_reader_gets_what_the_log_has_after_its_cursor(conversation: Conversation) -> None:
-    connection = await watching(conversation, after_seq=2, last_seq=5)
+    connection = await watching(conversation, after_seq=2)
     assert await drain(connection) == [3, 4, 5]
 
 
-async def test_a_hint_that_was_lost_is_read_from_the_log(conversation: Conversation) -> None:
+async def test_a_hint_that_was_lost_is_read_from_the_log(alice: User, conversation: Conversation) -> None:
     topic = conversation_topic(conversation.pk)
-    connection = await watching(conversation, after_seq=1, last_seq=1)
-    connection.deliver(topic, await sync_to_async(frame_of)(conversation, 4))
-    assert await drain(connection) == [2, 3, 4, 5]
+    connection = await watching(conversation, after_seq=5)
+    await sync_to_async(write_facts)(alice, conversation, 3)
+    connection.deliver(topic, await sync_to_async(frame_of)(conversation, 7))
+    assert await drain(connection) == [6, 7, 8]
 
 
-async def test_a_hint_that_comes_twice_is_told_once(conversation: Conversation) -> None:
+async def test_a_hint_that_comes_twice_is_told_once(alice: User, conversation: Conversation) -> None:
     topic = conversation_topic(conversation.pk)
-    connection = await watching(conversation, after_seq=3, last_seq=3)
-    frame = await sync_to_async(frame_of)(conversation, 4)
+    connection = await watching(conversation, after_seq=5)
+    await sync_to_async(write_facts)(alice, conversation, 1)
+    frame = await sync_to_async(frame_of)(conversation, 6)
     for _ in range(3):
         connection.deliver(topic, frame)
-    assert await drain(connection) == [4]
+    assert await drain(connection) == [6]
 
 
 async def test_facts_written_while_the_log_is_read_are_not_missed(
     alice: User, conversation: Conversation
 ) -> None:
     topic = conversation_topic(conversation.pk)
-    connection = await watching(conversation, after_seq=0, last_seq=5)
+    connection = await watching(conversation, after_seq=0)
     seen: list[int | None] = []
     async for frame in connection.frames():
         seen.append(frame.seq)
@@ -110,27 +112,29 @@ async def test_facts_written_while_the_log_is_read_are_not_missed(
     assert seen == [1, 2, 3, 4, 5, 6, 7]
 
 
-async def test_deltas_pass_between_facts(conversation: Conversation) -> None:
+async def test_deltas_pass_between_facts(alice: User, conversation: Conversation) -> None:
     topic = conversation_topic(conversation.pk)
-    connection = await watching(conversation, after_seq=4, last_seq=4)
+    connection = await watching(conversation, after_seq=5)
+    await sync_to_async(write_facts)(alice, conversation, 1)
     connection.deliver(topic, delta(conversation, "a"))
-    connection.deliver(topic, await sync_to_async(frame_of)(conversation, 5))
+    connection.deliver(topic, await sync_to_async(frame_of)(conversation, 6))
     connection.deliver(topic, delta(conversation, "b"))
-    assert await drain(connection) == [None, 5, None]
+    assert await drain(connection) == [None, 6, None]
 
 
 async def test_what_a_tab_watches_is_not_told_again_by_the_users_topic(
     alice: User, conversation: Conversation
 ) -> None:
-    connection = await watching(conversation, after_seq=4, last_seq=4)
-    frame = await sync_to_async(frame_of)(conversation, 5)
+    connection = await watching(conversation, after_seq=5)
+    await sync_to_async(write_facts)(alice, conversation, 1)
+    frame = await sync_to_async(frame_of)(conversation, 6)
     connection.deliver(user_topic(alice.pk), frame)
     connection.deliver(conversation_topic(conversation.pk), frame)
-    assert await drain(connection) == [5]
+    assert await drain(connection) == [6]
 
 
 async def test_a_reader_that_falls_behind_is_closed(conversation: Conversation) -> None:
-    connection = await watching(conversation, after_seq=5, last_seq=5)
+    connection = await watching(conversation, after_seq=5)
     for _ in range(MAX_QUEUED_FRAMES + 1):
         connection.deliver(conversation_topic(conversation.pk), delta(conversation, "x"))
     assert connection.closed_because == "too_slow"

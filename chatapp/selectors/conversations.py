@@ -12,7 +12,8 @@ from django.conf import settings
 from django.db.models import Q
 
 from chatapp import mapping
-from chatapp.models import Branch, Conversation, Event, Message, Run, User
+from chatapp.models import Branch, Conversation, Message, Run, User
+from chatapp.selectors.asides import asides_of
 from chatapp.selectors.branches import visible_compactions, visible_messages
 
 
@@ -57,19 +58,11 @@ def message_page(branch: Branch, *, before: int | None, limit: int) -> tuple[lis
 
 
 def shape_messages(rows: Sequence[Message]) -> list[dict[str, Any]]:
-    """With the run that wrote each answer, and what was recalled for it."""
+    """With the run that wrote each answer, and what stands beside the messages."""
     answers = [row.pk for row in rows if row.role == Message.Role.ASSISTANT]
     runs = {run.answer_id: run for run in Run.objects.filter(answer__in=answers)}
-    recalls = Event.objects.filter(run__in=runs.values(), type="recall").values_list("run_id", "payload")
-    recalled = {run_id: payload["items"] for run_id, payload in recalls}
-    shapes = []
-    for row in rows:
-        run = runs.get(row.pk)
-        shape = mapping.message_shape(row, run)
-        if run is not None and run.pk in recalled:
-            shape["recalled"] = recalled[run.pk]
-        shapes.append(shape)
-    return shapes
+    asides = asides_of(rows, runs)
+    return [mapping.message_shape(row, runs.get(row.pk)) | asides.get(row.pk, {}) for row in rows]
 
 
 def shape_message(row: Message) -> dict[str, Any]:

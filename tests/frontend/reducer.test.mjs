@@ -263,5 +263,46 @@ test("events never change the state they are given", () => {
     answer(state).tools.map((tool) => tool.state),
     ["done"],
   );
-  assert.equal(thread(state).notes.length, 1);
+  assert.deepEqual(answer(state).notes, [{ entryId: "e", day: "2026-11-21", preview: "p" }]);
+});
+
+test("what a run does by itself stands with its answer, a hook of the turn's end with the last one", () => {
+  const state = all(
+    streaming(),
+    event("run.notice", 2, { run_id: "r1", kind: "retrying", text: "Trying once more." }),
+    event("hook", 3, { run_id: "r1", hook_id: "h", action: "log", text: "Turn 1" }),
+    event("run.finished", 4, { run_id: "r1", status: "complete", usage: {} }),
+    event("hook", 5, { hook_id: "h", action: "log", text: "The turn ended" }),
+  );
+  assert.deepEqual(answer(state).notices, [
+    { kind: "retrying", text: "Trying once more." },
+    { kind: "hook", text: "Turn 1" },
+    { kind: "hook", text: "The turn ended" },
+  ]);
+});
+
+test("notices and what was remembered come with a loaded message too", () => {
+  const remembered = [{ entry_id: "e", day: "2026-11-21", preview: "p" }];
+  const notices = [{ kind: "truncated", text: "Older messages were left out." }];
+  const state = opened([message("a1", 0, "assistant", "hi", { remembered, notices })]);
+  assert.deepEqual(answer(state).notices, notices);
+  const again = reduce(state, event("memory.written", 1, { entry_id: "e", day: "2026-11-21", preview: "p" }));
+  assert.equal(answer(again).notes.length, 1);
+});
+
+test("a conversation that began while the list was loading stays in it", () => {
+  const begun = { ...conversation, id: "c9", last_activity_at: "2026-11-21T12:00:00Z" };
+  const state = all(
+    initialState(),
+    { type: "listing/loading", query: "", showsArchived: false },
+    { type: "conversation/put", conversation: begun },
+    { type: "listing/loaded", page: { items: [conversation], next_cursor: null }, isFirst: true },
+  );
+  assert.deepEqual(state.listing.ids, ["c9", ID]);
+});
+
+test("a new chat has the chosen agent, and agents are known once they are loaded", () => {
+  const agents = [{ id: "default", name: "Default", is_default: true }, { id: "g", name: "Gardener", is_default: false }];
+  const state = all(initialState(), { type: "agents/loaded", agents }, { type: "agent/chosen", agent: "Gardener" });
+  assert.deepEqual([state.agents, state.chosenAgent], [agents, "Gardener"]);
 });

@@ -14,6 +14,9 @@ import { ToolLine } from "./ToolLine.js";
 
 /** @typedef {import("../state/types.js").ViewMessage} ViewMessage */
 
+/** @type {Record<string, string>} */
+const NOTICE_ICONS = { hook: "hook", retrying: "retry", truncated: "fold", shrunk: "fold" };
+
 export const AssistantMessage = memo(Message);
 
 /** @param {{message: ViewMessage, isLast: boolean, isRunning: boolean}} props */
@@ -23,6 +26,7 @@ function Message({ message, isLast, isRunning }) {
     isStreaming && !message.text && !message.reasoning && !message.tools.some((tool) => tool.state === "running");
   return html`<article class=${`message is-assistant ${isLast ? "is-last" : ""}`} id=${`m-${message.id}`} aria-label=${t("Assistant")}
     aria-busy=${isStreaming} data-status=${message.status}>
+    ${message.notices.map((notice) => html`<${NoticeLine} notice=${notice} />`)}
     ${message.reasoning && html`<${Reasoning} message=${message} />`}
     ${message.tools.map((tool) => html`<${ToolLine} key=${tool.callId} tool=${tool} />`)}
     ${message.text && html`<${Markdown} text=${message.text} isFinal=${!isStreaming} />`}
@@ -31,6 +35,12 @@ function Message({ message, isLast, isRunning }) {
     ${!isStreaming && html`<${Outcome} message=${message} isLast=${isLast} isRunning=${isRunning} />`}
     ${!isStreaming && html`<${Actions} message=${message} isLast=${isLast} isRunning=${isRunning} />`}
   </article>`;
+}
+
+/** What the run did by itself. @param {{notice: import("../state/types.js").Notice}} props */
+function NoticeLine({ notice: { kind, text } }) {
+  return html`<p class="notice-line" role="note" title=${text}>
+    <${Icon} name=${NOTICE_ICONS[kind] ?? "warning"} size=${16} /><span>${text}</span></p>`;
 }
 
 /** @param {{message: ViewMessage, isLast: boolean, isRunning: boolean}} props */

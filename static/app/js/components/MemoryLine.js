@@ -1,4 +1,4 @@
-/** What was written to memory while this page was open. */
+/** What was written to memory, below the message that was the newest then. */
 
 import { plainText } from "../format.js";
 import { html } from "../html.js";

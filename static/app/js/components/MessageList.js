@@ -3,6 +3,7 @@
 import { fileUrl } from "../api.js";
 import { html, memo } from "../html.js";
 import { t } from "../i18n.js";
+import { currentAgent } from "../state/store.js";
 import { AssistantMessage } from "./AssistantMessage.js";
 import { CompactDivider } from "./CompactDivider.js";
 import { MemoryLine } from "./MemoryLine.js";
@@ -16,26 +17,19 @@ export function MessageList({ thread }) {
   const dividers = placeDividers(thread);
   const lastId = thread.ids[thread.ids.length - 1];
   const answerId = thread.run?.message_id;
+  if (!thread.ids.length && !thread.pending.length && currentAgent.value?.greeting)
+    return html`<p class="agent-greeting">${currentAgent.value.greeting}</p>`;
   const waits = thread.pending.length > 0 || (answerId !== undefined && !thread.messages[answerId]);
   return html`
     ${thread.ids.map(
       (id) => html`<${Slot} key=${id} message=${thread.messages[id]} divider=${dividers.get(id)} isLast=${id === lastId}
-        isRunning=${Boolean(thread.run)} notes=${notesAfter(thread, id)} />`,
+        isRunning=${Boolean(thread.run)} />`,
     )}
     ${thread.pending.map(
       (pending) => html`<${UserMessage} key=${pending.clientId} isSending id=${pending.clientId}
       text=${pending.text} images=${pending.attached.map(({ url, name, width, height }) => ({ url, name, width, height }))} />`,
     )}
     ${waits && html`<div class="message is-assistant"><p class="waiting" role="status" aria-label=${t("Waiting for the answer")}><i></i><i></i><i></i></p></div>`}`;
-}
-
-/** The same array while nothing changes, so that rows are not drawn again. @type {import("../state/types.js").MemoryNote[]} */
-const NO_NOTES = [];
-
-/** @param {Thread} thread @param {string} id */
-function notesAfter(thread, id) {
-  const notes = thread.notes.filter((note) => note.afterMessage === id);
-  return notes.length ? notes : NO_NOTES;
 }
 
 /** By the last message each one covers. @param {Thread} thread @returns {Map<string, Compaction>} */
@@ -52,9 +46,9 @@ function placeDividers({ ids, messages, compactions }) {
 const Slot = memo(
   function Slot(
     /** @type {{message: import("../state/types.js").ViewMessage, divider?: Compaction, isLast: boolean,
-     *   isRunning: boolean, notes: import("../state/types.js").MemoryNote[]}} */ props,
+     *   isRunning: boolean}} */ props,
   ) {
-    const { message, divider, isLast, isRunning, notes } = props;
+    const { message, divider, isLast, isRunning } = props;
     return html`
     ${
       message.role === "user" &&
@@ -63,6 +57,6 @@ const Slot = memo(
     }
     ${message.role === "assistant" && html`<${AssistantMessage} message=${message} isLast=${isLast} isRunning=${isRunning} />`}
     ${divider && html`<${CompactDivider} key=${divider.id} compaction=${divider} />`}
-    ${notes.map((note) => html`<${MemoryLine} key=${note.entryId} note=${note} />`)}`;
+    ${message.notes.map((note) => html`<${MemoryLine} key=${note.entryId} note=${note} />`)}`;
   },
 );

@@ -9,10 +9,19 @@ export function loadListing(state, happening) {
   const { items, next_cursor: nextCursor } = happening.page;
   const conversations = { ...state.conversations };
   for (const item of items) conversations[item.id] = { ...conversations[item.id], ...item };
-  const before = happening.isFirst ? [] : state.listing.ids;
+  const before = happening.isFirst ? newerThan(state, items[0]) : state.listing.ids;
   const ids = [...new Set([...before, ...items.map((/** @type {Conversation} */ item) => item.id)])];
   const listing = { ...state.listing, ids, nextCursor, isLoading: false, isLoaded: true, error: "" };
   return { ...state, conversations, listing };
+}
+
+/** What began while the first page was on its way. @param {State} state @param {Conversation|undefined} first */
+function newerThan({ listing, conversations }, first) {
+  if (listing.query || listing.showsArchived) return [];
+  return listing.ids.filter((id) => {
+    const { archived, last_activity_at: at } = conversations[id];
+    return !archived && (!first || at > first.last_activity_at);
+  });
 }
 
 /** What is known of a conversation changes; one that was not listed yet joins. @param {State} state @returns {State} */

@@ -30,9 +30,14 @@ export function viewMessage(raw, known) {
     images: /** @type {any[]} */ (parts.filter((part) => part.type === "image")),
     tools: toolsOf(parts, known),
     recalled: raw.recalled ?? known?.recalled ?? [],
+    notices: raw.notices ?? known?.notices ?? [],
+    notes: raw.remembered?.map(noteOf) ?? known?.notes ?? [],
     run: raw.run ?? known?.run ?? null,
   };
 }
+
+/** @param {Record<string, any>} told of an event, or of a message that was loaded @returns {import("./types.js").MemoryNote} */
+export const noteOf = ({ entry_id: entryId, day, preview }) => ({ entryId, day, preview });
 
 /** @param {Part[]} parts @param {string} type @param {string} glue */
 function joinTexts(parts, type, glue) {

@@ -14,6 +14,8 @@ export function initialState() {
     models: [],
     modelsState: "loading",
     chosenModel: null,
+    agents: [],
+    chosenAgent: null,
     currentId: null,
     conversations: {},
     listing: {
@@ -37,6 +39,8 @@ const OURS = {
   "models/loaded": (state, { models }) => ({ ...state, models, modelsState: "ready" }),
   "models/failed": (state) => ({ ...state, modelsState: "failed" }),
   "model/chosen": (state, { model }) => ({ ...state, chosenModel: model }),
+  "agents/loaded": (state, { agents }) => ({ ...state, agents }),
+  "agent/chosen": (state, { agent }) => ({ ...state, chosenAgent: agent }),
   "ui/changed": (state, { ui }) => ({ ...state, ui: { ...state.ui, ...ui } }),
   "toast/shown": (state, { toast }) => ({ ...state, ui: { ...state.ui, toasts: [...state.ui.toasts, toast] } }),
   "toast/gone": (state, { id }) => ({

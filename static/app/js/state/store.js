@@ -32,9 +32,17 @@ export const currentThread = computed(() => {
   return id === null ? null : (state.value.threads[id] ?? null);
 });
 
-/** The model the next message goes to: the conversation's, the one chosen for a new chat, the default. */
+/** The conversation's, or the one chosen for a new chat; null while only the default one is there. */
+export const currentAgent = computed(() => {
+  const { agents, chosenAgent } = state.value;
+  const wanted = currentId.value === null ? chosenAgent : currentConversation.value?.agent;
+  return agents.find((agent) => agent.name === wanted) ?? agents.find((agent) => agent.is_default) ?? null;
+});
+
+/** The model the next message goes to: the conversation's, the one chosen for a new chat, the agent's, the default. */
 export const currentModel = computed(() => {
-  const wanted = currentConversation.value?.model ?? (currentId.value === null ? state.value.chosenModel : null);
+  const chosen = currentConversation.value?.model ?? (currentId.value === null ? state.value.chosenModel : null);
+  const wanted = chosen ?? currentAgent.value?.model;
   const all = models.value;
   return (
     all.find((model) => model.name === wanted || model.id === wanted) ??

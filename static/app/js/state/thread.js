@@ -1,6 +1,6 @@
 /** One open conversation: what its events and its loaded pages do to it. Pure. */
 
-import { appendReasoning, appendText, applySnapshot, emptyAnswer, viewMessage } from "./messages.js";
+import { appendReasoning, appendText, applySnapshot, emptyAnswer, noteOf, viewMessage } from "./messages.js";
 
 /** @typedef {import("./types.js").Thread} Thread */
 /** @typedef {import("./types.js").Happening} Happening */
@@ -22,7 +22,6 @@ export function emptyThread(id) {
     run: null,
     compactions: [],
     context: null,
-    notes: [],
     pending: [],
   };
 }
@@ -66,7 +65,11 @@ function applyFact(thread, event) {
     case "conversation.updated":
       return { ...thread, run: event.conversation.active_run ?? null };
     case "memory.written":
-      return { ...thread, notes: addNote(thread, event) };
+      return addNote(thread, event);
+    case "run.notice":
+      return addNotice(thread, event, event.kind);
+    case "hook":
+      return addNotice(thread, event, "hook");
     default:
       return thread;
   }
@@ -181,10 +184,26 @@ export function contextUse(event) {
   return { used, budget: event.budget_tokens ?? 0, parts: withQuestion, isExact: Boolean(event.exact) };
 }
 
+/** Below the newest message, where the reader is. */
 function addNote(/** @type {Thread} */ thread, /** @type {Happening} */ event) {
-  if (thread.notes.some((note) => note.entryId === event.entry_id)) return thread.notes;
-  const afterMessage = thread.ids[thread.ids.length - 1] ?? null;
-  return [...thread.notes, { entryId: event.entry_id, day: event.day, preview: event.preview, afterMessage }];
+  const note = noteOf(event);
+  const isKnown = thread.ids.some((id) => thread.messages[id].notes.some((one) => one.entryId === note.entryId));
+  if (isKnown) return thread;
+  return changeMessage(thread, thread.ids.at(-1), (message) => ({ ...message, notes: [...message.notes, note] }));
+}
+
+/** What a turn's end brings stands with the answer that ended it. */
+function addNotice(/** @type {Thread} */ thread, /** @type {Happening} */ event, /** @type {string} */ kind) {
+  const add = (/** @type {ViewMessage} */ message) => ({
+    ...message,
+    notices: [...message.notices, { kind, text: event.text }],
+  });
+  if (event.run_id) return changeAnswer(thread, event, add);
+  return changeMessage(
+    thread,
+    thread.ids.findLast((id) => thread.messages[id].role === "assistant"),
+    add,
+  );
 }
 
 /** The sent message has arrived as a row; its stand-in at the end of the list goes. */

@@ -5,8 +5,10 @@
  * @typedef {{max_upload_bytes: number, max_message_chars: number}} Limits
  * @typedef {{id: string, name: string, is_default: boolean, demo: boolean, context_size: number,
  *   max_output_tokens: number}} Model
+ * @typedef {{id: string, name: string, mode: string, model: string|null, greeting: string, description?: string,
+ *   is_default: boolean}} Agent
  * @typedef {{id: string, message_id: string}} ActiveRun
- * @typedef {{id: string, title: string, model: string|null, pinned: boolean, archived: boolean, temporary: boolean,
+ * @typedef {{id: string, title: string, model: string|null, agent: string|null, pinned: boolean, archived: boolean, temporary: boolean,
  *   last_seq: number, last_activity_at: string, created_at: string, expires_at: string|null,
  *   active_run: ActiveRun|null, hasNews?: boolean}} Conversation
  * @typedef {{input_tokens: number, output_tokens: number, cached_tokens?: number, compaction_tokens?: number,
@@ -16,27 +18,29 @@
  * @typedef {{file_id: string, mime_type: string, width: number, height: number}} Image
  * @typedef {{callId: string, name: string, state: string, arguments: string, preview: string}} ToolCall
  * @typedef {{source: Record<string, any>, tokens: number, preview: string}} RecalledItem
+ * @typedef {{kind: string, text: string}} Notice something the run, or a hook, did by itself
+ * @typedef {{entryId: string, day: string, preview: string}} MemoryNote
  * @typedef {"streaming"|"complete"|"stopped"|"failed"|"interrupted"} MessageStatus
  *
  * `chars` counts Unicode code points, as the server's offsets do. `hasGap`: a delta began further on.
  * @typedef {{id: string, role: string, status: MessageStatus, position: number, parent: string|null,
  *   model: string|null, usage: Usage|null, createdAt: string, text: string, chars: number, hasGap: boolean,
  *   reasoning: string, reasoningChars: number, thinkingSince: string|null, thoughtForS: number|null,
- *   images: Image[], tools: ToolCall[], recalled: RecalledItem[], run: RunInfo|null}} ViewMessage
+ *   images: Image[], tools: ToolCall[], recalled: RecalledItem[], notices: Notice[],
+ *   notes: MemoryNote[], run: RunInfo|null}} ViewMessage
  *
  * @typedef {{id: string, status: string, strategy: string, summary: string|null, message_count: number,
  *   first_position: number|null, last_position: number, tokens_before: number, tokens_after: number,
  *   fallback_reason?: string|null}} Compaction
  * @typedef {{system: number, tools: number, summary: number, history: number, recall: number}} ContextParts
  * @typedef {{used: number, budget: number, parts: ContextParts, isExact: boolean}} ContextUse
- * @typedef {{entryId: string, day: string, preview: string, afterMessage: string|null}} MemoryNote
  * @typedef {{id: string, name: string, url: string, width: number, height: number}} Attached
  * @typedef {{clientId: string, text: string, attached: Attached[], messageId: string|null}} Pending
  *
  * @typedef {{id: string, status: "loading"|"ready"|"missing"|"failed", error: string, lastSeq: number,
  *   needsReplay: boolean, isStale: boolean, ids: string[], messages: Record<string, ViewMessage>,
  *   olderCursor: string|null, isLoadingOlder: boolean, run: ActiveRun|null, compactions: Compaction[],
- *   context: ContextUse|null, notes: MemoryNote[], pending: Pending[]}} Thread
+ *   context: ContextUse|null, pending: Pending[]}} Thread
  *
  * @typedef {{ids: string[], nextCursor: string|null, isLoading: boolean, isLoaded: boolean, error: string,
  *   query: string, showsArchived: boolean}} Listing
@@ -46,7 +50,7 @@
  * @typedef {"connecting"|"open"|"lost"} ConnectionState
  *
  * @typedef {{connection: ConnectionState, models: Model[], modelsState: "loading"|"ready"|"failed",
- *   chosenModel: string|null, currentId: string|null, conversations: Record<string, Conversation>,
+ *   chosenModel: string|null, agents: Agent[], chosenAgent: string|null, currentId: string|null, conversations: Record<string, Conversation>,
  *   listing: Listing, threads: Record<string, Thread>, ui: Ui}} State
  *
  * Everything that happens: an event of the server (`message.created`, …) or one of ours (`thread/loaded`, …).

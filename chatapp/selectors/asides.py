@@ -1,0 +1,79 @@
+"""What stands beside messages on the screen: what was recalled or remembered, what the run or a hook did by itself."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from chatapp.models import Event, MemoryEntry, Message, Run
+
+Asides = dict[UUID, dict[str, Any]]
+"""Fields of the message's shape, by message id."""
+
+PREVIEW_CHARS = 200
+_OF_RUNS = ("recall", "run.notice", "hook", "run.finished")
+_END_OF_TURN_FACTS = 20
+"""A turn's end says fewer things than this, right behind its `run.finished`."""
+
+
+def asides_of(rows: Sequence[Message], runs: Mapping[UUID, Run]) -> Asides:
+    """`rows`: one page, oldest first. `runs`: by the id of the answer they wrote."""
+    asides: Asides = defaultdict(dict)
+    if rows:
+        _add_facts(asides, {run.pk: answer_id for answer_id, run in runs.items()})
+        _add_remembered(asides, rows)
+    return asides
+
+
+def _add_facts(asides: Asides, answers: Mapping[UUID, UUID]) -> None:
+    told = Event.objects.filter(run__in=answers, type__in=_OF_RUNS).order_by("seq")
+    ends: dict[int, UUID] = {}
+    for fact in told:
+        assert fact.run_id is not None
+        answer_id = answers[fact.run_id]
+        if fact.type == "recall":
+            asides[answer_id]["recalled"] = fact.payload["items"]
+        elif fact.type == "run.finished":
+            ends[fact.seq] = answer_id
+        else:
+            _add_notice(asides, answer_id, fact)
+    if not ends:
+        return
+    first, last = min(ends), max(ends)
+    late = Event.objects.filter(
+        conversation=told[0].conversation_id,
+        seq__range=(first, last + _END_OF_TURN_FACTS),
+        type="hook",
+        run=None,
+    )
+    seqs = sorted(ends)
+    for fact in late.order_by("seq"):
+        _add_notice(asides, ends[seqs[bisect_right(seqs, fact.seq) - 1]], fact)
+
+
+def _add_notice(asides: Asides, answer_id: UUID, fact: Event) -> None:
+    kind = "hook" if fact.type == "hook" else fact.payload["kind"]
+    asides[answer_id].setdefault("notices", []).append({"kind": kind, "text": fact.payload["text"]})
+
+
+def _add_remembered(asides: Asides, rows: Sequence[Message]) -> None:
+    """Below the message that was the newest when the entry was written."""
+    after = Message.objects.filter(conversation=rows[0].conversation_id, position=rows[-1].position + 1)
+    until = after.values_list("created_at", flat=True).first()
+    entries = MemoryEntry.objects.filter(
+        conversation=rows[0].conversation_id, created_at__gte=rows[0].created_at, written_at__isnull=False
+    )
+    if until is not None:
+        entries = entries.filter(created_at__lt=until)
+    moments = [row.created_at for row in rows]
+    for entry in entries.order_by("created_at"):
+        row = rows[bisect_right(moments, entry.created_at) - 1]
+        note = {
+            "entry_id": str(entry.pk),
+            "day": entry.day.isoformat(),
+            "preview": entry.text[:PREVIEW_CHARS],
+        }
+        asides[row.pk].setdefault("remembered", []).append(note)

@@ -1,0 +1,95 @@
+"""What stands beside messages is there again after a reload: notices of the run, of hooks, and what was remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+
+from agents.events import Fact, HookFired, RunFinished, RunNotice, UsageTotals
+from chatapp import event_log
+from chatapp.models import Conversation, MemoryEntry, Message, Run, User
+from tests.memory_store.rows import NOW, new_conversation, say
+
+pytestmark = pytest.mark.django_db
+
+
+def answered(conversation: Conversation, number: int) -> Message:
+    question, answer = say(conversation, f"Question {number}", "Answer", at=NOW + timedelta(minutes=number))
+    Run.objects.create(
+        conversation=conversation,
+        user=conversation.user,
+        question=question,
+        answer=answer,
+        status="complete",
+        created_at=NOW,
+    )
+    return answer
+
+
+def tell(conversation: Conversation, answer: Message | None, event: type[Fact], **fields: object) -> None:
+    run = answer.run if answer else None  # type: ignore[attr-defined]  # the other side of a one-to-one
+    fact = event(conversation_id=str(conversation.pk), run_id=str(run.pk) if run else None, at=NOW, **fields)
+    event_log.append(conversation, fact, run=run)
+
+
+def remember(conversation: Conversation, text: str, after: Message) -> MemoryEntry:
+    at = after.created_at + timedelta(seconds=10)
+    return MemoryEntry.objects.create(
+        user=conversation.user,
+        conversation=conversation,
+        day=at.date(),
+        text=text,
+        created_at=at,
+        written_at=at,
+    )
+
+
+def messages(client: Client, conversation: Conversation, query: str = "") -> list[dict[str, object]]:
+    items: list[dict[str, object]] = client.get(
+        f"/api/v1/conversations/{conversation.pk}/messages{query}"
+    ).json()["items"]
+    return items
+
+
+def test_notices_and_hooks_stand_with_their_answer(alice: User, api_client: Callable[..., Client]) -> None:
+    conversation = new_conversation(alice)
+    first = answered(conversation, 1)
+    tell(conversation, first, RunNotice, kind="truncated", text="Older messages were left out.")
+    tell(conversation, first, HookFired, hook_id="log", action="log", text="Turn 1")
+    tell(conversation, first, RunFinished, status="complete", usage=UsageTotals())
+    tell(conversation, None, HookFired, hook_id="end", action="log", text="The first turn ended")
+    second = answered(conversation, 2)
+    tell(conversation, second, RunFinished, status="complete", usage=UsageTotals())
+    tell(conversation, None, HookFired, hook_id="end", action="log", text="The second turn ended")
+
+    items = messages(api_client(alice), conversation)
+    assert [item.get("notices") for item in items] == [
+        None,
+        [
+            {"kind": "truncated", "text": "Older messages were left out."},
+            {"kind": "hook", "text": "Turn 1"},
+            {"kind": "hook", "text": "The first turn ended"},
+        ],
+        None,
+        [{"kind": "hook", "text": "The second turn ended"}],
+    ]
+
+
+def test_what_was_remembered_stands_below_the_newest_message_of_that_moment(
+    alice: User, api_client: Callable[..., Client]
+) -> None:
+    conversation = new_conversation(alice)
+    first = answered(conversation, 1)
+    entry = remember(conversation, "The boat is called Halcyon.", after=first)
+    answered(conversation, 2)
+
+    items = messages(api_client(alice), conversation)
+    note = {"entry_id": str(entry.pk), "day": "2026-11-21", "preview": "The boat is called Halcyon."}
+    assert [item.get("remembered") for item in items] == [None, [note], None, None]
+    older = messages(api_client(alice), conversation, "?before=2&limit=2")
+    assert [item.get("remembered") for item in older] == [None, [note]]
+    newer = messages(api_client(alice), conversation, "?limit=2")
+    assert [item.get("remembered") for item in newer] == [None, None]

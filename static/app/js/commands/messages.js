@@ -67,7 +67,10 @@ export async function sendDraft() {
 async function createConversation(outgoing) {
   isCreating.value = true;
   try {
-    const conversation = await post("/conversations", { model: state.value.chosenModel ?? undefined });
+    const conversation = await post("/conversations", {
+      model: state.value.chosenModel ?? undefined,
+      agent: state.value.chosenAgent ?? undefined,
+    });
     writeDraft(null, "");
     writeDraft(conversation.id, outgoing.text);
     dispatch({ type: "conversation/put", conversation });

@@ -51,6 +51,12 @@ export function startNavigation() {
   open(boot.conversation_id);
 }
 
+/** Where it fails, there is the default agent. */
+export async function loadAgents() {
+  const { items } = await get("/agents").catch(() => ({ items: [] }));
+  dispatch({ type: "agents/loaded", agents: items });
+}
+
 export async function loadModels() {
   try {
     const { items } = await get("/models");

@@ -6,7 +6,7 @@ import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { loadModels } from "../commands/navigation.js";
 import { draftText } from "../state/draft.js";
-import { currentModel, state } from "../state/store.js";
+import { currentAgent, currentModel, state } from "../state/store.js";
 import { writeDraft } from "../storage.js";
 import { Composer } from "./Composer.js";
 import { Icon } from "./icons.js";
@@ -36,7 +36,7 @@ export function EmptyState() {
   return html`<div class="empty">
     <div class="empty-inner">
       <h1 class="greeting">${name ? t("{hello}, {name}.", { hello, name }) : `${hello}.`}</h1>
-      <p class="greeting-note">${t("Ask anything. What is said stays readable, however much is written over it.")}</p>
+      <p class="greeting-note">${currentAgent.value?.greeting || t("Ask anything. What is said stays readable, however much is written over it.")}</p>
       <${Composer} />
       <${ModelProblem} />
       <ul class="suggestions">

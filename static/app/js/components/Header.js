@@ -1,4 +1,4 @@
-/** Above the conversation: the model, how full the context is, and what else can be seen. */
+/** Above the conversation: model and agent, and what else can be seen or done. */
 
 import { boot } from "../boot.js";
 import { changeConversation } from "../commands/conversations.js";
@@ -6,7 +6,7 @@ import { goTo } from "../commands/navigation.js";
 import { formatDate, formatTokens } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
-import { changeUi, currentConversation, currentId, currentModel, dispatch, models, ui } from "../state/store.js";
+import { changeUi, currentAgent, currentConversation, currentId, currentModel, dispatch, models, state, ui } from "../state/store.js";
 import { rowActions } from "./ConversationRow.js";
 import { Icon } from "./icons.js";
 import { Menu } from "./Menu.js";
@@ -17,6 +17,7 @@ export function Header() {
     ${!ui.value.sidebar && html`<${ClosedSidebarButtons} />`}
     ${conversation && html`<h1 class="visually-hidden">${conversation.title || t("New chat")}</h1>`}
     <${ModelPicker} />
+    <${AgentPicker} />
     <span class="spacer"></span>
     <a class="icon-button" href="/memory" aria-label=${t("Memory")} title=${t("Memory")}><${Icon} name="memory" /></a>
     ${
@@ -84,4 +85,38 @@ function modelItems() {
 function chooseModel(model) {
   if (currentId.value) changeConversation(currentId.value, { model });
   else dispatch({ type: "model/chosen", model });
+}
+
+/** Where operators made none there is nothing to choose. */
+function AgentPicker() {
+  const agent = currentAgent.value;
+  if (!agent || state.value.agents.length < 2) return null;
+  return html`<${Menu} label=${t("Agents")} title=${t("Choose an agent")}
+    className="model-button is-agent" align="start" items=${agentItems(agent)} isNamedByText>
+    <span class="visually-hidden">${t("Agent:")}</span>
+    <span class="model-name">${agent.name}</span>
+    <${Icon} name="down" size=${16} />
+  <//>`;
+}
+
+/** @param {import("../state/types.js").Agent} chosen @returns {import("./Menu.js").MenuItem[]} */
+const agentItems = (chosen) =>
+  state.value.agents.map((agent) => ({
+    label: agent.name,
+    note: agent.description || noteOfAgent(agent),
+    isChecked: agent.id === chosen.id,
+    onSelect: () => chooseAgent(agent),
+  }));
+
+/** @param {import("../state/types.js").Agent} agent */
+function noteOfAgent({ mode, model }) {
+  const way = mode === "plan" ? t("Plans first") : "";
+  return [way, model].filter(Boolean).join(" · ");
+}
+
+/** @param {import("../state/types.js").Agent} agent */
+function chooseAgent({ name, is_default: isDefault }) {
+  const agent = isDefault ? null : name;
+  if (currentId.value) changeConversation(currentId.value, { agent });
+  else dispatch({ type: "agent/chosen", agent });
 }

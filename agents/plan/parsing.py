@@ -1,0 +1,122 @@
+"""Reads a plan out of a planner's answer, and refuses one that could not be carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+from agents.plan.json_answers import find_values
+from agents.plan.limits import MAX_STEPS
+from agents.plan.steps import PlanStep
+
+TITLE_CHARS = 80
+ID_CHARS = 40
+
+
+class PlanError(ValueError):
+    """The answer is no plan; `str(error)` says why, so that the planner can mend it."""
+
+
+def read_plan(text: str, *, number: int = 1, earlier: Sequence[PlanStep] = ()) -> tuple[PlanStep, ...]:
+    """The steps in the order they were written; none where the planner sees no need for any.
+
+    Of round `number`; they may depend on what was done of the `earlier` steps, of rounds before. Raises PlanError.
+    """
+    items = _find_items(text)
+    if len(items) > MAX_STEPS:
+        raise PlanError(f"there are {len(items)} steps; at most {MAX_STEPS} are possible")
+    steps = [_read_step(item, at, number) for at, item in enumerate(items, start=1)]
+    _check_ids(steps)
+    _check_dependencies(steps, {step.id for step in earlier if step.state == "done"})
+    return _with_free_ids(steps, {step.id for step in earlier}, number)
+
+
+def _find_items(text: str) -> list[Any]:
+    for value in find_values(text):
+        items = _items_of(value)
+        if items is not None:
+            return items
+    raise PlanError('there is no JSON object with a list "steps"')
+
+
+def _items_of(value: Any) -> list[Any] | None:
+    if isinstance(value, list):
+        is_plan = bool(value) and all(isinstance(item, Mapping) for item in value)
+        return value if is_plan else None
+    for name in ("steps", "plan", "tasks"):
+        inner = value.get(name)
+        if isinstance(inner, Mapping):
+            return _items_of(inner)
+        if isinstance(inner, list):
+            return inner
+    return None
+
+
+def _read_step(item: Any, at: int, number: int) -> PlanStep:
+    if not isinstance(item, Mapping):
+        raise PlanError(f"step {at} is not an object")
+    title = _text(item, "title", "name")
+    task = _text(item, "task", "description", "instruction") or title
+    if not task:
+        raise PlanError(f'step {at} has no "task"')
+    return PlanStep(
+        id=_text(item, "id", "step_id")[:ID_CHARS] or f"s{at}",
+        title=_shorten(title or task),
+        task=task,
+        dependencies=_read_dependencies(item, at),
+        round=number,
+    )
+
+
+def _text(item: Mapping[str, Any], *names: str) -> str:
+    """The first of these fields that says anything; some models number their steps."""
+    values = (item.get(name) for name in names)
+    return next(
+        (str(value).strip() for value in values if isinstance(value, str | int) and str(value).strip()), ""
+    )
+
+
+def _read_dependencies(item: Mapping[str, Any], at: int) -> tuple[str, ...]:
+    named: Any = next((item[name] for name in ("dependencies", "depends_on", "deps") if item.get(name)), [])
+    if isinstance(named, str | int):
+        named = [named]
+    if not isinstance(named, list) or not all(isinstance(one, str | int) for one in named):
+        raise PlanError(f'"dependencies" of step {at} is not a list of ids')
+    return tuple(dict.fromkeys(str(one).strip()[:ID_CHARS] for one in named))
+
+
+def _shorten(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= TITLE_CHARS else line[: TITLE_CHARS - 1].rstrip() + "…"
+
+
+def _check_ids(steps: Sequence[PlanStep]) -> None:
+    seen: set[str] = set()
+    for step in steps:
+        if step.id in seen:
+            raise PlanError(f'two steps have the id "{step.id}"')
+        seen.add(step.id)
+
+
+def _check_dependencies(steps: Sequence[PlanStep], earlier: set[str]) -> None:
+    ids = {step.id for step in steps}
+    for step in steps:
+        for dependency in step.dependencies:
+            if dependency not in ids | earlier:
+                raise PlanError(f'step "{step.id}" depends on "{dependency}", which does not exist')
+    try:
+        TopologicalSorter({step.id: step.dependencies for step in steps}).prepare()
+    except CycleError as error:
+        circle = " → ".join(error.args[1])
+        raise PlanError(f"steps wait for each other in a circle: {circle}") from None
+
+
+def _with_free_ids(steps: Sequence[PlanStep], taken: set[str], number: int) -> tuple[PlanStep, ...]:
+    """An id that an earlier round used is renamed, here and where it is depended on."""
+    names = {step.id: f"{step.id}-r{number}" if step.id in taken else step.id for step in steps}
+    return tuple(
+        replace(step, id=names[step.id], dependencies=tuple(names.get(one, one) for one in step.dependencies))
+        for step in steps
+    )

@@ -1,0 +1,229 @@
+"""A question in plan mode: plan, steps, analysis, and a new plan for what is missing, until there is enough to answer.
+
+Ends before the answer itself: that is written by the ordinary loop, with the results in its context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from agents.errors import ModelError
+from agents.plan.analysis import Analysis, read_analysis
+from agents.plan.inputs import enrich_query, extended, fit_reports, history_of
+from agents.plan.limits import (
+    ANALYSIS_CHARS,
+    DEPENDENCY_CHARS,
+    MAX_ROUNDS,
+    PLANNER_INPUT_TOKENS,
+    REPLAN_CHARS,
+)
+from agents.plan.parsing import PlanError, read_plan
+from agents.plan.prompts import (
+    analysis_question,
+    analyst_prompt,
+    mend_prompt,
+    planner_prompt,
+    replan_prompt,
+    report_steps,
+)
+from agents.plan.scheduler import Steps, run_steps
+from agents.plan.steps import PlanStep
+from agents.types import ToolSpec
+from memory.errors import ContextError
+from memory.tokens import Calibration, text_message
+from memory.truncate import cut_middle
+from memory.types import Message
+
+
+class PlanModels(Protocol):
+    """Who does the work. Main model: `ask`. Fast model: the other two."""
+
+    async def ask(self, system: str, question: Message) -> str:
+        """One call without tools or history. Raises ModelError and memory.errors.ContextError."""
+        ...
+
+    async def summarise_history(self, history: Sequence[Message]) -> str:
+        """With the hint `planner_input`; never fails."""
+        ...
+
+    async def run_step(self, step: PlanStep, dependencies: tuple[PlanStep, ...]) -> str:
+        """Raises agents.plan.scheduler.StepFailed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """`history` is the view of the conversation without its question; `own_prompt` the agent's system prompt;
+    `input_tokens` the main model's budget. `resumed` are the steps of a run that was cut off."""
+
+    question: Message
+    history: tuple[Message, ...]
+    own_prompt: str
+    input_tokens: int
+    calibration: Calibration = field(default_factory=Calibration)
+    tools: tuple[ToolSpec, ...] = ()
+    resumed: Steps = ()
+
+    @property
+    def results_tokens(self) -> int:
+        """What all results together may take of a request of the main model."""
+        return self.input_tokens // 2
+
+
+@dataclass(frozen=True, slots=True)
+class PlanChanged:
+    """All steps of all rounds as they stand now."""
+
+    steps: Steps
+
+
+@dataclass(frozen=True, slots=True)
+class PlanNotice:
+    """Something did not go as planned; one sentence."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReady:
+    """Nothing more is going to be found out: answer with `reports`. `missing` is what the analyst still misses."""
+
+    reports: str
+    missing: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanDropped:
+    """There is no plan; answer without one. `reason` is one sentence."""
+
+    reason: str
+
+
+PlanItem = PlanChanged | PlanNotice | PlanReady | PlanDropped
+
+SHORTER_HISTORY = PlanNotice("The conversation was too long for the planner; it was given less of it.")
+UNREAD_ANALYSIS = PlanNotice(
+    "Whether the goal was reached could not be told; answering with what the steps found."
+)
+NO_STEPS = PlanDropped("This needs no steps; answering directly.")
+
+
+async def run_plan(models: PlanModels, request: PlanRequest) -> AsyncGenerator[PlanItem, None]:
+    """Ended by PlanReady or PlanDropped. Raises ModelError and ContextError of the first planner; later ones cost
+    a round, not the results there are."""
+    planner = _Planner(models, request)
+    try:
+        steps = _restarted(request.resumed) or await planner.plan()
+    except PlanError as error:
+        yield PlanDropped(f"No usable plan was made ({error}); answering without one.")
+        return
+    if not steps:
+        yield NO_STEPS
+        return
+    over: Steps = ()
+    while steps:
+        async with aclosing(run_steps(steps, models.run_step, earlier=over)) as boards:
+            async for steps in boards:
+                yield PlanChanged((*over, *steps))
+        over = (*over, *steps)
+        steps = await planner.next_steps(over)
+        for notice in planner.take_notices():
+            yield notice
+    yield PlanReady(planner.reports(over), planner.missing)
+
+
+def _restarted(steps: Steps) -> Steps:
+    """What was done stays done; the rest begins again."""
+    return tuple(
+        step if step.state == "done" else replace(step, state="pending", attempts=0, result="")
+        for step in steps
+    )
+
+
+class _Planner:
+    """The calls of the main model: making plans and judging what came of them."""
+
+    def __init__(self, models: PlanModels, request: PlanRequest) -> None:
+        self._models = models
+        self._request = request
+        self.missing = ""
+        """What the last analysis still misses."""
+        self._history: str | None = None
+        self._notices: list[PlanNotice] = []
+
+    def take_notices(self) -> list[PlanNotice]:
+        notices, self._notices = self._notices, []
+        return notices
+
+    def reports(self, steps: Steps, chars_a_step: int = DEPENDENCY_CHARS) -> str:
+        return fit_reports(steps, chars_a_step, self._request.results_tokens, self._request.calibration)
+
+    async def plan(self, remark: str = "", *, number: int = 1, earlier: Steps = ()) -> Steps:
+        """Of round `number`. Asked once more with what was wrong; raises PlanError when that did not help."""
+        problem = ""
+        for _ in range(2):
+            told = "\n\n".join(text for text in (remark, mend_prompt(problem) if problem else "") if text)
+            answer = await self._ask_planner(told)
+            try:
+                return read_plan(answer, number=number, earlier=earlier)
+            except PlanError as error:
+                problem = str(error)
+        raise PlanError(problem)
+
+    async def next_steps(self, over: Steps) -> Steps:
+        """Of another round, where the results are not enough and it may help; else none."""
+        analysis = await self._judge(over)
+        self.missing = analysis.missing if analysis else ""
+        last_round = max(step.round for step in over)
+        if analysis is None or not analysis.wants_replanning or last_round >= MAX_ROUNDS:
+            return ()
+        remark = replan_prompt(report_steps(over, REPLAN_CHARS), analysis.missing)
+        try:
+            return await self.plan(remark, number=last_round + 1, earlier=over)
+        except (PlanError, ModelError, ContextError) as error:
+            text = f"No plan was made for what is missing ({error}); answering with what the steps found."
+            self._notices.append(PlanNotice(text))
+            return ()
+
+    async def _judge(self, steps: Steps) -> Analysis | None:
+        """None, and a notice, where there is no judgement to be had: what was found is not lost for it."""
+        question = analysis_question(self._request.question.text, self.reports(steps, ANALYSIS_CHARS))
+        asked = text_message("user", question, kind="question", pinned=True)
+        try:
+            analysis = read_analysis(await self._models.ask(analyst_prompt(), asked))
+        except (ModelError, ContextError):
+            analysis = None
+        if analysis is None:
+            self._notices.append(UNREAD_ANALYSIS)
+        return analysis
+
+    async def _ask_planner(self, remark: str) -> str:
+        """With less and less history while the request is too large, at last with the question alone."""
+        history = await self._planner_history()
+        system = planner_prompt(self._request.own_prompt, self._request.tools)
+        while True:
+            question = enrich_query(self._request.question, history)
+            try:
+                return await self._models.ask(system, extended(question, remark) if remark else question)
+            except (ModelError, ContextError) as error:
+                is_too_large = isinstance(error, ContextError) or error.category == "overflow"
+                if not history or not is_too_large:
+                    raise
+            if SHORTER_HISTORY not in self._notices:
+                self._notices.append(SHORTER_HISTORY)
+            is_long = len(history) > 2 * REPLAN_CHARS and history == self._history
+            history = cut_middle(history, len(history) // 2) if is_long else ""
+
+    async def _planner_history(self) -> str:
+        """Written once, for all rounds."""
+        if self._history is None:
+            request = self._request
+            history = history_of(request.history)
+            tokens = request.calibration.apply(enrich_query(request.question, history).tokens)
+            if history and tokens > min(PLANNER_INPUT_TOKENS, request.input_tokens):
+                history = await self._models.summarise_history(request.history)
+            self._history = history
+        return self._history

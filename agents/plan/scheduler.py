@@ -1,0 +1,102 @@
+"""Carries out the steps of one round: each as soon as what it depends on is over, side by side up to a bound."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import replace
+
+from agents.plan.limits import PARALLEL_STEPS, STEP_ATTEMPTS
+from agents.plan.steps import PlanStep, StepState
+
+RunStep = Callable[[PlanStep, tuple[PlanStep, ...]], Awaitable[str]]
+"""Works on a step, given the steps it depends on as they ended; returns its result. Raises StepFailed."""
+Steps = tuple[PlanStep, ...]
+
+
+class StepFailed(Exception):
+    """This step came to nothing; `str(error)` says why in one sentence. The others go on."""
+
+
+async def run_steps(
+    steps: Steps, run_step: RunStep, *, earlier: Sequence[PlanStep] = (), at_once: int = PARALLEL_STEPS
+) -> AsyncGenerator[Steps, None]:
+    """All steps as they stand after each change, at last all of them over. `earlier` are those of rounds before.
+
+    A step that failed is tried once more. One that depends on others runs if any of them was done, and is told which
+    were not; with none done it is skipped. Ending the generator ends every step. What `run_step` raises beside
+    StepFailed ends it, too.
+    """
+    board = _Board(steps, earlier)
+    running: dict[asyncio.Task[str], str] = {}
+    try:
+        while True:
+            board.skip_hopeless()
+            for step in board.ready()[: at_once - len(running)]:
+                started = board.start(step)
+                task = asyncio.create_task(_begin(run_step, started, board.dependencies_of(started)))
+                running[task] = started.id
+            yield board.steps
+            if not running:
+                return
+            over, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            for task in over:
+                board.finish(running.pop(task), task)
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+async def _begin(run_step: RunStep, step: PlanStep, dependencies: Steps) -> str:
+    return await run_step(step, dependencies)
+
+
+class _Board:
+    """Where each step stands."""
+
+    def __init__(self, steps: Steps, earlier: Sequence[PlanStep]) -> None:
+        self._steps = {step.id: step for step in steps}
+        self._earlier = {step.id: step for step in earlier}
+
+    @property
+    def steps(self) -> Steps:
+        return tuple(self._steps.values())
+
+    def dependencies_of(self, step: PlanStep) -> Steps:
+        return tuple(self._steps.get(one) or self._earlier[one] for one in step.dependencies)
+
+    def ready(self) -> list[PlanStep]:
+        return [
+            step
+            for step in self.steps
+            if step.state == "pending" and all(one.is_over for one in self.dependencies_of(step))
+        ]
+
+    def start(self, step: PlanStep) -> PlanStep:
+        return self._put(replace(step, state="running", attempts=step.attempts + 1))
+
+    def finish(self, step_id: str, task: asyncio.Task[str]) -> None:
+        step = self._steps[step_id]
+        try:
+            self._put(replace(step, state="done", result=task.result()))
+        except StepFailed as failed:
+            state: StepState = "pending" if step.attempts < STEP_ATTEMPTS else "failed"
+            self._put(replace(step, state=state, result=str(failed)))
+
+    def skip_hopeless(self) -> None:
+        """Steps nothing is left to build on; what hangs on them alone follows."""
+        while hopeless := [step for step in self.ready() if self._has_nothing(step)]:
+            for step in hopeless:
+                missing = ", ".join(step.dependencies)
+                self._put(
+                    replace(step, state="skipped", result=f"Nothing came of what it depends on ({missing}).")
+                )
+
+    def _has_nothing(self, step: PlanStep) -> bool:
+        dependencies = self.dependencies_of(step)
+        return bool(dependencies) and all(one.state != "done" for one in dependencies)
+
+    def _put(self, step: PlanStep) -> PlanStep:
+        self._steps[step.id] = step
+        return step

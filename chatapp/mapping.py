@@ -7,7 +7,7 @@ from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
-from chatapp.models import Compaction, Conversation, Message, Run
+from chatapp.models import Compaction, Conversation, MemoryEntry, Message, Run
 from memory import types
 
 _PART_TYPES: Mapping[str, type[Any]] = {
@@ -155,3 +155,23 @@ def compaction_shape(row: Compaction) -> dict[str, Any]:
         "created_at": _iso(row.created_at),
         "finished_at": _iso(row.finished_at),
     }
+
+
+def entry_shape(row: MemoryEntry) -> dict[str, Any]:
+    return {
+        "id": str(row.pk),
+        "day": row.day.isoformat(),
+        "text": row.text,
+        "author": row.author,
+        "state": row.state,
+        "revision": row.revision,
+        "conversation_id": _id_or_none(row.conversation_id),
+        "first_message_id": _id_or_none(row.first_message_id),
+        "last_message_id": _id_or_none(row.last_message_id),
+        "created_at": _iso(row.created_at),
+        "updated_at": _iso(row.updated_at),
+    }
+
+
+def _id_or_none(value: Any) -> str | None:
+    return None if value is None else str(value)

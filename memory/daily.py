@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, time
 
 _META = re.compile(
     r"<!-- entry (?P<id>\S+)"
@@ -14,13 +14,16 @@ _META = re.compile(
     r" \| at (?P<at>\S+) -->"
 )
 _HEADING = re.compile(r"## \d\d:\d\d(?: · (?P<title>.*))?")
-_LOOKS_LIKE_META = re.compile(r"^(\\*<!-- entry )", re.MULTILINE)
-_ESCAPED_META = re.compile(r"^\\(\\*<!-- entry )", re.MULTILINE)
+_BY_HAND = re.compile(r"## (?P<clock>(?:[01]\d|2[0-3]):[0-5]\d)(?:[ ·:–-]+(?P<rest>.*))?")
+_BEGINS_SECTION = r"<!-- entry |## \d\d:\d\d"
+_LOOKS_LIKE_SECTION = re.compile(rf"^(\\*(?:{_BEGINS_SECTION}))", re.MULTILINE)
+_ESCAPED_SECTION = re.compile(rf"^\\(\\*(?:{_BEGINS_SECTION}))", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class DailyEntry:
-    """One section of a day. `at` carries the user's time zone; `id` is None for a section written by hand."""
+    """One section of a day. `at` carries the user's time zone; `id` is None for a section written by hand, of which
+    only the `clock` in its heading is known, if it has one."""
 
     id: str | None
     text: str
@@ -29,6 +32,7 @@ class DailyEntry:
     conversation_title: str = ""
     first_message_id: str | None = None
     last_message_id: str | None = None
+    clock: time | None = None
 
 
 def _metadata_line(entry: DailyEntry) -> str:
@@ -46,8 +50,8 @@ def _render_entry(entry: DailyEntry) -> str:
     title = " ".join(entry.conversation_title.split())
     clock = f"{entry.at:%H:%M}" if entry.at else "00:00"
     heading = f"## {clock} · {title}" if title else f"## {clock}"
-    # A line of the text that looks like metadata would start a section of its own when parsed.
-    text = _LOOKS_LIKE_META.sub(r"\\\1", entry.text.strip())
+    # A line of the text that looks like a section's beginning would be one when parsed.
+    text = _LOOKS_LIKE_SECTION.sub(r"\\\1", entry.text.strip())
     return f"{heading}\n{_metadata_line(entry)}\n\n{text}\n"
 
 
@@ -57,10 +61,10 @@ def render_day(day: date, entries: Sequence[DailyEntry]) -> str:
 
 
 def _text_between(lines: Sequence[str]) -> str:
-    return _ESCAPED_META.sub(r"\1", "\n".join(lines).strip())
+    return _ESCAPED_SECTION.sub(r"\1", "\n".join(lines).strip())
 
 
-def _parse_section(heading: str, meta: re.Match[str], lines: Sequence[str]) -> DailyEntry:
+def _parse_stored(heading: str, meta: re.Match[str], lines: Sequence[str]) -> DailyEntry:
     title = _HEADING.fullmatch(heading)
     return DailyEntry(
         id=meta["id"],
@@ -73,22 +77,35 @@ def _parse_section(heading: str, meta: re.Match[str], lines: Sequence[str]) -> D
     )
 
 
+def _parse_section(lines: Sequence[str]) -> DailyEntry:
+    """The first line is its heading. What stands behind the clock of one written by hand belongs to its text."""
+    heading, *rest = lines
+    meta = _META.fullmatch(rest[0].strip()) if rest else None
+    if meta:
+        return _parse_stored(heading, meta, rest[1:])
+    by_hand = _BY_HAND.fullmatch(heading.rstrip())
+    assert by_hand is not None
+    text = _text_between([by_hand["rest"] or "", *rest])
+    return DailyEntry(id=None, text=text, clock=time.fromisoformat(by_hand["clock"]))
+
+
+def _begins_section(line: str, following: str) -> bool:
+    return line.startswith("## ") and bool(
+        _META.fullmatch(following.strip()) or _BY_HAND.fullmatch(line.rstrip())
+    )
+
+
 def parse_day(markdown: str) -> list[DailyEntry]:
     """The sections of a file. Text ahead of the first one is an entry without an id.
 
-    A section begins where a heading is followed by its metadata line; every other heading is text.
+    A section begins with a heading that is followed by its metadata line, or, written by hand, with `## 14:05`; every
+    other heading is text. Raises ValueError for metadata whose time is none.
     """
     lines = markdown.replace("\r\n", "\n").split("\n")
-    starts = [
-        (number, meta)
-        for number, line in enumerate(lines[1:], start=1)
-        if lines[number - 1].startswith("## ") and (meta := _META.fullmatch(line.strip()))
-    ]
-    first = starts[0][0] - 1 if starts else len(lines)
-    preamble = _text_between([line for line in lines[:first] if not re.fullmatch(r"# \d{4}-\d\d-\d\d", line)])
-    ends = [number - 1 for number, _ in starts[1:]] + [len(lines)]
-    sections = [
-        _parse_section(lines[number - 1], meta, lines[number + 1 : end])
-        for (number, meta), end in zip(starts, ends, strict=False)
-    ]
+    following = [*lines[1:], ""]
+    starts = [number for number, line in enumerate(lines) if _begins_section(line, following[number])]
+    ahead = lines[: starts[0] if starts else len(lines)]
+    preamble = _text_between([line for line in ahead if not re.fullmatch(r"# \d{4}-\d\d-\d\d", line)])
+    ends = [*starts[1:], len(lines)]
+    sections = [_parse_section(lines[start:end]) for start, end in zip(starts, ends, strict=False)]
     return [DailyEntry(id=None, text=preamble), *sections] if preamble else sections

@@ -1,4 +1,4 @@
-"""Every write to memory entries, and the marks that say which daily files are behind."""
+"""What is learned becomes entries, once each; and the marks that say which daily files are behind."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.db import transaction
 from agents.events import MemoryWritten
 from chatapp import event_log
 from chatapp.actions.search import index_entry
-from chatapp.models import Compaction, Conversation, MemoryEntry
+from chatapp.models import Compaction, Conversation, EntryRevision, MemoryEntry
 from chatapp.models.search import StaleDay
 
 PREVIEW_CHARS = 200
@@ -29,25 +29,66 @@ def user_zone(time_zone: str) -> ZoneInfo:
 def record_entry(
     *, compaction: Compaction, text: str, first_message_id: UUID, last_message_id: UUID, at: datetime
 ) -> MemoryEntry | None:
-    """The one entry of this compaction, made now or earlier; None for a temporary conversation."""
+    """The one entry of this span, made now or earlier; None for a temporary conversation.
+
+    What its user wrote in it stands, however often the span is summarised again.
+    """
     conversation = compaction.conversation
     if conversation.temporary:
         return None
-    entry, is_new = MemoryEntry.objects.get_or_create(
+    entry = _entry_of_span(compaction, first_message_id, last_message_id)
+    if entry is not None:
+        return _extract_again(entry, compaction, text)
+    entry = MemoryEntry.objects.create(
         compaction=compaction,
-        defaults={
-            "user": conversation.user,
-            "day": at.astimezone(user_zone(conversation.user.time_zone)).date(),
-            "conversation": conversation,
-            "first_message_id": first_message_id,
-            "last_message_id": last_message_id,
-            "text": text,
-            "created_at": at,
-        },
+        user=conversation.user,
+        day=at.astimezone(user_zone(conversation.user.time_zone)).date(),
+        conversation=conversation,
+        first_message_id=first_message_id,
+        last_message_id=last_message_id,
+        text=text,
+        created_at=at,
     )
-    if is_new:
-        index_entry(entry)
+    index_entry(entry)
     return entry
+
+
+def _entry_of_span(compaction: Compaction, first_id: UUID, last_id: UUID) -> MemoryEntry | None:
+    """By the compaction where it is repeated, by the span where it was undone and done again."""
+    rows = MemoryEntry.objects.select_for_update().filter(conversation_id=compaction.conversation_id)
+    by_span = rows.filter(first_message_id=first_id, last_message_id=last_id)
+    undone = by_span.filter(compaction__status=Compaction.Status.UNDONE)
+    return rows.filter(compaction=compaction).first() or undone.first()
+
+
+def _extract_again(entry: MemoryEntry, compaction: Compaction, text: str) -> MemoryEntry:
+    is_repeated = entry.compaction_id == compaction.pk
+    if not is_repeated:
+        entry.compaction = compaction
+        entry.save(update_fields=["compaction"])
+    if not is_repeated and entry.author == MemoryEntry.Author.EXTRACTION:
+        rewrite_entry(entry, text, MemoryEntry.Author.EXTRACTION)
+    return entry
+
+
+def rewrite_entry(entry: MemoryEntry, text: str, author: MemoryEntry.Author) -> None:
+    """Called in a transaction that holds the row; what it said becomes its history."""
+    if text == entry.text:
+        return
+    EntryRevision.objects.create(
+        entry=entry,
+        number=entry.revision,
+        text=entry.text,
+        author=entry.author,
+        written_at=entry.updated_at,
+    )
+    entry.text, entry.author = text, author
+    entry.revision += 1
+    entry.consolidated_at = None
+    entry.save(update_fields=["text", "author", "revision", "consolidated_at", "updated_at"])
+    if entry.state == MemoryEntry.State.KEPT:
+        index_entry(entry)
+        mark_days_stale(entry.user_id, [entry.day])
 
 
 def mark_entries_written(entry_ids: Iterable[UUID], *, at: datetime) -> int:

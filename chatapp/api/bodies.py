@@ -1,4 +1,7 @@
-"""JSON bodies: parsed once, off the event loop when they are large, with nothing in them that cannot be stored."""
+"""JSON bodies: parsed once, off the event loop when they are large, with nothing in them that cannot be stored.
+
+A body that is Markdown is taken as `{"markdown": …}`.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,19 @@ class MalformedBody(ServiceError):
 
 class BodyParser(Parser):
     def parse_body(self, request: HttpRequest) -> Any:
-        return body_of(request, parse_json)
+        return body_of(request, _parser_of(request))
+
+
+def _parser_of(request: HttpRequest) -> Callable[[bytes], Any]:
+    return parse_markdown if request.content_type == "text/markdown" else parse_json
+
+
+def parse_markdown(raw: bytes) -> Any:
+    """Raises MalformedBody."""
+    try:
+        return _normalized({"markdown": raw.decode("utf-8")})
+    except UnicodeDecodeError:
+        raise MalformedBody("The body is not UTF-8 text.") from None
 
 
 def body_of(request: HttpRequest, parse: Callable[[bytes], Any] | None = None) -> Any:
@@ -93,4 +108,4 @@ def _parse(request: HttpRequest) -> None:
     if (request.content_type or "").startswith("multipart/"):
         _ = request.FILES  # is kept by the request
     else:
-        body_of(request, parse_json)
+        body_of(request, _parser_of(request))

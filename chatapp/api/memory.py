@@ -1,49 +1,39 @@
-"""The daily memory and the search over everything that was said."""
+"""The daily memory as Markdown, and the search over everything that was said."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 from typing import Annotated, Any
 
 from asgiref.sync import sync_to_async
-from ninja import Query, Router
-from pydantic import Field
+from django.http import HttpResponse
+from ninja import Header, Query, Router, Status
+from pydantic import Field, TypeAdapter, ValidationError
 
-from chatapp import clock
+from chatapp import clock, mapping, memory_changes
+from chatapp.actions.memory_edits import DaySection
 from chatapp.api import shapes
 from chatapp.api.auth import ApiRequest, allow
+from chatapp.api.schemas import Day, EntryText, MarkdownIn
 from chatapp.errors import InvalidInput, NotFound
 from chatapp.memory_files import daily_entry
 from chatapp.models import MemoryEntry, User
 from chatapp.recall import search_memory, source_of
-from chatapp.selectors.memory import day_entries, list_days
+from chatapp.selectors.memory import day_entries, day_version, list_days
 from chatapp.selectors.search import Found
-from memory.daily import render_day
+from memory.daily import DailyEntry, parse_day, render_day
 
 memory_router = Router(tags=["memory"])
 
 Limit = Annotated[int, Field(ge=1, le=100)]
 QueryText = Annotated[str, Field(max_length=2_000)]
-
-
-class Day(shapes.Shape):
-    day: date
-    entry_count: int
-
-
-class Entry(shapes.Shape):
-    id: str
-    text: str
-    conversation_id: str | None
-    first_message_id: str | None
-    last_message_id: str | None
-    created_at: shapes.Moment
-
-
-class DayText(shapes.Shape):
-    day: date
-    markdown: str
-    entries: list[Entry]
+IfMatch = Annotated[str | None, Header(None, alias="If-Match", max_length=200)]
+_DAY: TypeAdapter[date] = TypeAdapter(Day)
+_ENTRY_TEXT: TypeAdapter[str] = TypeAdapter(EntryText)
+MARKDOWN = {"schema": {"type": "string"}}
+READ = {"responses": {200: {"content": {"text/markdown": MARKDOWN}}}}
+WRITTEN = {"requestBody": {"content": {"text/markdown": MARKDOWN}}}
 
 
 class Source(shapes.Shape):
@@ -60,9 +50,11 @@ class Result(shapes.Shape):
     created_at: shapes.Moment
 
 
-@memory_router.get("/memory/days", auth=allow("memory", "read"), response=shapes.answers(ok=shapes.Page[Day]))
+@memory_router.get(
+    "/memory/days", auth=allow("memory", "read"), response=shapes.answers(ok=shapes.Page[shapes.MemoryDay])
+)
 async def days(request: ApiRequest, cursor: str | None = None, limit: Limit = 50) -> Any:
-    """Days that hold memory entries, newest first."""
+    """Days that hold memory entries, newest first. A day is one of your time zone's (`PATCH /me`)."""
     return await sync_to_async(_days)(request.auth.user, cursor, limit)
 
 
@@ -70,7 +62,7 @@ def _days(user: User, cursor: str | None, limit: int) -> dict[str, Any]:
     found = list_days(user, before=_day_of_cursor(cursor), limit=limit + 1)
     page = found[:limit]
     return {
-        "items": [{"day": item.day, "entry_count": item.entry_count} for item in page],
+        "items": [{"day": item.day.isoformat(), "entry_count": item.entry_count} for item in page],
         "next_cursor": page[-1].day.isoformat() if len(found) > limit else None,
     }
 
@@ -83,39 +75,105 @@ def _day_of_cursor(cursor: str | None) -> date | None:
         raise InvalidInput("This cursor is not one of ours.", details=details) from None
 
 
-@memory_router.get(
-    "/memory/days/{day}", auth=allow("memory", "read"), response=shapes.answers(404, ok=DayText)
-)
-async def day_text(request: ApiRequest, day: str) -> Any:
-    """One daily file: its Markdown, and its entries one by one."""
-    return await sync_to_async(_day_text)(request.auth.user, day)
-
-
-def _day_text(user: User, raw: str) -> dict[str, Any]:
+def day_of_path(raw: str) -> date:
+    """Raises NotFound for what is no day."""
     try:
-        day = date.fromisoformat(raw)
-    except ValueError:
+        return _DAY.validate_python(raw)
+    except ValidationError:
         raise NotFound() from None
+
+
+@memory_router.get(
+    "/memory/days/{day}",
+    auth=allow("memory", "read"),
+    response=shapes.answers(404, ok=shapes.MemoryDayText),
+    openapi_extra=READ,
+)
+async def day_text(request: ApiRequest, response: HttpResponse, day: str) -> Any:
+    """One daily file: its Markdown, and its entries one by one. `Accept: text/markdown` gets the Markdown alone."""
+    shape = await sync_to_async(_day_text)(request.auth.user, day_of_path(day))
+    if request.headers.get("Accept", "").startswith("text/markdown"):
+        response = HttpResponse(shape["markdown"], content_type="text/markdown; charset=utf-8")
+        response["ETag"] = _etag(shape)
+        return response
+    response["ETag"] = _etag(shape)
+    return shape
+
+
+def _day_text(user: User, day: date) -> dict[str, Any]:
     rows = day_entries(user.pk, day)
     if not rows:
         raise NotFound("There is no memory of this day.")
-    markdown = render_day(day, [daily_entry(row) for row in rows])
-    return {"day": day, "markdown": markdown, "entries": [_entry(row) for row in rows]}
+    return _day_shape(day, rows)
 
 
-def _entry(row: MemoryEntry) -> dict[str, Any]:
+def _day_shape(day: date, rows: Sequence[MemoryEntry]) -> dict[str, Any]:
     return {
-        "id": str(row.pk),
-        "text": row.text,
-        "conversation_id": _text_or_none(row.conversation_id),
-        "first_message_id": _text_or_none(row.first_message_id),
-        "last_message_id": _text_or_none(row.last_message_id),
-        "created_at": row.created_at.isoformat().replace("+00:00", "Z"),
+        "day": day.isoformat(),
+        "markdown": render_day(day, [daily_entry(row) for row in rows]),
+        "version": day_version(rows),
+        "entries": [mapping.entry_shape(row) for row in rows],
     }
 
 
-def _text_or_none(value: Any) -> str | None:
-    return None if value is None else str(value)
+def _etag(shape: dict[str, Any]) -> str:
+    return f'"{shape["version"]}"'
+
+
+@memory_router.put(
+    "/memory/days/{day}",
+    auth=allow("memory"),
+    response=shapes.answers(404, 409, ok=shapes.MemoryDayText),
+    openapi_extra=WRITTEN,
+)
+async def write_day(
+    request: ApiRequest, response: HttpResponse, day: str, body: MarkdownIn, if_match: IfMatch = None
+) -> Any:
+    """The day says this from now on: changed sections become edits with a history, sections that are missing are
+    forgotten, a section of your own begins with `## 14:05` or stands ahead of the first one.
+
+    With `If-Match: <ETag of what you changed>`, 409 when it was changed meanwhile; without it, the last one wins.
+    """
+    shape = await sync_to_async(_write_day)(
+        request.auth.user, day_of_path(day), body.markdown, _version(if_match)
+    )
+    response["ETag"] = _etag(shape)
+    return shape
+
+
+def _version(if_match: str | None) -> str | None:
+    return None if if_match is None or if_match == "*" else if_match.removeprefix("W/").strip('"')
+
+
+def _write_day(user: User, day: date, markdown: str, version: str | None) -> dict[str, Any]:
+    sections = _sections(markdown)
+    rows = memory_changes.rewrite_day(user=user, day=day, sections=sections, version=version, now=clock.now())
+    return _day_shape(day, rows)
+
+
+def _sections(markdown: str) -> list[DaySection]:
+    """A section whose text was emptied is one that was removed."""
+    try:
+        return [_section(entry) for entry in parse_day(markdown) if entry.text.strip()]
+    except ValidationError as error:
+        message = f"A section is not acceptable: {error.errors()[0]['msg']}."
+        raise InvalidInput(message, details=[{"field": "markdown", "message": message}]) from None
+    except ValueError:
+        message = (
+            "The comment below a section's heading was changed. Leave it as it is, or remove the section."
+        )
+        raise InvalidInput(message, details=[{"field": "markdown", "message": message}]) from None
+
+
+def _section(entry: DailyEntry) -> DaySection:
+    return DaySection(entry_id=entry.id, text=_ENTRY_TEXT.validate_python(entry.text), clock=entry.clock)
+
+
+@memory_router.delete("/memory/days/{day}", auth=allow("memory"), response=shapes.answers(404))
+async def remove_day(request: ApiRequest, day: str) -> Any:
+    """Everything that is remembered of this day is forgotten."""
+    await sync_to_async(memory_changes.forget_day)(user=request.auth.user, day=day_of_path(day))
+    return Status(204, None)
 
 
 @memory_router.get(

@@ -10,6 +10,7 @@ from chatapp.api.bodies import BodyParser, parse_large_bodies
 from chatapp.api.errors import register_errors
 from chatapp.api.files import files_router
 from chatapp.api.memory import memory_router
+from chatapp.api.memory_entries import entries_router
 
 DESCRIPTION = """\
 Conversations that never end and never forget.
@@ -44,5 +45,6 @@ for router in (
     exports.router,
     files_router,
     memory_router,
+    entries_router,
 ):
     api.add_router("", router)

@@ -15,6 +15,7 @@ from chatapp.text import normalize_text
 from memory.policy import Strategy
 
 MAX_ID = 2**63 - 1
+MAX_NUMBER = 2**31 - 1
 MAX_ATTACHMENTS = 20
 
 
@@ -161,6 +162,35 @@ class CompactRequest(BaseModel):
 
 class SummaryChange(BaseModel):
     summary: Annotated[str, AfterValidator(_message_text), Field(min_length=1, max_length=100_000)]
+
+
+EntryText = Annotated[
+    str,
+    Field(max_length=100_000),
+    AfterValidator(_message_text),
+    AfterValidator(str.strip),
+    Field(min_length=1),
+]
+
+
+class NewEntry(BaseModel):
+    text: EntryText
+    day: Day | None = Field(None, description="Today, in your time zone, by default.")
+
+
+class EntryChange(BaseModel):
+    text: EntryText
+    revision: int | None = Field(
+        None, ge=1, le=MAX_NUMBER, description="The one you changed; 409 if it is another now."
+    )
+
+
+class RevisionIn(BaseModel):
+    revision: int = Field(ge=1, le=MAX_NUMBER)
+
+
+class MarkdownIn(BaseModel):
+    markdown: MessageText
 
 
 class NewToken(BaseModel):

@@ -184,6 +184,40 @@ class Inspection(Shape):
     recalled: list[Any]
 
 
+class MemoryEntry(Shape):
+    id: str
+    day: str
+    text: str
+    author: Literal["extraction", "user"] = Field(description="Who wrote the text as it is now.")
+    state: Literal["kept", "proposed"]
+    revision: int
+    conversation_id: str | None
+    first_message_id: str | None
+    last_message_id: str | None
+    created_at: Moment
+    updated_at: Moment
+
+
+class EntryRevision(Shape):
+    revision: int
+    text: str
+    author: Literal["extraction", "user"]
+    written_at: Moment
+    is_current: bool
+
+
+class MemoryDay(Shape):
+    day: str
+    entry_count: int
+
+
+class MemoryDayText(Shape):
+    day: str
+    markdown: str
+    version: str = Field(description="Also the ETag: send it as `If-Match` with the changed Markdown.")
+    entries: list[MemoryEntry]
+
+
 class Imported(Shape):
     id: str
     message_count: int

@@ -2,8 +2,9 @@
 
 from chatapp.models.agents import Agent
 from chatapp.models.conversations import Attachment, Branch, Conversation, Message
-from chatapp.models.memory import Compaction, MemoryEntry
+from chatapp.models.memory import Compaction, EntryRevision, MemoryEntry, MemoryPause
 from chatapp.models.model_configs import ModelConfig
+from chatapp.models.profile import Consolidation, Profile, ProfileVersion
 from chatapp.models.runs import Event, Run, Usage
 from chatapp.models.search import (
     SearchBlock,
@@ -21,11 +22,16 @@ __all__ = [
     "Attachment",
     "Branch",
     "Compaction",
+    "Consolidation",
     "Conversation",
+    "EntryRevision",
     "Event",
     "MemoryEntry",
+    "MemoryPause",
     "Message",
     "ModelConfig",
+    "Profile",
+    "ProfileVersion",
     "Run",
     "SearchBlock",
     "SearchCursor",

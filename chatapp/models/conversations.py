@@ -18,6 +18,10 @@ class Conversation(models.Model):
     only moved while this row is locked.
     """
 
+    class Memory(models.TextChoices):
+        ON = "on"
+        PAUSED = "paused"
+
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="conversations")
     title = models.CharField(max_length=200, blank=True)
@@ -36,6 +40,7 @@ class Conversation(models.Model):
     pinned = models.BooleanField(default=False)
     archived = models.BooleanField(default=False)
     temporary = models.BooleanField(default=False)
+    memory = models.CharField(max_length=6, choices=Memory, default=Memory.ON)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -1,4 +1,4 @@
-"""What left the context: checkpoints, and the entries of the daily files."""
+"""What left the context: checkpoints, the entries of the daily files with what they said before, and pauses."""
 
 from __future__ import annotations
 
@@ -93,8 +93,18 @@ class Compaction(models.Model):
 class MemoryEntry(models.Model):
     """One section of a user's daily file. The row is the truth; the file is rendered from it.
 
-    `conversation` may be gone (retention): the memory outlives it. `written_at` is None until the file holds it.
+    `conversation` may be gone (retention): the memory outlives it. `written_at` is None until the file holds it,
+    `consolidated_at` until the profile took it into account. One that is proposed waits for its user's approval: it is
+    in no file, no search, no recall and no profile.
     """
+
+    class State(models.TextChoices):
+        KEPT = "kept"
+        PROPOSED = "proposed"
+
+    class Author(models.TextChoices):
+        EXTRACTION = "extraction"
+        USER = "user"
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     user = models.ForeignKey(
@@ -110,7 +120,11 @@ class MemoryEntry(models.Model):
     first_message_id = models.UUIDField(null=True)
     last_message_id = models.UUIDField(null=True)
     text = models.TextField()
+    author = models.CharField(max_length=10, choices=Author, default=Author.EXTRACTION)
+    revision = models.PositiveIntegerField(default=1, help_text="The number of the text as it is now.")
+    state = models.CharField(max_length=10, choices=State, default=State.KEPT)
     written_at = models.DateTimeField(null=True)
+    consolidated_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -120,4 +134,49 @@ class MemoryEntry(models.Model):
             models.Index(fields=["user", "day", "created_at"], name="memory_entry_by_day"),
             # The sweep of entries whose file was not written yet.
             models.Index(fields=["created_at"], condition=Q(written_at=None), name="memory_entry_unwritten"),
+            # What the next consolidation of a user's profile reads.
+            models.Index(
+                fields=["user", "created_at"],
+                condition=Q(consolidated_at=None),
+                name="memory_entry_unconsolidated",
+            ),
+        ]
+
+
+class EntryRevision(models.Model):
+    """What an entry said before it was changed, by whose hand."""
+
+    entry = models.ForeignKey(MemoryEntry, on_delete=models.CASCADE, related_name="revisions")
+    number = models.PositiveIntegerField()
+    text = models.TextField()
+    author = models.CharField(max_length=10, choices=MemoryEntry.Author)
+    written_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["entry", "number"], name="entry_revision_once")]
+
+
+class MemoryPause(models.Model):
+    """A time in which nothing is learned: of one conversation, or of everything a user says (`conversation` is None).
+
+    Kept after its end: what was said in it is summarised later, and is not to be remembered then either.
+    """
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    conversation = models.ForeignKey(Conversation, null=True, on_delete=models.CASCADE, related_name="+")
+    began_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user"],
+                condition=Q(ended_at=None, conversation=None),
+                name="one_open_pause_of_user",
+            ),
+            models.UniqueConstraint(
+                fields=["conversation"],
+                condition=Q(ended_at=None, conversation__isnull=False),
+                name="one_open_pause_of_conversation",
+            ),
         ]

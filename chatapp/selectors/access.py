@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models import QuerySet
 
 from chatapp.errors import NotFound
-from chatapp.models import Attachment, Compaction, Conversation, Message, Run, User
+from chatapp.models import Attachment, Compaction, Conversation, MemoryEntry, Message, Run, User
 
 Row = TypeVar("Row", bound=models.Model)
 
@@ -50,6 +50,18 @@ def accessible_run(user: User, run_id: str | UUID) -> Run:
 def accessible_compaction(user: User, conversation_id: str | UUID, compaction_id: str | UUID) -> Compaction:
     rows = Compaction.objects.filter(conversation__user=user, conversation_id=parse_id(conversation_id))
     return _only(rows, compaction_id)
+
+
+def accessible_entry(user: User, entry_id: str | UUID) -> MemoryEntry:
+    return _only(MemoryEntry.objects.select_related("conversation", "user").filter(user=user), entry_id)
+
+
+def lock_entry(user: User, entry_id: str | UUID) -> MemoryEntry:
+    """Held until the transaction ends; its conversation first, as everywhere."""
+    conversation_id = accessible_entry(user, entry_id).conversation_id
+    if conversation_id:
+        Conversation.objects.select_for_update().filter(pk=conversation_id).first()
+    return _only(MemoryEntry.objects.select_for_update().filter(user=user), entry_id)
 
 
 def accessible_attachments(user: User, attachment_ids: list[str]) -> list[Attachment]:

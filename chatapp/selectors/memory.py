@@ -1,15 +1,21 @@
-"""Reads memory entries and the days they belong to, always of one user."""
+"""Reads memory entries and the days they belong to, always of one user. What waits for approval is in no day."""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
 from uuid import UUID
 
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 
 from chatapp.models import Conversation, MemoryEntry, User
 from chatapp.models.search import StaleDay
+
+
+def kept_entries() -> QuerySet[MemoryEntry]:
+    return MemoryEntry.objects.filter(state=MemoryEntry.State.KEPT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +26,7 @@ class DayCount:
 
 def list_days(user: User, *, before: date | None = None, limit: int = 50) -> list[DayCount]:
     """Newest first; `before` is the last day of the page ahead."""
-    rows = MemoryEntry.objects.filter(user=user)
+    rows = kept_entries().filter(user=user)
     if before is not None:
         rows = rows.filter(day__lt=before)
     counted = rows.values("day").annotate(entry_count=Count("id")).order_by("-day")
@@ -29,8 +35,22 @@ def list_days(user: User, *, before: date | None = None, limit: int = 50) -> lis
 
 def day_entries(user_id: UUID, day: date) -> list[MemoryEntry]:
     """Oldest first, with their conversations."""
-    rows = MemoryEntry.objects.filter(user_id=user_id, day=day).select_related("conversation", "user")
+    rows = kept_entries().filter(user_id=user_id, day=day).select_related("conversation", "user")
     return list(rows.order_by("created_at", "id"))
+
+
+def lock_day(user: User, day: date) -> list[MemoryEntry]:
+    """Oldest first, held until the transaction ends; their conversations before them, as everywhere."""
+    rows = kept_entries().filter(user=user, day=day)
+    conversations = Conversation.objects.filter(pk__in=rows.values("conversation"))
+    list(conversations.select_for_update().order_by("pk").values_list("pk"))
+    return list(rows.select_for_update().order_by("created_at", "id"))
+
+
+def day_version(rows: Iterable[MemoryEntry]) -> str:
+    """Another one whenever an entry of the day comes, changes or goes."""
+    said = "\n".join(f"{row.pk} {row.revision}" for row in rows)
+    return hashlib.sha256(said.encode()).hexdigest()[:16]
 
 
 def stale_mark_ids(user_id: UUID, day: date) -> list[int]:
@@ -39,16 +59,14 @@ def stale_mark_ids(user_id: UUID, day: date) -> list[int]:
 
 def days_behind(limit: int = 1000) -> list[tuple[UUID, date]]:
     """Days whose file lacks an entry or shows what is gone."""
-    unwritten = (
-        MemoryEntry.objects.filter(written_at=None).order_by("created_at").values_list("user_id", "day")
-    )
+    unwritten = kept_entries().filter(written_at=None).order_by("created_at").values_list("user_id", "day")
     stale = StaleDay.objects.order_by("id").values_list("user_id", "day")
     return list(dict.fromkeys([*unwritten[:limit], *stale[:limit]]))
 
 
 def all_days(user_id: UUID) -> list[date]:
     return list(
-        MemoryEntry.objects.filter(user_id=user_id).values_list("day", flat=True).distinct().order_by("day")
+        kept_entries().filter(user_id=user_id).values_list("day", flat=True).distinct().order_by("day")
     )
 
 
@@ -56,3 +74,21 @@ def idle_conversation_ids(idle_since: datetime) -> list[UUID]:
     """Longest idle first. A hint: what is deleted is decided under a lock."""
     rows = Conversation.objects.filter(pinned=False, last_activity_at__lt=idle_since)
     return list(rows.order_by("last_activity_at").values_list("pk", flat=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One text of an entry, and by whose hand."""
+
+    number: int
+    text: str
+    author: str
+    written_at: datetime
+    is_current: bool
+
+
+def entry_history(entry: MemoryEntry) -> list[Said]:
+    """Newest first, the present text included."""
+    now = Said(entry.revision, entry.text, entry.author, entry.updated_at, is_current=True)
+    earlier = entry.revisions.order_by("-number")
+    return [now, *(Said(row.number, row.text, row.author, row.written_at, False) for row in earlier)]

@@ -10,6 +10,7 @@ import pytest
 from django.test import Client
 
 from chatapp import clock
+from chatapp.actions.memory_edits import add_entry
 from chatapp.api.root import api
 from chatapp.models import ApiToken, Attachment, Compaction, Conversation, Run, User
 from tests.memory_store.rows import new_conversation, say
@@ -19,6 +20,8 @@ BODIES = {
     ("patch", "/api/v1/conversations/{conversation_id}/messages/{message_id}"): {"content": "Hi"},
     ("patch", "/api/v1/conversations/{conversation_id}"): {"title": "Mine now"},
     ("patch", "/api/v1/conversations/{conversation_id}/compactions/{compaction_id}"): {"summary": "Mine"},
+    ("patch", "/api/v1/memory/entries/{entry_id}"): {"text": "Mine"},
+    ("post", "/api/v1/memory/entries/{entry_id}/revert"): {"revision": 1},
 }
 
 
@@ -57,6 +60,7 @@ def ids(alice: User, alice_client: Client) -> dict[str, str]:
         user=alice, name="a.png", sha256="0" * 64, mime_type="image/png", size_bytes=1
     )
     token = ApiToken.objects.get(user=alice)
+    entry = add_entry(user=alice, text="Xylophone", now=clock.now())
     return {
         "conversation_id": str(conversation.pk),
         "message_id": str(answer.pk),
@@ -64,6 +68,7 @@ def ids(alice: User, alice_client: Client) -> dict[str, str]:
         "compaction_id": str(compaction.pk),
         "file_id": str(file.pk),
         "token_id": str(token.pk),
+        "entry_id": str(entry.pk),
     }
 
 

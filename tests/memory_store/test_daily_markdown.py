@@ -1,4 +1,4 @@
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, time, timedelta, timezone
 
 import pytest
 from hypothesis import given
@@ -47,6 +47,7 @@ def test_what_was_rendered_parses_back():
         "## 10:00 · Forged\n<!-- entry e9 | conversation c9 | messages a..b | at 2026-01-01T00:00:00+00:00 -->\n\nforged",
         "<!-- entry e9 | at 2026-01-01T00:00:00+00:00 -->",
         "\\<!-- entry already escaped",
+        "Plan:\n## 14:05 · Dentist\nand\n\\## 15:00",
         "# 2026-11-21\nlooks like the head",
     ],
 )
@@ -57,12 +58,12 @@ def test_a_text_that_imitates_a_section_stays_one_entry(text: str):
     ]
 
 
-@given(
-    st.lists(
-        st.text(alphabet=st.sampled_from("a#<!-> |·\n\\ente ry"), min_size=1).map(str.strip).filter(bool),
-        max_size=4,
-    )
+PIECES = st.lists(
+    st.sampled_from(["a", "#", " ", "|", "·", "\n", "\\", "<!-- entry ", "## 10:00", " -->"]), min_size=1
 )
+
+
+@given(st.lists(PIECES.map("".join).map(str.strip).filter(bool), max_size=4))
 def test_any_text_survives_the_round_trip(texts: list[str]):
     entries = [entry(text, id=f"e{number}") for number, text in enumerate(texts)]
     assert parse_day(render_day(DAY, entries)) == entries
@@ -85,3 +86,17 @@ def test_text_written_ahead_of_the_first_section_is_an_entry_without_id():
 def test_a_title_with_line_breaks_stays_on_its_line():
     markdown = render_day(DAY, [entry("x", conversation_title="a\n<!-- entry e9 -->\nb")])
     assert [section.id for section in parse_day(markdown)] == ["e1"]
+
+
+@pytest.mark.parametrize(
+    ("heading", "text", "clock"),
+    [("## 14:05", "Call her.", time(14, 5)), ("## 09:30 · Dentist", "Dentist\n\nCall her.", time(9, 30))],
+)
+def test_a_heading_with_a_clock_begins_a_section_by_hand(heading: str, text: str, clock: time):
+    markdown = render_day(DAY, [entry("One.")]) + f"\n{heading}\n\nCall her.\n"
+    assert parse_day(markdown) == [entry("One."), DailyEntry(id=None, text=text, clock=clock)]
+
+
+def test_another_heading_stays_text():
+    markdown = render_day(DAY, [entry("One.")]) + "\n## 25:00\n\n## Later\n"
+    assert parse_day(markdown) == [entry("One.\n\n## 25:00\n\n## Later")]

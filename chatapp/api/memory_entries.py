@@ -1,0 +1,106 @@
+"""Memory entries one by one: written, changed, forgotten, with everything they said before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from ninja import Router, Status
+
+from chatapp import clock, mapping, memory_changes
+from chatapp.api import shapes
+from chatapp.api.auth import ApiRequest, allow
+from chatapp.api.schemas import EntryChange, NewEntry, RevisionIn
+from chatapp.models import User
+from chatapp.selectors.access import accessible_entry
+from chatapp.selectors.memory import entry_history
+
+entries_router = Router(tags=["memory"])
+
+
+@entries_router.post(
+    "/memory/entries", auth=allow("memory"), response=shapes.answers(created=shapes.MemoryEntry)
+)
+async def add(request: ApiRequest, new: NewEntry) -> Any:
+    """Something to remember, in your own words."""
+    return Status(201, await sync_to_async(_add)(request.auth.user, new))
+
+
+def _add(user: User, new: NewEntry) -> dict[str, Any]:
+    entry = memory_changes.add_entry(user=user, text=new.text, day=new.day, now=clock.now())
+    return mapping.entry_shape(entry)
+
+
+@entries_router.get(
+    "/memory/entries/{entry_id}",
+    auth=allow("memory", "read"),
+    response=shapes.answers(404, ok=shapes.MemoryEntry),
+)
+async def read(request: ApiRequest, entry_id: str) -> Any:
+    return await sync_to_async(_read)(request.auth.user, entry_id)
+
+
+def _read(user: User, entry_id: str) -> dict[str, Any]:
+    return mapping.entry_shape(accessible_entry(user, entry_id))
+
+
+@entries_router.patch(
+    "/memory/entries/{entry_id}",
+    auth=allow("memory"),
+    response=shapes.answers(404, 409, ok=shapes.MemoryEntry),
+)
+async def change(request: ApiRequest, entry_id: str, change: EntryChange) -> Any:
+    """Your words stand from now on, whatever is extracted again; what it said before is its history."""
+    return await sync_to_async(_change)(request.auth.user, entry_id, change)
+
+
+def _change(user: User, entry_id: str, change: EntryChange) -> dict[str, Any]:
+    entry = memory_changes.edit_entry(
+        user=user, entry_id=entry_id, text=change.text, revision=change.revision
+    )
+    return mapping.entry_shape(entry)
+
+
+@entries_router.delete("/memory/entries/{entry_id}", auth=allow("memory"), response=shapes.answers(404))
+async def remove(request: ApiRequest, entry_id: str) -> Any:
+    """It is forgotten, with its history."""
+    await sync_to_async(memory_changes.forget_entry)(user=request.auth.user, entry_id=entry_id)
+    return Status(204, None)
+
+
+@entries_router.get(
+    "/memory/entries/{entry_id}/history",
+    auth=allow("memory", "read"),
+    response=shapes.answers(404, ok=shapes.Page[shapes.EntryRevision]),
+)
+async def history(request: ApiRequest, entry_id: str) -> Any:
+    """What it says and everything it said before, newest first."""
+    return {"items": await sync_to_async(_history)(request.auth.user, entry_id), "next_cursor": None}
+
+
+def _history(user: User, entry_id: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "revision": said.number,
+            "text": said.text,
+            "author": said.author,
+            "written_at": said.written_at.isoformat().replace("+00:00", "Z"),
+            "is_current": said.is_current,
+        }
+        for said in entry_history(accessible_entry(user, entry_id))
+    ]
+
+
+@entries_router.post(
+    "/memory/entries/{entry_id}/revert",
+    auth=allow("memory"),
+    response=shapes.answers(404, ok=shapes.MemoryEntry),
+)
+async def revert(request: ApiRequest, entry_id: str, body: RevisionIn) -> Any:
+    """It says again what it said in that revision."""
+    return await sync_to_async(_revert)(request.auth.user, entry_id, body.revision)
+
+
+def _revert(user: User, entry_id: str, revision: int) -> dict[str, Any]:
+    entry = memory_changes.revert_entry(user=user, entry_id=entry_id, revision=revision)
+    return mapping.entry_shape(entry)

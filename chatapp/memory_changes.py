@@ -1,0 +1,58 @@
+"""What users change in their memory, as a whole: the rows in one transaction, then the files that show them. A crash
+between is mended by the sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, datetime
+
+from chatapp import memory_files
+from chatapp.actions import memory_edits
+from chatapp.actions.memory_edits import DaySection
+from chatapp.errors import NotFound
+from chatapp.models import MemoryEntry, User
+from chatapp.selectors.access import accessible_entry
+from chatapp.selectors.memory import day_entries
+
+
+def add_entry(*, user: User, text: str, day: date | None, now: datetime) -> MemoryEntry:
+    return _shown(memory_edits.add_entry(user=user, text=text, day=day, now=now))
+
+
+def edit_entry(*, user: User, entry_id: str, text: str, revision: int | None) -> MemoryEntry:
+    return _shown(memory_edits.edit_entry(user=user, entry_id=entry_id, text=text, revision=revision))
+
+
+def revert_entry(*, user: User, entry_id: str, revision: int) -> MemoryEntry:
+    return _shown(memory_edits.revert_entry(user=user, entry_id=entry_id, revision=revision))
+
+
+def rewrite_day(
+    *, user: User, day: date, sections: Sequence[DaySection], version: str | None, now: datetime
+) -> list[MemoryEntry]:
+    """What the day says afterwards."""
+    memory_edits.rewrite_day(user=user, day=day, sections=sections, version=version, now=now)
+    memory_files.write_days([(user.pk, day)])
+    return day_entries(user.pk, day)
+
+
+def forget_entry(*, user: User, entry_id: str) -> None:
+    _forget([accessible_entry(user, entry_id)])
+
+
+def forget_day(*, user: User, day: date) -> None:
+    """Raises NotFound where there is nothing to forget."""
+    rows = day_entries(user.pk, day)
+    if not rows:
+        raise NotFound("There is no memory of this day.")
+    _forget(rows)
+
+
+def _forget(rows: Sequence[MemoryEntry]) -> None:
+    memory_edits.delete_entries(rows)
+    memory_files.write_days({(row.user_id, row.day) for row in rows})
+
+
+def _shown(entry: MemoryEntry) -> MemoryEntry:
+    memory_files.write_days([(entry.user_id, entry.day)])
+    return entry

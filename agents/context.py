@@ -121,12 +121,14 @@ class AssembledContext:
             part.file_id for message in messages for part in message.parts if isinstance(part, ImagePart)
         )
 
-    def shrunk(self, window_tokens: int | None) -> AssembledContext | None:
+    def shrunk(self, window_tokens: int | None, sent_tokens: int | None = None) -> AssembledContext | None:
         """After an overflow: first about half of it, then the summary and the question alone; None after that.
 
-        `window_tokens` is the window the provider named.
+        `window_tokens` is the window the provider named; `sent_tokens` what was sent, where that was more than this.
         """
-        smaller = self._half(window_tokens) if self.shrinks == 0 else self._bare()
+        smaller = (
+            self._half(window_tokens, sent_tokens or self.total_tokens) if self.shrinks == 0 else self._bare()
+        )
         if self.shrinks > 1:
             return None
         try:
@@ -134,13 +136,13 @@ class AssembledContext:
         except ContextError:
             return None
 
-    def _half(self, window_tokens: int | None) -> ContextInputs:
+    def _half(self, window_tokens: int | None, sent_tokens: int) -> ContextInputs:
         budget = self.inputs.budget
         if window_tokens and window_tokens < budget.context_size:
             output = min(budget.max_output_tokens, window_tokens // 4)
             budget = TokenBudget(window_tokens, output, budget.system_reserve, budget.input_limit)
         policy = self.inputs.policy
-        half = max(1, min(budget.input_tokens, self.total_tokens) // 2)
+        half = max(1, min(budget.input_tokens, sent_tokens) // 2)
         return replace(
             self.inputs,
             reminder=self._reminder(),

@@ -1,6 +1,6 @@
-"""The loop of an answer: ask the model, pass on what it says, and try once more where that may help.
+"""The loop of an answer: ask the model, pass on what it says, run the tools it asks for, until it has answered.
 
-Says nothing twice: once text was passed on, an error is the run's error.
+Says nothing twice: once text of a call was passed on, an error of this call is the run's error.
 """
 
 from __future__ import annotations
@@ -8,28 +8,34 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 from agents.context import AssembledContext
+from agents.cycles import CycleWatch
 from agents.error_mapping import describe_error
 from agents.errors import ModelError
+from agents.ports import CallResult, RequestedCall, ToolUse
+from agents.prompts import FINAL_ANSWER_PROMPT, REPEATING_PROMPT
 from agents.retrying import retry_pause
+from agents.tool_calls import CallCollector, CallDesk, calling_message
+from agents.tool_running import run_calls
+from agents.transcript import Transcript
 from agents.types import (
     ChatModel,
     Finished,
     FinishReason,
-    ModelRequest,
     ReasoningDelta,
     RequestSent,
     TextDelta,
     TokenUsage,
     ToolCallDelta,
 )
-from agents.usage import count_tools
-from memory.guard import ContextGuard, Fits
+from memory.tokens import estimate_parts, text_message
+from memory.types import Message, Part
 
 UNASKED_TOOL = "The model asked for a tool, but none was offered to it; your message is stored. Press Retry."
+NO_FINAL_ANSWER = "The model went on calling tools instead of answering; your message is stored. Press Retry."
 NO_ROOM_TO_ANSWER = (
     "The model used up its output limit before it wrote anything; your message is stored. Ask for something shorter, "
     "or choose another model."
@@ -44,7 +50,7 @@ class Notice:
     """The loop does something the user did not ask for; `text` says what, in one sentence. `window_tokens` is the
     window a provider named when it refused."""
 
-    kind: Literal["retrying", "shrunk"]
+    kind: Literal["retrying", "shrunk", "repeating", "max_steps"]
     text: str
     window_tokens: int | None = None
 
@@ -52,116 +58,242 @@ class Notice:
 SHORTENED = Notice(
     "shrunk", "The context was larger than the model's budget; it was shortened before the call."
 )
+REPEATING = Notice("repeating", "The model repeated the same tool call; it answers with what it has.")
+OUT_OF_STEPS = Notice("max_steps", "The limit of tool steps was reached; the model answers with what it has.")
 
 
 @dataclass(frozen=True, slots=True)
 class CallFinished:
-    """One model call is over; `context` is what it was given."""
+    """One model call is over; `context` is what it was made from, `step` its number in the loop, from 1.
+    `has_tool_calls`: the loop goes on."""
 
     usage: TokenUsage
     reason: FinishReason
     context: AssembledContext
+    step: int = 1
+    has_tool_calls: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CallSent:
-    """A model call leaves; `context` is what it was made of."""
+    """A model call leaves; `context` is what it was made from."""
 
     sent: RequestSent
     context: AssembledContext
+    step: int = 1
 
 
-AgentStep = CallSent | TextDelta | ReasoningDelta | Notice | CallFinished
+@dataclass(frozen=True, slots=True)
+class ToolStarted:
+    """Recorded already; where it needs the user's approval, it waits for that."""
+
+    call: RequestedCall
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFinished:
+    result: CallResult
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesSeen:
+    """What the user sent meanwhile is part of the next request."""
+
+    messages: tuple[Message, ...]
+
+
+AgentStep = (
+    CallSent | TextDelta | ReasoningDelta | Notice | CallFinished | ToolStarted | ToolFinished | MessagesSeen
+)
 
 
 async def run_react(
-    model: ChatModel, context: AssembledContext, *, sleep: Sleep = asyncio.sleep
+    model: ChatModel,
+    context: AssembledContext,
+    *,
+    tool_use: ToolUse | None = None,
+    sleep: Sleep = asyncio.sleep,
 ) -> AsyncGenerator[AgentStep, None]:
-    """The steps of one answer, ended by a `CallFinished`. Raises ModelError.
+    """The steps of one answer; the last call's `CallFinished` is its end. Raises ModelError, ContextError.
 
-    A call that used tokens and gave nothing to show has its own `CallFinished` before the error or the next attempt.
+    The model is offered the tools of the context's inputs, and `tool_use` has to hold them. A call that used tokens
+    and gave nothing to show has its own `CallFinished` before the error or the next attempt.
     """
-    attempts = _Attempts(context)
-    while True:
-        said_something = False
-        request, shortened = guard_request(attempts.context)
-        if shortened is not None:
-            yield shortened
-        try:
-            async with aclosing(model.stream(request)) as items:
-                async for item in items:
-                    match item:
-                        case RequestSent():
-                            yield CallSent(item, attempts.context)
-                        case TextDelta() | ReasoningDelta():
-                            said_something = True
-                            yield item
-                        case Finished():
-                            yield CallFinished(item.usage, item.reason, attempts.context)
-                            if not said_something:
-                                _check_silence(item, attempts.context)
-                        case ToolCallDelta():
-                            raise ModelError("bad_response", UNASKED_TOOL)
-            return
-        except ModelError as error:
-            notice = None if said_something else attempts.after(error)
-            if notice is None:
-                raise
-            yield notice
-            await sleep(attempts.pause_s)
+    loop = _Loop(model, context, tool_use, sleep)
+    async with aclosing(loop.run()) as steps:
+        async for step in steps:
+            yield step
 
 
-def guard_request(context: AssembledContext) -> tuple[ModelRequest, Notice | None]:
-    """The last look before a call: what does not fit is shortened here, without asking anybody, and told.
+@dataclass(slots=True)
+class _Said:
+    """What one model call said."""
 
-    Raises memory.errors.ContextError where nothing would help.
-    """
-    inputs = context.inputs
-    guard = ContextGuard(inputs.policy, inputs.budget, inputs.calibration, count_tools(inputs.tools))
-    request = context.request
-    checked = guard.check(request.messages)
-    if isinstance(checked, Fits):
-        return replace(request, messages=checked.messages), SHORTENED if checked.was_truncated else None
-    shortened = guard.fall_back(checked, "no summary is waited for in the middle of an answer")
-    return replace(request, messages=shortened.messages), SHORTENED
+    text: list[str] = field(default_factory=list)
+    calls: CallCollector = field(default_factory=CallCollector)
+    has_shown: bool = False
 
 
-def _check_silence(finished: Finished, context: AssembledContext) -> None:
-    """Raises where a model that said nothing says by its last word why."""
-    if finished.reason == "content_filter":
-        raise describe_error("content_filter")
-    if finished.reason != "length":
-        return
-    # Some servers fill their window with as much of the prompt as fits and have no room left to answer.
-    window = context.inputs.budget.context_size
-    if finished.usage.exact and finished.usage.input_tokens >= window * FULL_WINDOW:
-        raise describe_error("overflow", "The prompt filled the whole window.")
-    raise ModelError("bad_response", NO_ROOM_TO_ANSWER)
+class _Loop:
+    def __init__(
+        self, model: ChatModel, context: AssembledContext, tool_use: ToolUse | None, sleep: Sleep
+    ) -> None:
+        self.model = model
+        self.transcript = Transcript.begin(context)
+        self.use = tool_use
+        self.sleep = sleep
+        self.desk = CallDesk(tool_use.tools) if tool_use else None
+        self.cycles = CycleWatch()
+        self.step = 0
+        self.may_call = bool(tool_use and tool_use.tools)
+        self._notices: list[Notice] = []
 
+    async def run(self) -> AsyncGenerator[AgentStep, None]:
+        while True:
+            self.step += 1
+            if (seen := await self._take_messages()) is not None:
+                yield seen
+            for notice in self._notices:
+                yield notice
+            self._notices = []
+            said = _Said()
+            async with aclosing(self._ask(said)) as steps:
+                async for step in steps:
+                    yield step
+            if not said.calls.calls or not self.may_call:
+                return
+            async with aclosing(self._run_tools(said)) as steps:
+                async for step in steps:
+                    yield step
 
-class _Attempts:
-    """What to try after an error: the same again once, or less and less context."""
-
-    def __init__(self, context: AssembledContext) -> None:
-        self.context = context
-        self.pause_s = 0.0
-        self._was_repeated = False
-
-    def after(self, error: ModelError) -> Notice | None:
-        """None when nothing is left to try."""
-        if error.category == "overflow":
-            return self._shrink(error)
-        pause_s = None if self._was_repeated else retry_pause(error)
-        return None if pause_s is None else self._repeat(error, pause_s)
-
-    def _shrink(self, error: ModelError) -> Notice | None:
-        smaller = self.context.shrunk(error.window_tokens)
-        if smaller is None:
+    async def _take_messages(self) -> MessagesSeen | None:
+        if self.use is None or self.use.inbox is None:
             return None
-        self.context, self.pause_s = smaller, 0.0
-        text = "The model found the conversation too long; trying again with less of it."
-        return Notice("shrunk", text, error.window_tokens)
+        messages = tuple(await self.use.inbox.take())
+        if not messages:
+            return None
+        self.transcript = self.transcript.add(*messages)
+        return MessagesSeen(messages)
 
-    def _repeat(self, error: ModelError, pause_s: float) -> Notice:
-        self._was_repeated, self.pause_s = True, pause_s
-        return Notice("retrying", f"{error.message} Trying once more.")
+    # --- asking --------------------------------------------------------------------------------------
+
+    async def _ask(self, said: _Said) -> AsyncGenerator[AgentStep, None]:
+        """One model call, with its second attempts."""
+        was_repeated = False
+        while True:
+            self.transcript = await self.transcript.fit(self.use.store if self.use else None)
+            if self.transcript.was_shortened:
+                self.transcript = self.transcript.told()
+                yield SHORTENED
+            try:
+                async with aclosing(self._stream(said)) as steps:
+                    async for step in steps:
+                        yield step
+                return
+            except ModelError as error:
+                if said.has_shown:
+                    raise
+                notice, pause_s = self._after(error, was_repeated)
+                if notice is None:
+                    raise
+                was_repeated = was_repeated or notice.kind == "retrying"
+                yield notice
+                await self.sleep(pause_s)
+                said.calls = CallCollector()
+
+    async def _stream(self, said: _Said) -> AsyncGenerator[AgentStep, None]:
+        request = self.transcript.request(with_tools=self.may_call or self.use is None)
+        async with aclosing(self.model.stream(request)) as items:
+            async for item in items:
+                match item:
+                    case RequestSent():
+                        yield CallSent(item, self.transcript.context, self.step)
+                    case TextDelta():
+                        said.has_shown = True
+                        said.text.append(item.text)
+                        yield item
+                    case ReasoningDelta():
+                        said.has_shown = True
+                        yield item
+                    case ToolCallDelta():
+                        if self.use is None or not self.use.tools:
+                            raise ModelError("bad_response", UNASKED_TOOL)
+                        said.calls.add(item)
+                    case Finished():
+                        calls_tools = self.may_call and bool(said.calls.calls)
+                        context = self.transcript.context
+                        yield CallFinished(item.usage, item.reason, context, self.step, calls_tools)
+                        if not said.has_shown and not calls_tools:
+                            self._check_silence(item, said)
+
+    def _check_silence(self, finished: Finished, said: _Said) -> None:
+        """Raises where a model that said nothing says by its last word why."""
+        if said.calls.calls:
+            raise ModelError("bad_response", NO_FINAL_ANSWER)
+        if finished.reason == "content_filter":
+            raise describe_error("content_filter")
+        if finished.reason != "length":
+            return
+        # Some servers fill their window with as much of the prompt as fits and have no room left to answer.
+        window = self.transcript.context.inputs.budget.context_size
+        if finished.usage.exact and finished.usage.input_tokens >= window * FULL_WINDOW:
+            raise describe_error("overflow", "The prompt filled the whole window.")
+        raise ModelError("bad_response", NO_ROOM_TO_ANSWER)
+
+    def _after(self, error: ModelError, was_repeated: bool) -> tuple[Notice | None, float]:
+        """What to try after an error, and the pause before: the same again once, or less and less context."""
+        if error.category == "overflow":
+            smaller = self.transcript.shrunk(error.window_tokens)
+            if smaller is None:
+                return None, 0.0
+            self.transcript = smaller.told()
+            text = "The model found the conversation too long; trying again with less of it."
+            return Notice("shrunk", text, error.window_tokens), 0.0
+        pause_s = None if was_repeated else retry_pause(error)
+        if pause_s is None:
+            return None, 0.0
+        return Notice("retrying", f"{error.message} Trying once more."), pause_s
+
+    # --- tools ---------------------------------------------------------------------------------------
+
+    async def _run_tools(self, said: _Said) -> AsyncGenerator[AgentStep, None]:
+        assert self.use is not None
+        assert self.desk is not None
+        prepared = self.desk.prepare(said.calls.calls, self.step)
+        calls = [one.call for one in prepared]
+        asking = calling_message("".join(said.text), calls)
+        await self.use.records.record_calls(asking, calls)
+        for call in calls:
+            yield ToolStarted(call)
+        found: dict[str, CallResult] = {}
+        limit = self.transcript.result_limit(len(calls))
+        async with aclosing(run_calls(prepared, self.use, limit)) as results:
+            async for result in results:
+                found[result.call.call_id] = result
+                yield ToolFinished(result)
+        results_in_order = [found[call.call_id] for call in calls]
+        messages = [_result_message(result) for result in results_in_order]
+        await self.use.records.record_results(messages)
+        self.transcript = self.transcript.add_step([asking, *messages])
+        self._look_for_the_end(results_in_order)
+
+    def _look_for_the_end(self, results: list[CallResult]) -> None:
+        """Whether the next call is the last one, without tools, and what the model is told of it."""
+        verdict = self.cycles.note(results)
+        if verdict == "tell":
+            self.transcript = self.transcript.add(_note(REPEATING_PROMPT))
+        max_steps = self.transcript.context.inputs.policy.max_steps
+        if verdict == "end" or self.step >= max_steps:
+            self.may_call = False
+            self.transcript = self.transcript.add(_note(FINAL_ANSWER_PROMPT))
+            self._notices.append(REPEATING if verdict == "end" else OUT_OF_STEPS)
+
+
+def _result_message(result: CallResult) -> Message:
+    parts: tuple[Part, ...] = (result.part, *result.images)
+    return Message(role="tool", parts=parts, tokens=estimate_parts(parts))
+
+
+def _note(text: str) -> Message:
+    """As the user's: not every chat template takes a late system message. It starts no turn."""
+    return text_message("user", text, kind="injected")

@@ -1,0 +1,176 @@
+"""From what a model streams to calls that can be run: put together, checked against the schema, numbered by us."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jsonschema import Draft202012Validator, SchemaError
+from jsonschema.exceptions import best_match
+from jsonschema.protocols import Validator
+from jsonschema.validators import validator_for
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+
+from agents.ports import CallKey, CallState, RequestedCall
+from agents.tools.protocol import Tool
+from agents.types import ToolCallDelta
+from memory.tokens import estimate_parts
+from memory.types import Message, TextPart, ToolCallPart
+
+MAX_CALLS = 64
+_ID_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
+ID_LENGTH = 9
+"""What the strictest provider takes as a call id (Mistral): nine letters or digits."""
+
+
+@dataclass(slots=True)
+class _Draft:
+    their_id: str
+    name: str
+    arguments: str = ""
+
+
+class CallCollector:
+    """Puts the fragments of a stream together."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, _Draft] = {}
+        self._drafts: list[_Draft] = []
+
+    def add(self, delta: ToolCallDelta) -> None:
+        draft = self._open.get(delta.index)
+        if draft is None or self._begins_another(draft, delta):
+            draft = self._open[delta.index] = _Draft(delta.call_id, delta.name)
+            self._drafts.append(draft)
+        elif not draft.name:
+            draft.name = delta.name
+        draft.arguments += delta.arguments
+
+    @staticmethod
+    def _begins_another(draft: _Draft, delta: ToolCallDelta) -> bool:
+        """Some servers give every call the same index; its id and name tell that it is a new one."""
+        return bool(delta.name and draft.name and delta.call_id != draft.their_id)
+
+    @property
+    def calls(self) -> list[tuple[str, str]]:
+        """`(name, arguments)` of each, in order."""
+        return [(draft.name, draft.arguments) for draft in self._drafts]
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCall:
+    """`problem` is a sentence for the model: why it cannot be run; `tool` is None only then."""
+
+    call: RequestedCall
+    tool: Tool | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    problem: str = ""
+
+    @property
+    def key(self) -> CallKey:
+        return call_key(self.call.name, self.call.arguments)
+
+
+class CallDesk:
+    """The tools by name, with their schemas ready to check arguments against."""
+
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        self._tools = {tool.spec.name: tool for tool in tools}
+        self._validators: dict[str, Validator] = {}
+
+    def prepare(self, calls: Sequence[tuple[str, str]], step: int) -> list[PreparedCall]:
+        prepared = [self._prepare(name, arguments, step) for name, arguments in calls[:MAX_CALLS]]
+        too_many = f"At most {MAX_CALLS} calls can be made at once; this one was not run."
+        refused = [
+            PreparedCall(_requested(name, text, step), problem=too_many) for name, text in calls[MAX_CALLS:]
+        ]
+        return [*prepared, *refused]
+
+    def _prepare(self, name: str, text: str, step: int) -> PreparedCall:
+        tool = self._tools.get(name)
+        if tool is None:
+            known = ", ".join(self._tools) or "none"
+            return PreparedCall(
+                _requested(name, text, step), problem=f"There is no tool {name!r}. There are: {known}."
+            )
+        try:
+            arguments = read_arguments(text)
+        except ValueError as error:
+            return PreparedCall(_requested(name, text, step, tool), tool, problem=str(error))
+        problem = self._check(tool, arguments)
+        state: CallState = "requested" if problem else "waiting" if tool.traits.needs_consent else "running"
+        return PreparedCall(_requested(name, text, step, tool, state), tool, arguments, problem)
+
+    def _check(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
+        try:
+            error = best_match(self._validator_of(tool).iter_errors(arguments))
+        except (SchemaError, Unresolvable) as broken:
+            return f"The tool {tool.spec.name} cannot be used: its schema is broken ({broken})."
+        if error is None:
+            return ""
+        where = ".".join(str(step) for step in error.absolute_path) or "the arguments"
+        return f"The arguments do not fit: {where}: {error.message[:500]}"
+
+    def _validator_of(self, tool: Tool) -> Validator:
+        name = tool.spec.name
+        if name not in self._validators:
+            schema = tool.spec.parameters or {"type": "object"}
+            dialect = validator_for(schema, default=Draft202012Validator)
+            dialect.check_schema(schema)
+            # A registry of its own: the default one would fetch what a schema refers to from the network.
+            self._validators[name] = dialect(schema, registry=Registry())
+        return self._validators[name]
+
+
+def _requested(
+    name: str, arguments: str, step: int, tool: Tool | None = None, state: CallState = "requested"
+) -> RequestedCall:
+    call_id = "".join(secrets.choice(_ID_ALPHABET) for _ in range(ID_LENGTH))
+    is_idempotent = tool is None or tool.traits.is_idempotent
+    # Providers refuse a history with a name they would not have allowed.
+    storable = re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unnamed"
+    return RequestedCall(call_id, storable, arguments, step, state, is_idempotent)
+
+
+def read_arguments(text: str) -> dict[str, Any]:
+    """Raises ValueError with a sentence for the model."""
+    if not text.strip():
+        return {}
+    try:
+        arguments = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"The arguments are no valid JSON: {error}. Write them again, whole.") from None
+    if arguments is None:
+        return {}
+    if not isinstance(arguments, dict):
+        raise ValueError("The arguments have to be one JSON object.")
+    return arguments
+
+
+def call_key(name: str, arguments: str) -> CallKey:
+    """The same for arguments that say the same in another order or spacing."""
+    try:
+        return name, json.dumps(json.loads(arguments or "{}"), sort_keys=True, separators=(",", ":"))
+    except (ValueError, RecursionError):
+        return name, arguments
+
+
+def calling_message(text: str, calls: Sequence[RequestedCall]) -> Message:
+    """The model's message that asks for these calls."""
+    said = (TextPart(text),) if text else ()
+    parts = (*said, *(ToolCallPart(call.call_id, call.name, _object_text(call.arguments)) for call in calls))
+    return Message(role="assistant", parts=parts, tokens=estimate_parts(parts))
+
+
+def _object_text(arguments: str) -> str:
+    """Servers refuse a history whose arguments are no JSON object."""
+    try:
+        read_arguments(arguments)
+    except ValueError:
+        return json.dumps({"unreadable": arguments}, ensure_ascii=False)
+    return arguments or "{}"

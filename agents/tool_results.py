@@ -1,0 +1,97 @@
+"""A result as the model sees it: whole where it fits, else head and tail or the first whole items, and how to go on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memory.tokens import estimate_text
+
+ADVICE = "Narrow the call where you can, and do not guess what is not shown."
+NO_STORE = "There is no place to keep it; ask for less."
+HEAD_SHARE = 2 / 3
+READING_TOOLS = "offloaded"
+"""How the names of the tools begin that read what was stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """`shown` says how much of how much, such as "the first 200 of 5,000 items"."""
+
+    text: str
+    shown: str
+
+
+def excerpt_of(text: str, limit_tokens: int, limit_chars: int) -> Excerpt | None:
+    """None where all of it fits."""
+    if _fits(text, limit_tokens, limit_chars):
+        return None
+    return _first_items(text, limit_tokens, limit_chars) or _head_and_tail(text, limit_tokens, limit_chars)
+
+
+def _fits(text: str, limit_tokens: int, limit_chars: int) -> bool:
+    # Not even one token for eight characters: what is so long need not be counted.
+    return len(text) <= min(limit_chars, 8 * limit_tokens) and estimate_text(text) <= limit_tokens
+
+
+def write_excerpt(excerpt: Excerpt, reference: str, tools: Sequence[str]) -> str:
+    """The excerpt, and where the rest is. `tools` are the names of all there are."""
+    readers = [name for name in tools if name.startswith(READING_TOOLS)]
+    reading = f" Read on or search in it with {', '.join(readers)}." if readers else ""
+    return f"{excerpt.text}\n\n[Showing {excerpt.shown}. The whole result is stored as {reference}.{reading} {ADVICE}]"
+
+
+def write_refusal(excerpt: Excerpt) -> str:
+    """For a result that nothing can store."""
+    return f"The result is too large: it would show {excerpt.shown}. {NO_STORE} {ADVICE}"
+
+
+def _first_items(text: str, limit_tokens: int, limit_chars: int) -> Excerpt | None:
+    """Of a JSON array, or of the longest array in an object; None where not even one item fits."""
+    if not text.lstrip().startswith(("[", "{")):
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    name = _longest_array(value)
+    items = value if name is None else value[name]
+    if not isinstance(items, list):
+        return None
+
+    def written(count: int) -> str:
+        shown = items[:count] if name is None else value | {name: items[:count]}
+        return json.dumps(shown, ensure_ascii=False)
+
+    low, high = 0, min(len(items), limit_chars)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if _fits(written(middle), limit_tokens, limit_chars) else (low, middle - 1)
+    if low == 0:
+        return None
+    place = "" if name is None else f' in "{name}"'
+    return Excerpt(written(low), f"{low:,} of {len(items):,} items{place}, the first ones")
+
+
+def _longest_array(value: Any) -> str | None:
+    if not isinstance(value, dict):
+        return None
+    arrays = {name: len(item) for name, item in value.items() if isinstance(item, list)}
+    return max(arrays, key=lambda name: arrays[name]) if arrays else None
+
+
+def _head_and_tail(text: str, limit_tokens: int, limit_chars: int) -> Excerpt:
+    chars = min(len(text), limit_chars, 8 * limit_tokens)
+    while chars > 0:
+        head = int(chars * HEAD_SHARE)
+        tail = chars - head
+        gap = f"\n[… {len(text) - chars:,} characters left out …]\n"
+        shown = text[:head] + gap + text[len(text) - tail :]
+        tokens = estimate_text(shown)
+        if tokens <= limit_tokens:
+            break
+        chars = min(chars - 1, int(chars * limit_tokens / tokens * 0.95))
+    said = f"{head:,} characters of its beginning and {tail:,} of its end, of {len(text):,} characters"
+    return Excerpt(shown, said)

@@ -1,0 +1,153 @@
+"""Runs the calls of one step at the same time. What goes wrong in one of them is its own result, and nobody else's."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, replace
+
+from agents.ports import CallResult, CallState, RequestedCall, ToolUse
+from agents.tool_calls import PreparedCall
+from agents.tool_results import Excerpt, excerpt_of, write_excerpt, write_refusal
+from agents.tools.protocol import Tool, ToolFailure, ToolOutput
+from memory.turns import INTERRUPTED
+from memory.types import ImagePart, ToolResultPart
+
+log = logging.getLogger(__name__)
+
+LARGE_CHARS = 100_000
+"""Cutting more than this takes longer than the event loop may stand still."""
+CANCEL_WAIT_S = 2.0
+DENIED = "The user denied this call. Do not try it again; go on without it, or ask what to do instead."
+TIMED_OUT = "The user did not approve this call in time, so it was not run. Go on without it, or ask."
+NOBODY_TO_ASK = "This call needs the user's approval, and there is nobody to ask here."
+NOT_AGAIN = (
+    f"{INTERRUPTED} It is not repeated: say so, and let the user decide in a new message whether to do it."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ResultLimit:
+    """How much of one result the model sees."""
+
+    tokens: int
+    chars: int
+
+
+async def run_calls(
+    calls: Sequence[PreparedCall], use: ToolUse, limit: ResultLimit
+) -> AsyncGenerator[CallResult, None]:
+    """The results as they come. Closed early, it cancels what still runs."""
+    tasks = [asyncio.create_task(_run_call(prepared, use, limit)) for prepared in calls]
+    try:
+        for finished in asyncio.as_completed(tasks):
+            yield await finished
+    finally:
+        running = [task for task in tasks if not task.done()]
+        for task in running:
+            task.cancel()
+        if running:
+            # A tool that does not let itself be cancelled is left alone: the run ends without it.
+            await asyncio.wait(running, timeout=CANCEL_WAIT_S)
+
+
+async def _run_call(prepared: PreparedCall, use: ToolUse, limit: ResultLimit) -> CallResult:
+    result = await _find_result(prepared, use, limit)
+    await use.records.record_result(result)
+    return result
+
+
+async def _find_result(prepared: PreparedCall, use: ToolUse, limit: ResultLimit) -> CallResult:
+    call, tool = prepared.call, prepared.tool
+    if prepared.problem or tool is None:
+        return _ended(call, "failed", prepared.problem)
+    earlier = use.earlier.get(prepared.key)
+    if earlier is not None and not call.is_idempotent:
+        return _ended(call, "interrupted" if earlier.text is None else "done", earlier.text or NOT_AGAIN)
+    if tool.traits.needs_consent:
+        refusal = await _refusal(call, use)
+        if refusal:
+            return _ended(call, "denied", refusal)
+        await use.records.record_running(call)
+    return await _call(prepared, tool, use, limit)
+
+
+async def _refusal(call: RequestedCall, use: ToolUse) -> str:
+    """Empty where the user approved."""
+    if use.consents is None:
+        return NOBODY_TO_ASK
+    decision = await use.consents.ask(call)
+    return {"approved": "", "denied": DENIED, "timed_out": TIMED_OUT}[decision]
+
+
+async def _call(prepared: PreparedCall, tool: Tool, use: ToolUse, limit: ResultLimit) -> CallResult:
+    call = prepared.call
+    timeout = asyncio.timeout(tool.traits.timeout_s)
+    try:
+        async with timeout:
+            output = await tool.call(prepared.arguments, use.caller)
+    except ToolFailure as failure:
+        return _ended(call, "failed", str(failure))
+    except TimeoutError as error:
+        if not timeout.expired():
+            return _broken(call, error)
+        after = f"{tool.traits.timeout_s:g} s" + (
+            "" if call.is_idempotent else "; it may have happened all the same"
+        )
+        return _ended(call, "failed", f"The tool did not answer within {after}.")
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        return _broken(call, error)  # the tool cancelled itself, as libraries with scopes of their own do
+    except Exception as error:
+        log.exception("The tool %s failed.", call.name)
+        return _broken(call, error)
+    return await _shape(call, tool, output, use, limit)
+
+
+def _broken(call: RequestedCall, error: BaseException) -> CallResult:
+    return _ended(call, "failed", f"The tool failed: {type(error).__name__}.")
+
+
+def _ended(call: RequestedCall, state: CallState, text: str) -> CallResult:
+    part = ToolResultPart(call.call_id, call.name, text, is_error=state != "done")
+    return CallResult(call, state, part, whole=text)
+
+
+async def _shape(
+    call: RequestedCall, tool: Tool, output: ToolOutput, use: ToolUse, limit: ResultLimit
+) -> CallResult:
+    """Cut and stored where it is too large; images stored, with a line for each."""
+    images = await _keep_images(output, use)
+    lines = [
+        f"[Image {image.file_id}: {image.mime_type}, {image.width} × {image.height}]" for image in images
+    ]
+    if output.images and not images:
+        lines = [f"[{len(output.images)} images; there is no place to keep them.]"]
+    whole = "\n".join([*([output.text] if output.text else []), *lines])
+    part = ToolResultPart(call.call_id, call.name, whole)
+    tokens = min(limit.tokens, tool.traits.result_limit_tokens or limit.tokens)
+    excerpt = await _excerpt(whole, tokens, limit.chars)
+    if excerpt is None:
+        return CallResult(call, "done", part, images, whole=whole)
+    if use.store is None:
+        refusal = replace(part, text=write_refusal(excerpt), is_error=True)
+        return CallResult(call, "failed", refusal, images, is_cut=True, whole=whole)
+    reference = await use.store.keep_text(part)
+    text = write_excerpt(excerpt, reference, [offered.spec.name for offered in use.tools])
+    shown = replace(part, text=text, offload_ref=reference)
+    return CallResult(call, "done", shown, images, is_cut=True, whole=whole)
+
+
+async def _excerpt(text: str, limit_tokens: int, limit_chars: int) -> Excerpt | None:
+    if len(text) > LARGE_CHARS:
+        return await asyncio.to_thread(excerpt_of, text, limit_tokens, limit_chars)
+    return excerpt_of(text, limit_tokens, limit_chars)
+
+
+async def _keep_images(output: ToolOutput, use: ToolUse) -> tuple[ImagePart, ...]:
+    if use.store is None:
+        return ()
+    return tuple([await use.store.keep_image(image) for image in output.images])

@@ -1,0 +1,175 @@
+"""The request of a loop as it grows: what the context began with, then calls, results and what was sent meanwhile.
+
+Before each call it is made to fit: results of earlier steps shrink first, then the guard takes what is oldest. The
+question stays as it was asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from agents.context import EMERGENCY_CHARS, AssembledContext
+from agents.ports import ResultStore
+from agents.tool_running import ResultLimit
+from agents.types import ModelRequest
+from memory.errors import ContextError
+from memory.guard import ContextGuard, Fits
+from memory.reminder import ToolNote, build_reminder
+from memory.tokens import total_tokens, with_parts
+from memory.truncate import cut_message, cut_middle, find_question
+from memory.types import Message, ToolResultPart
+from memory.window import measure_room
+
+SHRUNK_CHARS = 600
+"""What stays of a result of an earlier step once the request is full: enough to know what it was."""
+ROOM_SHARE = 0.7
+"""How far earlier results shrink: some calls more fit before it is done again, and until then the prefix is stable."""
+RESULTS_SHARE = 2
+"""The results of one step take at most half of the body together."""
+LEAST_RESULT_TOKENS = 200
+NOTE_CHARS = 800
+"""For how to read on, behind an excerpt."""
+NO_SUMMARY = "no summary is waited for in the middle of an answer"
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """`messages` is the whole request; those from `newest` on came with the last step. `was_shortened`: something left
+    it that the user was not told of yet."""
+
+    context: AssembledContext
+    messages: tuple[Message, ...]
+    newest: int
+    was_shortened: bool = False
+
+    @classmethod
+    def begin(cls, context: AssembledContext) -> Transcript:
+        messages = context.request.messages
+        return cls(context, messages, len(messages))
+
+    @property
+    def tokens(self) -> int:
+        """As the model counts."""
+        counted = total_tokens(self.messages) + self.context.view.tools_tokens
+        return self.context.inputs.calibration.apply(counted)
+
+    def request(self, *, with_tools: bool) -> ModelRequest:
+        inputs = self.context.inputs
+        return ModelRequest(
+            messages=self.messages,
+            max_output_tokens=inputs.budget.output_for(self.tokens),
+            tools=inputs.tools if with_tools else (),
+            temperature=inputs.temperature,
+        )
+
+    def told(self) -> Transcript:
+        """The user knows of what left it."""
+        return replace(self, was_shortened=False)
+
+    def add_step(self, messages: Sequence[Message]) -> Transcript:
+        return replace(self, messages=(*self.messages, *messages), newest=len(self.messages))
+
+    def add(self, *messages: Message) -> Transcript:
+        return replace(self, messages=(*self.messages, *messages))
+
+    def result_limit(self, count: int) -> ResultLimit:
+        """For each of so many results of one step."""
+        policy, budget = self.context.inputs.policy, self.context.inputs.budget
+        share = self._body_room() // RESULTS_SHARE // max(1, count)
+        tokens = max(LEAST_RESULT_TOKENS, min(policy.result_limit(budget), share))
+        return ResultLimit(
+            tokens, max(policy.message_char_limit // 2, policy.message_char_limit - NOTE_CHARS)
+        )
+
+    async def fit(self, store: ResultStore | None) -> Transcript:
+        """Raises memory.errors.ContextError where nothing would help."""
+        fitting = self
+        if _body_tokens(self.messages) > self._body_room():
+            fitting = await self._shrink_results(store)
+        return fitting._guarded()
+
+    def shrunk(self, window_tokens: int | None) -> Transcript | None:
+        """After an overflow: about half of it, then the summary and the question alone; None after that."""
+        context = self.context.shrunk(window_tokens, self.tokens)
+        if context is None:
+            return None
+        messages = context.request.messages
+        asked = find_question(self.messages)
+        steps = () if context.shrinks > 1 or asked is None else self.messages[asked + 1 :]
+        capped = tuple(cut_message(message, EMERGENCY_CHARS, cut_middle) for message in steps)
+        try:
+            return Transcript(context, (*messages, *capped), len(messages))._guarded()
+        except ContextError:
+            return None
+
+    def _body_room(self) -> int:
+        inputs = self.context.inputs
+        system = sum(message.tokens for message in self.messages if message.role == "system")
+        system_tokens = system + self.context.view.tools_tokens
+        return measure_room(
+            inputs.policy, inputs.budget, inputs.calibration, system_tokens=system_tokens
+        ).body
+
+    def _guarded(self) -> Transcript:
+        inputs = self.context.inputs
+        guard = ContextGuard(
+            inputs.policy,
+            inputs.budget,
+            inputs.calibration,
+            self.context.view.tools_tokens,
+            "react_iteration",
+        )
+        checked = guard.check(self.messages)
+        if isinstance(checked, Fits):
+            return self._replaced(checked.messages, self.was_shortened or checked.was_truncated)
+        tools = [ToolNote(tool.name, tool.description) for tool in inputs.tools]
+        shortened = guard.fall_back(checked, NO_SUMMARY, build_reminder(tools))
+        return self._replaced(shortened.messages, was_shortened=True)
+
+    def _replaced(self, messages: tuple[Message, ...], was_shortened: bool) -> Transcript:
+        kept = len(self.messages) - self.newest
+        return replace(
+            self, messages=messages, newest=max(0, len(messages) - kept), was_shortened=was_shortened
+        )
+
+    async def _shrink_results(self, store: ResultStore | None) -> Transcript:
+        """Oldest first, until it fits with some room to spare."""
+        goal = int(self._body_room() * ROOM_SHARE)
+        messages = list(self.messages)
+        used = _body_tokens(messages)
+        for at in range(self.newest):
+            if used <= goal:
+                break
+            if messages[at].role == "tool" and not messages[at].pinned:
+                shorter = await _shrink_result(messages[at], store)
+                used -= messages[at].tokens - shorter.tokens
+                messages[at] = shorter
+        return replace(self, messages=tuple(messages))
+
+
+async def _shrink_result(message: Message, store: ResultStore | None) -> Message:
+    parts = [
+        await _shrink_part(part, store) if isinstance(part, ToolResultPart) else part
+        for part in message.parts
+    ]
+    return with_parts(message, tuple(parts))
+
+
+async def _shrink_part(part: ToolResultPart, store: ResultStore | None) -> ToolResultPart:
+    if len(part.text) <= 2 * SHRUNK_CHARS:
+        return part
+    reference = part.offload_ref
+    if reference is None and store is not None:
+        reference = await store.keep_text(part)
+    place = (
+        f"The whole result is stored as {reference}."
+        if reference
+        else "The rest is gone; call again if need be."
+    )
+    text = f"{cut_middle(part.text, SHRUNK_CHARS)}\n[Shortened to make room. {place}]"
+    return replace(part, text=text, offload_ref=reference)
+
+
+def _body_tokens(messages: Sequence[Message]) -> int:
+    return sum(message.tokens for message in messages if message.role != "system")

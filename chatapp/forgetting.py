@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from chatapp import attachments, memory_files
+from chatapp import attachments, memory_files, offloads
 from chatapp.actions import retention
 from chatapp.actions.retention import Leftovers
 from chatapp.models import Conversation
@@ -14,6 +14,7 @@ from chatapp.selectors import memory as memory_selectors
 def remove_leftovers(leftovers: Leftovers) -> None:
     memory_files.write_days((leftovers.user_id, day) for day in leftovers.days)
     attachments.discard_content(leftovers.hashes)
+    offloads.delete_folders(leftovers.conversations)
 
 
 def delete_conversation(conversation: Conversation, *, forget_memory: bool) -> None:

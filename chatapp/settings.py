@@ -35,7 +35,7 @@ try:
 except PolicyError as error:
     raise SystemExit(f"CONTEXT_POLICY: {error}") from None
 # What answers may use where no agent says otherwise; "none" for nothing.
-DEFAULT_TOOLS = env.words("DEFAULT_TOOLS", "clock calculator")
+DEFAULT_TOOLS = env.words("DEFAULT_TOOLS", "clock calculator offload_page offload_grep offload_view_image")
 OPENAI_API_KEY = env.text("OPENAI_API_KEY")
 OPENAI_BASE_URL = env.text("OPENAI_BASE_URL")
 LLM_MODEL = env.text("LLM_MODEL")
@@ -62,6 +62,11 @@ SSE_HEARTBEAT_S = env.number("SSE_HEARTBEAT_S", 15)
 SOCKET_CHECK_S = env.number("SOCKET_CHECK_S", 10)
 
 # --- Where things are kept -------------------------------------------------------------------------
+S3_BUCKET = env.text("S3_BUCKET")  # for what agents offload; empty: the data folder
+S3_ENDPOINT_URL = env.text("S3_ENDPOINT_URL").rstrip("/")
+S3_REGION = env.text("S3_REGION", "us-east-1")
+S3_ACCESS_KEY_ID = env.text("S3_ACCESS_KEY_ID")
+S3_SECRET_ACCESS_KEY = env.text("S3_SECRET_ACCESS_KEY")
 REDIS_URL = env.text("REDIS_URL")
 EMBEDDED = not REDIS_URL
 DATABASE_URL = env.text("DATABASE_URL", f"sqlite:///{DATA_DIR / 'palimpsest.sqlite3'}")

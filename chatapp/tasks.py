@@ -13,6 +13,7 @@ from chatapp.actions.runs import INTERRUPTED, NOT_STARTED, interrupt_run
 from chatapp.actions.search import index_conversation as index_turns
 from chatapp.attachments import sweep_files
 from chatapp.forgetting import delete_idle_conversations
+from chatapp.offloads import sweep_offloads
 from chatapp.selectors.compactions import waiting_compactions
 from chatapp.selectors.runs import abandoned_runs, dead_runs
 
@@ -51,5 +52,6 @@ def sweep() -> None:
 def clean_up() -> None:
     deleted = delete_idle_conversations(now=clock.now(), days=settings.RETENTION_DAYS)
     sweep_files(now=clock.now())
+    sweep_offloads(now=clock.now())
     if deleted:
         log.info("Deleted %d conversations that were idle for %d days.", deleted, settings.RETENTION_DAYS)

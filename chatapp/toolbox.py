@@ -10,9 +10,9 @@ from agents.tools.protocol import Right, Tool
 from agents.tools.registry import Ports, built_in_tools
 from chatapp.models import Agent, Conversation
 from chatapp.policies import agent_of
-from chatapp.tool_ports import UserClock
+from chatapp.tool_ports import OwnOffloads, UserClock
 
-BUILT_IN: Mapping[str, Tool] = built_in_tools(Ports(clock=UserClock()))
+BUILT_IN: Mapping[str, Tool] = built_in_tools(Ports(clock=UserClock(), offloads=OwnOffloads()))
 ALL_RIGHTS: frozenset[Right] = frozenset({"memory", "conversation", "files", "web", "server"})
 
 

@@ -16,11 +16,13 @@ from chatapp.models import Attachment, Conversation, Event, MemoryEntry, Run
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:
-    """What a deletion leaves on disk: daily files to write anew, and hashes of bytes that may be unused now."""
+    """What a deletion leaves on disk: daily files to write anew, hashes of bytes that may be unused now, and the
+    conversations whose offloaded files go."""
 
     user_id: UUID
     days: tuple[date, ...] = ()
     hashes: tuple[str, ...] = ()
+    conversations: tuple[UUID, ...] = ()
 
 
 def expires_at(conversation: Conversation, days: int) -> datetime | None:
@@ -61,7 +63,7 @@ def delete_conversation_data(conversation: Conversation, *, forget_memory: bool)
     hashes = _delete_attachments(locked)
     Event.objects.filter(conversation=locked).delete()
     locked.delete()
-    return Leftovers(user_id=locked.user_id, days=days, hashes=hashes)
+    return Leftovers(locked.user_id, days, hashes, conversations=(conversation.pk,))
 
 
 @transaction.atomic

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from ninja import NinjaAPI, Swagger
 
-from chatapp.api import account, agents, compactions, conversations, events, exports, imports, messages, runs
+from chatapp.api import (
+    account,
+    agents,
+    compactions,
+    conversations,
+    events,
+    exports,
+    imports,
+    messages,
+    offloads,
+    runs,
+)
 from chatapp.api.auth import allow
 from chatapp.api.bodies import BodyParser, parse_large_bodies
 from chatapp.api.errors import register_errors
@@ -43,6 +54,7 @@ for router in (
     runs.router,
     compactions.router,
     exports.router,
+    offloads.router,
     files_router,
     memory_router,
     entries_router,

@@ -4,6 +4,7 @@ from chatapp.models.agents import Agent
 from chatapp.models.conversations import Attachment, Branch, Conversation, Message
 from chatapp.models.memory import Compaction, EntryRevision, MemoryEntry, MemoryPause
 from chatapp.models.model_configs import ModelConfig
+from chatapp.models.offloads import Offload
 from chatapp.models.profile import Consolidation, Profile, ProfileVersion
 from chatapp.models.runs import Event, Run, Usage
 from chatapp.models.search import (
@@ -30,6 +31,7 @@ __all__ = [
     "MemoryPause",
     "Message",
     "ModelConfig",
+    "Offload",
     "Profile",
     "ProfileVersion",
     "Run",

@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models import QuerySet
 
 from chatapp.errors import NotFound
-from chatapp.models import Attachment, Compaction, Conversation, MemoryEntry, Message, Run, User
+from chatapp.models import Attachment, Compaction, Conversation, MemoryEntry, Message, Offload, Run, User
 
 Row = TypeVar("Row", bound=models.Model)
 
@@ -62,6 +62,11 @@ def lock_entry(user: User, entry_id: str | UUID) -> MemoryEntry:
     if conversation_id:
         Conversation.objects.select_for_update().filter(pk=conversation_id).first()
     return _only(MemoryEntry.objects.select_for_update().filter(user=user), entry_id)
+
+
+def accessible_offload(user: User, conversation_id: str | UUID, reference: str | UUID) -> Offload:
+    rows = Offload.objects.filter(conversation__user=user, conversation_id=parse_id(conversation_id))
+    return _only(rows, reference)
 
 
 def accessible_attachments(user: User, attachment_ids: list[str]) -> list[Attachment]:

@@ -1,0 +1,138 @@
+"""What was too large for the context, read on demand: by page, by pattern, as an image. By reference only."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import regex
+from pydantic import Field
+
+from agents.tools.arguments import Arguments, read_arguments, schema_of
+from agents.tools.protocol import Right, ToolCaller, ToolFailure, ToolImage, ToolOutput, ToolTraits
+from agents.types import ToolSpec
+
+PAGE_CHARS = 8_000
+MAX_PAGE_CHARS = 20_000
+MATCH_TIMEOUT_S = 2.0
+MAX_MATCHES = 50
+AROUND_CHARS = 200
+"""Shown before and after a match; a line may be the whole file."""
+
+_RIGHTS: frozenset[Right] = frozenset({"conversation"})
+_REFERENCE = Field(min_length=1, max_length=100, description="As the shortened result names it.")
+
+
+class OffloadPort(Protocol):
+    """Of the caller's own conversation. Both raise ToolFailure for a reference that is not there."""
+
+    async def read_text(self, caller: ToolCaller, reference: str) -> str: ...
+
+    async def read_image(self, caller: ToolCaller, reference: str) -> ToolImage: ...
+
+
+class PageArguments(Arguments):
+    reference: str = _REFERENCE
+    offset: int = Field(0, ge=0, description="First character.")
+    limit: int = Field(PAGE_CHARS, ge=1, le=MAX_PAGE_CHARS, description="Characters at most.")
+
+
+class GrepArguments(Arguments):
+    reference: str = _REFERENCE
+    pattern: str = Field(
+        min_length=1, max_length=500, description="A regular expression; upper and lower case are one."
+    )
+
+
+class ImageArguments(Arguments):
+    reference: str = _REFERENCE
+
+
+@dataclass(frozen=True, slots=True)
+class OffloadPage:
+    port: OffloadPort
+
+    spec: ClassVar = ToolSpec(
+        "offload_page",
+        "Reads a part of an offloaded result that was too large to be shown whole.",
+        schema_of(PageArguments),
+    )
+    traits: ClassVar = ToolTraits(rights=_RIGHTS)
+
+    async def call(self, arguments: Mapping[str, Any], caller: ToolCaller) -> ToolOutput:
+        wanted = read_arguments(PageArguments, arguments)
+        text = await self.port.read_text(caller, wanted.reference)
+        page = text[wanted.offset : wanted.offset + wanted.limit]
+        if not page:
+            raise ToolFailure(f"There is nothing from {wanted.offset:,} on: it has {len(text):,} characters.")
+        end = wanted.offset + len(page)
+        rest = "This is the end." if end >= len(text) else f"Go on with offset {end}."
+        return ToolOutput(f"Characters {wanted.offset:,} to {end:,} of {len(text):,}. {rest}\n\n{page}")
+
+
+@dataclass(frozen=True, slots=True)
+class OffloadGrep:
+    port: OffloadPort
+
+    spec: ClassVar = ToolSpec(
+        "offload_grep",
+        "Searches an offloaded result with a regular expression and shows each match with its surroundings and offset.",
+        schema_of(GrepArguments),
+    )
+    traits: ClassVar = ToolTraits(rights=_RIGHTS)
+
+    async def call(self, arguments: Mapping[str, Any], caller: ToolCaller) -> ToolOutput:
+        wanted = read_arguments(GrepArguments, arguments)
+        text = await self.port.read_text(caller, wanted.reference)
+        return ToolOutput(await asyncio.to_thread(find_matches, text, wanted.pattern))
+
+
+@dataclass(frozen=True, slots=True)
+class OffloadViewImage:
+    port: OffloadPort
+
+    spec: ClassVar = ToolSpec("offload_view_image", "Shows an offloaded image.", schema_of(ImageArguments))
+    traits: ClassVar = ToolTraits(rights=_RIGHTS)
+
+    async def call(self, arguments: Mapping[str, Any], caller: ToolCaller) -> ToolOutput:
+        reference = read_arguments(ImageArguments, arguments).reference
+        image = await self.port.read_image(caller, reference)
+        return ToolOutput(f"The image {reference}.", images=(image,))
+
+
+def find_matches(text: str, pattern: str) -> str:
+    """Bounded in time whatever the pattern. Raises ToolFailure."""
+    try:
+        compiled = regex.compile(pattern, regex.IGNORECASE | regex.MULTILINE)
+        matches = list(_first_matches(compiled, text))
+    except regex.error as error:
+        raise ToolFailure(f"The pattern is no regular expression: {error}.") from None
+    except (TimeoutError, RecursionError, OverflowError):
+        raise ToolFailure("The pattern takes too long here; use a simpler one.") from None
+    if not matches:
+        return f"Nothing matches {pattern!r} in {len(text):,} characters."
+    more = "; there are more, narrow the pattern" if len(matches) > MAX_MATCHES else ""
+    shown = matches[:MAX_MATCHES]
+    return "\n".join([f"{len(shown)} matches{more}.", *(_surroundings(text, *span) for span in shown)])
+
+
+def _first_matches(compiled: Any, text: str) -> Iterator[tuple[int, int]]:
+    """One more than is shown; those within the surroundings of the one before are not repeated."""
+    shown_to = -1
+    found = 0
+    for match in compiled.finditer(text, concurrent=True, timeout=MATCH_TIMEOUT_S):
+        if match.start() < shown_to or match.start() == match.end():
+            continue
+        yield match.span()
+        found += 1
+        shown_to = match.end() + AROUND_CHARS
+        if found > MAX_MATCHES:
+            return
+
+
+def _surroundings(text: str, start: int, end: int) -> str:
+    first, last = max(0, start - AROUND_CHARS), min(len(text), end + AROUND_CHARS)
+    shown = text[first:last] if last - first <= MAX_PAGE_CHARS else text[first : first + MAX_PAGE_CHARS]
+    return f"--- at offset {start:,}\n{shown}"

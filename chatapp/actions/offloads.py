@@ -1,0 +1,53 @@
+"""Every write to the rows that own offloaded files. The files are `offloads`' concern."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from uuid import UUID
+
+from django.db import transaction
+
+from chatapp.errors import NotFound
+from chatapp.models import Conversation, Offload
+
+
+@transaction.atomic
+def record_offload(
+    *,
+    conversation_id: UUID,
+    kind: Offload.Kind,
+    name: str,
+    mime_type: str,
+    size_bytes: int,
+    now: datetime,
+    tool_name: str = "",
+    offload_id: UUID | None = None,
+) -> Offload:
+    """The row of this file: made now, or the one it has, of which a context grows by `size_bytes`.
+
+    Raises NotFound when the conversation was deleted meanwhile.
+    """
+    if not Conversation.objects.select_for_update().filter(pk=conversation_id).exists():
+        raise NotFound("The conversation was deleted.")
+    values = {
+        "kind": kind,
+        "tool_name": tool_name[:100],
+        "mime_type": mime_type,
+        "size_bytes": size_bytes,
+        "created_at": now,
+    } | ({"pk": offload_id} if offload_id else {})
+    row, is_new = Offload.objects.get_or_create(conversation_id=conversation_id, name=name, defaults=values)
+    if not is_new and kind == Offload.Kind.CONTEXT:
+        row.size_bytes += size_bytes
+        row.save(update_fields=["size_bytes"])
+    return row
+
+
+@transaction.atomic
+def delete_offloads(*, conversation_id: UUID, offload_ids: Iterable[UUID]) -> list[str]:
+    """The names of their files, which nothing needs any more."""
+    rows = Offload.objects.filter(conversation_id=conversation_id, pk__in=list(offload_ids))
+    names = list(rows.values_list("name", flat=True))
+    rows.delete()
+    return names

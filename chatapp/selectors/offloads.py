@@ -1,0 +1,24 @@
+"""Reads which offloaded files there are. `access.accessible_offload` is the way to one a user asks for."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from chatapp.errors import NotFound
+from chatapp.models import Offload
+from chatapp.selectors.access import parse_id
+
+
+def offload_of(conversation_id: UUID | str, reference: str) -> Offload:
+    """Of a conversation whose user is known already. Raises NotFound."""
+    rows = Offload.objects.filter(conversation_id=parse_id(conversation_id), pk=parse_id(reference))
+    row = rows.first()
+    if row is None:
+        raise NotFound("Nothing was offloaded here under this reference.")
+    return row
+
+
+def known_offload_names(conversation_id: UUID) -> frozenset[str]:
+    """File names; none where the conversation is gone."""
+    rows = Offload.objects.filter(conversation_id=conversation_id)
+    return frozenset(rows.values_list("name", flat=True))

@@ -1,0 +1,260 @@
+"""What was too large for a context: kept whole, read by its owner only, gone with its conversation. On disk and in S3."""
+
+from __future__ import annotations
+
+import io
+import json
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from agents.tools.protocol import ToolCaller, ToolFailure
+from chatapp import clock
+from chatapp.actions.conversations import create_conversation
+from chatapp.database import in_database
+from chatapp.errors import InvalidInput, NotFound
+from chatapp.forgetting import delete_conversation
+from chatapp.models import Offload
+from chatapp.offloads import ConversationOffloads, discard_offloads, object_store, sweep_offloads
+from chatapp.toolbox import BUILT_IN
+from memory.tokens import text_message
+from memory.types import ToolResultPart
+from tests.servers.s3 import S3Server
+
+pytestmark = pytest.mark.django_db(transaction=True)
+LATER = timedelta(hours=2)
+LONG = "".join(f"line {number}: value {number * 37}\n" for number in range(5_000))
+
+
+@pytest.fixture(scope="module")
+def s3():
+    server = S3Server()
+    try:
+        yield server.start()
+    finally:
+        server.stop()
+
+
+@pytest.fixture(params=["disk", "s3"])
+def stored(request, settings, tmp_path):
+    """`stored()`: the paths that are there now."""
+    if request.param == "disk":
+        settings.DATA_DIR = tmp_path
+        root = tmp_path / "offloads"
+        return lambda: sorted(str(p.relative_to(root)) for p in root.rglob("*") if p.is_file())
+    server = request.getfixturevalue("s3")
+    bucket = server.new_bucket(f"bucket-{abs(hash(tmp_path))}")
+    settings.S3_BUCKET, settings.S3_ENDPOINT_URL = bucket, server.url
+    settings.S3_ACCESS_KEY_ID, settings.S3_SECRET_ACCESS_KEY = "test", "test"
+    return lambda: [key.removeprefix("offloads/") for key in server.keys(bucket)]
+
+
+@pytest.fixture
+def conversation(alice):
+    return create_conversation(user=alice, now=clock.now())
+
+
+def offload(conversation, text=LONG):
+    result = ToolResultPart(call_id="../../etc/passwd", name="http_fetch", text=text)
+    return ConversationOffloads().offload_tool_result(str(conversation.pk), result)
+
+
+def caller_of(conversation):
+    return ToolCaller(str(conversation.user_id), str(conversation.pk), "run")
+
+
+def picture():
+    buffer = io.BytesIO()
+    Image.new("RGB", (8, 6), "red").save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def test_a_result_is_read_back_whole_and_by_page(stored, conversation):
+    reference = offload(conversation)
+    store = ConversationOffloads()
+    assert store.read(str(conversation.pk), reference, limit=10**6) == LONG
+    assert store.read(str(conversation.pk), reference, offset=100, limit=50) == LONG[100:150]
+
+
+def test_the_file_is_named_by_our_own_id_and_not_by_the_models(stored, conversation):
+    reference = offload(conversation)
+    assert stored() == [f"{conversation.pk}/tool_result-{reference}.txt"]
+
+
+def test_what_no_file_can_hold_is_kept_readable(stored, conversation):
+    reference = offload(conversation, "a\ud800b\x00c")
+    assert ConversationOffloads().read(str(conversation.pk), reference) == "a?b\x00c"
+
+
+def test_an_image_is_encoded_anew_and_lies_once_under_its_hash(stored, conversation):
+    store = ConversationOffloads()
+    first = store.offload_image(str(conversation.pk), picture())
+    again = store.offload_image(str(conversation.pk), picture())
+    row = Offload.objects.get()
+    assert first == again == str(row.pk)
+    [path] = stored()
+    assert path == f"{conversation.pk}/{row.name}"
+    assert row.name.startswith("data/")
+    assert row.mime_type == "image/png"
+
+
+def test_what_only_says_it_is_an_image_is_refused(stored, conversation):
+    with pytest.raises(InvalidInput):
+        ConversationOffloads().offload_image(str(conversation.pk), b"<svg onload=alert(1)>")
+    assert stored() == []
+
+
+def test_context_is_appended_by_many_at_once_and_nothing_is_lost(stored, conversation):
+    def append(number):
+        message = text_message("user", f"message {number} " + "x" * 3_000)
+        return ConversationOffloads().offload_context(str(conversation.pk), [message])
+
+    with ThreadPoolExecutor(4) as threads:
+        [reference] = set(threads.map(append, range(12)))
+    lines = ConversationOffloads().read(str(conversation.pk), reference, limit=10**6).splitlines()
+    said = {json.loads(line)["parts"][0]["text"].split()[1] for line in lines}
+    assert said == {str(number) for number in range(12)}
+
+
+def test_deleting_the_conversation_deletes_its_files(stored, conversation):
+    offload(conversation)
+    ConversationOffloads().offload_image(str(conversation.pk), picture())
+    ConversationOffloads().offload_context(str(conversation.pk), [text_message("user", "hello")])
+    kept = create_conversation(user=conversation.user, now=clock.now())
+    offload(kept)
+    delete_conversation(conversation, forget_memory=False)
+    assert [path.split("/")[0] for path in stored()] == [str(kept.pk)]
+
+
+def test_a_run_that_goes_on_cannot_bring_a_deleted_conversation_back(stored, conversation):
+    gone = str(conversation.pk)
+    delete_conversation(conversation, forget_memory=False)
+    with pytest.raises(NotFound):
+        ConversationOffloads().offload_tool_result(gone, ToolResultPart("1", "clock", "late"))
+    assert stored() == []
+
+
+def test_the_sweep_takes_files_without_a_row_and_leaves_the_others(stored, conversation):
+    reference = offload(conversation)
+    ConversationOffloads().offload_context(str(conversation.pk), [text_message("user", "hello")])
+    kept = stored()
+    object_store().write(f"{conversation.pk}/tool_result-lost.txt", b"its row was never written")
+    object_store().write("0199aaaa-0000-7000-8000-000000000000/data/x.png", b"its conversation is gone")
+    assert sweep_offloads(now=clock.now()) == 0, "whoever wrote it may be about to write its row"
+    assert sweep_offloads(now=clock.now() + LATER) == 2
+    assert stored() == kept
+    assert ConversationOffloads().read(str(conversation.pk), reference, limit=4) == "line"
+
+
+def test_single_results_can_be_discarded(stored, conversation):
+    gone, kept = offload(conversation), offload(conversation)
+    discard_offloads(conversation.pk, [gone])
+    assert stored() == [f"{conversation.pk}/tool_result-{kept}.txt"]
+    with pytest.raises(NotFound):
+        ConversationOffloads().read(str(conversation.pk), gone)
+
+
+# --- what the agent's tools show ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def on_disk(settings, tmp_path) -> Path:
+    settings.DATA_DIR = tmp_path
+    return tmp_path / "offloads"
+
+
+async def test_pages_say_where_they_stand_and_how_to_go_on(on_disk, conversation):
+    reference = await in_thread(offload, conversation)
+    page = BUILT_IN["offload_page"]
+    first = (await page.call({"reference": reference, "limit": 1000}, caller_of(conversation))).text
+    assert first.startswith(f"Characters 0 to 1,000 of {len(LONG):,}. Go on with offset 1000.")
+    last = (await page.call({"reference": reference, "offset": len(LONG) - 5}, caller_of(conversation))).text
+    assert "This is the end." in last
+    with pytest.raises(ToolFailure, match="nothing from"):
+        await page.call({"reference": reference, "offset": 10**9}, caller_of(conversation))
+
+
+async def test_a_pattern_finds_its_line_and_the_offset_leads_there(on_disk, conversation):
+    reference = await in_thread(offload, conversation)
+    found = await BUILT_IN["offload_grep"].call(
+        {"reference": reference, "pattern": r"line 4321: VALUE \d+"}, caller_of(conversation)
+    )
+    assert f"line 4321: value {4321 * 37}" in found.text
+    offset = int(found.text.split("at offset ")[1].split("\n")[0].replace(",", ""))
+    assert LONG[offset:].startswith("line 4321")
+
+
+async def test_a_pattern_that_would_never_end_is_given_up(on_disk, conversation):
+    reference = await in_thread(offload, conversation, "a" * 40_000 + "!")
+    with pytest.raises(ToolFailure, match="takes too long"):
+        await BUILT_IN["offload_grep"].call(
+            {"reference": reference, "pattern": "(a+)+$"}, caller_of(conversation)
+        )
+
+
+async def test_a_pattern_that_is_none_is_told(on_disk, conversation):
+    reference = await in_thread(offload, conversation)
+    with pytest.raises(ToolFailure, match="no regular expression"):
+        await BUILT_IN["offload_grep"].call(
+            {"reference": reference, "pattern": "(["}, caller_of(conversation)
+        )
+
+
+async def test_an_image_is_viewed_as_bytes_and_is_no_text(on_disk, conversation):
+    reference = await in_thread(ConversationOffloads().offload_image, str(conversation.pk), picture())
+    output = await BUILT_IN["offload_view_image"].call({"reference": reference}, caller_of(conversation))
+    assert output.images[0].mime_type == "image/png"
+    with pytest.raises(ToolFailure, match="image"):
+        await BUILT_IN["offload_page"].call({"reference": reference}, caller_of(conversation))
+
+
+@pytest.mark.parametrize("tool", ["offload_page", "offload_view_image"])
+async def test_another_conversations_reference_is_nothing(on_disk, conversation, bob, tool):
+    reference = await in_thread(offload, conversation)
+    bobs = await in_thread(lambda: create_conversation(user=bob, now=clock.now()))
+    for wrong in (reference, "../../secret_key", str(conversation.pk), "", "0"):
+        with pytest.raises(ToolFailure):
+            await BUILT_IN[tool].call({"reference": wrong}, caller_of(bobs))
+
+
+# --- what the user sees ------------------------------------------------------------------------------
+
+
+def test_the_owner_reads_pages_and_the_whole(on_disk, conversation, alice, api_client):
+    reference = offload(conversation)
+    address = f"/api/v1/conversations/{conversation.pk}/offloads/{reference}"
+    page = api_client(alice).get(address, {"offset": 10, "limit": 20}).json()
+    assert page["text"] == LONG[10:30]
+    assert page["next_offset"] == 30
+    assert page["total_chars"] == len(LONG)
+    assert page["tool"] == "http_fetch"
+    whole = api_client(alice).get(page["content_url"])
+    assert whole.content.decode() == LONG
+    assert whole["Content-Disposition"].startswith("attachment")
+    assert whole["X-Content-Type-Options"] == "nosniff"
+    last = api_client(alice).get(address, {"offset": len(LONG) - 5}).json()
+    assert last["next_offset"] is None
+
+
+def test_the_owner_sees_an_image(on_disk, conversation, alice, api_client):
+    reference = ConversationOffloads().offload_image(str(conversation.pk), picture())
+    page = api_client(alice).get(f"/api/v1/conversations/{conversation.pk}/offloads/{reference}").json()
+    assert (page["kind"], page["total_chars"], page["text"]) == ("image", None, "")
+    shown = api_client(alice).get(page["content_url"])
+    assert shown["Content-Type"] == "image/png"
+
+
+@pytest.mark.parametrize("tail", ["", "/content"])
+def test_nobody_else_finds_it_under_any_address(on_disk, conversation, bob, api_client, tail):
+    reference = offload(conversation)
+    own = create_conversation(user=bob, now=clock.now())
+    for conversation_id in (conversation.pk, own.pk):
+        address = f"/api/v1/conversations/{conversation_id}/offloads/{reference}{tail}"
+        assert api_client(bob).get(address).status_code == 404
+
+
+async def in_thread(call, *arguments):
+    return await in_database(call)(*arguments)

@@ -87,9 +87,27 @@ class Context(_Fact):
     exact: bool
 
 
+class PlannedStep(BaseModel):
+    """`result` is the beginning of what it found, or why there is nothing."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    title: str
+    task: str
+    dependencies: list[str]
+    round: int
+    state: Literal["pending", "running", "done", "failed", "skipped"]
+    attempts: int
+    result: str = ""
+
+
 class Plan(_Fact):
+    """All steps of all rounds, as they stand; a later one takes the place of an earlier one."""
+
     type: Literal["plan"] = "plan"
-    steps: list[dict[str, Any]]
+    round: int
+    steps: list[PlannedStep]
 
 
 class Tool(_Fact):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.hooks import Hook
+from agents.plan.choosing import WantedMode
 from memory.errors import PolicyError
 from memory.policy import merge_policies
 
@@ -25,6 +26,10 @@ ADDRESSES: Mapping[str, str] = {
     "openrouter": "https://openrouter.ai/api/v1",
 }
 """Where a provider answers when the file does not say."""
+
+
+_MODES: Mapping[str, WantedMode] = {"plan": "plan", "auto": "auto"}
+"""Any other word of a file's `execution.mode` means one loop."""
 
 
 class ProfileError(ValueError):
@@ -91,7 +96,7 @@ class AgentProfile:
     name: str
     system_prompt: str
     greeting: str
-    mode: Literal["react", "plan"]
+    mode: WantedMode
     brain: Brain
     summary_brain: Brain | None
     context_policy: Mapping[str, Any]
@@ -122,7 +127,7 @@ def _profile(agent: _AgentDeclaration, place: str, execution: _Execution) -> Age
         name=agent.id,
         system_prompt=agent.system_prompt.strip(),
         greeting=execution.greeting,
-        mode="plan" if execution.mode == "plan" else "react",
+        mode=_MODES.get(execution.mode, "react"),
         brain=agent.brain,
         summary_brain=summary,
         context_policy={

@@ -199,6 +199,7 @@ def _store_message(user: User, frame: MessageSend) -> Receipt:
         attachment_ids=attachment_ids(frame.content, frame.attachments),
         client_id=frame.client_id,
         parent_id=frame.parent,
+        mode=frame.mode or "",
     )
     return send_message(
         user=user, conversation_id=frame.conversation_id, new=new, model=model, now=clock.now()

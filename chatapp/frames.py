@@ -32,6 +32,7 @@ class MessageSend(BaseModel):
     attachments: list[str] = Field(default_factory=list, max_length=20)
     parent: str | None = None
     model: Name | None = None
+    mode: Literal["react", "plan", "auto"] | None = None
 
 
 class RunStop(BaseModel):

@@ -7,6 +7,8 @@ from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
+from agents.plan.limits import PREVIEW_CHARS
+from agents.plan.steps import OVER, PlanStep
 from chatapp.models import Compaction, Conversation, MemoryEntry, Message, Run
 from memory import types
 
@@ -71,6 +73,27 @@ def _iso(moment: Any) -> str | None:
     return moment.isoformat().replace("+00:00", "Z") if moment else None
 
 
+def plan_from_json(stored: Iterable[Mapping[str, Any]] | None) -> tuple[PlanStep, ...]:
+    return tuple(PlanStep(**{**step, "dependencies": tuple(step["dependencies"])}) for step in stored or ())
+
+
+def plan_to_json(steps: Iterable[PlanStep]) -> list[dict[str, Any]]:
+    return [asdict(step) for step in steps]
+
+
+def plan_shape(run: Run) -> list[dict[str, Any]] | None:
+    """Each step with the beginning of its result. Of a run that has ended, nothing is under way any more."""
+    if not run.plan:
+        return None
+    shape = [
+        step | {"task": step["task"][:PREVIEW_CHARS], "result": step["result"][:PREVIEW_CHARS]}
+        for step in run.plan
+    ]
+    if run.status in Run.ACTIVE:
+        return shape
+    return [step if step["state"] in OVER else step | {"state": "skipped"} for step in shape]
+
+
 def run_error(run: Run) -> dict[str, str] | None:
     if not run.error_message:
         return None
@@ -85,6 +108,8 @@ def run_shape(run: Run) -> dict[str, Any]:
         "message_id": str(run.answer_id),
         "error": run_error(run),
         "usage": run.usage or {},
+        "mode": run.mode or None,
+        "plan": plan_shape(run),
         "started_at": _iso(run.started_at),
         "finished_at": _iso(run.finished_at),
     }
@@ -106,7 +131,13 @@ def message_shape(row: Message, run: Run | None = None) -> dict[str, Any]:
         "created_at": _iso(row.created_at),
     }
     if run is not None:
-        shape["run"] = {"id": str(run.id), "status": run.status, "error": run_error(run)}
+        shape["run"] = {
+            "id": str(run.id),
+            "status": run.status,
+            "error": run_error(run),
+            "mode": run.mode or None,
+            "plan": plan_shape(run),
+        }
     return shape
 
 
@@ -119,6 +150,7 @@ def conversation_shape(row: Conversation, retention_days: int, active_run: Run |
         "title": row.title,
         "model": row.model.name if row.model else None,
         "agent": row.agent.name if row.agent else None,
+        "mode": row.mode or None,
         "pinned": row.pinned,
         "archived": row.archived,
         "temporary": row.temporary,

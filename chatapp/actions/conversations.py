@@ -30,6 +30,7 @@ def create_conversation(
     title: str = "",
     model: ModelConfig | None = None,
     agent: Agent | None = None,
+    mode: str = "",
     temporary: bool = False,
     context_policy: Mapping[str, Any] | None = None,
 ) -> Conversation:
@@ -39,6 +40,7 @@ def create_conversation(
             title=title,
             model=model,
             agent=agent,
+            mode=mode,
             temporary=temporary,
             context_policy=dict(context_policy or {}),
             last_activity_at=now,
@@ -60,7 +62,7 @@ def updated_event(
 def update_conversation(
     *, user: User, conversation_id: str, changes: Mapping[str, Any], now: datetime
 ) -> Conversation:
-    """`changes` holds columns by name: title, model, agent, pinned, archived, context_policy."""
+    """`changes` holds columns by name: title, model, agent, mode, pinned, archived, context_policy."""
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
         for name, value in changes.items():

@@ -26,6 +26,7 @@ class NewMessage:
     """What a user sends. `client_id` makes it idempotent; `parent_id` None continues at the end.
 
     `replaces_id` names the message this one is an edit of: it takes that one's place, in a branch of its own.
+    `mode` is how it is to be answered; empty: as the conversation says.
     """
 
     text: str
@@ -33,6 +34,7 @@ class NewMessage:
     client_id: str | None = None
     parent_id: str | None = None
     replaces_id: str | None = None
+    mode: str = ""
 
     def request_hash(self, conversation_id: str) -> str:
         said = [conversation_id, self.text, list(self.attachment_ids), self.parent_id, self.replaces_id]
@@ -97,7 +99,7 @@ def _send(
         conversation.title = title_from(new.text) or "Image"
     if model is not None:
         conversation.model = model
-    run = queue_run(conversation, branch=branch, question=question, after=question, now=now)
+    run = queue_run(conversation, branch=branch, question=question, after=question, now=now, mode=new.mode)
     return Receipt(str(conversation.pk), str(question.pk), str(run.pk), str(run.answer_id), seq)
 
 
@@ -203,6 +205,7 @@ def queue_run(
     after: Message,
     now: datetime,
     continues: Message | None = None,
+    mode: str = "",
 ) -> Run:
     """The answer's row after `after`, and the run that will write it."""
     answer = append_message(
@@ -221,6 +224,7 @@ def queue_run(
         answer=answer,
         continues=continues,
         model_id=conversation.model_id,
+        mode=mode,
         created_at=now,
     )
     conversation.branch = branch
@@ -231,7 +235,13 @@ def queue_run(
 
 
 def regenerate_message(
-    *, user: User, conversation_id: str, message_id: str, model: ModelConfig | None, now: datetime
+    *,
+    user: User,
+    conversation_id: str,
+    message_id: str,
+    model: ModelConfig | None,
+    now: datetime,
+    mode: str = "",
 ) -> Receipt:
     """A second answer to the question before `message_id`, in a branch of its own; the first one stays."""
     with transaction.atomic():
@@ -241,7 +251,7 @@ def regenerate_message(
         branch = Branch.objects.create(conversation=conversation, lineage=lineage_below(question))
         if model is not None:
             conversation.model = model
-        run = queue_run(conversation, branch=branch, question=question, after=question, now=now)
+        run = queue_run(conversation, branch=branch, question=question, after=question, now=now, mode=mode)
         return Receipt(
             str(conversation.pk), str(question.pk), str(run.pk), str(run.answer_id), conversation.last_seq
         )

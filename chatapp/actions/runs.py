@@ -13,6 +13,7 @@ from django.db import transaction
 from django.db.models import F
 
 from agents import events
+from agents.plan.steps import PlanStep
 from chatapp import event_log, mapping
 from chatapp.actions.conversations import updated_event
 from chatapp.actions.usage import CallUsage, record_calls, totals_of_run
@@ -55,7 +56,9 @@ class Outcome:
     extra_facts: Sequence[events.Fact] = field(default=())
 
 
-def claim_run(*, run_id: UUID, holder: str, model_name: str, now: datetime) -> Lease | None:
+def claim_run(
+    *, run_id: UUID, holder: str, model_name: str, now: datetime, mode: str = "react"
+) -> Lease | None:
     """None when somebody else was faster or the run has ended."""
     with transaction.atomic():
         found = _lock_run(run_id)
@@ -68,10 +71,11 @@ def claim_run(*, run_id: UUID, holder: str, model_name: str, now: datetime) -> L
             fence=F("fence") + 1,
             lease_expires_at=now + timedelta(seconds=settings.LEASE_S),
             started_at=now,
+            mode=mode,
         )
         if not claimed:
             return None
-        run.refresh_from_db(fields=["fence", "status"])
+        run.refresh_from_db(fields=["fence", "status", "mode"])
         Message.objects.filter(pk=run.answer_id).update(model_name=model_name)
         started = events.RunStarted(
             conversation_id=str(conversation.pk),
@@ -140,6 +144,26 @@ def record_facts(*, lease: Lease, facts: Sequence[events.Fact]) -> None:
         event_log.append(conversation, *facts, run=run)
 
 
+def record_plan(*, lease: Lease, steps: Sequence[PlanStep], now: datetime) -> None:
+    """How far the plan of a run is, for its readers and for whoever continues it. Raises LeaseLost."""
+    with transaction.atomic():
+        conversation, run = _lock_held(lease)
+        run.plan = mapping.plan_to_json(steps)
+        run.save(update_fields=["plan"])
+        event_log.append(conversation, _plan_fact(run, now), run=run)
+
+
+def _plan_fact(run: Run, now: datetime) -> events.Plan:
+    steps = [events.PlannedStep(**step) for step in mapping.plan_shape(run) or ()]
+    return events.Plan(
+        conversation_id=str(run.conversation_id),
+        run_id=str(run.pk),
+        at=now,
+        round=max((step.round for step in steps), default=1),
+        steps=steps,
+    )
+
+
 def finish_run(*, lease: Lease, outcome: Outcome, now: datetime) -> None:
     """Answer, usage, status and the run's last events, together. Raises LeaseLost."""
     with transaction.atomic():
@@ -184,6 +208,11 @@ def _last_facts(
     calls = [events.Usage(**of_run, **call.as_event()) for call in outcome.calls]
     return [
         *outcome.extra_facts,
+        *(
+            [_plan_fact(run, now)]
+            if any(not step.is_over for step in mapping.plan_from_json(run.plan))
+            else []
+        ),
         *calls,
         updated_event(conversation, now),
         events.MessageCompleted(**of_run, message=mapping.message_shape(answer, run)),

@@ -29,6 +29,7 @@ def new_message(
         client_id=client_id,
         parent_id=parent_id,
         replaces_id=replaces_id,
+        mode=sent.mode or "",
     )
 
 

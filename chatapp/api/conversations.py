@@ -41,6 +41,7 @@ def _create(user: User, new: NewConversation) -> dict[str, Any]:
         title=new.title,
         model=accessible_model(new.model) if new.model else None,
         agent=chosen_agent(new.agent),
+        mode=new.mode or "",
         temporary=new.temporary,
         context_policy=_checked_policy(new.context_policy),
     )
@@ -104,7 +105,7 @@ def _read(user: User, conversation_id: str) -> dict[str, Any]:
     response=shapes.answers(404, ok=shapes.Conversation),
 )
 async def change(request: ApiRequest, conversation_id: str, changes: ConversationChanges) -> Any:
-    """Only what is sent is changed. Null is the default: of `model`, of `agent` (none) and of `context_policy`."""
+    """Only what is sent is changed. Null is the default: of `model`, `agent`, `mode` and `context_policy`."""
     return await sync_to_async(_change)(request.auth.user, conversation_id, changes.sent())
 
 
@@ -115,6 +116,8 @@ def _change(user: User, conversation_id: str, changes: dict[str, Any]) -> dict[s
         changes["model"] = accessible_model(changes["model"])
     if "agent" in changes:
         changes["agent"] = chosen_agent(changes["agent"])
+    if "mode" in changes:
+        changes["mode"] = changes["mode"] or ""
     if "context_policy" in changes:
         changes["context_policy"] = _checked_policy(changes["context_policy"])
     row = update_conversation(user=user, conversation_id=conversation_id, changes=changes, now=clock.now())

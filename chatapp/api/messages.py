@@ -147,15 +147,16 @@ async def regenerate(
 ) -> HttpResponseBase:
     """A second answer to the same question, in a branch of its own."""
     await check_message_rate(request.auth.user.pk, client_address(request))
-    receipt = await sync_to_async(_regenerate)(request.auth.user, conversation_id, message_id, options.model)
+    receipt = await sync_to_async(_regenerate)(request.auth.user, conversation_id, message_id, options)
     return await answer_with(request, receipt, wanted_mode(request, options.stream))
 
 
-def _regenerate(user: User, conversation_id: str, message_id: str, model: str | None) -> Receipt:
+def _regenerate(user: User, conversation_id: str, message_id: str, options: RunOptions) -> Receipt:
     return regenerate_message(
         user=user,
         conversation_id=conversation_id,
         message_id=message_id,
-        model=_model(model),
+        model=_model(options.model),
+        mode=options.mode or "",
         now=clock.now(),
     )

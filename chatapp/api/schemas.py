@@ -43,6 +43,7 @@ Id = Annotated[str, Field(max_length=200)]
 Key = Annotated[str, Field(min_length=1, max_length=200)]
 Day = Annotated[date, Field(ge=date(2000, 1, 1), le=date(2999, 12, 31))]
 Scope = Literal["chat", "read", "memory", "admin"]
+Mode = Literal["react", "plan", "auto"]
 
 
 class TextIn(BaseModel):
@@ -92,6 +93,7 @@ class NewConversation(BaseModel):
     title: Title = ""
     model: Id | None = None
     agent: Id | None = Field(None, description="By id or name; null is the default.")
+    mode: Mode | None = Field(None, description="How its messages are answered; null: as the agent says.")
     temporary: bool = False
     context_policy: dict[str, Any] | None = None
 
@@ -113,11 +115,12 @@ class Changes(BaseModel):
 
 
 class ConversationChanges(Changes):
-    NULLABLE = frozenset({"model", "agent", "context_policy"})
+    NULLABLE = frozenset({"model", "agent", "mode", "context_policy"})
 
     title: Title | None = None
     model: Id | None = None
     agent: Id | None = None
+    mode: Mode | None = None
     pinned: bool | None = None
     archived: bool | None = None
     context_policy: dict[str, Any] | None = None
@@ -131,6 +134,7 @@ class StreamOption(BaseModel):
 
 class RunOptions(StreamOption):
     model: Id | None = None
+    mode: Mode | None = Field(None, description="How this is answered; the conversation's mode by default.")
 
 
 class SentMessage(RunOptions):

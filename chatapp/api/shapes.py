@@ -80,6 +80,7 @@ class Conversation(Shape):
     title: str
     model: str | None
     agent: str | None
+    mode: Literal["react", "plan", "auto"] | None = Field(description="Null: as its agent says.")
     pinned: bool
     archived: bool
     temporary: bool
@@ -117,6 +118,17 @@ class RunError(Shape):
     message: str
 
 
+class PlannedStep(Shape):
+    id: str
+    title: str
+    task: str
+    dependencies: list[str]
+    round: int = Field(description="Above 1: planned anew, because the results were not enough.")
+    state: Literal["pending", "running", "done", "failed", "skipped"]
+    attempts: int
+    result: str = Field(description="The beginning of what it found, or why there is nothing.")
+
+
 class Run(Shape):
     id: str
     conversation_id: str
@@ -124,6 +136,8 @@ class Run(Shape):
     message_id: str = Field(description="The message the answer is written to.")
     error: RunError | None
     usage: RunUsage
+    mode: Literal["react", "plan", "auto"] | None = Field(description="Once it began, how it is answered.")
+    plan: list[PlannedStep] | None = Field(description="In plan mode, its steps as they stand.")
     started_at: Moment | None
     finished_at: Moment | None
 

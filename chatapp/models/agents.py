@@ -15,6 +15,7 @@ class Agent(models.Model):
     class Mode(models.TextChoices):
         REACT = "react", "one loop of thinking and tools"
         PLAN = "plan", "a plan of steps, carried out in parallel"
+        AUTO = "auto", "a plan for questions of several parts, else one loop"
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     name = models.CharField(max_length=100, unique=True, help_text="What users choose.")

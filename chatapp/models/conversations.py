@@ -29,6 +29,7 @@ class Conversation(models.Model):
     agent = models.ForeignKey(
         Agent, null=True, blank=True, on_delete=models.SET_NULL, related_name="conversations"
     )
+    mode = models.CharField(max_length=10, blank=True, choices=Agent.Mode, help_text="Empty: the agent's.")
     branch = models.ForeignKey("Branch", null=True, on_delete=models.SET_NULL, related_name="+")
     hook_state = models.JSONField(
         default=dict, blank=True, help_text="When each hook fired last, and what they left for the next turn."

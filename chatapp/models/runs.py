@@ -32,7 +32,10 @@ class Run(models.Model):
     answer = models.OneToOneField(Message, on_delete=models.CASCADE, related_name="run")
     continues = models.ForeignKey(Message, null=True, on_delete=models.SET_NULL, related_name="+")
     model = models.ForeignKey(ModelConfig, null=True, on_delete=models.SET_NULL, related_name="+")
-    mode = models.CharField(max_length=10, default="react")
+    mode = models.CharField(
+        max_length=10, blank=True, help_text="What the sender wanted; once claimed, how it is answered."
+    )
+    plan = models.JSONField(null=True, help_text="The steps of a plan as they stand, with their results.")
     status = models.CharField(max_length=12, choices=Status, default=Status.QUEUED)
     holder = models.CharField(max_length=100, blank=True)
     fence = models.PositiveIntegerField(default=0)

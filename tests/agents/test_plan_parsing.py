@@ -96,9 +96,10 @@ def test_a_later_round_builds_on_what_was_done_and_gets_ids_of_its_own() -> None
 @given(st.text() | st.text('{}[]",:abe01 \n'))
 def test_any_answer_is_a_plan_or_a_plan_error(answer: str) -> None:
     try:
-        assert len(read_plan(answer)) <= MAX_STEPS
-    except PlanError as error:
-        assert str(error)
+        steps = read_plan(answer)
+    except PlanError:
+        return
+    assert len(steps) <= MAX_STEPS
 
 
 @pytest.mark.parametrize(

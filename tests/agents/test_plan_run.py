@@ -28,7 +28,7 @@ UNMET = '{"goal_met": false, "confidence": 0.2, "missing": "the price of B"}'
 
 
 def plan_of(*ids: str) -> str:
-    return json.dumps({"steps": [{"id": id, "task": f"Do {id}."} for id in ids]})
+    return json.dumps({"steps": [{"id": name, "task": f"Do {name}."} for name in ids]})
 
 
 @dataclass

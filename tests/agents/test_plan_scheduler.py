@@ -46,10 +46,8 @@ class Bench:
 
 
 async def run_all(steps: Steps, bench: Bench, **options: int) -> dict[str, PlanStep]:
-    board: Steps = ()
-    async for board in run_steps(steps, bench.work, **options):
-        pass
-    return {one.id: one for one in board}
+    boards = [board async for board in run_steps(steps, bench.work, **options)]
+    return {one.id: one for one in boards[-1]}
 
 
 async def test_independent_steps_overlap_and_a_dependent_one_waits_for_its_own_only() -> None:
@@ -84,7 +82,7 @@ async def test_a_step_that_fails_twice_is_told_to_who_depends_on_it_and_sinks_no
         step("last", "lost"),
     )
     over = await run_all(steps, bench)
-    assert {id: one.state for id, one in over.items()} == {
+    assert {name: one.state for name, one in over.items()} == {
         "bad": "failed", "good": "done", "both": "done", "lost": "skipped", "last": "skipped",
     }  # fmt: skip
     assert [(one.id, one.state, one.result) for one in bench.told["both"]] == [
@@ -141,9 +139,9 @@ def test_every_plan_ends_with_every_step_over_and_none_started_too_early(
     over = asyncio.run(run_all(steps, bench, at_once=at_once))
     assert all(one.is_over for one in over.values())
     assert bench.most <= at_once
-    for id, told in bench.told.items():
-        assert all(one.is_over for one in told), id
-    for id, one in over.items():
-        has_basis = not one.dependencies or any(over[name].state == "done" for name in one.dependencies)
-        expected = "skipped" if not has_basis else "failed" if failing.get(id) == 2 else "done"
+    for name, told in bench.told.items():
+        assert all(one.is_over for one in told), name
+    for name, one in over.items():
+        has_basis = not one.dependencies or any(over[before].state == "done" for before in one.dependencies)
+        expected = "skipped" if not has_basis else "failed" if failing.get(name) == 2 else "done"
         assert one.state == expected

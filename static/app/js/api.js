@@ -67,6 +67,8 @@ function errorOf(status, body) {
 export const get = (/** @type {string} */ path) => request("GET", path);
 export const post = (/** @type {string} */ path, /** @type {unknown} */ body = {}) => request("POST", path, body);
 export const patch = (/** @type {string} */ path, /** @type {unknown} */ body) => request("PATCH", path, body);
+export const put = (/** @type {string} */ path, /** @type {unknown} */ body, /** @type {Record<string, string>} */ headers = {}) =>
+  request("PUT", path, body, headers);
 export const remove = (/** @type {string} */ path) => request("DELETE", path);
 
 /** Answers at once with ids; the run's events come over the socket. */

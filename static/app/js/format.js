@@ -95,6 +95,10 @@ export const formatDay = (day) =>
     timeZone: "UTC",
   });
 
+/** @param {string} month `2026-11` */
+export const formatMonth = (month) =>
+  new Date(`${month}-15T12:00:00Z`).toLocaleDateString("en", { month: "long", year: "numeric", timeZone: "UTC" });
+
 /** One line without Markdown's marks. @param {string} markdown */
 export const plainText = (markdown) =>
   markdown

@@ -1,22 +1,86 @@
-/** Reading memory: its days, one day's file, and the search over everything that was said. */
+/** What a person does with memory: read its days, change and forget what they say, search everything that was said. */
 
-import { get, query } from "../api.js";
+import { get, patch, post, put, query, remove } from "../api.js";
+import { addressOfPlace, days, daysProblem, NO_SEARCH, olderDaysCursor, place, placeOf } from "../state/memory.js";
+import { monthOf } from "../state/calendar.js";
+import { sentenceOf } from "./conversations.js";
 
 /**
- * @typedef {{day: string, entry_count: number}} Day
- * @typedef {{id: string, text: string, conversation_id: string|null, first_message_id: string|null,
- *   last_message_id: string|null, created_at: string}} Entry
- * @typedef {{day: string, markdown: string, entries: Entry[]}} DayFile
+ * @typedef {{id: string, day: string, text: string, author: "extraction"|"user", state: "kept"|"proposed",
+ *   revision: number, conversation_id: string|null, first_message_id: string|null, last_message_id: string|null,
+ *   created_at: string}} Entry
+ * @typedef {{revision: number, text: string, author: string, written_at: string, is_current: boolean}} Revision
+ * @typedef {{day: string, markdown: string, version: string, entries: Entry[]}} DayFile
  * @typedef {{text: string, source: Record<string, any>, score: number, created_at: string}} Found
  */
 
 const SEARCH_LIMIT = 30;
+const DAYS_PAGE = 100;
 
-/** @param {string|null} cursor @returns {Promise<{items: Day[], next_cursor: string|null}>} */
-export const listDays = (cursor) => get(`/memory/days${query({ cursor })}`);
+export function startMemory() {
+  const follow = () => (place.value = placeOf(location.search));
+  addEventListener("popstate", follow);
+  follow();
+  loadDays();
+}
+
+/** @param {Partial<import("../state/memory.js").Place>} change */
+export function goToPlace(change) {
+  const wanted = { ...place.value, search: NO_SEARCH, ...change };
+  const address = addressOfPlace(wanted);
+  // Typing in the search field is one step back, not one a letter.
+  if (wanted.search.q && place.value.search.q) history.replaceState(null, "", address);
+  else history.pushState(null, "", address);
+  place.value = wanted;
+}
+
+export async function loadDays() {
+  try {
+    const page = await get(`/memory/days${query({ limit: DAYS_PAGE })}`);
+    days.value = page.items;
+    olderDaysCursor.value = page.next_cursor;
+    daysProblem.value = "";
+  } catch (problem) {
+    daysProblem.value = sentenceOf(problem);
+  }
+}
+
+/** Until the calendar of that month is whole. @param {string} month */
+export async function loadDaysOf(month) {
+  while (olderDaysCursor.value && monthOf(days.value?.at(-1)?.day ?? "") >= month) {
+    const page = await get(`/memory/days${query({ cursor: olderDaysCursor.value, limit: DAYS_PAGE })}`);
+    days.value = [...(days.value ?? []), ...page.items];
+    olderDaysCursor.value = page.next_cursor;
+  }
+}
 
 /** @param {string} day @returns {Promise<DayFile>} */
 export const readDay = (day) => get(`/memory/days/${encodeURIComponent(day)}`);
 
-/** @param {string} q @returns {Promise<Found[]>} */
-export const searchMemory = async (q) => (await get(`/memory/search${query({ q, limit: SEARCH_LIMIT })}`)).items;
+/** @param {DayFile} file what was read @param {string} markdown @returns {Promise<DayFile>} */
+export const writeDay = ({ day, version }, markdown) =>
+  put(`/memory/days/${encodeURIComponent(day)}`, { markdown }, { "If-Match": `"${version}"` });
+
+/** @param {string} day @returns {Promise<any>} */
+export const forgetDay = (day) => remove(`/memory/days/${encodeURIComponent(day)}`);
+
+/** @param {string} text @param {string} [day] @returns {Promise<Entry>} */
+export const addEntry = (text, day) => post("/memory/entries", day ? { text, day } : { text });
+
+/** @param {Entry} entry @param {string} text @returns {Promise<Entry>} */
+export const editEntry = ({ id, revision }, text) => patch(`/memory/entries/${id}`, { text, revision });
+
+/** @param {string} id @returns {Promise<any>} */
+export const forgetEntry = (id) => remove(`/memory/entries/${id}`);
+
+/** @param {string} id @returns {Promise<Revision[]>} newest first */
+export const entryHistory = async (id) => (await get(`/memory/entries/${id}/history`)).items;
+
+/** @param {string} id @param {number} revision @returns {Promise<Entry>} */
+export const revertEntry = (id, revision) => post(`/memory/entries/${id}/revert`, { revision });
+
+/** @param {import("../state/memory.js").Search} search @returns {Promise<Found[]>} */
+export async function searchMemory({ q, from, to, conversation }) {
+  const found = await get(`/memory/search${query({ q, from, to, conversation_id: conversation, limit: SEARCH_LIMIT })}`);
+  return found.items;
+}

@@ -10,6 +10,7 @@ import { closeDialog, ConfirmDialog, Dialog } from "./Dialog.js";
 import { Icon } from "./icons.js";
 import { SettingsDialog } from "./SettingsDialog.js";
 import { ShortcutsDialog } from "./ShortcutsDialog.js";
+import { Toasts } from "./Toasts.js";
 
 export function Overlays() {
   return html`<${OpenDialog} /><${Lightbox} /><${Toasts} /><${Announcer} />`;
@@ -64,12 +65,6 @@ function OpenImage({ url }) {
     <img src=${url} alt=${t("Attached image")} />
     <button type="button" class="icon-button" aria-label=${t("Close")} onClick=${close}><${Icon} name="close" /></button>
   </dialog>`;
-}
-
-function Toasts() {
-  return html`<div class="toasts" role="status">
-    ${ui.value.toasts.map((toast) => html`<p key=${toast.id} class=${`toast ${toast.tone === "bad" ? "is-bad" : ""}`}>${toast.text}</p>`)}
-  </div>`;
 }
 
 const SENTENCES = /[^.!?。！？\n]+[.!?。！？\n]+/g;

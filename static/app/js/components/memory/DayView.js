@@ -1,0 +1,101 @@
+/** One day: its entries one by one, or its Markdown to be edited as a whole. */
+
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { sentenceOf } from "../../commands/conversations.js";
+import { addEntry, forgetDay, goToPlace, loadDays, readDay, writeDay } from "../../commands/memory.js";
+import { formatDay } from "../../format.js";
+import { html } from "../../html.js";
+import { t } from "../../i18n.js";
+import { days } from "../../state/memory.js";
+import { Icon, Mark } from "../icons.js";
+import { EntryCard } from "./EntryCard.js";
+import { askToForget } from "./forgetting.js";
+import { TextEditor } from "./TextEditor.js";
+
+/** @typedef {import("../../commands/memory.js").DayFile} DayFile */
+
+/** @param {{day: string|null}} props null: the newest one, where there is any */
+export function DayView({ day }) {
+  const file = useSignal(/** @type {DayFile|null} */ (null));
+  const problem = useSignal("");
+  const doing = useSignal(/** @type {"edit"|"add"|null} */ (null));
+  const reload = async () => {
+    loadDays();
+    try {
+      file.value = day ? await readDay(day) : null;
+    } catch (error) {
+      file.value = null;
+      problem.value = sentenceOf(error);
+    }
+  };
+  useEffect(() => {
+    if (!day) return;
+    readDay(day).then(
+      (read) => (file.value = read),
+      (error) => (problem.value = sentenceOf(error)),
+    );
+  }, [day]);
+  const add = async (/** @type {string} */ text) => {
+    const { day: written } = await addEntry(text, day ?? undefined);
+    doing.value = null;
+    if (written === day) await reload();
+    else loadDays().then(() => goToPlace({ view: "days", day: written }));
+  };
+  const adding = doing.value === "add" && html`<${TextEditor} label=${t("To remember")} text="" action=${t("Remember")} onSave=${add} onCancel=${() => (doing.value = null)} />`;
+  if (!day && days.value?.length === 0) return html`<${NothingYet} adding=${adding} onAdd=${() => (doing.value = "add")} />`;
+  if (problem.value) return html`<p class="muted" role="status">${problem.value}</p>`;
+  if (!day || !file.value)
+    return html`<div class="skeletons" role="status" aria-label=${t("Loading…")}><i></i><i></i><i></i></div>`;
+  const saved = (/** @type {DayFile} */ written) => {
+    file.value = written;
+    doing.value = null;
+    loadDays();
+  };
+  return html`<article>
+    <header class="view-head">
+      <h2 class="day-title">${formatDay(day)}</h2>
+      <${Tools} file=${file.value} doing=${doing} onForgotten=${() => goToPlace({ view: "days", day: null })} />
+    </header>
+    ${adding}
+    ${
+      doing.value === "edit"
+        ? html`<${MarkdownEditor} file=${file.value} onSaved=${saved} onCancel=${() => (doing.value = null)} />`
+        : file.value.entries.map((entry) => html`<${EntryCard} key=${entry.id} entry=${entry} onChanged=${reload} />`)
+    }
+  </article>`;
+}
+
+/** @param {{file: DayFile, doing: {value: "edit"|"add"|null}, onForgotten: () => void}} props */
+function Tools({ file: { day, entries }, doing, onForgotten }) {
+  const forget = () =>
+    askToForget({
+      title: t("Forget this day?"),
+      text: t("Its {n} entries, and what was made of them, will be gone for good. The conversations themselves stay.", {
+        n: entries.length,
+      }),
+      forget: () => forgetDay(day),
+      onDone: () => loadDays().then(onForgotten),
+    });
+  return html`<div class="view-tools">
+    <button type="button" class="button is-small" onClick=${() => (doing.value = "add")}><${Icon} name="plus" size=${16} />${t("Add")}</button>
+    <button type="button" class="button is-small" aria-pressed=${doing.value === "edit"} onClick=${() => (doing.value = doing.value === "edit" ? null : "edit")}><${Icon} name="rename" size=${16} />${t("Edit the day")}</button>
+    <button type="button" class="button is-small" onClick=${forget}><${Icon} name="trash" size=${16} />${t("Forget")}</button>
+  </div>`;
+}
+
+/** @param {{file: DayFile, onSaved: (file: DayFile) => void, onCancel: () => void}} props */
+function MarkdownEditor({ file, onSaved, onCancel }) {
+  const save = async (/** @type {string} */ markdown) => onSaved(await writeDay(file, markdown));
+  return html`
+    <p class="muted">${t("A section you remove is forgotten. Leave the comment below each heading as it is; “## 14:05” begins a section of your own.")}</p>
+    <${TextEditor} label=${t("Markdown of the day")} text=${file.markdown} action=${t("Save")} isCode onSave=${save} onCancel=${onCancel} />`;
+}
+
+/** @param {{adding: any, onAdd: () => void}} props */
+function NothingYet({ adding, onAdd }) {
+  return html`<div class="nothing"><${Mark} size=${40} />
+    <h2 class="day-title">${t("Nothing has been written down yet.")}</h2>
+    <p>${t("When a conversation grows long, its older part is summarized, and the summary is kept here, day by day.")}</p>
+    ${adding || html`<button type="button" class="button" onClick=${onAdd}><${Icon} name="plus" size=${16} />${t("Remember something yourself")}</button>`}</div>`;
+}

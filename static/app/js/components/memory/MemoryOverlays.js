@@ -1,0 +1,11 @@
+/** What opens over the memory page: the question before something is forgotten, and short notices. */
+
+import { html } from "../../html.js";
+import { ui } from "../../state/store.js";
+import { ConfirmDialog } from "../Dialog.js";
+import { Toasts } from "../Toasts.js";
+
+export function MemoryOverlays() {
+  const { dialog } = ui.value;
+  return html`${dialog?.kind === "confirm" && html`<${ConfirmDialog} ...${dialog} />`}<${Toasts} />`;
+}

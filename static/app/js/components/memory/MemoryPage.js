@@ -1,0 +1,58 @@
+/** The memory page: the calendar and the other views at the left, what was chosen at the right. */
+
+import { boot } from "../../boot.js";
+import { goToPlace } from "../../commands/memory.js";
+import { html } from "../../html.js";
+import { t } from "../../i18n.js";
+import { days, daysProblem, place } from "../../state/memory.js";
+import { ThemeSwitch } from "../AccountRow.js";
+import { Icon, Mark } from "../icons.js";
+import { MemoryOverlays } from "./MemoryOverlays.js";
+import { Calendar } from "./Calendar.js";
+import { DayView } from "./DayView.js";
+import { SearchField, SearchResults } from "./MemorySearch.js";
+
+/** @typedef {import("../../state/memory.js").View} View */
+
+/** @type {{view: View, name: string, icon: string}[]} */
+const LINKS = [{ view: "days", name: "Days", icon: "calendar" }];
+
+export function MemoryPage() {
+  return html`<div class="memory-page">
+    <header class="memory-head">
+      <a class="icon-button" href="/" aria-label=${t("Back to the chat")} title=${t("Back to the chat")}><span class="turned"><${Icon} name="right" /></span></a>
+      <a class="wordmark" href="/"><${Mark} size=${22} /><span>${boot.product_name}</span></a>
+      <span class="spacer"></span><${ThemeSwitch} />
+    </header>
+    <div class="memory-body">
+      <aside class="memory-side">
+        <h1>${t("Memory")}</h1>
+        <${SearchField} />
+        <nav aria-label=${t("Memory")}><ul class="memory-links">${LINKS.map((link) => html`<${ViewLink} ...${link} />`)}</ul></nav>
+        ${place.value.view === "days" && !place.value.search.q && html`<${Calendar} />`}
+      </aside>
+      <main class="memory-main"><${Chosen} /></main>
+    </div>
+    <${MemoryOverlays} />
+  </div>`;
+}
+
+/** @param {{view: View, name: string, icon: string}} props */
+function ViewLink({ view, name, icon }) {
+  const isOpen = !place.value.search.q && place.value.view === view;
+  const open = (/** @type {MouseEvent} */ event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    goToPlace({ view });
+  };
+  return html`<li><a class=${`memory-link ${isOpen ? "is-open" : ""}`} href=${`/memory?view=${view}`} aria-current=${isOpen ? "page" : undefined}
+    onClick=${open}><${Icon} name=${icon} size=${18} />${t(name)}</a></li>`;
+}
+
+function Chosen() {
+  const { day, search } = place.value;
+  if (search.q) return html`<${SearchResults} search=${search} />`;
+  if (daysProblem.value) return html`<p class="card is-bad" role="alert">${daysProblem.value}</p>`;
+  const shown = day ?? days.value?.[0]?.day ?? null;
+  return html`<${DayView} key=${shown} day=${shown} />`;
+}

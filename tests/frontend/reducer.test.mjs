@@ -290,6 +290,17 @@ test("notices and what was remembered come with a loaded message too", () => {
   assert.equal(answer(again).notes.length, 1);
 });
 
+test("what was remembered and taken back no longer stands below its message", () => {
+  const remembered = ["e", "f"].map((id) => ({ entry_id: id, day: "2026-11-21", preview: id }));
+  const before = opened([message("a1", 0, "assistant", "hi", { remembered })]);
+  const state = reduce(before, { type: "memory/undone", id: ID, entryId: "e" });
+  assert.deepEqual(
+    answer(state).notes.map((note) => note.entryId),
+    ["f"],
+  );
+  assert.equal(reduce(state, { type: "memory/undone", id: ID, entryId: "x" }), state);
+});
+
 test("a conversation that began while the list was loading stays in it", () => {
   const begun = { ...conversation, id: "c9", last_activity_at: "2026-11-21T12:00:00Z" };
   const state = all(

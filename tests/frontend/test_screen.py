@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.environment import ROOT
+from tests.frontend.chatting import PASSWORD, SIZES, ask, barriers, overflows, sign_in
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
 from tests.servers.service import Service
 
-PASSWORD = "correct horse battery"
-AXE = ROOT / "static" / "node_modules" / "axe-core" / "axe.min.js"
-SIZES = {"desktop": (1440, 900), "tablet": (820, 1180), "phone": (390, 844)}
 HOSTILE = """# Hello
 <script>window.wasHere = 1</script> <img src=x onerror="window.wasHere = 2">
 
@@ -63,22 +59,6 @@ def page(browser: Browser, service: Service) -> Iterator[Page]:
     yield page
     context.close()
     assert not errors, errors
-
-
-def sign_in(page: Page) -> None:
-    page.goto("/")
-    page.locator("[name=login]").fill("alice@example.com")
-    page.locator("[name=password]").fill(PASSWORD)
-    page.locator("[name=password]").press("Enter")
-    expect(page.locator("#composer")).to_be_visible()
-
-
-def ask(page: Page, question: str) -> Any:
-    page.locator("#composer").fill(question)
-    page.locator("#composer").press("Enter")
-    answer = page.locator("article.is-assistant").last
-    expect(answer).to_have_attribute("data-status", "complete")
-    return answer
 
 
 def test_a_hostile_answer_runs_nothing_and_calls_nobody(page: Page, service: Service) -> None:
@@ -174,13 +154,5 @@ def test_the_page_works_at_every_size_in_light_and_dark_without_a_barrier(
                 expect(tab.locator(".composer, .day-title").first).to_be_visible()
                 tab.wait_for_load_state("networkidle")
                 assert barriers(tab) == [], f"{address} {name} {scheme}"
-                assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{address} {name}"
+                assert not overflows(tab), f"{address} {name}"
             context.close()
-
-
-def barriers(page: Page) -> list[Any]:
-    page.evaluate(AXE.read_text() + ";0")
-    found: list[Any] = page.evaluate(
-        "async () => (await axe.run(document)).violations.map(v => [v.id, v.nodes.map(n => n.target.join(' '))])"
-    )
-    return found

@@ -1,5 +1,6 @@
 /** What was written to memory, below the message that was the newest then. */
 
+import { undoRemembering } from "../commands/remembering.js";
 import { plainText } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
@@ -11,6 +12,8 @@ export function MemoryLine({ note }) {
     <${Icon} name="memory" size=${16} />
     <span class="memory-text" title=${note.preview}>${t("Remembered: {preview}", { preview: plainText(note.preview) })}</span>
     <span aria-hidden="true">·</span>
-    <a href=${`/memory?day=${encodeURIComponent(note.day)}`}>${t("Manage")}</a>
+    <button type="button" class="link" onClick=${() => undoRemembering(note.entryId)}>${t("Undo")}</button>
+    <span aria-hidden="true">·</span>
+    <a href=${`/memory?day=${encodeURIComponent(note.day)}#e-${note.entryId}`}>${t("Manage")}</a>
   </p>`;
 }

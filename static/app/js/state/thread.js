@@ -192,6 +192,15 @@ function addNote(/** @type {Thread} */ thread, /** @type {Happening} */ event) {
   return changeMessage(thread, thread.ids.at(-1), (message) => ({ ...message, notes: [...message.notes, note] }));
 }
 
+/** @param {Thread} thread @param {string} entryId @returns {Thread} */
+export function dropNote(thread, entryId) {
+  const holder = thread.ids.find((id) => thread.messages[id].notes.some((note) => note.entryId === entryId));
+  return changeMessage(thread, holder, (message) => ({
+    ...message,
+    notes: message.notes.filter((note) => note.entryId !== entryId),
+  }));
+}
+
 /** What a turn's end brings stands with the answer that ended it. */
 function addNotice(/** @type {Thread} */ thread, /** @type {Happening} */ event, /** @type {string} */ kind) {
   const add = (/** @type {ViewMessage} */ message) => ({

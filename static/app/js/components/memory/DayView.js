@@ -36,6 +36,9 @@ export function DayView({ day }) {
       (error) => (problem.value = sentenceOf(error)),
     );
   }, [day]);
+  useEffect(() => {
+    if (file.value && location.hash.startsWith("#e-")) document.querySelector(location.hash)?.scrollIntoView({ block: "center" });
+  }, [file.value]);
   const add = async (/** @type {string} */ text) => {
     const { day: written } = await addEntry(text, day ?? undefined);
     doing.value = null;

@@ -1,0 +1,18 @@
+/** What was just remembered from the open conversation, taken back. */
+
+import { remove } from "../api.js";
+import { t } from "../i18n.js";
+import { currentId, dispatch, showToast } from "../state/store.js";
+import { sentenceOf } from "./conversations.js";
+
+/** @param {string} entryId */
+export async function undoRemembering(entryId) {
+  const id = currentId.value;
+  try {
+    await remove(`/memory/entries/${entryId}`);
+    dispatch({ type: "memory/undone", id, entryId });
+    showToast(t("It is forgotten."));
+  } catch (error) {
+    showToast(sentenceOf(error), "bad");
+  }
+}

@@ -1,0 +1,45 @@
+"""What every browser test of the page does: sign in, ask, look for barriers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.environment import ROOT
+
+PASSWORD = "correct horse battery"
+AXE = ROOT / "static" / "node_modules" / "axe-core" / "axe.min.js"
+SIZES = {"desktop": (1440, 900), "tablet": (820, 1180), "phone": (390, 844)}
+
+
+def sign_in(page: Page, email: str = "alice@example.com") -> None:
+    page.goto("/")
+    page.locator("[name=login]").fill(email)
+    page.locator("[name=password]").fill(PASSWORD)
+    page.locator("[name=password]").press("Enter")
+    expect(page.locator("#composer")).to_be_visible()
+
+
+def ask(page: Page, question: str) -> Locator:
+    """The answer, once it is complete."""
+    answers = page.locator("article.is-assistant")
+    before = answers.count()
+    page.locator("#composer").fill(question)
+    page.locator("#composer").press("Enter")
+    expect(answers).to_have_count(before + 1)
+    expect(answers.last).to_have_attribute("data-status", "complete")
+    return answers.last
+
+
+def barriers(page: Page) -> list[Any]:
+    """What axe-core finds wrong with the page as it is now."""
+    page.evaluate(AXE.read_text() + ";0")
+    found: list[Any] = page.evaluate(
+        "async () => (await axe.run(document)).violations.map(v => [v.id, v.nodes.map(n => n.target.join(' '))])"
+    )
+    return found
+
+
+def overflows(page: Page) -> bool:
+    return bool(page.evaluate("document.documentElement.scrollWidth > innerWidth"))

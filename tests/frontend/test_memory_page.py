@@ -1,0 +1,104 @@
+"""The memory page in a real browser: what is remembered is read, changed, looked back on, searched and forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import httpx2
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.frontend.chatting import PASSWORD, SIZES, barriers, overflows, sign_in
+from tests.servers.service import Service
+
+
+@pytest.fixture
+def service(start_service: Callable[..., Service]) -> Service:
+    service = start_service()
+    service.create_user("alice@example.com", PASSWORD)
+    return service
+
+
+@pytest.fixture
+def alice(service: Service) -> httpx2.Client:
+    return service.client(service.create_token("alice@example.com"))
+
+
+@pytest.fixture
+def page(browser: Browser, service: Service, alice: httpx2.Client) -> Iterator[Page]:
+    for day, text in (
+        ("2026-11-20", "The boat is called *Halcyon*."),
+        ("2026-10-05", "The budget is 6,500 €."),
+    ):
+        alice.post("/api/v1/memory/entries", json={"text": text, "day": day}).raise_for_status()
+    context = browser.new_context(base_url=service.url, viewport={"width": 1440, "height": 900})
+    page = context.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    sign_in(page)
+    page.goto("/memory")
+    yield page
+    context.close()
+    assert not errors, errors
+
+
+def test_an_entry_is_changed_restored_and_forgotten(page: Page, alice: httpx2.Client) -> None:
+    entry = page.locator(".entry")
+    expect(entry).to_contain_text("The boat is called Halcyon.")
+    entry.get_by_role("button", name="Edit").click()
+    page.get_by_label("Text of the entry").fill("The boat is called Heron.")
+    page.get_by_role("button", name="Save").click()
+    expect(entry).to_contain_text("The boat is called Heron.")
+
+    entry.get_by_role("button", name="History").click()
+    expect(entry.locator(".revision")).to_have_count(2)
+    entry.get_by_role("button", name="Restore").click()
+    expect(entry.locator(".prose")).to_have_text("The boat is called Halcyon.")
+
+    entry.get_by_role("button", name="Forget").click()
+    page.get_by_role("dialog").get_by_role("button", name="Forget").click()
+    expect(entry).not_to_contain_text("Halcyon")
+    assert [day["day"] for day in alice.get("/api/v1/memory/days").json()["items"]] == ["2026-10-05"]
+
+
+def test_a_day_of_another_month_is_found_in_the_calendar_and_its_markdown_edited(
+    page: Page, alice: httpx2.Client
+) -> None:
+    page.get_by_role("button", name="Earlier").click()
+    page.get_by_role("button", name="Monday, October 5, 2026, 1 entry").click()
+    expect(page.locator(".entry")).to_contain_text("6,500 €")
+    page.get_by_role("button", name="Edit the day").click()
+    markdown = page.get_by_label("Markdown of the day")
+    written = markdown.input_value()
+    alice.put("/api/v1/memory/days/2026-10-05", json={"markdown": written.replace("6,500", "7,000")})
+    markdown.fill(written.replace("6,500", "8,000"))
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    expect(markdown).to_have_value(written.replace("6,500", "8,000"))
+
+    page.reload()
+    page.get_by_role("button", name="Edit the day").click()
+    markdown.fill(markdown.input_value().replace("7,000", "8,000"))
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".entry")).to_contain_text("8,000 €")
+
+
+def test_what_is_searched_for_is_found_and_opened(page: Page) -> None:
+    page.get_by_label("Search memory").fill("budget")
+    results = page.locator(".result")
+    expect(results).to_have_count(1)
+    expect(results).to_contain_text("6,500 €")
+    results.click()
+    expect(page.locator(".day-title")).to_have_text("Monday, October 5, 2026")
+
+
+def test_every_view_works_at_every_size_in_light_and_dark_without_a_barrier(page: Page) -> None:
+    for address in ("/memory", "/memory?q=boat"):
+        page.goto(address)
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            for name, (width, height) in SIZES.items():
+                page.set_viewport_size({"width": width, "height": height})
+                expect(page.locator(".day-title").first).to_be_visible()
+                assert barriers(page) == [], f"{address} {name} {scheme}"
+                assert not overflows(page), f"{address} {name}"

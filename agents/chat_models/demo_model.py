@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from agents.chat_models.demo_answer import write_answer
+from agents.chat_models.demo_plan import write_plan_answer
 from agents.chat_models.demo_summary import write_summary
 from agents.chat_models.words import split_words
 from agents.types import Finished, ModelItem, ModelRequest, RequestSent, TextDelta
@@ -38,6 +39,8 @@ class DemoModel:
         yield RequestSent(request, {"model": DEMO_NAME} | write_request(request))
         if CLOSING in request.messages[0].text:
             text, pace_s = write_summary(request), 0.0
+        elif (planned := write_plan_answer(request)) is not None:
+            text, pace_s = planned, self._pace_s
         else:
             text, pace_s = write_answer(request), self._pace_s
         output = OutputText()

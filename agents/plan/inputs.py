@@ -14,14 +14,17 @@ from memory.transcript import render_transcript
 from memory.types import Message, TextPart
 
 HISTORY_LEAD = "Previous conversation:"
+REQUEST_LEAD = "The current request:"
 LEAST_RESULT_CHARS = 200
+FRAME_CHARS = 200
+"""Tags, id and title around a result. A message over its limit would lose its closing tag."""
 
 
 def enrich_query(question: Message, history: str) -> Message:
     """The question as the planner gets it: the conversation before it, itself whole, its images with it."""
     if not history:
         return replace(question, kind="question", pinned=True)
-    lead = f"{HISTORY_LEAD}\n{fence('conversation', history)}\n\nThe current request:"
+    lead = f"{HISTORY_LEAD}\n{fence('conversation', history)}\n\n{REQUEST_LEAD}"
     texts = (TextPart(lead), *question.parts)
     return replace(with_parts(question, texts), kind="question", pinned=True)
 
@@ -37,8 +40,9 @@ def extended(question: Message, text: str) -> Message:
 
 
 def dependency_messages(dependencies: Sequence[PlanStep]) -> tuple[Message, ...]:
-    """One for each step, so that the guard can cut the largest first."""
-    return tuple(text_message("user", report_step(step, DEPENDENCY_CHARS)) for step in dependencies)
+    """One for each step, at most DEPENDENCY_CHARS long with its frame."""
+    chars = DEPENDENCY_CHARS - FRAME_CHARS
+    return tuple(text_message("user", report_step(step, chars)) for step in dependencies)
 
 
 def fit_reports(

@@ -115,6 +115,9 @@ async def run_plan(models: PlanModels, request: PlanRequest) -> AsyncGenerator[P
     """Ended by PlanReady or PlanDropped. Raises ModelError and ContextError of the first planner; later ones cost
     a round, not the results there are."""
     planner = _Planner(models, request)
+    if request.resumed and all(step.is_over for step in request.resumed):
+        yield PlanReady(planner.reports(request.resumed))
+        return
     try:
         steps = _restarted(request.resumed) or await planner.plan()
     except PlanError as error:

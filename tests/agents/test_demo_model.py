@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from agents.chat_models.demo_model import DemoModel
+from agents.plan.inputs import results_message
+from agents.plan.run import PlanChanged, PlanReady, PlanRequest, run_plan
+from agents.plan.working import LoopModels, PlanPorts, RuledModel
 from agents.prompts import CONTINUE_PROMPT
 from agents.types import ModelRequest
 from memory.budget import TokenBudget
@@ -11,7 +14,7 @@ from memory.policy import ContextPolicy
 from memory.summary import fence, summary_message
 from memory.tokens import text_message
 from memory.types import ImagePart, Message, TextPart
-from tests.agents.asking import ask_for, collect, end_of, history_of, text_of
+from tests.agents.asking import SYSTEM, ask_for, collect, end_of, history_of, text_of
 
 DEMO = DemoModel(pace_s=0)
 
@@ -116,3 +119,26 @@ async def test_its_summaries_are_accepted_and_keep_the_facts() -> None:
     assert "INV-2041" in accepted.text
     assert "Ada" in accepted.text
     assert "<conversation>" not in accepted.text
+
+
+async def test_in_plan_mode_each_part_of_a_question_becomes_a_step_and_a_last_one_looks_at_them_all() -> None:
+    model = DemoModel(pace_s=0)
+    rules = RuledModel(model, ContextPolicy(), TokenBudget(32_000, 4_000, 1_000))
+    models = LoopModels(rules, rules, "Be kind.", PlanPorts(lambda *_: None, lambda _: None))
+    question = text_message(
+        "user", "How large is Lisbon? How old is Porto? Which is warmer?", kind="question"
+    )
+    items = [item async for item in run_plan(models, PlanRequest(question, (), "Be kind.", 27_000))]
+    plan = next(item for item in items if isinstance(item, PlanChanged)).steps
+    assert [(step.title, step.dependencies) for step in plan] == [
+        ("How large is Lisbon?", ()),
+        ("How old is Porto?", ()),
+        ("Which is warmer?", ()),
+        ("Put together", ("s1", "s2", "s3")),
+    ]
+    assert isinstance(items[-1], PlanReady)
+    note = results_message(items[-1].reports, "")
+    said, _ = await collect(model, ModelRequest((SYSTEM, note, question), 4_000))
+    assert "**How old is Porto?** (done)" in text_of(said)
+    assert "results of s1, s2, s3" in text_of(said)
+    assert "can count words and not think" in text_of(said)

@@ -1,0 +1,148 @@
+"""Planner, analyst and steps as loops of their own: the first two on the main model, steps on the fast one.
+
+Each follows its own model's budget, and the same rules about retries and overflows as an ordinary answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+
+from agents.context import AssembledContext, ContextInputs
+from agents.errors import ModelError
+from agents.plan.inputs import dependency_messages
+from agents.plan.limits import DEPENDENCY_CHARS
+from agents.plan.prompts import ANALYST_MARK, step_prompt
+from agents.plan.scheduler import StepFailed
+from agents.plan.steps import PlanStep
+from agents.ports import ToolUse
+from agents.react import AgentStep, CallFinished, run_react
+from agents.summarise import SummaryResult, summarise
+from agents.types import ChatModel, TextDelta
+from memory.budget import TokenBudget
+from memory.errors import ContextError
+from memory.policy import ContextPolicy
+from memory.prompts import Hint
+from memory.tokens import Calibration, text_message, total_tokens
+from memory.truncate import cut_middle
+from memory.types import Message
+
+PLANNER = "planner"
+ANALYST = "analyst"
+EMPTY = "The model answered with nothing."
+
+
+@dataclass(frozen=True, slots=True)
+class RuledModel:
+    """A model with the rules of its own: never the budget of another one."""
+
+    model: ChatModel
+    policy: ContextPolicy
+    budget: TokenBudget
+    calibration: Calibration = field(default_factory=Calibration)
+    temperature: float | None = None
+
+    def assemble(
+        self,
+        system: str,
+        question: Message,
+        messages: Sequence[Message] = (),
+        tool_use: ToolUse | None = None,
+    ) -> AssembledContext:
+        """Raises memory.errors.ContextError."""
+        inputs = ContextInputs(
+            system=text_message("system", system),
+            checkpoint=None,
+            messages=messages,
+            question=question,
+            policy=self.policy,
+            budget=self.budget,
+            calibration=self.calibration,
+            tools=tuple(tool.spec for tool in tool_use.tools) if tool_use else (),
+            temperature=self.temperature,
+        )
+        return AssembledContext(inputs, inputs.fit())
+
+
+@dataclass(frozen=True, slots=True)
+class PlanPorts:
+    """Who hears of what happens. `took`: what a loop does, and whose it is (a step's id, `planner` or `analyst`);
+    `summarised`: a call or two of the fast model."""
+
+    took: Callable[[AgentStep, str], None]
+    summarised: Callable[[SummaryResult], None]
+    tool_use: Callable[[PlanStep], ToolUse | None] = lambda step: None
+
+
+@dataclass(frozen=True, slots=True)
+class LoopModels:
+    """The PlanModels of agents.plan.run. `own_prompt` is the agent's system prompt."""
+
+    main: RuledModel
+    fast: RuledModel
+    own_prompt: str
+    ports: PlanPorts
+
+    async def ask(self, system: str, question: Message) -> str:
+        context = self.main.assemble(system, question)
+        who = ANALYST if system.startswith(ANALYST_MARK) else PLANNER
+        return await self._listen(run_react(self.main.model, context), who)
+
+    async def summarise_history(self, history: Sequence[Message]) -> str:
+        return await self._summarise(history, "planner_input")
+
+    async def run_step(self, step: PlanStep, dependencies: tuple[PlanStep, ...]) -> str:
+        tool_use = self.ports.tool_use(step)
+        task = text_message("user", step.task, kind="question", pinned=True)
+        try:
+            found = await self._fit_dependencies(dependencies)
+            context = self.fast.assemble(step_prompt(self.own_prompt), task, found, tool_use)
+            text = await self._listen(run_react(self.fast.model, context, tool_use=tool_use), step.id)
+        except (ModelError, ContextError) as error:
+            raise StepFailed(str(error)) from error
+        if not text.strip():
+            raise StepFailed(EMPTY)
+        return cut_middle(text, DEPENDENCY_CHARS)
+
+    async def _listen(self, steps: AsyncGenerator[AgentStep, None], who: str) -> str:
+        """What the last call of a loop says: the words between tool calls are thinking aloud."""
+        said: list[str] = []
+        async with aclosing(steps):
+            async for step in steps:
+                self.ports.took(step, who)
+                if isinstance(step, TextDelta):
+                    said.append(step.text)
+                elif isinstance(step, CallFinished) and step.has_tool_calls:
+                    said.clear()
+        return "".join(said)
+
+    async def _fit_dependencies(self, dependencies: Sequence[PlanStep]) -> tuple[Message, ...]:
+        """Half of the window is theirs; where they need more, those over their share are summarised."""
+        messages = dependency_messages(dependencies)
+        room = self.fast.calibration.invert(self.fast.budget.input_tokens) // 2
+        if total_tokens(messages) <= room:
+            return messages
+        shorter = [
+            replace(
+                step,
+                result=await self._summarise([text_message("assistant", step.result)], "step_dependency"),
+            )
+            if message.tokens > room // len(messages)
+            else step
+            for step, message in zip(dependencies, messages, strict=True)
+        ]
+        return dependency_messages(shorter)
+
+    async def _summarise(self, messages: Sequence[Message], hint: Hint) -> str:
+        summary = await summarise(
+            self.fast.model,
+            messages,
+            previous="",
+            policy=self.fast.policy,
+            window=self.fast.budget,
+            calibration=self.fast.calibration,
+            hint=hint,
+        )
+        self.ports.summarised(summary)
+        return summary.text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import fcntl
+import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 
 from chatapp.actions import files as file_actions
+from chatapp.documents import read_document
 from chatapp.errors import TooLarge
 from chatapp.images import clean_image
 from chatapp.models import Attachment, User
@@ -65,20 +67,36 @@ def check_size(size_bytes: int) -> None:
         raise TooLarge(f"The file is too large; at most {limit:,.0f} MB are accepted.")
 
 
+def store_upload(*, user: User, name: str, content: bytes) -> Attachment:
+    """An image, or a text, CSV or PDF: by what it is, not by what it says it is. Raises InvalidInput, TooLarge."""
+    check_size(len(content))
+    document = read_document(content, name)
+    if document is None:
+        return store_image(user=user, name=name, content=content)
+    return _store(user, name, document.content, document.mime_type)
+
+
 def store_image(*, user: User, name: str, content: bytes) -> Attachment:
-    """The bytes are on disk before the row that names them exists."""
     check_size(len(content))
     image = clean_image(content, settings.MAX_IMAGE_PIXELS)
-    with _sole_user(image.sha256):
-        _write_content(content_path(image.sha256), image.content)
+    return _store(user, name, image.content, image.mime_type, image.width, image.height)
+
+
+def _store(
+    user: User, name: str, content: bytes, mime_type: str, width: int = 0, height: int = 0
+) -> Attachment:
+    """The bytes are on disk before the row that names them exists."""
+    sha256 = hashlib.sha256(content).hexdigest()
+    with _sole_user(sha256):
+        _write_content(content_path(sha256), content)
         return file_actions.create_attachment(
             user=user,
             name=name,
-            sha256=image.sha256,
-            mime_type=image.mime_type,
-            width=image.width,
-            height=image.height,
-            size_bytes=len(image.content),
+            sha256=sha256,
+            mime_type=mime_type,
+            width=width,
+            height=height,
+            size_bytes=len(content),
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
@@ -12,9 +12,16 @@ from agents.plan.steps import OVER, PlanStep
 from chatapp.models import Compaction, Conversation, MemoryEntry, Message, Run
 from memory import types
 
-_PART_TYPES: Mapping[str, type[Any]] = {
+
+def _file_line(*, file_id: str, name: str, mime_type: str, size_bytes: int, type: str) -> types.TextPart:
+    """A file that is no image is a line for the model; a tool reads what is in it."""
+    return types.TextPart(f"[Attached file {file_id}: {name} ({mime_type}, {size_bytes:,} bytes)]")
+
+
+_PART_TYPES: Mapping[str, Callable[..., Any]] = {
     "text": types.TextPart,
     "image": types.ImagePart,
+    "file": _file_line,
     "tool_call": types.ToolCallPart,
     "tool_result": types.ToolResultPart,
     "reasoning": types.ReasoningPart,

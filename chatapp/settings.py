@@ -35,7 +35,11 @@ try:
 except PolicyError as error:
     raise SystemExit(f"CONTEXT_POLICY: {error}") from None
 # What answers may use where no agent says otherwise; "none" for nothing.
-DEFAULT_TOOLS = env.words("DEFAULT_TOOLS", "clock calculator offload_page offload_grep offload_view_image")
+DEFAULT_TOOLS = env.words(
+    "DEFAULT_TOOLS",
+    "memory_search memory_read conversation_search files_list files_read offloaded_page offloaded_grep "
+    "offloaded_view_image clock calculator",
+)
 OPENAI_API_KEY = env.text("OPENAI_API_KEY")
 OPENAI_BASE_URL = env.text("OPENAI_BASE_URL")
 LLM_MODEL = env.text("LLM_MODEL")

@@ -10,9 +10,20 @@ from agents.tools.protocol import Right, Tool
 from agents.tools.registry import Ports, built_in_tools
 from chatapp.models import Agent, Conversation
 from chatapp.policies import agent_of
-from chatapp.tool_ports import OwnOffloads, UserClock
+from chatapp.tool_ports.clock import UserClock
+from chatapp.tool_ports.files import AttachedFiles
+from chatapp.tool_ports.memory import OwnConversation, UserMemory
+from chatapp.tool_ports.offloads import OwnOffloads
 
-BUILT_IN: Mapping[str, Tool] = built_in_tools(Ports(clock=UserClock(), offloads=OwnOffloads()))
+BUILT_IN: Mapping[str, Tool] = built_in_tools(
+    Ports(
+        memory=UserMemory(),
+        conversation=OwnConversation(),
+        files=AttachedFiles(),
+        offloads=OwnOffloads(),
+        clock=UserClock(),
+    )
+)
 ALL_RIGHTS: frozenset[Right] = frozenset({"memory", "conversation", "files", "web", "server"})
 
 

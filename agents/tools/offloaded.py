@@ -55,7 +55,7 @@ class OffloadPage:
     port: OffloadPort
 
     spec: ClassVar = ToolSpec(
-        "offload_page",
+        "offloaded_page",
         "Reads a part of an offloaded result that was too large to be shown whole.",
         schema_of(PageArguments),
     )
@@ -77,7 +77,7 @@ class OffloadGrep:
     port: OffloadPort
 
     spec: ClassVar = ToolSpec(
-        "offload_grep",
+        "offloaded_grep",
         "Searches an offloaded result with a regular expression and shows each match with its surroundings and offset.",
         schema_of(GrepArguments),
     )
@@ -93,7 +93,7 @@ class OffloadGrep:
 class OffloadViewImage:
     port: OffloadPort
 
-    spec: ClassVar = ToolSpec("offload_view_image", "Shows an offloaded image.", schema_of(ImageArguments))
+    spec: ClassVar = ToolSpec("offloaded_view_image", "Shows an offloaded image.", schema_of(ImageArguments))
     traits: ClassVar = ToolTraits(rights=_RIGHTS)
 
     async def call(self, arguments: Mapping[str, Any], caller: ToolCaller) -> ToolOutput:

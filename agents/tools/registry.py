@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from agents.tools.attached_files import FilesList, FilesPort, FilesRead
 from agents.tools.calculator import Calculator
 from agents.tools.clock import Clock, ClockPort
+from agents.tools.conversation_search import ConversationPort, ConversationSearch
+from agents.tools.memory_tools import MemoryPort, MemoryRead, MemorySearch
 from agents.tools.offloaded import OffloadGrep, OffloadPage, OffloadPort, OffloadViewImage
 from agents.tools.protocol import Tool
 
@@ -15,18 +18,26 @@ from agents.tools.protocol import Tool
 class Ports:
     """The world as tools may see it. Every port is told who asks; none takes that from a model."""
 
-    clock: ClockPort
+    memory: MemoryPort
+    conversation: ConversationPort
+    files: FilesPort
     offloads: OffloadPort
+    clock: ClockPort
 
 
 def built_in_tools(ports: Ports) -> Mapping[str, Tool]:
     return by_name(
         [
-            Clock(ports.clock),
-            Calculator(),
+            MemorySearch(ports.memory),
+            MemoryRead(ports.memory),
+            ConversationSearch(ports.conversation),
+            FilesList(ports.files),
+            FilesRead(ports.files),
             OffloadPage(ports.offloads),
             OffloadGrep(ports.offloads),
             OffloadViewImage(ports.offloads),
+            Clock(ports.clock),
+            Calculator(),
         ]
     )
 

@@ -96,7 +96,7 @@ def _send(
     )
     seq = event_log.append(conversation, created)
     if not conversation.title:
-        conversation.title = title_from(new.text) or "Image"
+        conversation.title = title_from(new.text) or _title_of(attachments[0])
     if model is not None:
         conversation.model = model
     run = queue_run(conversation, branch=branch, question=question, after=question, now=now, mode=new.mode)
@@ -157,19 +157,21 @@ def _branch_after(conversation: Conversation, parent: Message | None) -> Branch:
 
 
 def _parts(text: str, attachments: Sequence[Attachment]) -> list[dict[str, Any]]:
-    images = [
-        {
-            "type": "image",
-            "file_id": str(image.pk),
-            "mime_type": image.mime_type,
-            "width": image.width,
-            "height": image.height,
-        }
-        for image in attachments
-    ]
-    if not text.strip() and not images:
+    attached = [_attached_part(row) for row in attachments]
+    if not text.strip() and not attached:
         raise InvalidInput("The message is empty.")
-    return [*images, {"type": "text", "text": text}] if text else images
+    return [*attached, {"type": "text", "text": text}] if text else attached
+
+
+def _title_of(attachment: Attachment) -> str:
+    return "Image" if attachment.is_image else title_from(attachment.name)
+
+
+def _attached_part(row: Attachment) -> dict[str, Any]:
+    part = {"file_id": str(row.pk), "mime_type": row.mime_type}
+    if row.is_image:
+        return {"type": "image", **part, "width": row.width, "height": row.height}
+    return {"type": "file", **part, "name": row.name, "size_bytes": row.size_bytes}
 
 
 def append_message(

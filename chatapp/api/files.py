@@ -1,4 +1,4 @@
-"""Uploads: images in, the same images out, cleaned."""
+"""Uploads: images in and out, cleaned; texts, CSV and PDF for the agent's tools to read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ninja import File, Router, Status, UploadedFile
 
 from chatapp.api import shapes
 from chatapp.api.auth import ApiRequest, allow
-from chatapp.attachments import check_size, content_path, delete_attachment, store_image
+from chatapp.attachments import check_size, content_path, delete_attachment, store_upload
 from chatapp.errors import NotFound
 from chatapp.models import Attachment, User
 from chatapp.selectors.access import accessible_attachments
@@ -18,7 +18,14 @@ from chatapp.text import normalize_text
 
 files_router = Router(tags=["files"])
 
-EXTENSIONS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp"}
+EXTENSIONS = {
+    "image/png": "png",
+    "image/jpeg": "jpg",
+    "image/webp": "webp",
+    "application/pdf": "pdf",
+    "text/csv": "csv",
+    "text/plain": "txt",
+}
 YEAR_S = 365 * 24 * 3600
 
 
@@ -48,18 +55,20 @@ def _shape(row: Attachment) -> dict[str, Any]:
 
 @files_router.post("/files", auth=allow("chat"), response=shapes.answers(413, created=StoredFile))
 async def upload(request: ApiRequest, file: File[UploadedFile]) -> Any:
-    """A PNG, JPEG, WebP or GIF image, as the form field `file`. It is stored upright and without metadata."""
+    """As the form field `file`: a PNG, JPEG, WebP or GIF image, which is stored upright and without metadata; or a
+    text, a CSV or a PDF, which the tool `files_read` reads. What a file is, its content says."""
     return Status(201, await sync_to_async(_store)(request.auth.user, file))
 
 
 def _store(user: User, file: UploadedFile) -> dict[str, Any]:
     check_size(file.size or 0)
-    name = normalize_text((file.name or "image")[:255], 255, "The file's name")
-    return _shape(store_image(user=user, name=name, content=file.read()))
+    name = normalize_text((file.name or "file")[:255], 255, "The file's name")
+    return _shape(store_upload(user=user, name=name, content=file.read()))
 
 
-IMAGE = {"schema": {"type": "string", "format": "binary"}}
-DOWNLOAD = {"responses": {200: {"content": dict.fromkeys(EXTENSIONS, IMAGE)}}}
+BINARY = {"schema": {"type": "string", "format": "binary"}}
+DOWNLOAD = {"responses": {200: {"content": dict.fromkeys(EXTENSIONS, BINARY)}}}
+SHOWN = frozenset({"image/png", "image/jpeg", "image/webp"})
 
 
 @files_router.get(
@@ -69,7 +78,7 @@ DOWNLOAD = {"responses": {200: {"content": dict.fromkeys(EXTENSIONS, IMAGE)}}}
     openapi_extra=DOWNLOAD,
 )
 async def download(request: ApiRequest, file_id: str) -> Any:
-    """The image itself."""
+    """The file itself; what is no image as a download."""
     return await sync_to_async(_response)(request.auth.user, file_id)
 
 
@@ -81,7 +90,7 @@ def _response(user: User, file_id: str) -> FileResponse:
     response = FileResponse(path.open("rb"), content_type=row.mime_type)
     extension = EXTENSIONS.get(row.mime_type)
     # Shown in the page only because we wrote it ourselves; anything else would be handed out as a download.
-    kind = "inline" if extension else "attachment"
+    kind = "inline" if row.mime_type in SHOWN else "attachment"
     response["Content-Disposition"] = f'{kind}; filename="{row.pk}.{extension or "bin"}"'
     response["X-Content-Type-Options"] = "nosniff"
     response["Content-Security-Policy"] = "default-src 'none'; sandbox"

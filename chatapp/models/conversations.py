@@ -126,3 +126,8 @@ class Attachment(models.Model):
     height = models.PositiveIntegerField(default=0)
     size_bytes = models.PositiveBigIntegerField()
     created_at = models.DateTimeField(auto_now_add=True)
+
+    @property
+    def is_image(self) -> bool:
+        """Only what this service encoded itself is stored under such a type."""
+        return self.mime_type.startswith("image/")

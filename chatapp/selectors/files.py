@@ -33,3 +33,13 @@ def is_referenced(sha256: str) -> bool:
 def oldest_with_content(user_id: UUID, sha256: str) -> Attachment | None:
     """The same picture sent twice is one attachment to whoever compares two messages."""
     return Attachment.objects.filter(user_id=user_id, sha256=sha256).order_by("created_at", "id").first()
+
+
+def attached_files(user_id: UUID | str, conversation_id: UUID | str) -> list[Attachment]:
+    """Of this user, on messages of this conversation, oldest first."""
+    rows = Attachment.objects.filter(
+        user_id=parse_id(user_id),
+        messages__conversation_id=parse_id(conversation_id),
+        messages__conversation__user_id=parse_id(user_id),
+    )
+    return list(rows.distinct().order_by("created_at", "id"))

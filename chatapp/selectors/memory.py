@@ -10,8 +10,10 @@ from uuid import UUID
 
 from django.db.models import Count, QuerySet
 
+from chatapp.errors import NotFound
 from chatapp.models import Conversation, MemoryEntry, User
 from chatapp.models.search import StaleDay
+from chatapp.selectors.access import parse_id
 
 
 def kept_entries() -> QuerySet[MemoryEntry]:
@@ -92,3 +94,12 @@ def entry_history(entry: MemoryEntry) -> list[Said]:
     now = Said(entry.revision, entry.text, entry.author, entry.updated_at, is_current=True)
     earlier = entry.revisions.order_by("-number")
     return [now, *(Said(row.number, row.text, row.author, row.written_at, False) for row in earlier)]
+
+
+def entry_of(user_id: UUID | str, entry_id: str) -> MemoryEntry:
+    """Raises NotFound."""
+    rows = kept_entries().filter(user_id=parse_id(user_id), pk=parse_id(entry_id))
+    row = rows.select_related("conversation", "user").first()
+    if row is None:
+        raise NotFound()
+    return row

@@ -168,7 +168,7 @@ def on_disk(settings, tmp_path) -> Path:
 
 async def test_pages_say_where_they_stand_and_how_to_go_on(on_disk, conversation):
     reference = await in_thread(offload, conversation)
-    page = BUILT_IN["offload_page"]
+    page = BUILT_IN["offloaded_page"]
     first = (await page.call({"reference": reference, "limit": 1000}, caller_of(conversation))).text
     assert first.startswith(f"Characters 0 to 1,000 of {len(LONG):,}. Go on with offset 1000.")
     last = (await page.call({"reference": reference, "offset": len(LONG) - 5}, caller_of(conversation))).text
@@ -179,7 +179,7 @@ async def test_pages_say_where_they_stand_and_how_to_go_on(on_disk, conversation
 
 async def test_a_pattern_finds_its_line_and_the_offset_leads_there(on_disk, conversation):
     reference = await in_thread(offload, conversation)
-    found = await BUILT_IN["offload_grep"].call(
+    found = await BUILT_IN["offloaded_grep"].call(
         {"reference": reference, "pattern": r"line 4321: VALUE \d+"}, caller_of(conversation)
     )
     assert f"line 4321: value {4321 * 37}" in found.text
@@ -190,7 +190,7 @@ async def test_a_pattern_finds_its_line_and_the_offset_leads_there(on_disk, conv
 async def test_a_pattern_that_would_never_end_is_given_up(on_disk, conversation):
     reference = await in_thread(offload, conversation, "a" * 40_000 + "!")
     with pytest.raises(ToolFailure, match="takes too long"):
-        await BUILT_IN["offload_grep"].call(
+        await BUILT_IN["offloaded_grep"].call(
             {"reference": reference, "pattern": "(a+)+$"}, caller_of(conversation)
         )
 
@@ -198,20 +198,20 @@ async def test_a_pattern_that_would_never_end_is_given_up(on_disk, conversation)
 async def test_a_pattern_that_is_none_is_told(on_disk, conversation):
     reference = await in_thread(offload, conversation)
     with pytest.raises(ToolFailure, match="no regular expression"):
-        await BUILT_IN["offload_grep"].call(
+        await BUILT_IN["offloaded_grep"].call(
             {"reference": reference, "pattern": "(["}, caller_of(conversation)
         )
 
 
 async def test_an_image_is_viewed_as_bytes_and_is_no_text(on_disk, conversation):
     reference = await in_thread(ConversationOffloads().offload_image, str(conversation.pk), picture())
-    output = await BUILT_IN["offload_view_image"].call({"reference": reference}, caller_of(conversation))
+    output = await BUILT_IN["offloaded_view_image"].call({"reference": reference}, caller_of(conversation))
     assert output.images[0].mime_type == "image/png"
     with pytest.raises(ToolFailure, match="image"):
-        await BUILT_IN["offload_page"].call({"reference": reference}, caller_of(conversation))
+        await BUILT_IN["offloaded_page"].call({"reference": reference}, caller_of(conversation))
 
 
-@pytest.mark.parametrize("tool", ["offload_page", "offload_view_image"])
+@pytest.mark.parametrize("tool", ["offloaded_page", "offloaded_view_image"])
 async def test_another_conversations_reference_is_nothing(on_disk, conversation, bob, tool):
     reference = await in_thread(offload, conversation)
     bobs = await in_thread(lambda: create_conversation(user=bob, now=clock.now()))

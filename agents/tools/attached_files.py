@@ -1,0 +1,135 @@
+"""The files the user attached to this conversation: which there are, and their text, page by page."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+from pydantic import Field
+
+from agents.tools.arguments import Arguments, read_arguments, schema_of
+from agents.tools.pdf_pages import PdfText, read_pdf
+from agents.tools.protocol import Right, ToolCaller, ToolFailure, ToolImage, ToolOutput, ToolTraits
+from agents.types import ToolSpec
+
+PAGE_CHARS = 20_000
+CSV_ROWS = 200
+
+_RIGHTS: frozenset[Right] = frozenset({"files"})
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    id: str
+    name: str
+    mime_type: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileContent:
+    facts: FileFacts
+    data: bytes = field(repr=False)
+
+
+class FilesPort(Protocol):
+    """Attached by the caller to the caller's conversation."""
+
+    async def list_files(self, caller: ToolCaller) -> Sequence[FileFacts]: ...
+
+    async def read_file(self, caller: ToolCaller, file_id: str) -> FileContent:
+        """Raises ToolFailure."""
+        ...
+
+
+class NoArguments(Arguments):
+    pass
+
+
+class ReadArguments(Arguments):
+    file_id: str = Field(min_length=1, max_length=100, description="As files_list names it.")
+    page: int = Field(
+        1,
+        ge=1,
+        description="Of a PDF its page; of a text the next 20,000 characters; of a CSV the next 200 rows.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FilesList:
+    port: FilesPort
+
+    spec: ClassVar = ToolSpec(
+        "files_list", "Lists the files the user attached to this conversation.", schema_of(NoArguments)
+    )
+    traits: ClassVar = ToolTraits(rights=_RIGHTS)
+
+    async def call(self, arguments: Mapping[str, Any], caller: ToolCaller) -> ToolOutput:
+        read_arguments(NoArguments, arguments)
+        files = await self.port.list_files(caller)
+        lines = [f"{file.id}: {file.name} ({file.mime_type}, {file.size_bytes:,} bytes)" for file in files]
+        return ToolOutput("\n".join(lines) or "No files are attached to this conversation.")
+
+
+@dataclass(frozen=True, slots=True)
+class FilesRead:
+    port: FilesPort
+
+    spec: ClassVar = ToolSpec(
+        "files_read",
+        "Reads a file the user attached: a page of a PDF, rows of a CSV, a part of a text, or an image.",
+        schema_of(ReadArguments),
+    )
+    traits: ClassVar = ToolTraits(timeout_s=60.0, rights=_RIGHTS)
+
+    async def call(self, arguments: Mapping[str, Any], caller: ToolCaller) -> ToolOutput:
+        wanted = read_arguments(ReadArguments, arguments)
+        file = await self.port.read_file(caller, wanted.file_id)
+        kind = file.facts.mime_type
+        if kind.startswith("image/"):
+            return ToolOutput(f"The image {file.facts.name}.", (ToolImage(file.data, kind),))
+        if kind == "application/pdf":
+            return ToolOutput(describe_pdf_page(await read_pdf(file.data, wanted.page), wanted.page))
+        read = csv_page if kind == "text/csv" else text_page
+        return ToolOutput(await asyncio.to_thread(read, file.data.decode("utf-8", "replace"), wanted.page))
+
+
+def describe_pdf_page(pdf: PdfText, page: int) -> str:
+    text = pdf.text.strip() or "(This page has no text; it may be a scan.)"
+    return f"Page {page} of {pdf.page_count}.\n\n{text}"
+
+
+def text_page(text: str, page: int) -> str:
+    pages = max(1, -(-len(text) // PAGE_CHARS))
+    _check_page(page, pages)
+    return f"Part {page} of {pages}.\n\n{text[(page - 1) * PAGE_CHARS : page * PAGE_CHARS]}"
+
+
+def csv_page(text: str, page: int) -> str:
+    """With the header row above each page, and the rows numbered as in the file."""
+    try:
+        dialect: Any = csv.Sniffer().sniff(text[:10_000], delimiters=",;\t|")
+    except csv.Error:
+        dialect = csv.excel
+    try:
+        header, *rows = list(csv.reader(io.StringIO(text), dialect)) or [[]]
+    except csv.Error as error:
+        raise ToolFailure(f"The file is no readable CSV: {error}.") from None
+    pages = max(1, -(-len(rows) // CSV_ROWS))
+    _check_page(page, pages)
+    first = (page - 1) * CSV_ROWS
+    shown = rows[first : first + CSV_ROWS]
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(
+        [["row", *header], *([str(number), *row] for number, row in enumerate(shown, first + 1))]
+    )
+    return f"Rows {first + 1} to {first + len(shown)} of {len(rows):,} (page {page} of {pages}).\n\n{out.getvalue()}"
+
+
+def _check_page(page: int, pages: int) -> None:
+    if page > pages:
+        raise ToolFailure(f"There are only {pages} pages.")

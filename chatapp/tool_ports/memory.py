@@ -1,0 +1,103 @@
+"""The memory of the user who asks, and the earlier turns of the conversation that asks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from heapq import nlargest
+from uuid import UUID
+
+from agents.tools.memory_tools import Hit
+from agents.tools.protocol import ToolCaller, ToolFailure
+from chatapp import clock, mapping
+from chatapp.database import in_database
+from chatapp.errors import NotFound
+from chatapp.memory_files import daily_entry
+from chatapp.models import Message
+from chatapp.recall import search_memory, source_of
+from chatapp.search_index import analyzer
+from chatapp.selectors.memory import day_entries, entry_of
+from chatapp.selectors.search import Found
+from chatapp.selectors.turns import line_parts, messages_around, run_line
+from memory.daily import render_day
+
+SEARCHED = 20_000
+"""Messages of one conversation that are looked at, newest first. Older ones are found by `memory_search`."""
+
+
+class UserMemory:
+    async def search(self, caller: ToolCaller, query: str, limit: int) -> Sequence[Hit]:
+        return await in_database(_search)(caller, query, limit)
+
+    async def read_day(self, caller: ToolCaller, day: date) -> str:
+        return await in_database(_read_day)(caller, day)
+
+    async def read_entry(self, caller: ToolCaller, entry_id: str) -> str:
+        return await in_database(_read_entry)(caller, entry_id)
+
+    async def read_around(self, caller: ToolCaller, message_id: str, around: int) -> Sequence[Hit]:
+        return await in_database(_read_around)(caller, message_id, around)
+
+
+class OwnConversation:
+    async def search(self, caller: ToolCaller, query: str, limit: int) -> Sequence[Hit]:
+        return await in_database(_search_line)(caller, query, limit)
+
+
+def _search(caller: ToolCaller, query: str, limit: int) -> list[Hit]:
+    found = search_memory(user_id=UUID(caller.user_id), query=query, limit=limit, now=clock.now())
+    return [Hit(item.text, _named(item), item.said_at, item.role) for item in found]
+
+
+def _named(found: Found) -> str:
+    source = source_of(found)
+    if "message_id" in source:
+        return f"message {source['message_id']}"
+    return f"entry {source.get('entry_id', '')} of {source.get('day', '')}"
+
+
+def _read_day(caller: ToolCaller, day: date) -> str:
+    rows = day_entries(UUID(caller.user_id), day)
+    if not rows:
+        raise ToolFailure(f"There is no memory of {day.isoformat()}.")
+    return render_day(day, [daily_entry(row) for row in rows])
+
+
+def _read_entry(caller: ToolCaller, entry_id: str) -> str:
+    try:
+        row = entry_of(caller.user_id, entry_id)
+    except NotFound:
+        raise ToolFailure("There is no such entry.") from None
+    return render_day(row.day, [daily_entry(row)])
+
+
+def _read_around(caller: ToolCaller, message_id: str, around: int) -> list[Hit]:
+    try:
+        rows = messages_around(caller.user_id, message_id, around, own_conversation=caller.conversation_id)
+    except NotFound:
+        raise ToolFailure("There is no such message.") from None
+    return [_hit(row, mapping.text_of(row.parts)) for row in rows]
+
+
+def _search_line(caller: ToolCaller, query: str, limit: int) -> list[Hit]:
+    """Best is what has most of the question's words; among equals the newest."""
+    try:
+        line = run_line(caller.user_id, caller.run_id)
+    except NotFound as error:
+        raise ToolFailure(error.message) from None
+    wanted = frozenset(analyzer.words(query))
+    rows = line_parts(line[:SEARCHED])
+    scored = ((_score(row, wanted), row.position, row) for row in rows)
+    best = nlargest(limit, (item for item in scored if item[0]), key=lambda item: item[:2])
+    return [_hit(row, mapping.text_of(row.parts)) for _, _, row in best]
+
+
+def _score(row: Message, wanted: frozenset[str]) -> float:
+    """The share of the wanted terms that it has."""
+    if not wanted:
+        return 0.0
+    return len(wanted & frozenset(analyzer.words(mapping.text_of(row.parts)))) / len(wanted)
+
+
+def _hit(row: Message, text: str) -> Hit:
+    return Hit(text, f"message {row.pk}", row.created_at, row.role)

@@ -1,0 +1,167 @@
+"""Files the user attached: uploaded by what they are, listed and read in their own conversation only."""
+
+from __future__ import annotations
+
+import io
+import random
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from pypdf import PdfWriter
+from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
+
+from agents.tools import pdf_pages
+from agents.tools.protocol import ToolCaller, ToolFailure
+from chatapp import clock, mapping
+from chatapp.actions.conversations import create_conversation
+from chatapp.actions.messages import NewMessage, send_message
+from chatapp.attachments import store_upload
+from chatapp.database import in_database
+from chatapp.models import Message
+from chatapp.toolbox import BUILT_IN
+from tests.tools.test_offloads import picture
+
+pytestmark = pytest.mark.django_db(transaction=True)
+CSV = "name;amount\n" + "".join(f"item {n};{n * 3}\n" for n in range(500))
+
+
+def pdf(*pages: str) -> bytes:
+    writer = PdfWriter()
+    for text in pages:
+        page = writer.add_blank_page(300, 300)
+        font = DictionaryObject(
+            {
+                NameObject("/Type"): NameObject("/Font"),
+                NameObject("/Subtype"): NameObject("/Type1"),
+                NameObject("/BaseFont"): NameObject("/Helvetica"),
+            }
+        )
+        page[NameObject("/Resources")] = DictionaryObject(
+            {NameObject("/Font"): DictionaryObject({NameObject("/F1"): font})}
+        )
+        stream = DecodedStreamObject()
+        stream.set_data(f"BT /F1 12 Tf 20 200 Td ({text}) Tj ET".encode())
+        page[NameObject("/Contents")] = writer._add_object(stream)
+    out = io.BytesIO()
+    writer.write(out)
+    return out.getvalue()
+
+
+@pytest.fixture
+def attach(alice, settings, tmp_path):
+    """`attach(content, name)`: uploaded and sent; the file's id and who asks in that conversation."""
+    settings.DATA_DIR = tmp_path
+    conversation = create_conversation(user=alice, now=clock.now())
+
+    def send(content, name):
+        row = store_upload(user=alice, name=name, content=content)
+        new = NewMessage(text="Look at this.", attachment_ids=[str(row.pk)])
+        send_message(user=alice, conversation_id=str(conversation.pk), new=new, model=None, now=clock.now())
+        return str(row.pk), ToolCaller(str(alice.pk), str(conversation.pk), "run")
+
+    return in_database(send)
+
+
+async def read(file_id, caller, page=1):
+    return await BUILT_IN["files_read"].call({"file_id": file_id, "page": page}, caller)
+
+
+async def test_attached_files_are_listed(attach):
+    file_id, caller = await attach(pdf("Hello"), "offer.pdf")
+    listed = (await BUILT_IN["files_list"].call({}, caller)).text
+    assert listed.startswith(f"{file_id}: offer.pdf (application/pdf, ")
+
+
+async def test_a_pdf_is_read_by_page(attach):
+    file_id, caller = await attach(pdf("First page", "The total is 4711"), "offer.pdf")
+    assert (await read(file_id, caller, 2)).text == "Page 2 of 2.\n\nThe total is 4711"
+    with pytest.raises(ToolFailure, match="only 2 pages"):
+        await read(file_id, caller, 3)
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_damaged_pdf_is_told_and_harms_nothing(attach, seed):
+    damaged = bytearray(pdf("Hello", "World"))
+    chance = random.Random(seed)
+    for _ in range(200):
+        damaged[chance.randrange(9, len(damaged))] = chance.randrange(256)
+    file_id, caller = await attach(bytes(damaged), "broken.pdf")
+    try:
+        answer = (await read(file_id, caller)).text
+    except ToolFailure as failure:
+        answer = str(failure)
+    assert answer.startswith(("Page 1", "This PDF cannot be read", "There are only"))
+
+
+async def test_a_pdf_that_needs_too_much_ends_its_own_process_only():
+    with pytest.raises(ToolFailure, match="cannot be read"):
+        await pdf_pages.read_pdf(pdf("a" * 5_000_000), 1, memory_bytes=1 << 20)
+
+
+async def test_csv_rows_come_with_their_header_and_numbers(attach):
+    file_id, caller = await attach(CSV.encode("cp1252"), "table.csv")
+    text = (await read(file_id, caller, 2)).text
+    assert text.startswith("Rows 201 to 400 of 500 (page 2 of 3).")
+    assert "row,name,amount\n201,item 200,600\n" in text
+
+
+async def test_a_text_in_utf_16_is_read(attach):
+    file_id, caller = await attach("Grüße aus Zürich".encode("utf-16"), "notes.txt")
+    assert "Grüße aus Zürich" in (await read(file_id, caller)).text
+
+
+async def test_an_image_is_given_as_an_image(attach):
+    file_id, caller = await attach(picture(), "red.png")
+    assert (await read(file_id, caller)).images[0].mime_type == "image/png"
+
+
+async def test_what_is_attached_elsewhere_or_by_another_is_not_there(attach, alice, bob):
+    file_id, caller = await attach(b"secret plan", "plan.txt")
+    elsewhere = await in_database(create_conversation)(user=alice, now=clock.now())
+    for asking in (
+        ToolCaller(str(bob.pk), caller.conversation_id, "run"),
+        ToolCaller(str(alice.pk), str(elsewhere.pk), "run"),
+    ):
+        assert (await BUILT_IN["files_list"].call({}, asking)).text.startswith("No files")
+        with pytest.raises(ToolFailure, match="No such file"):
+            await read(file_id, asking)
+
+
+async def test_the_model_sees_a_line_and_the_page_a_part(attach):
+    file_id, _ = await attach(b"secret plan", "plan.txt")
+    question = await Message.objects.filter(role="user").aget()
+    file, text = question.parts
+    assert (file["type"], file["name"], file["size_bytes"]) == ("file", "plan.txt", 11)
+    assert text["text"] == "Look at this."
+    seen = mapping.message_value(question).text
+    assert seen == f"[Attached file {file_id}: plan.txt (text/plain, 11 bytes)]\nLook at this."
+
+
+# --- the upload --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "mime_type"),
+    [
+        (pdf("x"), "anything.bin", "application/pdf"),
+        (b"a,b\n1,2\n", "t.csv", "text/csv"),
+        (b"<html><script>alert(1)</script>", "page.html", "text/plain"),
+        (picture(), "really.txt", "image/png"),
+    ],
+)
+def test_a_file_is_what_its_content_says(alice, api_client, content, name, mime_type):
+    answer = api_client(alice).post("/api/v1/files", {"file": SimpleUploadedFile(name, content)})
+    assert answer.status_code == 201
+    assert answer.json()["mime_type"] == mime_type
+    shown = api_client(alice).get(answer.json()["url"])
+    kind = "inline" if mime_type.startswith("image/") else "attachment"
+    assert shown["Content-Disposition"].startswith(kind)
+    assert shown["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    "content", [b"\x7fELF\x02\x01\x01\x00" + bytes(50), b"PK\x03\x04\x14\x00", b"   \n", b"\x00\x01\x02"]
+)
+def test_what_no_tool_can_read_is_refused(alice, api_client, content):
+    answer = api_client(alice).post("/api/v1/files", {"file": SimpleUploadedFile("x.txt", content)})
+    assert answer.status_code == 422

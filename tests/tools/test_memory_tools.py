@@ -1,0 +1,117 @@
+"""Memory and conversation tools: the user's own words, found and read, nobody else's."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.tools.protocol import ToolCaller, ToolFailure
+from chatapp import clock, toolbox
+from chatapp.actions.conversations import ImportedMessage, create_conversation, import_conversation
+from chatapp.actions.messages import NewMessage, send_message
+from chatapp.database import in_database
+from chatapp.models import MemoryEntry, Message, Run
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def history(alice):
+    said = [ImportedMessage("user", f"filler number {n}") for n in range(6)]
+    said[2] = ImportedMessage("user", "The gate code of the cabin is 4711-Q.")
+    said[3] = ImportedMessage("assistant", "Noted: the cabin gate opens with 4711-Q.")
+    return import_conversation(user=alice, messages=said, now=clock.now(), title="Cabin")
+
+
+def caller_in(conversation):
+    """As the loop calls it: for a run of this conversation."""
+    new = NewMessage(text="What was the code?")
+    send_message(
+        user=conversation.user, conversation_id=str(conversation.pk), new=new, model=None, now=clock.now()
+    )
+    run = Run.objects.get(conversation=conversation)
+    return ToolCaller(str(conversation.user_id), str(conversation.pk), str(run.pk))
+
+
+async def use(tool, caller, **arguments):
+    return (await toolbox.BUILT_IN[tool].call(arguments, caller)).text
+
+
+async def test_what_was_said_in_another_conversation_is_found_and_read(history, alice):
+    caller = await in_database(new_chat)(alice)
+    found = await use("memory_search", caller, query="gate code of the cabin")
+    assert "4711-Q" in found
+    message_id = found.split("message ")[1].split()[0]
+    around = await use("memory_read", caller, message_id=message_id, around=1)
+    assert "Noted: the cabin gate" in around or "filler" in around
+    assert around.index("4711-Q") > 0
+
+
+async def test_a_day_and_an_entry_are_read_as_they_stand_in_the_file(alice):
+    caller = await in_database(new_chat)(alice)
+    entry = await MemoryEntry.objects.acreate(
+        user=alice, day="2026-03-04", text="Alice moved to Bergen.", created_at=clock.now()
+    )
+    assert "Alice moved to Bergen." in await use("memory_read", caller, day="2026-03-04")
+    assert "Alice moved to Bergen." in await use("memory_read", caller, entry_id=str(entry.pk))
+    with pytest.raises(ToolFailure, match="no memory of 2026-03-05"):
+        await use("memory_read", caller, day="2026-03-05")
+    with pytest.raises(ToolFailure, match="exactly one"):
+        await use("memory_read", caller, day="2026-03-04", entry_id=str(entry.pk))
+
+
+async def test_nothing_of_another_user_is_found_or_read(history, alice, bob):
+    entry = await MemoryEntry.objects.acreate(
+        user=alice, day="2026-03-04", text="Alice moved to Bergen.", created_at=clock.now()
+    )
+    message = await Message.objects.filter(conversation=history).afirst()
+    bobs = await in_database(new_chat)(bob)
+    assert "4711" not in await use("memory_search", bobs, query="gate code of the cabin")
+    for arguments in (
+        {"day": "2026-03-04"},
+        {"entry_id": str(entry.pk)},
+        {"message_id": str(message.pk)},
+        {"entry_id": "../x"},
+    ):
+        with pytest.raises(ToolFailure):
+            await use("memory_read", bobs, **arguments)
+
+
+async def test_the_conversations_own_turns_are_found_best_first(history):
+    caller = await in_database(caller_in)(history)
+    found = await use("conversation_search", caller, query="gate code cabin")
+    assert found.startswith("1. ")
+    assert "The gate code of the cabin is 4711-Q." in found.split("2. ")[0]
+    assert "What was the code?" in found
+    nothing = await use("conversation_search", caller, query="zebra")
+    assert nothing == "Nothing in this conversation matches."
+
+
+async def test_a_temporary_conversation_finds_its_own_turns_and_is_found_by_no_other(alice):
+    def tell_and_ask():
+        chat = create_conversation(user=alice, now=clock.now(), temporary=True)
+        return chat, caller_in(chat)
+
+    _, caller = await in_database(tell_and_ask)()
+    line = await Run.objects.select_related("question").aget(pk=caller.run_id)
+    other = await in_database(new_chat)(alice)
+    with pytest.raises(ToolFailure):
+        await use("memory_read", other, message_id=str(line.question_id))
+    assert "What was the code?" in await use("conversation_search", caller, query="code")
+
+
+def test_a_temporary_conversation_has_no_memory_tools(alice):
+    chat = create_conversation(user=alice, now=clock.now(), temporary=True)
+    names = {tool.spec.name for tool in toolbox.tools_for(chat)}
+    assert "conversation_search" in names
+    assert not names & {"memory_search", "memory_read"}
+
+
+async def test_another_users_run_leads_nowhere(history, bob):
+    alices = await in_database(caller_in)(history)
+    forged = ToolCaller(str(bob.pk), alices.conversation_id, alices.run_id)
+    with pytest.raises(ToolFailure):
+        await use("conversation_search", forged, query="gate code")
+
+
+def new_chat(user):
+    return caller_in(create_conversation(user=user, now=clock.now()))

@@ -290,6 +290,30 @@ test("notices and what was remembered come with a loaded message too", () => {
   assert.equal(answer(again).notes.length, 1);
 });
 
+test("a plan stands with its answer as it was told last, and ends with its run", () => {
+  const step = (id, state) => ({ id, title: id, task: id, dependencies: [], round: 1, state, attempts: 1, result: "" });
+  const planned = all(
+    streaming(),
+    event("plan", 2, { run_id: "r1", round: 1, steps: [step("a", "running"), step("b", "pending")] }),
+    event("plan", 3, { run_id: "r1", round: 1, steps: [step("a", "done"), step("b", "running")] }),
+  );
+  assert.deepEqual(
+    answer(planned).plan.map((one) => one.state),
+    ["done", "running"],
+  );
+  const stopped = reduce(planned, event("run.finished", 4, { run_id: "r1", status: "stopped", usage: {} }));
+  assert.deepEqual(
+    answer(stopped).plan.map((one) => one.state),
+    ["done", "skipped"],
+  );
+  const run = { id: "r1", status: "stopped", error: null, mode: "plan", plan: [step("a", "done")] };
+  assert.equal(answer(opened([message("a1", 0, "assistant", "", { run })])).plan[0].id, "a");
+});
+
+test("a new chat has the chosen mode", () => {
+  assert.equal(reduce(initialState(), { type: "mode/chosen", mode: "plan" }).chosenMode, "plan");
+});
+
 test("what was remembered and taken back no longer stands below its message", () => {
   const remembered = ["e", "f"].map((id) => ({ entry_id: id, day: "2026-11-21", preview: id }));
   const before = opened([message("a1", 0, "assistant", "hi", { remembered })]);

@@ -70,6 +70,7 @@ async function createConversation(outgoing) {
     const conversation = await post("/conversations", {
       model: state.value.chosenModel ?? undefined,
       agent: state.value.chosenAgent ?? undefined,
+      mode: state.value.chosenMode ?? undefined,
     });
     writeDraft(null, "");
     writeDraft(conversation.id, outgoing.text);

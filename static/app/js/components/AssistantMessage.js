@@ -8,6 +8,7 @@ import { CopyButton } from "./CodeBlock.js";
 import { ErrorCard } from "./ErrorCard.js";
 import { Icon } from "./icons.js";
 import { Markdown } from "./Markdown.js";
+import { PlanGraph } from "./PlanGraph.js";
 import { Reasoning } from "./Reasoning.js";
 import { Recalled } from "./Recalled.js";
 import { ToolLine } from "./ToolLine.js";
@@ -29,6 +30,7 @@ function Message({ message, isLast, isRunning }) {
     ${message.notices.map((notice) => html`<${NoticeLine} notice=${notice} />`)}
     ${message.reasoning && html`<${Reasoning} message=${message} />`}
     ${message.tools.map((tool) => html`<${ToolLine} key=${tool.callId} tool=${tool} />`)}
+    ${message.plan.length > 0 && html`<${PlanGraph} steps=${message.plan} />`}
     ${message.text && html`<${Markdown} text=${message.text} isFinal=${!isStreaming} />`}
     ${isSilent && html`<p class="waiting" role="status" aria-label=${t("Waiting for the answer")}><i></i><i></i><i></i></p>`}
     ${message.recalled.length > 0 && html`<${Recalled} items=${message.recalled} />`}

@@ -11,6 +11,7 @@ import { connection, currentId, currentModel, currentThread } from "../state/sto
 import { writeDraft } from "../storage.js";
 import { ContextRing } from "./ContextRing.js";
 import { Icon } from "./icons.js";
+import { ModeChip } from "./ModeChip.js";
 import { CommandAnswer, CommandMenu } from "./SlashCommands.js";
 import { UploadThumb } from "./UploadThumb.js";
 
@@ -44,6 +45,7 @@ export function Composer() {
         value=${draftText.value} onInput=${onInput} onKeyDown=${(/** @type {KeyboardEvent} */ event) => chooseCommand(event, complete) || onKeyDown(event)} onPaste=${onPaste} enterkeyhint=${isTouch.matches ? "enter" : "send"}></textarea>
       <div class="composer-bar">
         <${AttachButton} />
+        <${ModeChip} />
         <span class="spacer"></span>
         <${ContextRing} />
         <${SendButton} />

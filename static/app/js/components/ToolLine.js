@@ -15,8 +15,8 @@ export function ToolLine({ tool }) {
       ${isBad && html`<span class="outcome">${t(tool.state)}</span>`}
     </summary>
     <div class="fold-body">
-      <h4>${t("Input")}</h4><pre tabindex="0">${tool.arguments}</pre>
-      ${tool.preview && html`<h4>${t("Output")}</h4><pre tabindex="0">${tool.preview}</pre>`}
+      <p class="fold-label">${t("Input")}</p><pre tabindex="0">${tool.arguments}</pre>
+      ${tool.preview && html`<p class="fold-label">${t("Output")}</p><pre tabindex="0">${tool.preview}</pre>`}
     </div>
   </details>`;
 }

@@ -30,6 +30,7 @@ export function viewMessage(raw, known) {
     images: /** @type {any[]} */ (parts.filter((part) => part.type === "image")),
     tools: toolsOf(parts, known),
     recalled: raw.recalled ?? known?.recalled ?? [],
+    plan: raw.run?.plan ?? known?.plan ?? [],
     notices: raw.notices ?? known?.notices ?? [],
     notes: raw.remembered?.map(noteOf) ?? known?.notes ?? [],
     run: raw.run ?? known?.run ?? null,
@@ -72,7 +73,7 @@ export function emptyAnswer(/** @type {Record<string, any>} */ started, /** @typ
     model: started.model,
     content: "",
     created_at: started.at,
-    run: { id: started.run_id, status: "running" },
+    run: { id: started.run_id, status: "running", mode: started.mode },
   });
 }
 

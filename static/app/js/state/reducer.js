@@ -16,6 +16,7 @@ export function initialState() {
     chosenModel: null,
     agents: [],
     chosenAgent: null,
+    chosenMode: null,
     currentId: null,
     conversations: {},
     listing: {
@@ -41,6 +42,7 @@ const OURS = {
   "model/chosen": (state, { model }) => ({ ...state, chosenModel: model }),
   "agents/loaded": (state, { agents }) => ({ ...state, agents }),
   "agent/chosen": (state, { agent }) => ({ ...state, chosenAgent: agent }),
+  "mode/chosen": (state, { mode }) => ({ ...state, chosenMode: mode }),
   "ui/changed": (state, { ui }) => ({ ...state, ui: { ...state.ui, ...ui } }),
   "toast/shown": (state, { toast }) => ({ ...state, ui: { ...state.ui, toasts: [...state.ui.toasts, toast] } }),
   "toast/gone": (state, { id }) => ({

@@ -39,6 +39,12 @@ export const currentAgent = computed(() => {
   return agents.find((agent) => agent.name === wanted) ?? agents.find((agent) => agent.is_default) ?? null;
 });
 
+/** How the next message is answered: as the conversation says, else as its agent does. */
+export const currentMode = computed(() => {
+  const chosen = currentId.value === null ? state.value.chosenMode : currentConversation.value?.mode;
+  return chosen ?? currentAgent.value?.mode ?? "react";
+});
+
 /** The model the next message goes to: the conversation's, the one chosen for a new chat, the agent's, the default. */
 export const currentModel = computed(() => {
   const chosen = currentConversation.value?.model ?? (currentId.value === null ? state.value.chosenModel : null);

@@ -1,6 +1,7 @@
 /** One open conversation: what its events and its loaded pages do to it. Pure. */
 
 import { appendReasoning, appendText, applySnapshot, emptyAnswer, noteOf, viewMessage } from "./messages.js";
+import { endSteps } from "./plan.js";
 
 /** @typedef {import("./types.js").Thread} Thread */
 /** @typedef {import("./types.js").Happening} Happening */
@@ -66,6 +67,8 @@ function applyFact(thread, event) {
       return { ...thread, run: event.conversation.active_run ?? null };
     case "memory.written":
       return addNote(thread, event);
+    case "plan":
+      return changeAnswer(thread, event, (message) => ({ ...message, plan: event.steps }));
     case "run.notice":
       return addNotice(thread, event, event.kind);
     case "hook":
@@ -93,7 +96,7 @@ function startRun(/** @type {Thread} */ thread, /** @type {Happening} */ event) 
   if (known && known.status !== "streaming") return thread;
   const run = { id: event.run_id, message_id: event.message_id };
   if (!known) return { ...placeAnswer(thread, event), run };
-  const started = { ...known, model: event.model, run: { id: event.run_id, status: "running" } };
+  const started = { ...known, model: event.model, run: { id: event.run_id, status: "running", mode: event.mode } };
   return { ...thread, run, messages: { ...thread.messages, [known.id]: started } };
 }
 
@@ -112,7 +115,8 @@ function finishRun(/** @type {Thread} */ thread, /** @type {Happening} */ event)
     status: event.status,
     hasGap: false,
     usage: event.usage ?? message.usage,
-    run: { id: event.run_id, status: event.status, error: event.error ?? null },
+    plan: endSteps(message.plan),
+    run: { id: event.run_id, status: event.status, error: event.error ?? null, mode: message.run?.mode },
   }));
   return finished;
 }

@@ -7,14 +7,15 @@
  *   max_output_tokens: number}} Model
  * @typedef {{id: string, name: string, mode: string, model: string|null, greeting: string, description?: string,
  *   is_default: boolean}} Agent
+ * @typedef {"react"|"plan"|"auto"} Mode
  * @typedef {{id: string, message_id: string}} ActiveRun
- * @typedef {{id: string, title: string, model: string|null, agent: string|null, pinned: boolean, archived: boolean, temporary: boolean,
+ * @typedef {{id: string, title: string, model: string|null, agent: string|null, mode: Mode|null, pinned: boolean, archived: boolean, temporary: boolean,
  *   last_seq: number, last_activity_at: string, created_at: string, expires_at: string|null,
  *   active_run: ActiveRun|null, hasNews?: boolean}} Conversation
  * @typedef {{input_tokens: number, output_tokens: number, cached_tokens?: number, compaction_tokens?: number,
  *   cost?: number|null}} Usage
  * @typedef {{category: string, message: string, detail?: string}} RunError
- * @typedef {{id: string, status: string, error?: RunError|null}} RunInfo
+ * @typedef {{id: string, status: string, error?: RunError|null, mode?: string|null}} RunInfo
  * @typedef {{file_id: string, mime_type: string, width: number, height: number}} Image
  * @typedef {{callId: string, name: string, state: string, arguments: string, preview: string}} ToolCall
  * @typedef {{source: Record<string, any>, tokens: number, preview: string}} RecalledItem
@@ -26,7 +27,7 @@
  * @typedef {{id: string, role: string, status: MessageStatus, position: number, parent: string|null,
  *   model: string|null, usage: Usage|null, createdAt: string, text: string, chars: number, hasGap: boolean,
  *   reasoning: string, reasoningChars: number, thinkingSince: string|null, thoughtForS: number|null,
- *   images: Image[], tools: ToolCall[], recalled: RecalledItem[], notices: Notice[],
+ *   images: Image[], tools: ToolCall[], recalled: RecalledItem[], notices: Notice[], plan: import("./plan.js").PlanStep[],
  *   notes: MemoryNote[], run: RunInfo|null}} ViewMessage
  *
  * @typedef {{id: string, status: string, strategy: string, summary: string|null, message_count: number,
@@ -50,7 +51,7 @@
  * @typedef {"connecting"|"open"|"lost"} ConnectionState
  *
  * @typedef {{connection: ConnectionState, models: Model[], modelsState: "loading"|"ready"|"failed",
- *   chosenModel: string|null, agents: Agent[], chosenAgent: string|null, currentId: string|null, conversations: Record<string, Conversation>,
+ *   chosenModel: string|null, agents: Agent[], chosenAgent: string|null, chosenMode: Mode|null, currentId: string|null, conversations: Record<string, Conversation>,
  *   listing: Listing, threads: Record<string, Thread>, ui: Ui}} State
  *
  * Everything that happens: an event of the server (`message.created`, …) or one of ours (`thread/loaded`, …).

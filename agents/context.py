@@ -1,5 +1,5 @@
-"""What one model call is given, in an order providers can cache: system prompt, summary with its reminder, history,
-recall, what hooks add, question.
+"""What one model call is given, in an order providers can cache: system prompt, profile, summary with its reminder,
+history, recall, what hooks add, question.
 
 Everything before the recalled text is the same bytes from one request to the next, until a compaction.
 """
@@ -20,7 +20,7 @@ from memory.reminder import ToolNote, build_reminder, list_achieved
 from memory.tokens import Calibration
 from memory.types import Checkpoint, ImagePart, Message
 
-Source = Literal["system", "summary", "reminder", "history", "recall", "hook", "question"]
+Source = Literal["system", "profile", "summary", "reminder", "history", "recall", "hook", "question"]
 
 EMERGENCY_TURNS = 5
 EMERGENCY_CHARS = 10_000
@@ -43,7 +43,13 @@ class ContextInputs:
     tools: tuple[ToolSpec, ...] = ()
     notes: tuple[Message, ...] = ()
     reminder: Message | None = None
+    profile: Message | None = None
     temperature: float | None = None
+
+    @property
+    def fixed_tokens(self) -> int:
+        """What stands first in every request, tools apart."""
+        return self.system.tokens + (self.profile.tokens if self.profile else 0)
 
     def fit(self) -> View:
         """Raises memory.errors.ContextError when the question or the system prompt cannot fit at all."""
@@ -59,6 +65,7 @@ class ContextInputs:
             left_out=self.left_out,
             reminder=self.reminder,
             notes=self.notes,
+            profile=self.profile,
         )
 
 
@@ -166,11 +173,13 @@ class AssembledContext:
 
     def _bare(self) -> ContextInputs:
         left_out = self.inputs.left_out + len(self.inputs.messages)
-        return replace(self.inputs, messages=(), left_out=left_out, notes=(), reminder=None)
+        return replace(self.inputs, messages=(), left_out=left_out, notes=(), reminder=None, profile=None)
 
     def _source_of(self, message: Message) -> Source:
         if message is self.view.system:
             return "system"
+        if message is self.view.profile:
+            return "profile"
         if message is self.view.question:
             return "question"
         if message is self.view.summary:

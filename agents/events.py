@@ -73,6 +73,7 @@ class ContextParts(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     system: int = 0
+    profile: int = 0
     tools: int = 0
     summary: int = 0
     history: int = 0

@@ -239,6 +239,7 @@ class Session:
         parts = context.parts
         told = events.ContextParts(
             system=parts.system,
+            profile=parts.profile,
             tools=parts.tools,
             summary=parts.summary,
             history=parts.history + parts.question,

@@ -73,7 +73,7 @@ def find_span(loaded: LoadedContext, wish: Wish = AUTOMATIC) -> PlannedSpan | No
         policy,
         rules.budget,
         calibration=rules.calibration,
-        system_tokens=inputs.system.tokens,
+        system_tokens=inputs.fixed_tokens,
         question_tokens=inputs.question.tokens if inputs.question.text else 0,
         left_out=inputs.left_out,
         turns_since_compaction=turns_since_compaction(loaded.conversation),

@@ -13,6 +13,8 @@ from agents.prompts import system_prompt
 from chatapp.db_memory import LoadedHistory, load_history
 from chatapp.models import Branch, Conversation, ModelConfig
 from chatapp.policies import ContextRules, agent_of, rules_for
+from chatapp.selectors.profile import profile_text
+from memory.profile import profile_message
 from memory.tokens import text_message
 from memory.types import Message
 
@@ -77,6 +79,7 @@ def load_context(
         budget=rules.budget,
         calibration=rules.calibration,
         left_out=history.left_out,
+        profile=profile_message(profile_text(conversation), rules.policy.profile_limit(rules.budget)),
         temperature=agent.temperature if agent else None,
     )
     return LoadedContext(conversation, branch, config, rules, history, inputs)

@@ -77,6 +77,7 @@ def _describe(loaded: LoadedContext, context: AssembledContext, recalled: Any) -
         "messages": [_piece_shape(piece) for piece in context.pieces],
         "parts": {
             "system": parts.system,
+            "profile": parts.profile,
             "tools": parts.tools,
             "summary": parts.summary,
             "history": parts.history,

@@ -8,9 +8,10 @@ from datetime import date, datetime
 
 from chatapp import memory_files
 from chatapp.actions import memory_edits
+from chatapp.actions import profile as profile_actions
 from chatapp.actions.memory_edits import DaySection
 from chatapp.errors import NotFound
-from chatapp.models import MemoryEntry, User
+from chatapp.models import MemoryEntry, Profile, User
 from chatapp.selectors.access import accessible_entry
 from chatapp.selectors.memory import day_entries
 
@@ -56,3 +57,15 @@ def _forget(rows: Sequence[MemoryEntry]) -> None:
 def _shown(entry: MemoryEntry) -> MemoryEntry:
     memory_files.write_days([(entry.user_id, entry.day)])
     return entry
+
+
+def write_profile(*, user: User, text: str, version: int | None, now: datetime) -> Profile:
+    profile = profile_actions.write_profile(user_id=user.pk, text=text, version=version, now=now)
+    memory_files.write_profiles([user.pk])
+    return profile
+
+
+def revert_profile(*, user: User, number: int, now: datetime) -> Profile:
+    profile = profile_actions.revert_profile(user=user, number=number, now=now)
+    memory_files.write_profiles([user.pk])
+    return profile

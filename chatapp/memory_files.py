@@ -1,4 +1,4 @@
-"""Writes the daily files from their rows: atomically, one writer per user at a time."""
+"""Writes the daily files and MEMORY.md from their rows: atomically, one writer per user at a time."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from django.conf import settings
 
 from chatapp import clock
 from chatapp.actions import memory as memory_actions
+from chatapp.actions.profile import mark_profile_written
 from chatapp.models import MemoryEntry
 from chatapp.selectors import memory as memory_selectors
+from chatapp.selectors.profile import profile_of, profiles_behind
 from memory.daily import DailyEntry, render_day
 
 log = logging.getLogger(__name__)
@@ -91,6 +93,33 @@ def write_day(user_id: UUID, day: date) -> None:
     memory_actions.clear_stale_marks(marks)
 
 
+def profile_path(user_id: UUID) -> Path:
+    return user_folder(user_id) / "MEMORY.md"
+
+
+def write_profile(user_id: UUID) -> None:
+    """Brings MEMORY.md up to date with the profile; an empty profile has no file. Safe to repeat at any point."""
+    with _sole_writer(user_folder(user_id)):
+        profile = profile_of(user_id)
+        if profile.text:
+            _replace_file(profile_path(user_id), f"{profile.text}\n")
+        else:
+            _remove_file(profile_path(user_id))
+    mark_profile_written(user_id=user_id, version=profile.version)
+
+
+def write_profiles(user_ids: Iterable[UUID]) -> int:
+    """How many were written. One that cannot be written is tried again by the sweep."""
+    written = 0
+    for user_id in user_ids:
+        try:
+            write_profile(user_id)
+            written += 1
+        except OSError as error:
+            log.error("The profile of user %s could not be written: %s", user_id, error)
+    return written
+
+
 def write_days(days: Iterable[tuple[UUID, date]]) -> int:
     """How many were written. A day that cannot be written stays marked as behind, and is tried again by the sweep."""
     written = 0
@@ -105,14 +134,14 @@ def write_days(days: Iterable[tuple[UUID, date]]) -> int:
 
 def sweep_unwritten() -> int:
     """Writes what a crash left undone."""
-    return write_days(memory_selectors.days_behind())
+    return write_days(memory_selectors.days_behind()) + write_profiles(profiles_behind())
 
 
 def rebuild_files(user_id: UUID) -> int:
-    """Writes every day of a user anew and removes the files of days that have no entries."""
+    """Writes every day of a user and the profile anew, and removes the files of days that have no entries."""
     days = memory_selectors.all_days(user_id)
     folder = user_folder(user_id)
     for path in folder.iterdir() if folder.is_dir() else ():
         if _DAY_FILE.fullmatch(path.name) and date.fromisoformat(path.stem) not in days:
             write_day(user_id, date.fromisoformat(path.stem))
-    return write_days((user_id, day) for day in days)
+    return write_days((user_id, day) for day in days) + write_profiles([user_id])

@@ -23,6 +23,7 @@ from memory.truncate import (
     cut_message,
     cut_middle,
     find_question,
+    is_fixed,
     is_frame,
     shrink_messages,
     squeeze_messages,
@@ -143,7 +144,7 @@ class ContextGuard:
         cut: list[Message] = []
         for message in repair_tool_calls(messages):
             is_old = is_old and message.kind != "question"
-            if message.role == "system" or message.kind == "question":
+            if is_fixed(message) or message.kind == "question":
                 cut.append(message)
             elif message.role == "tool" and is_old:
                 cut.append(cut_message(message, old_limit, cut_middle))
@@ -153,7 +154,7 @@ class ContextGuard:
 
     def _room(self, messages: Sequence[Message]) -> Room:
         """Raises ContextError where system prompt and question alone are too large."""
-        system = sum(message.tokens for message in messages if message.role == "system") + self.tools_tokens
+        system = sum(message.tokens for message in messages if is_fixed(message)) + self.tools_tokens
         question = sum(message.tokens for message in messages if message.kind == "question")
         check_fits(system, question, self.budget, self.calibration)
         return measure_room(self.policy, self.budget, self.calibration, system_tokens=system)
@@ -171,7 +172,7 @@ class ContextGuard:
         question = next((index for index, message in enumerate(messages) if message.kind == "question"), None)
         staying = {index for index, message in enumerate(messages) if is_frame(message) or index == question}
         staying |= choose_pins(messages, room.body, question)
-        fixed = sum(messages[index].tokens for index in staying if messages[index].role != "system")
+        fixed = sum(messages[index].tokens for index in staying if not is_fixed(messages[index]))
         left, count = (room.body - fixed) // 2, self.policy.keep_recent
         leaving: set[int] = set()
         groups = [group for group in bind_groups(messages) if group[0] not in staying]
@@ -196,8 +197,8 @@ class ContextGuard:
     ) -> Compacted:
         gone = {id(message) for message in need.to_summarise}
         rest = [message for message in need.messages if id(message) not in gone]
-        system = [message for message in rest if message.role == "system"]
-        others = [message for message in rest if message.role != "system" and message.kind not in REPLACED]
+        system = [message for message in rest if is_fixed(message)]
+        others = [message for message in rest if not is_fixed(message) and message.kind not in REPLACED]
         behind = [reminder] if reminder else []
         body = self._room(need.messages).body
         messages = fit_request([*system, summary, *behind, *others], body, self.policy.keep_recent)
@@ -211,8 +212,8 @@ def fit_request(messages: Sequence[Message], body_tokens: int, keep_recent: int)
     """
     if _body_tokens(messages) <= body_tokens:
         return tuple(messages)
-    system = [message for message in messages if message.role == "system"]
-    frame = [message for message in messages if message.role != "system" and is_frame(message)]
+    system = [message for message in messages if is_fixed(message)]
+    frame = [message for message in messages if not is_fixed(message) and is_frame(message)]
     rest = [message for message in messages if not is_frame(message)]
     question = sum(message.tokens for message in rest if message.kind == "question")
     shrunk: Sequence[Message] = shrink_messages(frame, (body_tokens - question) // 2)
@@ -231,8 +232,8 @@ def _mark_question(messages: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def _body_tokens(messages: Sequence[Message]) -> int:
-    return sum(message.tokens for message in messages if message.role != "system")
+    return sum(message.tokens for message in messages if not is_fixed(message))
 
 
 def _count_system(messages: Sequence[Message]) -> int:
-    return next((index for index, message in enumerate(messages) if message.role != "system"), len(messages))
+    return next((index for index, message in enumerate(messages) if not is_fixed(message)), len(messages))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memory.budget import TokenBudget
-from memory.errors import QuestionTooLarge, SystemPromptTooLarge
+from memory.errors import ContextError, QuestionTooLarge, SystemPromptTooLarge
 from memory.fallback import write_extract
 from memory.policy import ContextPolicy
 from memory.reminder import reminder_message
@@ -42,6 +42,7 @@ class ViewParts:
     """Tokens by part as the model counts them; they add up to `total`."""
 
     system: int
+    profile: int
     tools: int
     summary: int
     history: int
@@ -50,7 +51,8 @@ class ViewParts:
 
     @property
     def total(self) -> int:
-        return self.system + self.tools + self.summary + self.history + self.recall + self.question
+        fixed = self.system + self.profile + self.tools
+        return fixed + self.summary + self.history + self.recall + self.question
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,8 @@ class View:
     """What a model call is made of. `history` is in order and whole from its first message on, pins before it apart."""
 
     system: Message
+    profile: Message | None
+    """What is known of the user; None where there is nothing, or no room for it."""
     checkpoint: Checkpoint | None
     summary: Message | None
     """The checkpoint's summary as it is sent, or what stands in for a summary that is not written yet."""
@@ -88,14 +92,15 @@ class View:
         return sum(1 for message in self.history if message.position is not None or message.id is not None)
 
     def messages(self, recall: Message | None = None) -> tuple[Message, ...]:
-        """The request: system prompt, summary, reminder, history, what was recalled, notes, question."""
-        frame = (message for message in (self.summary, self.reminder) if message)
+        """The request: system prompt, profile, summary, reminder, history, what was recalled, notes, question."""
+        frame = (message for message in (self.profile, self.summary, self.reminder) if message)
         recalled = (recall,) if recall else ()
         return (self.system, *frame, *self.history, *recalled, *self.notes, self.question)
 
     def parts(self, recall: Message | None = None) -> ViewParts:
         sizes = (
             self.system.tokens,
+            self.profile.tokens if self.profile else 0,
             self.tools_tokens,
             total_tokens([message for message in (self.summary, self.reminder) if message]),
             total_tokens(self.history),
@@ -123,6 +128,7 @@ def fit_view(
     left_out: int = 0,
     reminder: Message | None = None,
     notes: Sequence[Message] = (),
+    profile: Message | None = None,
 ) -> View:
     """The view for one more question after `messages`: those after the checkpoint, in order, and before them, if any,
     pinned ones that it covers.
@@ -130,12 +136,17 @@ def fit_view(
     Deterministic and sticky: with more messages appended it begins with the same bytes until it passes the
     trigger, and then a large step leaves at once. `left_out` counts messages between checkpoint and
     `messages` that were not even loaded. `reminder` takes the place of the checkpoint's own; `notes` are for this
-    request alone. Raises SystemPromptTooLarge or QuestionTooLarge.
+    request alone; `profile` gives way to a question that fits only without it. Raises SystemPromptTooLarge or
+    QuestionTooLarge.
     """
     reminder = reminder or (reminder_message(checkpoint.reminder) if checkpoint else None)
     asked_tokens = question.tokens + total_tokens(notes)
     summary_tokens = summary_message(checkpoint.summary).tokens if checkpoint else 0
     system_tokens = system.tokens + tools_tokens
+    if profile and _fits(system_tokens + profile.tokens, asked_tokens, budget, calibration):
+        system_tokens += profile.tokens
+    else:
+        profile = None
     room = measure_room(
         policy,
         budget,
@@ -157,6 +168,7 @@ def fit_view(
     recall = min(room.recall_beside(asked_tokens, room.tail), room.body - used)
     return View(
         system=system,
+        profile=profile,
         checkpoint=checkpoint,
         summary=summary,
         reminder=room.reminder if summary else None,
@@ -183,6 +195,14 @@ def check_fits(
         raise SystemPromptTooLarge(system, budget.input_tokens + budget.reserve_tokens - question)
     if question_tokens > calibration.invert(room):
         raise QuestionTooLarge(question, room)
+
+
+def _fits(system_tokens: int, question_tokens: int, budget: TokenBudget, calibration: Calibration) -> bool:
+    try:
+        check_fits(system_tokens, question_tokens, budget, calibration)
+    except ContextError:
+        return False
+    return True
 
 
 def prepare_history(messages: Sequence[Message], policy: ContextPolicy) -> tuple[Message, ...]:

@@ -14,6 +14,7 @@ from memory.errors import PolicyError
 Strategy = Literal["checkpoint", "summarize", "truncate", "turns", "structured"]
 TRIGGER_MAX = 0.9
 """Above this the summariser's own call would have no room (AgentScope)."""
+PROFILE_SHARE = 8
 
 
 class ContextPolicy(BaseModel):
@@ -71,6 +72,9 @@ class ContextPolicy(BaseModel):
     )
     auto_compact: bool = Field(default=True, description="Compact without being asked.")
     recall_budget: int = Field(default=8_000, ge=0, description="Most tokens of recalled text.")
+    profile_budget: int = Field(
+        default=1_000, ge=0, le=100_000, description="Most tokens of the profile; 0 = it is not sent."
+    )
     wait_for_summary: bool = Field(
         default=False, description="Wait for the summary instead of cutting at once."
     )
@@ -112,6 +116,10 @@ class ContextPolicy(BaseModel):
     def result_limit(self, budget: TokenBudget) -> int:
         """Tokens one tool result may take before the rest is offloaded."""
         return self.tool_result_limit or min(budget.context_size * 15 // 100, 25_000)
+
+    def profile_limit(self, budget: TokenBudget) -> int:
+        """Tokens of the profile in context: in a small window no more than its share."""
+        return min(self.profile_budget, budget.input_tokens // PROFILE_SHARE)
 
     def tail_tokens(self, budget: TokenBudget) -> int:
         """Tokens of newest history that a compaction leaves alone, even beyond `keep_recent` messages."""
@@ -184,6 +192,7 @@ USER_FIELDS = frozenset(
         "cooldown_turns",
         "auto_compact",
         "recall_budget",
+        "profile_budget",
         "wait_for_summary",
     }
 )
@@ -194,6 +203,7 @@ _COSTS = (
     "max_input_tokens",
     "summary_max_tokens",
     "recall_budget",
+    "profile_budget",
     "max_steps",
 )
 

@@ -153,9 +153,14 @@ def find_question(messages: Sequence[Message]) -> int | None:
     return fallback
 
 
+def is_fixed(message: Message) -> bool:
+    """System prompt and profile: they stand first in every request and are never summarised."""
+    return message.role == "system" or message.kind == "profile"
+
+
 def is_frame(message: Message) -> bool:
     """What no truncation drops: the system prompt and the summary of what left before."""
-    return message.role == "system" or message.kind in ("summary", "reminder")
+    return is_fixed(message) or message.kind in ("summary", "reminder")
 
 
 def choose_pins(

@@ -31,7 +31,13 @@ class Turn:
 
 
 def starts_turn(message: Message) -> bool:
-    return message.role == "user" and message.kind not in ("injected", "recall", "reminder", "summary")
+    return message.role == "user" and message.kind not in (
+        "injected",
+        "recall",
+        "reminder",
+        "summary",
+        "profile",
+    )
 
 
 def split_turns(messages: Sequence[Message]) -> list[Turn]:

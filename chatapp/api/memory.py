@@ -8,13 +8,14 @@ from typing import Annotated, Any
 
 from asgiref.sync import sync_to_async
 from django.http import HttpResponse
-from ninja import Header, Query, Router, Status
+from ninja import Query, Router, Status
 from pydantic import Field, TypeAdapter, ValidationError
 
 from chatapp import clock, mapping, memory_changes
 from chatapp.actions.memory_edits import DaySection
 from chatapp.api import shapes
 from chatapp.api.auth import ApiRequest, allow
+from chatapp.api.etags import IfMatch, version_of
 from chatapp.api.schemas import Day, EntryText, MarkdownIn
 from chatapp.errors import InvalidInput, NotFound
 from chatapp.memory_files import daily_entry
@@ -28,7 +29,6 @@ memory_router = Router(tags=["memory"])
 
 Limit = Annotated[int, Field(ge=1, le=100)]
 QueryText = Annotated[str, Field(max_length=2_000)]
-IfMatch = Annotated[str | None, Header(None, alias="If-Match", max_length=200)]
 _DAY: TypeAdapter[date] = TypeAdapter(Day)
 _ENTRY_TEXT: TypeAdapter[str] = TypeAdapter(EntryText)
 MARKDOWN = {"schema": {"type": "string"}}
@@ -135,14 +135,10 @@ async def write_day(
     With `If-Match: <ETag of what you changed>`, 409 when it was changed meanwhile; without it, the last one wins.
     """
     shape = await sync_to_async(_write_day)(
-        request.auth.user, day_of_path(day), body.markdown, _version(if_match)
+        request.auth.user, day_of_path(day), body.markdown, version_of(if_match)
     )
     response["ETag"] = _etag(shape)
     return shape
-
-
-def _version(if_match: str | None) -> str | None:
-    return None if if_match is None or if_match == "*" else if_match.removeprefix("W/").strip('"')
 
 
 def _write_day(user: User, day: date, markdown: str, version: str | None) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from chatapp.api.errors import register_errors
 from chatapp.api.files import files_router
 from chatapp.api.memory import memory_router
 from chatapp.api.memory_entries import entries_router
+from chatapp.api.profile import profile_router
 
 DESCRIPTION = """\
 Conversations that never end and never forget.
@@ -58,5 +59,6 @@ for router in (
     files_router,
     memory_router,
     entries_router,
+    profile_router,
 ):
     api.add_router("", router)

@@ -197,6 +197,12 @@ class MarkdownIn(BaseModel):
     markdown: MessageText
 
 
+class ProfileIn(BaseModel):
+    markdown: Annotated[
+        str, Field(max_length=20_000), AfterValidator(_message_text), AfterValidator(str.strip)
+    ]
+
+
 class NewToken(BaseModel):
     name: Annotated[str, AfterValidator(_line), Field(max_length=100)] = ""
     scopes: list[Scope] | None = Field(

@@ -232,6 +232,34 @@ class MemoryDayText(Shape):
     entries: list[MemoryEntry]
 
 
+class Profile(Shape):
+    markdown: str
+    version: int = Field(description="Also the ETag; 0 while nothing was written yet.")
+    author: Literal["user", "consolidation"] | None
+    updated_at: Moment | None
+    tokens: int
+    budget_tokens: int = Field(description="What is longer is cut at a line when it is sent.")
+    is_used: bool = Field(description="Whether conversations are told of it.")
+
+
+class ProfileVersion(Shape):
+    version: int
+    author: Literal["user", "consolidation"]
+    created_at: Moment
+    tokens: int
+
+
+class LineChange(Shape):
+    kind: Literal["same", "added", "removed"]
+    text: str
+
+
+class ProfileVersionText(ProfileVersion):
+    markdown: str
+    against: int = Field(description="The version `changes` starts from; 0 is the empty one.")
+    changes: list[LineChange]
+
+
 class Imported(Shape):
     id: str
     message_count: int

@@ -10,15 +10,21 @@ from memory.compaction import Summary, accept_summary, plan_compaction
 from memory.errors import QuestionTooLarge, SystemPromptTooLarge
 from memory.extractive import extract_summary
 from memory.policy import ContextPolicy
-from memory.tokens import Calibration, estimate_text
+from memory.profile import profile_message
+from memory.tokens import Calibration, estimate_text, total_tokens
+from memory.truncate import is_fixed
 from memory.turns import repair_tool_calls
 from memory.types import Checkpoint, Message
 from tests.memory.histories import budgets, calibrations, histories, policies, questions, spoken, systems
 from tests.memory.views import assert_no_orphans, fit
 
+profiles = st.sampled_from(
+    ("", "- Lives in Lisbon.", "\n".join(f"- Fact {number}." for number in range(400)))
+)
+
 
 @settings(max_examples=200, deadline=None)
-@given(histories(), questions, systems, policies, budgets(), calibrations)
+@given(histories(), questions, systems, policies, budgets(), calibrations, profiles)
 def test_every_view_keeps_the_invariants(
     history: list[Message],
     question: Message,
@@ -26,10 +32,17 @@ def test_every_view_keeps_the_invariants(
     policy: ContextPolicy,
     budget: TokenBudget,
     calibration: Calibration,
+    profile: str,
 ) -> None:
     try:
         view = fit(
-            history, question=question, system=system, policy=policy, budget=budget, calibration=calibration
+            history,
+            question=question,
+            system=system,
+            policy=policy,
+            budget=budget,
+            calibration=calibration,
+            profile=profile_message(profile, policy.profile_limit(budget)),
         )
     except (QuestionTooLarge, SystemPromptTooLarge) as error:
         event(type(error).__name__)
@@ -40,7 +53,9 @@ def test_every_view_keeps_the_invariants(
     messages = view.messages()
     assert messages[0] is system
     assert messages[-1] is question
-    system_total = calibration.apply(system.tokens)
+    assert view.profile is None or messages[1] is view.profile
+    fixed = [each for each in messages if is_fixed(each)]
+    system_total = calibration.apply(total_tokens(fixed))
     total = calibration.apply(sum(each.tokens for each in messages))
     assert total - system_total <= budget.input_after(system_total)
     assert total + budget.output_for(total) <= budget.context_size
@@ -51,7 +66,7 @@ def test_every_view_keeps_the_invariants(
     assert view.recall_tokens >= 0
     assert total - system_total + view.recall_tokens <= budget.input_after(system_total) + 1
     if view.dropped:
-        assert messages[1].role == "user"
+        assert messages[len(fixed)].role == "user"
 
 
 @settings(max_examples=60, deadline=None)

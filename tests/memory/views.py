@@ -24,6 +24,7 @@ def fit(
     tools_tokens: int = 0,
     left_out: int = 0,
     calibration: Calibration = UNCALIBRATED,
+    profile: Message | None = None,
 ) -> View:
     return fit_view(
         system=system,
@@ -35,6 +36,7 @@ def fit(
         calibration=calibration,
         tools_tokens=tools_tokens,
         left_out=left_out,
+        profile=profile,
     )
 
 

@@ -1,0 +1,14 @@
+"""`If-Match`: a change of what somebody else changed meanwhile is a conflict."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from ninja import Header
+
+IfMatch = Annotated[str | None, Header(None, alias="If-Match", max_length=200)]
+
+
+def version_of(if_match: str | None) -> str | None:
+    """What stands between the quotes; None where any version will do."""
+    return None if if_match is None or if_match == "*" else if_match.removeprefix("W/").strip('"')

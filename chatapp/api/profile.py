@@ -1,0 +1,157 @@
+"""The profile: what is always in context, with everything it said before."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from asgiref.sync import sync_to_async
+from django.http import HttpResponse
+from ninja import Path, Router
+from pydantic import Field
+
+from chatapp import clock, memory_changes
+from chatapp.api import shapes
+from chatapp.api.auth import ApiRequest, allow
+from chatapp.api.etags import IfMatch, version_of
+from chatapp.api.schemas import MAX_NUMBER, ProfileIn
+from chatapp.errors import InvalidInput
+from chatapp.models import Profile, ProfileVersion, User
+from chatapp.selectors.profile import accessible_version, profile_of, version_page
+from memory.policy import DEFAULT_POLICY
+from memory.profile import compare_lines
+from memory.tokens import estimate_text
+
+profile_router = Router(tags=["memory"])
+
+Limit = Annotated[int, Field(ge=1, le=100)]
+Number = Annotated[int, Path(ge=1, le=MAX_NUMBER)]
+Against = Annotated[int | None, Field(ge=0, le=MAX_NUMBER)]
+MARKDOWN = {"schema": {"type": "string"}}
+
+
+@profile_router.get(
+    "/memory/profile",
+    auth=allow("memory", "read"),
+    response=shapes.answers(ok=shapes.Profile),
+    openapi_extra={"responses": {200: {"content": {"text/markdown": MARKDOWN}}}},
+)
+async def read(request: ApiRequest, response: HttpResponse) -> Any:
+    """Your short standing memory. `Accept: text/markdown` gets the Markdown alone."""
+    shape = await sync_to_async(_read)(request.auth.user)
+    if request.headers.get("Accept", "").startswith("text/markdown"):
+        response = HttpResponse(shape["markdown"], content_type="text/markdown; charset=utf-8")
+        response["ETag"] = f'"{shape["version"]}"'
+        return response
+    response["ETag"] = f'"{shape["version"]}"'
+    return shape
+
+
+def _read(user: User) -> dict[str, Any]:
+    return _shape(user, profile_of(user.pk))
+
+
+def _shape(user: User, profile: Profile) -> dict[str, Any]:
+    newest = next(iter(version_page(user, before=None, limit=1)), None)
+    return {
+        "markdown": profile.text,
+        "version": profile.version,
+        "author": newest.author if newest else None,
+        "updated_at": _iso(newest) if newest else None,
+        "tokens": estimate_text(profile.text),
+        "budget_tokens": DEFAULT_POLICY.profile_budget,
+        "is_used": user.uses_profile and not user.memory_paused,
+    }
+
+
+def _iso(row: ProfileVersion) -> str:
+    return row.created_at.isoformat().replace("+00:00", "Z")
+
+
+@profile_router.put(
+    "/memory/profile",
+    auth=allow("memory"),
+    response=shapes.answers(409, ok=shapes.Profile),
+    openapi_extra={"requestBody": {"content": {"text/markdown": MARKDOWN}}},
+)
+async def write(
+    request: ApiRequest, response: HttpResponse, body: ProfileIn, if_match: IfMatch = None
+) -> Any:
+    """In your own words; what you write or remove stays so. With `If-Match`, 409 when it was changed meanwhile."""
+    shape = await sync_to_async(_write)(request.auth.user, body.markdown, _expected(if_match))
+    response["ETag"] = f'"{shape["version"]}"'
+    return shape
+
+
+def _expected(if_match: str | None) -> int | None:
+    """A tag that is none of ours matches no version."""
+    version = version_of(if_match)
+    if version is None:
+        return None
+    return int(version) if version.isascii() and version.isdigit() else -1
+
+
+def _write(user: User, markdown: str, version: int | None) -> dict[str, Any]:
+    profile = memory_changes.write_profile(user=user, text=markdown, version=version, now=clock.now())
+    return _shape(user, profile)
+
+
+@profile_router.get(
+    "/memory/profile/versions",
+    auth=allow("memory", "read"),
+    response=shapes.answers(ok=shapes.Page[shapes.ProfileVersion]),
+)
+async def versions(request: ApiRequest, cursor: str | None = None, limit: Limit = 50) -> Any:
+    """Newest first: who changed it, and when."""
+    return await sync_to_async(_versions)(request.auth.user, cursor, limit)
+
+
+def _versions(user: User, cursor: str | None, limit: int) -> dict[str, Any]:
+    if cursor and not (cursor.isascii() and cursor.isdigit() and int(cursor) <= MAX_NUMBER):
+        details = [{"field": "cursor", "message": "Use next_cursor of the page before."}]
+        raise InvalidInput("This cursor is not one of ours.", details=details)
+    found = version_page(user, before=int(cursor) if cursor else None, limit=limit + 1)
+    page = found[:limit]
+    next_cursor = str(page[-1].number) if len(found) > limit else None
+    return {"items": [_version(row) for row in page], "next_cursor": next_cursor}
+
+
+def _version(row: ProfileVersion) -> dict[str, Any]:
+    return {
+        "version": row.number,
+        "author": row.author,
+        "created_at": _iso(row),
+        "tokens": estimate_text(row.text),
+    }
+
+
+@profile_router.get(
+    "/memory/profile/versions/{version}",
+    auth=allow("memory", "read"),
+    response=shapes.answers(404, ok=shapes.ProfileVersionText),
+)
+async def read_version(request: ApiRequest, version: Number, against: Against = None) -> Any:
+    """One version, and what it changed, line by line: `against` the one before it by default."""
+    return await sync_to_async(_read_version)(request.auth.user, version, against)
+
+
+def _read_version(user: User, number: int, against: int | None) -> dict[str, Any]:
+    row = accessible_version(user, number)
+    against = number - 1 if against is None else against
+    before = accessible_version(user, against).text if against else ""
+    changes = [asdict(change) for change in compare_lines(before, row.text)]
+    return {**_version(row), "markdown": row.text, "against": against, "changes": changes}
+
+
+@profile_router.post(
+    "/memory/profile/versions/{version}/revert",
+    auth=allow("memory"),
+    response=shapes.answers(404, ok=shapes.Profile),
+)
+async def revert(request: ApiRequest, version: Number) -> Any:
+    """It says again what it said in that version, as a new one."""
+    return await sync_to_async(_revert)(request.auth.user, version)
+
+
+def _revert(user: User, number: int) -> dict[str, Any]:
+    return _shape(user, memory_changes.revert_profile(user=user, number=number, now=clock.now()))

@@ -1,0 +1,105 @@
+"""The profile in the requests a model gets, and where it must not be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from chatapp.actions.profile import write_profile
+from chatapp.clock import now
+from chatapp.database import in_database
+from chatapp.models import Agent, Conversation, User
+from tests.context_engine.chatting import Chat, chatting, on_a_loop
+from tests.context_engine.talking import last_chat
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SMALL = {"context_size": 16_000, "max_output_tokens": 2_000}
+
+
+async def know(user: User, text: str = "- Plays the cello.") -> None:
+    await in_database(write_profile)(user_id=user.pk, text=text, now=now())
+
+
+async def sent(chat: Chat) -> list[dict[str, Any]]:
+    await chat.ask()
+    return last_chat(chat.server)
+
+
+@on_a_loop
+async def test_the_profile_is_in_every_request_behind_the_system_prompt(alice: User) -> None:
+    async with chatting(alice, count=400, **SMALL) as chat:
+        await know(alice)
+        first = await sent(chat)
+        assert [message["role"] for message in first[:2]] == ["system", "user"]
+        assert first[1]["content"].startswith("<profile>")
+        assert "- Plays the cello." in first[1]["content"]
+        await chat.work()
+        after = await sent(chat)
+        assert after[:2] == first[:2], "the prefix outlives a compaction"
+        assert after[2]["content"].startswith("<conversation_summary>")
+
+
+@on_a_loop
+async def test_the_inspector_shows_the_profile_as_a_piece_of_its_own(alice: User) -> None:
+    async with chatting(alice) as chat:
+        await know(alice)
+        seen = await chat.see()
+        [piece] = [piece for piece in seen["messages"] if piece["source"] == "profile"]
+        assert piece["tokens"] == seen["parts"]["profile"] > 0
+        assert sum(seen["parts"].values()) == seen["total_tokens"]
+        assert seen["policy"]["profile_budget"] == {"value": 1_000, "from": "default"}
+
+
+@on_a_loop
+async def test_a_run_tells_how_many_tokens_the_profile_takes(alice: User) -> None:
+    async with chatting(alice) as chat:
+        await know(alice)
+        await chat.ask()
+        events = await chat.program.get(f"conversations/{chat.conversation}/messages")
+        assert events.status_code == 200
+        row = await Conversation.objects.aget(pk=chat.conversation)
+        told = await row.events.filter(type="context").alast()
+        assert told is not None
+        assert told.payload["parts"]["profile"] > 0
+
+
+@on_a_loop
+async def test_a_profile_over_its_budget_is_cut_at_a_line(alice: User) -> None:
+    async with chatting(alice) as chat:
+        await know(alice, "\n".join(f"- Fact number {number}." for number in range(1_000)))
+        piece = (await chat.see())["messages"][1]
+        assert piece["source"] == "profile"
+        assert 900 < piece["tokens"] <= 1_000
+        assert piece["content"].splitlines()[-2].endswith(".")
+
+
+@pytest.mark.parametrize("why", ["temporary", "conversation", "agent", "user", "paused", "paused here"])
+@on_a_loop
+async def test_where_it_is_switched_off_no_request_has_it(alice: User, why: str) -> None:
+    async with chatting(alice) as chat:
+        await know(alice)
+        assert any("cello" in str(message) for message in await sent(chat))
+        row = Conversation.objects.filter(pk=chat.conversation)
+        if why == "temporary":
+            await row.aupdate(temporary=True)
+        elif why == "conversation":
+            await row.aupdate(context_policy={"profile_budget": 0})
+        elif why == "agent":
+            agent = await Agent.objects.acreate(name="discreet", context_policy={"profile_budget": 0})
+            await row.aupdate(agent=agent)
+        elif why == "user":
+            await User.objects.filter(pk=alice.pk).aupdate(uses_profile=False)
+        elif why == "paused":
+            await User.objects.filter(pk=alice.pk).aupdate(memory_paused=True)
+        else:
+            await row.aupdate(memory=Conversation.Memory.PAUSED)
+        assert not any("cello" in str(message) for message in await sent(chat))
+
+
+@on_a_loop
+async def test_nobody_is_told_of_another_users_profile(alice: User, bob: User) -> None:
+    async with chatting(bob) as chat:
+        await know(alice)
+        assert not any("cello" in str(message) for message in await sent(chat))

@@ -209,6 +209,22 @@ class MemoryWritten(_Fact):
     preview: str
 
 
+class MessageForgotten(_Fact):
+    """The message as it is since its words, or some of them, were forgotten."""
+
+    type: Literal["message.forgotten"] = "message.forgotten"
+    message: dict[str, Any]
+
+
+class ForgetProposed(_Fact):
+    """The user wished to forget something: what was found waits for their word (`/memory/forget/confirm`)."""
+
+    type: Literal["memory.forget_proposed"] = "memory.forget_proposed"
+    proposal_id: str
+    message_id: str
+    item_count: int
+
+
 class ConversationUpdated(_Fact):
     type: Literal["conversation.updated"] = "conversation.updated"
     conversation: dict[str, Any]
@@ -228,6 +244,8 @@ Fact = (
     | HookFired
     | RunFinished
     | MemoryWritten
+    | MessageForgotten
+    | ForgetProposed
     | ConversationUpdated
 )
 Delta = ReasoningDelta | TextDelta | MessageSnapshot

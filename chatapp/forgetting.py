@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from uuid import UUID
+
+from django.db import connection
 
 from chatapp import attachments, memory_files, offloads
 from chatapp.actions import retention
+from chatapp.actions.forget import Done, forget_items
+from chatapp.actions.forget_whole import forget_conversation, forget_everything
+from chatapp.actions.memory import user_zone
 from chatapp.actions.retention import Leftovers
-from chatapp.models import Conversation
+from chatapp.live import hub
+from chatapp.models import ForgetReceipt, User
 from chatapp.selectors import memory as memory_selectors
+from chatapp.selectors.access import accessible_message, parse_id
+from chatapp.selectors.forgetting import messages_of_day
 
 
 def remove_leftovers(leftovers: Leftovers) -> None:
@@ -17,9 +27,81 @@ def remove_leftovers(leftovers: Leftovers) -> None:
     offloads.delete_folders(leftovers.conversations)
 
 
-def delete_conversation(conversation: Conversation, *, forget_memory: bool) -> None:
-    """When this returns, no row, index document or file shows the conversation."""
-    remove_leftovers(retention.delete_conversation_data(conversation, forget_memory=forget_memory))
+def _finish(done: Done) -> Done:
+    """What lies outside the database, once it is forgotten there."""
+    for run_id in done.ended_runs:
+        hub.stop_run(str(run_id))
+    for leftovers in done.leftovers:
+        remove_leftovers(leftovers)
+    _purge_journal()
+    return done
+
+
+def _purge_journal() -> None:
+    """SQLite keeps what was overwritten in its journal until it is written back. A reader may hold that up."""
+    if connection.vendor == "sqlite" and not connection.in_atomic_block:
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+# --- What is forgotten ------------------------------------------------------------------------------------
+
+
+def forget_message(user: User, message_id: str | UUID, *, now: datetime, conversation_id: str = "") -> Done:
+    """Raises NotFound. With a `conversation_id` it must be in that one."""
+    if conversation_id:
+        accessible_message(user, conversation_id, message_id)
+    return forget_chosen(user, [parse_id(message_id)], [], what=ForgetReceipt.What.MESSAGE, now=now)
+
+
+def forget_entry(user: User, entry_id: str | UUID, *, now: datetime) -> Done:
+    """Raises NotFound."""
+    return forget_chosen(user, [], [parse_id(entry_id)], what=ForgetReceipt.What.ENTRY, now=now)
+
+
+def forget_day(user: User, day: date, *, now: datetime) -> Done:
+    """What was said on that day, by the user's clock, and what memory keeps of it. Raises NotFound."""
+    zone = user_zone(user.time_zone)
+    start = datetime.combine(day, time.min, zone)
+    said = messages_of_day(user, start, datetime.combine(day + timedelta(days=1), time.min, zone))
+    entries = [entry.pk for entry in memory_selectors.day_entries(user.pk, day)]
+    return forget_chosen(user, said, entries, what=ForgetReceipt.What.DAY, now=now)
+
+
+def forget_chosen(
+    user: User,
+    message_ids: Iterable[UUID],
+    entry_ids: Iterable[UUID],
+    *,
+    what: str,
+    now: datetime,
+    lines: Mapping[UUID, Sequence[str]] | None = None,
+    asked_in: UUID | None = None,
+) -> Done:
+    """Raises NotFound where nothing of it is there."""
+    return _finish(
+        forget_items(
+            user=user,
+            message_ids=message_ids,
+            entry_ids=entry_ids,
+            what=what,
+            now=now,
+            lines=lines,
+            asked_in=asked_in,
+        )
+    )
+
+
+def forget_whole_conversation(user: User, conversation_id: str | UUID, *, now: datetime) -> Done:
+    """When this returns, no row, index document or file shows the conversation. Raises NotFound."""
+    return _finish(forget_conversation(user=user, conversation_id=conversation_id, now=now))
+
+
+def forget_all(user: User, *, now: datetime) -> Done:
+    return _finish(forget_everything(user=user, now=now))
+
+
+# --- The clean-up -----------------------------------------------------------------------------------------
 
 
 def delete_idle_conversations(*, now: datetime, days: int) -> int:

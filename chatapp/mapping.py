@@ -133,6 +133,7 @@ def message_shape(row: Message, run: Run | None = None) -> dict[str, Any]:
         "position": row.position,
         "parent": str(row.parent_id) if row.parent_id else None,
         "pinned": row.pinned,
+        "forgotten": row.forgotten_at is not None,
         "model": row.model_name or None,
         "usage": row.usage,
         "created_at": _iso(row.created_at),

@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date, datetime
 
-from chatapp import memory_files
+from chatapp import clock, memory_files
 from chatapp.actions import memory_edits
 from chatapp.actions import profile as profile_actions
 from chatapp.actions.memory_edits import DaySection
 from chatapp.errors import NotFound
-from chatapp.models import MemoryEntry, Profile, User
+from chatapp.forgetting import forget_chosen
+from chatapp.models import ForgetReceipt, MemoryEntry, Profile, User
 from chatapp.selectors.access import accessible_entry
 from chatapp.selectors.memory import day_entries
 
@@ -38,7 +39,7 @@ def rewrite_day(
 
 
 def forget_entry(*, user: User, entry_id: str) -> None:
-    _forget([accessible_entry(user, entry_id)])
+    _forget(user, [accessible_entry(user, entry_id)], ForgetReceipt.What.ENTRY)
 
 
 def forget_day(*, user: User, day: date) -> None:
@@ -46,12 +47,11 @@ def forget_day(*, user: User, day: date) -> None:
     rows = day_entries(user.pk, day)
     if not rows:
         raise NotFound("There is no memory of this day.")
-    _forget(rows)
+    _forget(user, rows, ForgetReceipt.What.DAY)
 
 
-def _forget(rows: Sequence[MemoryEntry]) -> None:
-    memory_edits.delete_entries(rows)
-    memory_files.write_days({(row.user_id, row.day) for row in rows})
+def _forget(user: User, rows: Sequence[MemoryEntry], what: str) -> None:
+    forget_chosen(user, [], [row.pk for row in rows], what=what, now=clock.now())
 
 
 def _shown(entry: MemoryEntry) -> MemoryEntry:

@@ -30,6 +30,7 @@ from memory.ranking import (
     Question,
     idf,
 )
+from memory.sentences import Vocabulary
 from memory.terms import QUESTION, Analyzer, is_word
 
 BLOCK = 16_384
@@ -49,6 +50,7 @@ Counts = npt.NDArray[np.uint8]
 Scores = npt.NDArray[np.float64]
 
 analyzer = Analyzer(snowballstemmer.stemmer("english").stemWord)
+vocabulary = Vocabulary(analyzer)
 
 
 @lru_cache(maxsize=200_000)

@@ -81,7 +81,8 @@ if _database["ENGINE"].endswith("sqlite3"):
     _database["OPTIONS"] = {
         "transaction_mode": "IMMEDIATE",
         "timeout": 20,
-        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;",
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; "
+        "PRAGMA secure_delete=ON;",
     }
     _database["CONN_MAX_AGE"] = None
     _database["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}  # threads need one file, not :memory:

@@ -12,6 +12,7 @@ from chatapp import clock, compactor, jobs, memory_files
 from chatapp.actions.runs import INTERRUPTED, NOT_STARTED, interrupt_run
 from chatapp.actions.search import index_conversation as index_turns
 from chatapp.attachments import sweep_files
+from chatapp.forget_wishes import propose_for_message
 from chatapp.forgetting import delete_idle_conversations
 from chatapp.offloads import sweep_offloads
 from chatapp.selectors.compactions import waiting_compactions
@@ -33,6 +34,11 @@ def plan_compaction(conversation_id: str) -> None:
 @shared_task
 def index_conversation(conversation_id: str) -> None:
     index_turns(UUID(conversation_id))
+
+
+@shared_task
+def propose_forgetting(message_id: str) -> None:
+    propose_for_message(UUID(message_id))
 
 
 @shared_task

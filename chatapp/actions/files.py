@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
+from uuid import UUID
 
 from django.db import transaction
 
@@ -35,4 +37,16 @@ def delete_unused_attachments(*, before: datetime) -> list[str]:
     unused = Attachment.objects.filter(messages=None, created_at__lt=before).select_for_update(of=("self",))
     hashes = list(unused.values_list("sha256", flat=True))
     unused.delete()
+    return hashes
+
+
+def delete_unshared_attachments(message_ids: Iterable[UUID]) -> tuple[str, ...]:
+    """Those that no other message shows, in the transaction that empties these; the hashes of their bytes."""
+    links = Attachment.messages.through.objects
+    here = links.filter(message__in=list(message_ids))
+    elsewhere = links.exclude(message__in=list(message_ids)).values("attachment")
+    own = Attachment.objects.filter(pk__in=here.values("attachment")).exclude(pk__in=elsewhere)
+    hashes = tuple(own.values_list("sha256", flat=True))
+    own.delete()
+    here.delete()
     return hashes

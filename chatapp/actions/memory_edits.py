@@ -10,6 +10,7 @@ from django.db import transaction
 
 from chatapp.actions.memory import mark_days_stale, rewrite_entry, user_zone
 from chatapp.actions.search import index_entry, remove_entries
+from chatapp.actions.tombstones import raise_tombstones
 from chatapp.errors import Conflict, InvalidInput, NotFound
 from chatapp.models import MemoryEntry, User
 from chatapp.selectors.access import lock_entry
@@ -89,7 +90,7 @@ def rewrite_day(
         elif section.text != known[section.entry_id].text.strip():
             rewrite_entry(known[section.entry_id], section.text, MemoryEntry.Author.USER)
     named = {section.entry_id for section in sections}
-    delete_entries([row for row in rows if str(row.pk) not in named])
+    delete_entries([row for row in rows if str(row.pk) not in named], now)
 
 
 def _check_ids(sections: Sequence[DaySection], known: dict[str, MemoryEntry]) -> None:
@@ -105,9 +106,10 @@ def _check_ids(sections: Sequence[DaySection], known: dict[str, MemoryEntry]) ->
 
 
 @transaction.atomic
-def delete_entries(entries: Iterable[MemoryEntry]) -> None:
+def delete_entries(entries: Iterable[MemoryEntry], now: datetime) -> None:
     """With their history, their place in the index and, once the day is written anew, in its file."""
     for entry in entries:
         remove_entries(entry.user_id, [entry.pk])
         mark_days_stale(entry.user_id, [entry.day])
+        raise_tombstones(entry.user_id, [entry.text], now)
         entry.delete()

@@ -12,13 +12,14 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from agents.events import MessageCreated
-from chatapp import event_log, mapping
+from chatapp import event_log, jobs, mapping
 from chatapp.actions.conversations import title_from, updated_event
 from chatapp.errors import Conflict, InvalidInput
 from chatapp.models import Attachment, Branch, Conversation, Message, ModelConfig, Run, User
 from chatapp.selectors.access import accessible_attachments, accessible_message, lock_conversation
 from chatapp.selectors.branches import lineage_below, visible_messages
 from memory.tokens import estimate_parts
+from memory.wishes import read_forget_wish
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,8 @@ def _send(
         conversation.title = title_from(new.text) or _title_of(attachments[0])
     if model is not None:
         conversation.model = model
+    if read_forget_wish(new.text) is not None:
+        jobs.wake_worker("propose_forgetting", str(question.pk))
     run = queue_run(conversation, branch=branch, question=question, after=question, now=now, mode=new.mode)
     return Receipt(str(conversation.pk), str(question.pk), str(run.pk), str(run.answer_id), seq)
 

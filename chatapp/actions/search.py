@@ -118,8 +118,10 @@ def _store_batch(conversation: Conversation, batch: _Batch) -> int:
     if cursor.position != batch.after_position:
         return 0  # another worker was faster
     said = Message.objects.filter(conversation=conversation, position__gt=batch.after_position)
-    present = set(said.filter(position__lte=batch.position).values_list("pk", flat=True))
+    present = set(said.filter(position__lte=batch.position, forgotten_at=None).values_list("pk", flat=True))
     documents = [document for document in batch.documents if document.source_id in present]
+    for row in said.filter(position__lte=batch.position).exclude(forgotten_at=None):
+        documents += _message_documents(row)  # as it is now: it may have lost words since the batch was read
     cursor.last_ordinal = _append(owner, documents, cursor.last_ordinal)
     cursor.position = batch.position
     cursor.save(update_fields=["position", "last_ordinal"])
@@ -169,6 +171,15 @@ def index_entry(entry: MemoryEntry) -> None:
     kind = SearchDocument.Kind.ENTRY
     documents = list(_documents_of(kind, entry.pk, entry.text, entry.created_at, entry.conversation_id))
     _append(_lock_owner(entry.user_id), documents, NO_ORDINAL)
+
+
+@transaction.atomic
+def reindex_message(row: Message) -> None:
+    """Called in the transaction that takes words out of it. What is not indexed yet will be, as it is then."""
+    cursor = SearchCursor.objects.filter(conversation_id=row.conversation_id).first()
+    remove_messages(row.user_id, [row.pk])
+    if cursor is not None and row.position <= cursor.position:
+        _append(_lock_owner(row.user_id), list(_message_documents(row)), NO_ORDINAL)
 
 
 # --- Sealing --------------------------------------------------------------------------------------------
@@ -283,11 +294,15 @@ def _clean_postings(owner: SearchOwner, number: int, terms: Sequence[int], gone:
 # --- Starting over --------------------------------------------------------------------------------------
 
 
+@transaction.atomic
+def delete_index(user_id: UUID) -> None:
+    SearchCursor.objects.filter(conversation__user_id=user_id).delete()
+    SearchOwner.objects.filter(user_id=user_id).delete()
+
+
 def rebuild_index(user_id: UUID) -> int:
     """The whole index of a user from the rows it stands for; how many documents it has."""
-    with transaction.atomic():
-        SearchCursor.objects.filter(conversation__user_id=user_id).delete()
-        SearchOwner.objects.filter(user_id=user_id).delete()
+    delete_index(user_id)
     conversations = Conversation.objects.filter(user_id=user_id, temporary=False).order_by("created_at", "pk")
     for conversation_id in conversations.values_list("pk", flat=True):
         index_conversation(conversation_id)

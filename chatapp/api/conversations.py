@@ -16,8 +16,7 @@ from chatapp.api.auth import ApiRequest, allow
 from chatapp.api.cursors import decode_cursor, encode_cursor
 from chatapp.api.schemas import ConversationChanges, NewConversation
 from chatapp.errors import InvalidInput
-from chatapp.forgetting import delete_conversation
-from chatapp.live import hub
+from chatapp.forgetting import forget_whole_conversation
 from chatapp.models import User
 from chatapp.selectors.access import accessible_conversation
 from chatapp.selectors.conversations import conversation_page, shape_conversation, shape_conversations
@@ -127,15 +126,5 @@ def _change(user: User, conversation_id: str, changes: dict[str, Any]) -> dict[s
 @router.delete("/conversations/{conversation_id}", auth=allow("chat"), response=shapes.answers(404))
 async def delete(request: ApiRequest, conversation_id: str) -> Any:
     """With everything in it: messages, summaries, attachments, and what memory kept of it. It cannot be undone."""
-    running = await sync_to_async(_delete)(request.auth.user, conversation_id)
-    if running is not None:
-        hub.stop_run(running)
+    await sync_to_async(forget_whole_conversation)(request.auth.user, conversation_id, now=clock.now())
     return Status(204, None)
-
-
-def _delete(user: User, conversation_id: str) -> str | None:
-    """The run that is now without a conversation."""
-    conversation = accessible_conversation(user, conversation_id)
-    active_run = shape_conversation(conversation)["active_run"]
-    delete_conversation(conversation, forget_memory=True)
-    return active_run["id"] if active_run else None

@@ -6,7 +6,7 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.http.response import HttpResponseBase
-from ninja import Router
+from ninja import Router, Status
 from ninja.params.functions import Header, Query
 
 from chatapp import clock
@@ -17,6 +17,7 @@ from chatapp.api.auth import ApiRequest, allow, client_address
 from chatapp.api.contents import new_message
 from chatapp.api.schemas import MAX_ID, NewMessageIn, RunOptions, SentMessage
 from chatapp.errors import InvalidInput
+from chatapp.forgetting import forget_message
 from chatapp.models import ModelConfig, User
 from chatapp.rate_limits import check_message_rate
 from chatapp.selectors.access import accessible_conversation, accessible_message
@@ -134,6 +135,19 @@ async def edit(
         request.auth.user, conversation_id, message, idempotency_key, replaces_id=message_id
     )
     return await answer_with(request, receipt, wanted_mode(request, message.stream))
+
+
+@router.delete(
+    "/conversations/{conversation_id}/messages/{message_id}",
+    auth=allow("chat"),
+    response=shapes.answers(404),
+)
+async def delete(request: ApiRequest, conversation_id: str, message_id: str) -> Any:
+    """Its words are forgotten, with all that was made of them; its place stays, empty and marked `forgotten`."""
+    await sync_to_async(forget_message)(
+        request.auth.user, message_id, now=clock.now(), conversation_id=conversation_id
+    )
+    return Status(204, None)
 
 
 @router.post(

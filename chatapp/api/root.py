@@ -20,6 +20,7 @@ from chatapp.api.auth import allow
 from chatapp.api.bodies import BodyParser, parse_large_bodies
 from chatapp.api.errors import register_errors
 from chatapp.api.files import files_router
+from chatapp.api.forgetting import forgetting_router
 from chatapp.api.memory import memory_router
 from chatapp.api.memory_entries import entries_router
 from chatapp.api.profile import profile_router
@@ -57,6 +58,7 @@ for router in (
     exports.router,
     offloads.router,
     files_router,
+    forgetting_router,
     memory_router,
     entries_router,
     profile_router,

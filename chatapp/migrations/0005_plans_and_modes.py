@@ -4,30 +4,52 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('chatapp', '0004_offloads'),
+        ("chatapp", "0004_offloads"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='conversation',
-            name='mode',
-            field=models.CharField(blank=True, choices=[('react', 'one loop of thinking and tools'), ('plan', 'a plan of steps, carried out in parallel'), ('auto', 'a plan for questions of several parts, else one loop')], help_text="Empty: the agent's.", max_length=10),
+            model_name="conversation",
+            name="mode",
+            field=models.CharField(
+                blank=True,
+                choices=[
+                    ("react", "one loop of thinking and tools"),
+                    ("plan", "a plan of steps, carried out in parallel"),
+                    ("auto", "a plan for questions of several parts, else one loop"),
+                ],
+                help_text="Empty: the agent's.",
+                max_length=10,
+            ),
         ),
         migrations.AddField(
-            model_name='run',
-            name='plan',
-            field=models.JSONField(help_text='The steps of a plan as they stand, with their results.', null=True),
+            model_name="run",
+            name="plan",
+            field=models.JSONField(
+                help_text="The steps of a plan as they stand, with their results.", null=True
+            ),
         ),
         migrations.AlterField(
-            model_name='agent',
-            name='mode',
-            field=models.CharField(choices=[('react', 'one loop of thinking and tools'), ('plan', 'a plan of steps, carried out in parallel'), ('auto', 'a plan for questions of several parts, else one loop')], default='react', max_length=10),
+            model_name="agent",
+            name="mode",
+            field=models.CharField(
+                choices=[
+                    ("react", "one loop of thinking and tools"),
+                    ("plan", "a plan of steps, carried out in parallel"),
+                    ("auto", "a plan for questions of several parts, else one loop"),
+                ],
+                default="react",
+                max_length=10,
+            ),
         ),
         migrations.AlterField(
-            model_name='run',
-            name='mode',
-            field=models.CharField(blank=True, help_text='What the sender wanted; once claimed, how it is answered.', max_length=10),
+            model_name="run",
+            name="mode",
+            field=models.CharField(
+                blank=True,
+                help_text="What the sender wanted; once claimed, how it is answered.",
+                max_length=10,
+            ),
         ),
     ]

@@ -2,6 +2,7 @@
 
 from chatapp.models.agents import Agent
 from chatapp.models.conversations import Attachment, Branch, Conversation, Message
+from chatapp.models.forgetting import ForgetProposal, ForgetReceipt, Tombstone
 from chatapp.models.memory import Compaction, EntryRevision, MemoryEntry, MemoryPause
 from chatapp.models.model_configs import ModelConfig
 from chatapp.models.offloads import Offload
@@ -27,6 +28,8 @@ __all__ = [
     "Conversation",
     "EntryRevision",
     "Event",
+    "ForgetProposal",
+    "ForgetReceipt",
     "MemoryEntry",
     "MemoryPause",
     "Message",
@@ -42,6 +45,7 @@ __all__ = [
     "SearchPosting",
     "SetupLink",
     "StaleDay",
+    "Tombstone",
     "Usage",
     "User",
 ]

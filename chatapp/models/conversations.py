@@ -95,6 +95,9 @@ class Message(models.Model):
     usage = models.JSONField(null=True)
     client_id = models.CharField(max_length=200, null=True)
     request_hash = models.CharField(max_length=64, blank=True)
+    forgotten_at = models.DateTimeField(
+        null=True, help_text="When its words, or some of them, were forgotten."
+    )
     created_at = models.DateTimeField()
 
     class Meta:

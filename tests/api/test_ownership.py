@@ -10,6 +10,7 @@ import pytest
 from django.test import Client
 
 from chatapp import clock
+from chatapp.actions.forget_proposals import record_proposal
 from chatapp.actions.memory_edits import add_entry
 from chatapp.api.root import api
 from chatapp.models import ApiToken, Attachment, Compaction, Conversation, Run, User
@@ -61,7 +62,9 @@ def ids(alice: User, alice_client: Client) -> dict[str, str]:
     )
     token = ApiToken.objects.get(user=alice)
     entry = add_entry(user=alice, text="Xylophone", now=clock.now())
+    proposal = record_proposal(user=alice, items=[{"kind": "message", "id": str(answer.pk)}], now=clock.now())
     return {
+        "proposal_id": str(proposal.pk),
         "conversation_id": str(conversation.pk),
         "message_id": str(answer.pk),
         "run_id": str(run.pk),

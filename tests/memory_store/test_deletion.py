@@ -11,7 +11,7 @@ from PIL import Image
 from chatapp import attachments, memory_files
 from chatapp.actions.memory import record_entry
 from chatapp.actions.retention import expires_at
-from chatapp.forgetting import delete_conversation, delete_idle_conversations
+from chatapp.forgetting import delete_idle_conversations, forget_whole_conversation
 from chatapp.models import Conversation, MemoryEntry, Message, Run, SearchDocument, SearchPosting, User
 from chatapp.recall import search_memory
 from chatapp.search_index import analyzer, hash_term
@@ -67,7 +67,7 @@ def rows_that_mention(word: str) -> list[str]:
 def test_a_forgotten_conversation_leaves_nothing_anywhere(alice: User):
     conversation = full_conversation(alice)
     [image] = conversation.messages.get(position=0).attachments.all()
-    delete_conversation(conversation, forget_memory=True)
+    forget_whole_conversation(alice, conversation.pk, now=NOW)
     assert rows_that_mention(SECRET) == []
     assert files_that_mention(SECRET) == []
     assert not memory_files.day_path(alice.pk, NOW.date()).exists()
@@ -80,7 +80,7 @@ def test_what_another_conversation_shows_stays(alice: User):
     kept, gone = full_conversation(alice), full_conversation(alice)
     shared = kept.messages.get(position=0).attachments.get()
     shared.messages.add(gone.messages.get(position=0))
-    delete_conversation(gone, forget_memory=True)
+    forget_whole_conversation(alice, gone.pk, now=NOW)
     assert attachments.content_path(shared.sha256).exists()
     assert f"My favourite colour is {SECRET}." in found(alice)
     assert MemoryEntry.objects.get().conversation == kept
@@ -165,7 +165,7 @@ def test_no_posting_names_a_deleted_document(alice: User):
     other = new_conversation(alice)
     say(other, "the garden has a plum tree")
     assert len(found(alice)) == 10
-    delete_conversation(conversation, forget_memory=True)
+    forget_whole_conversation(alice, conversation.pk, now=NOW)
     assert found(alice) == []
     left_terms = {hash_term(term) for term in analyzer.document_terms("the garden has a plum tree")}
     assert set(SearchPosting.objects.values_list("term", flat=True)) == left_terms

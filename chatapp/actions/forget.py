@@ -1,0 +1,215 @@
+"""Forgetting, each time in one transaction: what was said or kept, all that was made of it, and the right to learn it
+again. What lies outside the database is returned as leftovers, for `forgetting` to remove after the commit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from uuid import UUID
+
+from django.db import transaction
+
+from chatapp import mapping
+from chatapp.actions import forget_traces as traces
+from chatapp.actions import memory as memory_actions
+from chatapp.actions import search as search_actions
+from chatapp.actions.conversations import title_from
+from chatapp.actions.files import delete_unshared_attachments
+from chatapp.actions.forget_profile import redact_profile
+from chatapp.actions.retention import Leftovers
+from chatapp.actions.tombstones import raise_tombstones
+from chatapp.errors import NotFound
+from chatapp.models import Conversation, ForgetProposal, ForgetReceipt, MemoryEntry, Message, User
+from chatapp.search_index import vocabulary
+from chatapp.selectors.forgetting import citing_conversations, recitations, span_of, words_said_elsewhere
+from memory.redaction import Forgotten
+
+MAX_RECITATIONS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A receipt, what is left to do outside the database, and the proposal to forget what repeats it."""
+
+    receipt: ForgetReceipt
+    leftovers: tuple[Leftovers, ...]
+    ended_runs: tuple[UUID, ...] = ()
+    proposal: ForgetProposal | None = None
+
+
+@dataclass(slots=True)
+class _Work:
+    """One forgetting under way: what goes, where, and what is counted for the receipt."""
+
+    user: User
+    now: datetime
+    messages: dict[UUID, Message]
+    entries: list[MemoryEntry]
+    lines: dict[UUID, Sequence[str]]
+    conversations: list[Conversation] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    changed: dict[UUID, Message] = field(default_factory=dict)
+    days: set[date] = field(default_factory=set)
+    removed: Counter[str] = field(default_factory=Counter)
+    ended_runs: list[UUID] = field(default_factory=list)
+
+    def said_by(self, entry: MemoryEntry) -> Sequence[str]:
+        """What is forgotten of it: what it says, and said before an edit, or only the chosen lines."""
+        if entry.pk in self.lines:
+            return self.lines[entry.pk]
+        return [entry.text, *entry.revisions.values_list("text", flat=True)]
+
+    @property
+    def gone(self) -> set[UUID]:
+        return {*self.messages, *(entry.pk for entry in self.entries)}
+
+
+def forget_items(
+    *,
+    user: User,
+    message_ids: Iterable[UUID],
+    entry_ids: Iterable[UUID],
+    what: str,
+    now: datetime,
+    lines: Mapping[UUID, Sequence[str]] | None = None,
+    asked_in: UUID | None = None,
+) -> Done:
+    """Messages and memory entries, with everything that says so because of them. Ids that are not the user's, or
+    gone, are passed over; NotFound where none is left.
+
+    An entry takes with it the sentences it was made of; of one with `lines` only these go. `asked_in` is the message
+    that wished for it.
+    """
+    with transaction.atomic():
+        chosen = {*message_ids, *([asked_in] if asked_in else [])}
+        work = _begin(user, chosen, entry_ids, lines or {}, now)
+        forgotten = _forget_said(work)
+        hashes = _forget_made(work, forgotten, asked_in)
+        work.removed["tombstones"] = raise_tombstones(user.pk, work.texts, now)
+        receipt = _write_receipt(work, what)
+        proposal = None if asked_in else _propose_recitations(work, forgotten)
+        memory_actions.mark_days_stale(user.pk, work.days)
+        leftovers = Leftovers(user_id=user.pk, days=tuple(sorted(work.days)), hashes=hashes)
+        return Done(receipt, (leftovers,), tuple(work.ended_runs), proposal)
+
+
+def _begin(
+    user: User,
+    message_ids: Collection[UUID],
+    entry_ids: Iterable[UUID],
+    lines: Mapping[UUID, Sequence[str]],
+    now: datetime,
+) -> _Work:
+    """Everything that is read and written from here on is locked: its own conversations, and those that cite it."""
+    entries = list(MemoryEntry.objects.filter(user=user, pk__in=list(entry_ids)))
+    messages = Message.objects.filter(conversation__user=user).in_bulk(list(message_ids))
+    if not (entries or messages):
+        raise NotFound
+    work = _Work(user, now, messages, entries, dict(lines))
+    homes = {row.conversation_id for row in messages.values()}
+    homes |= {entry.conversation_id for entry in entries if entry.conversation_id}
+    texts = [mapping.text_of(row.parts) for row in messages.values()]
+    texts += [text for entry in entries for text in work.said_by(entry)]
+    sources = {row.pk for entry in entries for row in _sources(entry, work.said_by(entry))}
+    citing = citing_conversations(user.pk, work.gone | sources, texts)
+    rows = Conversation.objects.select_for_update().filter(user=user, pk__in=homes | citing)
+    work.conversations = list(rows.order_by("pk"))
+    for conversation in work.conversations:
+        work.ended_runs += traces.stop_work(conversation, now)
+    work.messages = Message.objects.filter(conversation__user=user).in_bulk(list(messages))
+    return work
+
+
+def _forget_said(work: _Work) -> Forgotten:
+    """The words themselves: of the messages, of the entries, and of what the entries were made of."""
+    for row in work.messages.values():
+        said = mapping.text_of(row.parts)
+        work.texts += [said, title_from(said)]
+    for entry in work.entries:
+        work.texts += work.said_by(entry)
+        _forget_sources(work, entry)
+    elsewhere = words_said_elsewhere(
+        [row.pk for row in work.conversations], work.gone, Forgotten(work.texts, vocabulary)
+    )
+    return Forgotten(work.texts, vocabulary, common=elsewhere)
+
+
+def _forget_sources(work: _Work, entry: MemoryEntry) -> None:
+    said = Forgotten(work.said_by(entry), vocabulary)
+    for row in _sources(entry, work.said_by(entry)):
+        if row.pk not in work.messages:
+            work.texts += said.carried(mapping.text_of(row.parts))
+            traces.redact_message(row, said, work.now)
+            work.changed[row.pk] = row
+
+
+def _sources(entry: MemoryEntry, texts: Sequence[str]) -> list[Message]:
+    """The messages of its span that say one of these."""
+    said = Forgotten(texts, vocabulary)
+    return [row for row in span_of(entry) if said.carried(mapping.text_of(row.parts))]
+
+
+def _forget_made(work: _Work, forgotten: Forgotten, asked_in: UUID | None) -> tuple[str, ...]:
+    """What hangs on the words: attachments, summaries, entries, events. The hashes of bytes nobody may need now."""
+    hashes = delete_unshared_attachments(work.messages)
+    for row in work.messages.values():
+        traces.empty_message(row, work.now)
+    work.changed |= work.messages
+    search_actions.remove_entries(work.user.pk, [entry.pk for entry in work.entries])
+    for entry in work.entries:
+        work.days.add(entry.day)
+        if entry.pk in work.lines:
+            work.removed["entries_redacted"] += traces.redact_entry(entry, forgotten)
+        else:
+            entry.delete()
+    for conversation in work.conversations:
+        _forget_traces(work, conversation, forgotten, asked_in)
+    work.removed["profile_lines"] = redact_profile(work.user.pk, forgotten, work.now)
+    work.removed.update(messages=len(work.messages), files=len(hashes))
+    work.removed["entries"] = len(work.entries) - len(work.lines)
+    work.removed["messages_redacted"] = len(work.changed) - len(work.messages)
+    return hashes
+
+
+def _forget_traces(
+    work: _Work, conversation: Conversation, forgotten: Forgotten, asked_in: UUID | None
+) -> None:
+    asked = work.messages.get(asked_in) if asked_in else None
+    for row in Message.objects.filter(
+        conversation=conversation, role__in=(Message.Role.ASSISTANT, Message.Role.TOOL)
+    ).exclude(pk__in=list(work.changed)):
+        answers_wish = (
+            asked is not None
+            and row.conversation_id == asked.conversation_id
+            and row.position > asked.position
+        )
+        redact = traces.redact_message if answers_wish else traces.redact_tool_results
+        if redact(row, forgotten, work.now):
+            work.changed[row.pk] = row
+    changed = {pk: row for pk, row in work.changed.items() if row.conversation_id == conversation.pk}
+    work.removed["events"] += traces.redact_events(
+        conversation, forgotten, changed=changed, gone=work.gone | work.changed.keys()
+    )
+    work.removed["summaries_redacted"] += traces.redact_compactions(conversation, forgotten)
+    days, count = traces.redact_entries(conversation, forgotten)
+    work.days |= days
+    work.removed["entries_redacted"] += count
+    traces.redact_conversation(conversation, forgotten, work.now)
+    traces.tell_forgotten(conversation, changed.values(), work.now)
+
+
+def _write_receipt(work: _Work, what: str) -> ForgetReceipt:
+    removed = {name: count for name, count in sorted(work.removed.items()) if count}
+    return ForgetReceipt.objects.create(user=work.user, what=what, removed=removed, at=work.now)
+
+
+def _propose_recitations(work: _Work, forgotten: Forgotten) -> ForgetProposal | None:
+    """What says it again and was not chosen: the user decides."""
+    homes = [row.pk for row in work.conversations]
+    found = recitations(homes, forgotten, MAX_RECITATIONS)
+    items = [{"kind": "message", "id": str(message_id)} for message_id in found]
+    if not items:
+        return None
+    return ForgetProposal.objects.create(user=work.user, items=items, created_at=work.now)

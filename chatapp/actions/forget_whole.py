@@ -1,0 +1,133 @@
+"""Forgetting a whole conversation, or all there is of a user: what is deleted, not emptied."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import chain
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from chatapp import mapping
+from chatapp.actions import forget_traces as traces
+from chatapp.actions import memory as memory_actions
+from chatapp.actions import search as search_actions
+from chatapp.actions.forget import Done
+from chatapp.actions.forget_profile import delete_profile, redact_profile
+from chatapp.actions.retention import Leftovers, delete_conversation_data
+from chatapp.actions.tombstones import raise_tombstones
+from chatapp.models import (
+    Attachment,
+    Conversation,
+    ForgetProposal,
+    ForgetReceipt,
+    MemoryEntry,
+    Message,
+    Run,
+    User,
+)
+from chatapp.search_index import vocabulary
+from chatapp.selectors.access import lock_conversation
+from chatapp.selectors.forgetting import citing_conversations, conversation_ids_of, words_still_said
+from memory.redaction import Forgotten
+
+MAX_QUOTED = 2_000
+"""So many of a conversation's own messages are looked for in other conversations that recalled it."""
+
+
+@transaction.atomic
+def forget_conversation(*, user: User, conversation_id: str | UUID, now: datetime) -> Done:
+    """Its messages, summaries, events, files and memory entries, and what was made of them elsewhere."""
+    conversation = lock_conversation(user, conversation_id)
+    citing = citing_conversations(user.pk, [conversation.pk], ()) - {conversation.pk}
+    removed = Counter[str]()
+    texts = _telling_texts(conversation)
+    runs, leftovers = _delete(conversation, removed, now)
+    common = words_still_said(user.pk, frozenset[str]().union(*map(vocabulary.rare_words, texts)))
+    forgotten = Forgotten(texts, vocabulary, common=common)
+    removed["profile_lines"] += redact_profile(user.pk, forgotten, now)
+    for row in Conversation.objects.select_for_update().filter(pk__in=citing).order_by("pk"):
+        runs += traces.stop_work(row, now)
+        removed["events"] += traces.redact_events(row, forgotten, changed={}, gone=[conversation.pk])
+        removed["summaries_redacted"] += traces.redact_compactions(row, forgotten)
+    return Done(_receipt(user, ForgetReceipt.What.CONVERSATION, removed, now), (leftovers,), tuple(runs))
+
+
+def _telling_texts(conversation: Conversation) -> list[str]:
+    """What memory and profile may have of it: its entries, and the newest that its user said."""
+    said = Message.objects.filter(conversation=conversation, role=Message.Role.USER).order_by("-position")
+    entries = MemoryEntry.objects.filter(conversation=conversation)
+    return [*entries.values_list("text", flat=True), *_texts(said[:MAX_QUOTED])]
+
+
+def forget_everything(*, user: User, now: datetime) -> Done:
+    """One conversation after the other, each in its own transaction, then what belongs to none.
+
+    Cut short, it has forgotten what it came to: asked again, it goes on.
+    """
+    removed = Counter[str]()
+    runs: list[UUID] = []
+    leftovers: list[Leftovers] = []
+    for conversation_id in conversation_ids_of(user):
+        with transaction.atomic():
+            row = Conversation.objects.select_for_update().filter(pk=conversation_id).first()
+            if row is not None:
+                ended, left = _delete(row, removed, now)
+                runs += ended
+                leftovers.append(left)
+    with transaction.atomic():
+        leftovers.append(_delete_rest(user, removed, now))
+        receipt = _receipt(user, ForgetReceipt.What.EVERYTHING, removed, now)
+    return Done(receipt, tuple(leftovers), tuple(runs))
+
+
+def _delete(conversation: Conversation, removed: Counter[str], now: datetime) -> tuple[list[UUID], Leftovers]:
+    """The runs that have lost their conversation, and what is left on disk. It is never learned again."""
+    runs = Run.objects.filter(conversation=conversation, status__in=Run.ACTIVE)
+    active = list(runs.values_list("pk", flat=True))
+    entries = MemoryEntry.objects.filter(conversation=conversation)
+    said = Message.objects.filter(conversation=conversation, role=Message.Role.USER)
+    removed.update(
+        conversations=1,
+        messages=Message.objects.filter(conversation=conversation).count(),
+        entries=entries.count(),
+        summaries=conversation.compactions.count(),
+        events=conversation.events.count(),
+    )
+    if not conversation.temporary:
+        learned = chain(entries.values_list("text", flat=True), _texts(said))
+        removed["tombstones"] += raise_tombstones(conversation.user_id, learned, now)
+    leftovers = delete_conversation_data(conversation, forget_memory=True)
+    removed["files"] += len(leftovers.hashes)
+    return active, leftovers
+
+
+def _texts(rows: QuerySet[Message]) -> Iterator[str]:
+    for parts in rows.values_list("parts", flat=True).iterator():
+        yield mapping.text_of(parts)
+
+
+def _delete_rest(user: User, removed: Counter[str], now: datetime) -> Leftovers:
+    """Entries written by hand, uploads never sent, proposals, and the index."""
+    entries = MemoryEntry.objects.filter(user=user)
+    days = tuple(sorted(set(entries.values_list("day", flat=True))))
+    removed["entries"] += entries.count()
+    removed["tombstones"] += raise_tombstones(user.pk, entries.values_list("text", flat=True), now)
+    memory_actions.mark_days_stale(user.pk, days)
+    entries.delete()
+    uploads = Attachment.objects.filter(user=user)
+    hashes = tuple(uploads.values_list("sha256", flat=True))
+    removed["files"] += len(hashes)
+    uploads.delete()
+    ForgetProposal.objects.filter(user=user).delete()
+    removed["profile_lines"] += delete_profile(user.pk)
+    search_actions.delete_index(user.pk)
+    return Leftovers(user_id=user.pk, days=days, hashes=hashes)
+
+
+def _receipt(user: User, what: str, removed: Counter[str], now: datetime) -> ForgetReceipt:
+    counts = {name: count for name, count in sorted(removed.items()) if count}
+    return ForgetReceipt.objects.create(user=user, what=what, removed=counts, at=now)

@@ -1,0 +1,58 @@
+"""What forgetting leaves behind: receipts, fingerprints and open questions, none of them with any content."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+from chatapp.models.conversations import Conversation
+from chatapp.models.identity import new_id
+
+
+class ForgetReceipt(models.Model):
+    """That something was forgotten, and how much went with it."""
+
+    class What(models.TextChoices):
+        ENTRY = "entry"
+        MESSAGE = "message"
+        CONVERSATION = "conversation"
+        DAY = "day"
+        EVERYTHING = "everything"
+        CHOSEN = "chosen"
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    what = models.CharField(max_length=12, choices=What)
+    removed = models.JSONField(default=dict)
+    at = models.DateTimeField()
+
+    class Meta:
+        # A user's receipts, newest first.
+        indexes = [models.Index(fields=["user", "-at"], name="forget_receipt_by_user")]
+
+
+class Tombstone(models.Model):
+    """One forgotten sentence as a keyed fingerprint (see `memory.tombstones`); `words` are packed int64."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    whole = models.BigIntegerField()
+    words = models.BinaryField()
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "whole"], name="tombstone_once")]
+
+
+class ForgetProposal(models.Model):
+    """What was found for a wish to forget, until the user says which of it. `items` are kinds and ids.
+
+    `asked_in` is the message that holds the wish, where it was said in a chat: it goes with what is chosen.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    conversation = models.ForeignKey(Conversation, null=True, on_delete=models.CASCADE, related_name="+")
+    asked_in = models.UUIDField(null=True)
+    items = models.JSONField(default=list)
+    receipt = models.ForeignKey(ForgetReceipt, null=True, on_delete=models.CASCADE, related_name="+")
+    created_at = models.DateTimeField()

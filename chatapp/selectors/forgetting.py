@@ -1,0 +1,210 @@
+"""Reads what was forgotten, and what of it could still be said: receipts, proposals, tombstones, sources."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q
+from django.utils.crypto import salted_hmac
+
+from chatapp import mapping
+from chatapp.errors import NotFound
+from chatapp.models import (
+    Conversation,
+    Event,
+    ForgetProposal,
+    ForgetReceipt,
+    MemoryEntry,
+    Message,
+    SearchDocument,
+    SearchOwner,
+    SearchPosting,
+    Tombstone,
+    User,
+)
+from chatapp.search_index import hash_term, vocabulary
+from chatapp.selectors.access import parse_id
+from memory.redaction import Forgotten
+from memory.sentences import split_sentences
+from memory.tombstones import Fingerprint, Fingerprinter, Tombstones
+
+SALT = "palimpsest.tombstones"
+CITING = ("recall", "tool")
+"""The events that repeat what was said elsewhere."""
+LEAST_QUOTE_CHARS = 12
+LOOKED_AT = 5_000
+"""So many messages of a conversation are looked through for what says it again."""
+TERMS_PER_QUERY = 900
+
+
+def fingerprinter_for(user_id: UUID) -> Fingerprinter:
+    """With a key that is not in the database: its rows alone do not tell what was forgotten."""
+    key = salted_hmac(SALT, str(user_id), algorithm="sha256").digest()
+    return Fingerprinter(key, vocabulary)
+
+
+def tombstones_of(user_id: UUID) -> Tombstones:
+    rows = Tombstone.objects.filter(user_id=user_id).values_list("whole", "words")
+    found = (Fingerprint(whole, tuple(array("q", bytes(words)))) for whole, words in rows)
+    return Tombstones(found, fingerprinter_for(user_id))
+
+
+def accessible_receipts(
+    user: User, *, before: tuple[datetime, UUID] | None, limit: int
+) -> list[ForgetReceipt]:
+    """Newest first; `before` is the last of the page ahead."""
+    rows = ForgetReceipt.objects.filter(user=user)
+    if before is not None:
+        at, receipt_id = before
+        rows = rows.filter(Q(at__lt=at) | Q(at=at, pk__lt=receipt_id))
+    return list(rows.order_by("-at", "-pk")[:limit])
+
+
+def accessible_proposal(user: User, proposal_id: str) -> ForgetProposal:
+    proposal = (
+        ForgetProposal.objects.filter(user=user, pk=parse_id(proposal_id)).select_related("receipt").first()
+    )
+    if proposal is None:
+        raise NotFound
+    return proposal
+
+
+def messages_of_day(user: User, start: datetime, end: datetime) -> list[UUID]:
+    rows = Message.objects.filter(conversation__user=user, created_at__gte=start, created_at__lt=end)
+    return list(rows.values_list("pk", flat=True))
+
+
+def span_of(entry: MemoryEntry) -> list[Message]:
+    """The messages it was made of, on whatever branch; none where the conversation is gone."""
+    ends = Message.objects.filter(pk__in=[entry.first_message_id, entry.last_message_id])
+    positions = list(ends.filter(conversation=entry.conversation_id).values_list("position", flat=True))
+    if entry.conversation_id is None or not positions:
+        return []
+    rows = Message.objects.filter(
+        conversation=entry.conversation_id, position__gte=min(positions), position__lte=max(positions)
+    )
+    return list(rows.order_by("position"))
+
+
+def words_said_elsewhere(
+    conversation_ids: Collection[UUID], gone: Collection[UUID], forgotten: Forgotten
+) -> set[str]:
+    """The telling words of what the user said in these conversations, apart from the messages that are `gone` and
+    the sentences that are forgotten."""
+    rows = Message.objects.filter(conversation__in=conversation_ids, role=Message.Role.USER).exclude(
+        pk__in=gone
+    )
+    words: set[str] = set()
+    for parts in rows.values_list("parts", flat=True).iterator():
+        words |= vocabulary.telling_words(forgotten.redact(mapping.text_of(parts)))
+    return words
+
+
+def citing_conversations(user_id: UUID, ids: Iterable[UUID], texts: Iterable[str]) -> set[UUID]:
+    """Where one of these messages, entries or conversations was recalled, or a tool returned one of these texts."""
+    marks = {str(one) for one in ids} | {
+        json.dumps(text.strip(), ensure_ascii=False)[1:-1]
+        for text in texts
+        if len(text.strip()) >= LEAST_QUOTE_CHARS
+    }
+    rows = Event.objects.filter(conversation__user_id=user_id, type__in=CITING)
+    found: set[UUID] = set()
+    for conversation_id, payload in rows.values_list("conversation_id", "payload").iterator():
+        if conversation_id not in found:
+            raw = json.dumps(payload, ensure_ascii=False)
+            if any(mark in raw for mark in marks):
+                found.add(conversation_id)
+    return found
+
+
+def recitations(conversation_ids: Collection[UUID], forgotten: Forgotten, limit: int) -> list[UUID]:
+    """The newest messages there that say something of it again, oldest first."""
+    rows = (
+        Message.objects.filter(conversation__in=conversation_ids)
+        .exclude(parts=[])
+        .order_by("-created_at", "-position")
+    )
+    said = rows.values_list("pk", "parts")[:LOOKED_AT].iterator()
+    found = [pk for pk, parts in said if forgotten.carried(mapping.text_of(parts))]
+    return found[:limit][::-1]
+
+
+def words_still_said(user_id: UUID, words: Collection[str]) -> set[str]:
+    """Those that the user's search index still has."""
+    hashed = {hash_term(word): word for word in words}
+    owner = SearchOwner.objects.filter(user_id=user_id).first()
+    if owner is None or not hashed:
+        return set()
+    found: set[int] = set()
+    for start in range(0, len(hashed), TERMS_PER_QUERY):
+        some = list(hashed)[start : start + TERMS_PER_QUERY]
+        found |= set(SearchPosting.objects.filter(owner=owner, term__in=some).values_list("term", flat=True))
+    tail = SearchDocument.objects.filter(owner=owner, ordinal__gte=owner.sealed_ordinal)
+    for terms in tail.values_list("terms", flat=True):
+        found |= hashed.keys() & set(array("q", bytes(terms)))
+    return {hashed[term] for term in found}
+
+
+def proposal_items(user: User, items: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each with what it says now; what is gone or was changed meanwhile is left out."""
+    wanted = list(items)
+    ids = [parse_id(item["id"]) for item in wanted if item["kind"] == "message"]
+    messages = Message.objects.filter(conversation__user=user).in_bulk(ids)
+    shapes = {str(pk): _message_item(row) for pk, row in messages.items() if row.parts}
+    entries = _unchanged_entries(user, wanted)
+    for item in wanted:
+        if item["kind"] == "entry" and item["id"] in entries:
+            shapes[item["id"]] = _entry_item(entries[item["id"]], _lines(entries[item["id"]], item))
+    return [shapes[item["id"]] for item in wanted if item["id"] in shapes]
+
+
+def proposed_lines(user: User, items: Iterable[dict[str, Any]]) -> dict[UUID, list[str]]:
+    """Of each entry that was not changed since, the sentences that were proposed."""
+    wanted = [item for item in items if item["kind"] == "entry"]
+    entries = _unchanged_entries(user, wanted)
+    return {
+        entries[item["id"]].pk: _lines(entries[item["id"]], item) for item in wanted if item["id"] in entries
+    }
+
+
+def _unchanged_entries(user: User, items: Iterable[dict[str, Any]]) -> dict[str, MemoryEntry]:
+    revisions = {item["id"]: item["revision"] for item in items if item["kind"] == "entry"}
+    found = MemoryEntry.objects.filter(user=user).in_bulk([parse_id(one) for one in revisions])
+    return {str(pk): row for pk, row in found.items() if row.revision == revisions[str(pk)]}
+
+
+def _lines(entry: MemoryEntry, item: dict[str, Any]) -> list[str]:
+    sentences = split_sentences(entry.text)
+    return [sentences[number].strip() for number in item["sentences"] if number < len(sentences)]
+
+
+PREVIEW_CHARS = 240
+
+
+def _message_item(row: Message) -> dict[str, Any]:
+    said = mapping.text_of(row.parts)
+    return _item("message", row.pk, said, row.created_at, row.conversation_id) | {"role": row.role}
+
+
+def _entry_item(row: MemoryEntry, lines: Sequence[str]) -> dict[str, Any]:
+    said = " ".join(lines)
+    return _item("entry", row.pk, said, row.created_at, row.conversation_id) | {"day": row.day.isoformat()}
+
+
+def _item(kind: str, pk: UUID, text: str, at: datetime, conversation_id: UUID | None) -> dict[str, Any]:
+    return {
+        "kind": kind,
+        "id": str(pk),
+        "preview": text[:PREVIEW_CHARS],
+        "created_at": at.isoformat().replace("+00:00", "Z"),
+        "conversation_id": str(conversation_id) if conversation_id else None,
+    }
+
+
+def conversation_ids_of(user: User) -> list[UUID]:
+    return list(Conversation.objects.filter(user=user).order_by("pk").values_list("pk", flat=True))

@@ -1,0 +1,119 @@
+"""Finds what came from something forgotten in other texts, and takes it out, sentence by sentence."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from memory.extractive import find_facts
+from memory.sentences import Vocabulary, bare_sentence, split_sentences
+
+ALIKE = 0.6
+"""Sentences that share this much of the shorter one's words say the same."""
+LEAST_SHARED = 2
+STRONG_FACT = 2.0
+"""From this weight on a fact is an identifier, an address or a number: who repeats it repeats the sentence."""
+LEAST_FACT_CHARS = 3
+
+
+class Forgotten:
+    """What must not be said any more: texts, and the words that only they brought in."""
+
+    def __init__(
+        self, texts: Iterable[str], vocabulary: Vocabulary, *, common: Collection[str] | None = None
+    ) -> None:
+        """For texts that were made of these, `common` are the words that are also said elsewhere: any other gives a
+        text away. None for what people said themselves: there, single words prove nothing."""
+        self._vocabulary = vocabulary
+        self._is_derived = common is not None
+        self._exact: set[str] = set()
+        self._sentences: list[frozenset[str]] = []
+        self._by_word: dict[str, list[int]] = defaultdict(list)
+        self._facts: set[str] = set()
+        self._rare: set[str] = set()
+        for text in texts:
+            for sentence in split_sentences(text):
+                self._add(sentence, common)
+
+    def _add(self, sentence: str, common: Collection[str] | None) -> None:
+        words = self._vocabulary.gist(sentence)
+        if not words:
+            return
+        self._exact.add(_fold(sentence))
+        for word in words:
+            self._by_word[word].append(len(self._sentences))
+        self._sentences.append(words)
+        if common is not None:
+            self._rare |= self._vocabulary.rare_words(sentence) - set(common)
+        self._facts |= {
+            fact
+            for fact, weight in find_facts(sentence).items()
+            if weight >= STRONG_FACT
+            and len(fact) >= LEAST_FACT_CHARS
+            and not (common and _words_in(fact, common))
+        }
+
+    def __bool__(self) -> bool:
+        return bool(self._sentences)
+
+    def carries(self, sentence: str) -> bool:
+        """Whether the sentence says something of it."""
+        if _fold(sentence) in self._exact:
+            return True
+        words = self._vocabulary.gist(sentence)
+        if words & self._rare or any(fact in sentence for fact in self._facts):
+            return True
+        if self._is_derived and self._is_contained(self._vocabulary.rare_words(sentence)):
+            return True
+        shared: dict[int, int] = defaultdict(int)
+        for word in words:
+            for number in self._by_word.get(word, ()):
+                shared[number] += 1
+        return any(
+            count >= LEAST_SHARED and count >= ALIKE * min(len(words), len(self._sentences[number]))
+            for number, count in shared.items()
+        )
+
+    def _is_contained(self, words: frozenset[str]) -> bool:
+        """Whether one sentence has all of these words: the other says nothing else."""
+        numbers = [set(self._by_word.get(word, ())) for word in words]
+        return bool(numbers) and bool(set.intersection(*numbers))
+
+    def carried(self, text: str) -> list[str]:
+        """Its sentences that say something of it."""
+        return [sentence.strip() for sentence in split_sentences(text) if self.carries(sentence)]
+
+    def redact(self, text: str) -> str:
+        """The text without those sentences; unchanged where there is none."""
+        pieces = split_sentences(text)
+        kept = [piece for piece in pieces if not self.carries(piece)]
+        if len(kept) == len(pieces):
+            return text
+        return _without_bare_leads("".join(kept).strip())
+
+    def redact_values(self, value: Any) -> Any:
+        """The same for every text in what was read from JSON; keys stay."""
+        if isinstance(value, str):
+            return self.redact(value)
+        if isinstance(value, list):
+            return [self.redact_values(item) for item in value]
+        if isinstance(value, dict):
+            return {key: self.redact_values(item) for key, item in value.items()}
+        return value
+
+
+def _fold(sentence: str) -> str:
+    return " ".join(bare_sentence(sentence).casefold().split())
+
+
+def _words_in(fact: str, words: Collection[str]) -> bool:
+    return fact.casefold() in words
+
+
+def _without_bare_leads(text: str) -> str:
+    """A lead such as "Word for word:" goes with the last of what it led to."""
+    lines = text.split("\n")
+    while lines and (not lines[-1].strip() or lines[-1].rstrip().endswith(":")):
+        lines.pop()
+    return "\n".join(lines)

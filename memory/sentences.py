@@ -1,0 +1,64 @@
+"""Texts in sentences, and what a sentence is about. The sentences of a text, joined, are the text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from memory.terms import SMALL_TALK, Analyzer
+
+_END = re.compile(r"\n+|(?<=[.!?…؟।])[\"'”’)\]»]*[ \t]+|(?<=[。！？])")
+_FRAME = re.compile(r"^(?:[-*•]|\d+\.|(?:User|Assistant|Tool|System|user|assistant|tool|memory):|\s)+")
+_EVERYDAY = """
+    user assistant like love enjoy prefer live work use name call called ask asked say said tell told remember forget
+    mention mentioned talk question answer thing time today day make take give think put keep new number is was
+    favourite favorite
+"""
+
+
+def split_sentences(text: str) -> list[str]:
+    """With the white space that follows each."""
+    return list(_pieces(text))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    start = 0
+    for match in _END.finditer(text):
+        if text[start : match.end()].strip():
+            yield text[start : match.end()]
+            start = match.end()
+    if start < len(text):
+        yield text[start:]
+
+
+def bare_sentence(sentence: str) -> str:
+    """Without the list mark or the speaker in front of it."""
+    return _FRAME.sub("", sentence).strip()
+
+
+class Vocabulary:
+    """The words that tell sentences apart, as the search index stems them."""
+
+    def __init__(self, analyzer: Analyzer) -> None:
+        self._analyzer = analyzer
+        self._small_talk = frozenset(analyzer.words(" ".join(SMALL_TALK)))
+        self._everyday = frozenset(analyzer.words(_EVERYDAY))
+
+    def telling_words(self, text: str) -> frozenset[str]:
+        """All but stop words, small talk and single letters."""
+        words = self._analyzer.words(bare_sentence(text))
+        return frozenset(word for word in words if _tells(word)) - self._small_talk
+
+    def rare_words(self, text: str) -> frozenset[str]:
+        """Those of the telling words that are not in everybody's sentences: one of them gives a text away."""
+        return self.telling_words(text) - self._everyday
+
+    def gist(self, text: str) -> frozenset[str]:
+        """The words two sentences must share to say the same: the rare ones, where there are enough of them."""
+        telling = self.telling_words(text)
+        rare = telling - self._everyday
+        return rare if len(rare) > 1 else telling
+
+
+def _tells(word: str) -> bool:
+    return len(word) > 1 or word.isdigit()

@@ -1,0 +1,98 @@
+"""What was forgotten, known again without being kept: keyed fingerprints of its sentences, and no text.
+
+A sentence is known again word for word, or by its telling words in any order among others. Who does not have the key
+cannot try words out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from memory.sentences import Vocabulary, bare_sentence, split_sentences
+
+COVERED = 0.8
+"""A sentence with this share of a forgotten one's words says it again."""
+LEAST_WORDS = 2
+MAX_WORDS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """`whole` stands for the sentence, `words` for its telling words, in ascending order."""
+
+    whole: int
+    words: tuple[int, ...]
+
+
+class Fingerprinter:
+    """Makes fingerprints with one user's key."""
+
+    def __init__(self, key: bytes, vocabulary: Vocabulary) -> None:
+        self._key = key
+        self._vocabulary = vocabulary
+
+    def fingerprint(self, sentence: str) -> Fingerprint | None:
+        """None where the sentence says nothing that could be learned."""
+        words = self._vocabulary.telling_words(sentence)
+        if len(words) < LEAST_WORDS:
+            return None
+        hashed = sorted(self._hash(word) for word in words)[:MAX_WORDS]
+        return Fingerprint(self._hash(" ".join(bare_sentence(sentence).casefold().split())), tuple(hashed))
+
+    def fingerprints(self, texts: Iterable[str]) -> Iterator[Fingerprint]:
+        """Of every sentence, each once."""
+        seen: set[int] = set()
+        for text in texts:
+            for sentence in split_sentences(text):
+                found = self.fingerprint(sentence)
+                if found is not None and found.whole not in seen:
+                    seen.add(found.whole)
+                    yield found
+
+    def _hash(self, text: str) -> int:
+        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, key=self._key).digest()
+        return int.from_bytes(digest, "little", signed=True)
+
+
+class Tombstones:
+    """All that one user had forgotten."""
+
+    def __init__(self, fingerprints: Iterable[Fingerprint], fingerprinter: Fingerprinter) -> None:
+        self._fingerprint: Callable[[str], Fingerprint | None] = fingerprinter.fingerprint
+        self._whole: set[int] = set()
+        self._sizes: list[int] = []
+        self._by_word: dict[int, list[int]] = defaultdict(list)
+        for found in fingerprints:
+            self._whole.add(found.whole)
+            for word in found.words:
+                self._by_word[word].append(len(self._sizes))
+            self._sizes.append(len(found.words))
+
+    def __bool__(self) -> bool:
+        return bool(self._whole)
+
+    def cover(self, sentence: str) -> bool:
+        """Whether the sentence says what was forgotten."""
+        found = self._fingerprint(sentence) if self._whole else None
+        if found is None:
+            return False
+        if found.whole in self._whole:
+            return True
+        shared: dict[int, int] = defaultdict(int)
+        for word in found.words:
+            for number in self._by_word.get(word, ()):
+                shared[number] += 1
+        return any(
+            count >= max(LEAST_WORDS, COVERED * self._sizes[number]) for number, count in shared.items()
+        )
+
+    def filter_text(self, text: str) -> str:
+        """The text without the sentences that say what was forgotten; unchanged where there is none."""
+        if not self._whole:
+            return text
+        pieces = split_sentences(text)
+        kept = [piece for piece in pieces if not self.cover(piece)]
+        return text if len(kept) == len(pieces) else "".join(kept).strip()

@@ -1,0 +1,116 @@
+"""A user with a life: a secret that was said, answered, summarised, remembered, recalled elsewhere and drawn."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from datetime import timedelta
+
+from PIL import Image
+
+from agents.events import MessageCompleted, MessageCreated, Recall, RecalledItem
+from chatapp import attachments, event_log, mapping, memory_files
+from chatapp.actions.memory import record_entry, rewrite_entry
+from chatapp.actions.search import index_conversation
+from chatapp.models import (
+    Attachment,
+    Compaction,
+    Conversation,
+    MemoryEntry,
+    Message,
+    Profile,
+    ProfileVersion,
+    User,
+)
+from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
+
+SECRET = "celadon"
+SAID = f"My favourite colour is {SECRET}."
+KEPT = "The plum tree of the garden blooms in March 2027."
+
+
+@dataclass
+class Life:
+    user: User
+    conversation: Conversation
+    elsewhere: Conversation
+    messages: list[Message]
+    entry: MemoryEntry
+    image: Attachment
+
+    @property
+    def told(self) -> Message:
+        return self.messages[0]
+
+    @property
+    def answer(self) -> Message:
+        return self.messages[1]
+
+
+def live(user: User, shade: int = 1) -> Life:
+    conversation = new_conversation(user, SAID, at=NOW)
+    messages = say(conversation, SAID, "Noted.", KEPT, "How lovely.", "And now?", "Now we wait.")
+    log(conversation, *messages)
+    image = attachments.store_image(user=user, name="a.png", content=picture(shade))
+    image.messages.add(messages[0])
+    compaction = finished_compaction(conversation, summary=f"The user likes {SECRET}. {KEPT}")
+    Compaction.objects.filter(pk=compaction.pk).update(
+        last_position=3, message_count=4, reminder=f"Done so far:\n- {SAID} → Noted."
+    )
+    entry = record_entry(
+        compaction=compaction,
+        text=f"The user's favourite colour is {SECRET}.\n\n- {KEPT}",
+        first_message_id=messages[0].pk,
+        last_message_id=messages[3].pk,
+        at=NOW,
+    )
+    assert entry is not None
+    rewrite_entry(entry, f"They love the colour {SECRET}.\n\n- {KEPT}", MemoryEntry.Author.USER)
+    profile = Profile.objects.create(user=user, text=f"- Likes {SECRET}\n- Has a plum tree", version=1)
+    ProfileVersion.objects.create(
+        profile=profile, number=1, text=profile.text, author="consolidation", created_at=NOW
+    )
+    memory_files.write_day(user.pk, NOW.date())
+    index_conversation(conversation.pk)
+    elsewhere = recalled_elsewhere(user, messages[0])
+    return Life(user, conversation, elsewhere, messages, entry, image)
+
+
+def picture(shade: int) -> bytes:
+    buffer = io.BytesIO()
+    Image.new("L", (4, 4), shade).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def log(conversation: Conversation, *messages: Message) -> None:
+    for message in messages:
+        kind = MessageCreated if message.role == "user" else MessageCompleted
+        fact = kind(
+            conversation_id=str(conversation.pk),
+            at=message.created_at,
+            message=mapping.message_shape(message),
+        )
+        event_log.append(conversation, fact)
+
+
+def recalled_elsewhere(user: User, source: Message) -> Conversation:
+    other = new_conversation(user, "Another day", at=NOW + timedelta(days=1))
+    event_log.append(
+        other,
+        Recall(
+            conversation_id=str(other.pk),
+            at=NOW + timedelta(days=1),
+            items=[
+                RecalledItem(
+                    source={
+                        "kind": "message",
+                        "message_id": str(source.pk),
+                        "conversation_id": str(source.conversation_id),
+                    },
+                    tokens=9,
+                    preview=mapping.text_of(source.parts),
+                )
+            ],
+        ),
+    )
+    return other

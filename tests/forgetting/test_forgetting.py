@@ -1,0 +1,174 @@
+"""What is forgotten is nowhere any more; what is not, stays."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.test import Client
+
+from chatapp import attachments, memory_files
+from chatapp.models import ForgetReceipt, MemoryEntry, Message, User
+from tests.forgetting.everywhere import files_with, tables_with
+from tests.forgetting.lives import KEPT, SAID, SECRET, Life, live
+from tests.memory_store.rows import NOW, new_conversation, say
+
+Clients = Callable[..., Client]
+FORGET = "/api/v1/memory/forget"
+
+
+def post(client: Client, path: str, **body: object) -> dict:
+    answer = client.post(path, json.dumps(body), content_type="application/json")
+    assert answer.status_code == 200, answer.content
+    return answer.json()
+
+
+def forget(client: Client, **wish: object) -> dict:
+    return post(client, FORGET, **wish)
+
+
+def wishes(life: Life) -> dict[str, dict[str, object]]:
+    return {
+        "entry": {"entry_id": str(life.entry.pk)},
+        "message": {"message_id": str(life.told.pk)},
+        "conversation": {"conversation_id": str(life.conversation.pk)},
+        "day": {"day": NOW.date().isoformat()},
+        "everything": {"everything": True},
+    }
+
+
+@pytest.fixture
+def no_files() -> None:
+    """Other tests leave theirs."""
+    for name in ("memory", "files"):
+        shutil.rmtree(Path(settings.DATA_DIR) / name, ignore_errors=True)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("no_files")
+@pytest.mark.parametrize("what", ["entry", "message", "conversation", "day", "everything"])
+def test_what_is_forgotten_is_in_no_table_and_no_file(alice: User, api_client: Clients, what: str):
+    life = live(alice)
+    assert {"chatapp_message", "chatapp_event", "chatapp_memoryentry", "chatapp_entryrevision"} <= set(
+        tables_with(SECRET)
+    )
+    assert files_with(SECRET)
+    receipt = forget(api_client(alice), **wishes(life)[what])
+    assert receipt["what"] == what
+    assert receipt["removed"]
+    assert SECRET not in json.dumps(receipt)
+    assert tables_with(SECRET) == []
+    assert files_with(SECRET) == []
+
+
+def test_what_was_not_meant_stays(alice: User, api_client: Clients):
+    life = live(alice)
+    forget(api_client(alice), message_id=str(life.told.pk))
+    assert KEPT in life.conversation.compactions.get().summary
+    alice.profile.refresh_from_db()
+    assert alice.profile.text == "- Has a plum tree"
+    life.messages[2].refresh_from_db()
+    assert life.messages[2].parts[0]["text"] == KEPT
+    assert KEPT in MemoryEntry.objects.get().text
+    assert KEPT in memory_files.day_path(alice.pk, NOW.date()).read_text()
+
+
+def test_an_entry_takes_the_sentences_it_was_made_of_and_no_others(alice: User, api_client: Clients):
+    life = live(alice)
+    forget(api_client(alice), entry_id=str(life.entry.pk))
+    said = [
+        row.parts[0]["text"] if row.parts else "" for row in life.conversation.messages.order_by("position")
+    ]
+    assert said == ["", "Noted.", "", "How lovely.", "And now?", "Now we wait."]
+
+
+def test_a_forgotten_message_keeps_its_place_empty_and_marked(alice: User, api_client: Clients):
+    life = live(alice)
+    path = f"/api/v1/conversations/{life.conversation.pk}/messages"
+    assert api_client(alice).delete(f"{path}/{life.told.pk}").status_code == 204
+    shapes = api_client(alice).get(path).json()["items"]
+    assert [shape["position"] for shape in shapes] == list(range(6))
+    assert (shapes[0]["content"], shapes[0]["forgotten"]) == ("", True)
+    assert not shapes[1]["forgotten"]
+
+
+def test_the_conversation_is_told_and_can_go_on(alice: User, api_client: Clients):
+    life = live(alice)
+    forget(api_client(alice), message_id=str(life.told.pk))
+    told = life.conversation.events.filter(type="message.forgotten").get().payload
+    assert told["message"]["id"] == str(life.told.pk)
+    assert told["message"]["content"] == ""
+    seqs = list(life.conversation.events.order_by("seq").values_list("seq", flat=True))
+    life.conversation.refresh_from_db()
+    assert seqs == list(range(1, life.conversation.last_seq + 1))
+
+
+def test_what_repeats_it_is_proposed_and_forgotten_when_confirmed(alice: User, api_client: Clients):
+    conversation = new_conversation(alice)
+    [told, recited, other, _] = say(
+        conversation, SAID, f"I will remember that you like {SECRET}.", KEPT, "How lovely."
+    )
+    answer = forget(api_client(alice), message_id=str(told.pk))
+    [item] = answer["proposal"]["items"]
+    assert (item["kind"], item["id"]) == ("message", str(recited.pk))
+    assert SECRET in item["preview"]
+    confirmed = post(
+        api_client(alice),
+        f"{FORGET}/confirm",
+        proposal_id=answer["proposal"]["proposal_id"],
+        item_ids=[str(recited.pk)],
+    )
+    assert confirmed["what"] == "chosen"
+    assert tables_with(SECRET) == []
+    other.refresh_from_db()
+    assert other.parts
+
+
+def test_receipts_are_kept_without_content_newest_first(alice: User, charlie: User, api_client: Clients):
+    life = live(alice)
+    first = forget(api_client(alice), message_id=str(life.told.pk))
+    second = forget(api_client(alice), everything=True)
+    rows = api_client(alice).get("/api/v1/memory/receipts?limit=1").json()
+    assert [row["id"] for row in rows["items"]] == [second["id"]]
+    rest = api_client(alice).get(f"/api/v1/memory/receipts?cursor={rows['next_cursor']}").json()
+    assert [row["id"] for row in rest["items"]] == [first["id"]]
+    assert api_client(charlie).get("/api/v1/memory/receipts").json()["items"] == []
+
+
+def test_nobody_forgets_for_somebody_else(alice: User, charlie: User, api_client: Clients):
+    life = live(alice)
+    for what, wish in wishes(life).items():
+        answer = api_client(charlie).post(FORGET, json.dumps(wish), content_type="application/json")
+        assert answer.status_code == (200 if what == "everything" else 404)
+    assert Message.objects.get(pk=life.told.pk).parts
+    assert MemoryEntry.objects.filter(user=alice).count() == 1
+    assert not ForgetReceipt.objects.filter(user=alice).exists()
+
+
+@pytest.mark.parametrize(
+    "wish", [{}, {"everything": False}, {"day": "2026-11-21", "everything": True}, {"day": "tomorrow"}]
+)
+def test_a_wish_says_exactly_one_thing(alice: User, api_client: Clients, wish: dict):
+    answer = api_client(alice).post(FORGET, json.dumps(wish), content_type="application/json")
+    assert answer.status_code == 422
+
+
+def test_an_image_nobody_else_shows_goes_with_its_message(alice: User, api_client: Clients):
+    life = live(alice)
+    path = attachments.content_path(life.image.sha256)
+    assert path.exists()
+    receipt = forget(api_client(alice), message_id=str(life.told.pk))
+    assert receipt["removed"]["files"] == 1
+    assert not path.exists()
+
+
+def test_a_day_takes_what_was_said_and_what_was_kept_on_it(alice: User, api_client: Clients):
+    life = live(alice)
+    forget(api_client(alice), day=NOW.date().isoformat())
+    assert not Message.objects.filter(conversation=life.conversation).exclude(parts=[]).exists()
+    assert not memory_files.day_path(alice.pk, NOW.date()).exists()
+    assert tables_with(KEPT) == []

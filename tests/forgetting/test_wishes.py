@@ -1,0 +1,128 @@
+"""A wish to forget finds what is meant, asks, and is carried out when it is confirmed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from chatapp import tasks
+from chatapp.actions.search import index_conversation
+from chatapp.models import ForgetProposal, MemoryEntry, Message, User
+from memory.wishes import read_forget_wish
+from tests.forgetting.everywhere import tables_with
+from tests.forgetting.lives import KEPT, SAID, SECRET, live
+from tests.memory_store.rows import new_conversation, say
+
+Clients = Callable[..., Client]
+FORGET = "/api/v1/memory/forget"
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("forget that my dog is called Rex", "my dog is called Rex"),
+        ("Please forget that I live in Paris.", "I live in Paris"),
+        ("Can you forget about the plum tree?", "the plum tree"),
+        ("Forget what I told you about Rex", "Rex"),
+        ("forget my phone number", "phone number"),
+        ("/forget heliotrope", "heliotrope"),
+        ("Vergiss bitte, dass ich in Paris wohne!", "ich in Paris wohne"),
+        ("oublie que j'habite à Paris", "j'habite à Paris"),
+        ("don't forget that I live in Paris", None),
+        ("I never forget that day", None),
+        ("forget it", None),
+        ("Forget about it.", None),
+        ("forget the cake, let us talk about bread", None),
+        ("forget that " + "word " * 400, None),
+    ],
+)
+def test_a_wish_is_told_from_other_messages(text: str, what: str | None):
+    assert read_forget_wish(text) == what
+
+
+def post(client: Client, path: str, status: int = 200, **body: object) -> dict:
+    answer = client.post(path, json.dumps(body), content_type="application/json")
+    assert answer.status_code == status, answer.content
+    return answer.json()
+
+
+def test_what_is_meant_is_proposed_and_nothing_is_forgotten_yet(alice: User, api_client: Clients):
+    life = live(alice)
+    found = post(api_client(alice), f"{FORGET}/propose", query=f"forget that my favourite colour is {SECRET}")
+    assert {item["id"] for item in found["items"]} == {str(life.told.pk), str(life.entry.pk)}
+    assert {item["kind"] for item in found["items"]} == {"message", "entry"}
+    assert all(SECRET in item["preview"] for item in found["items"])
+    life.told.refresh_from_db()
+    assert life.told.parts
+
+
+def test_confirmed_items_are_forgotten_and_others_stay(alice: User, charlie: User, api_client: Clients):
+    live(alice)
+    found = post(api_client(alice), f"{FORGET}/propose", query=f"my favourite colour {SECRET}")
+    chosen = {"proposal_id": found["proposal_id"], "item_ids": [item["id"] for item in found["items"]]}
+    post(api_client(charlie), f"{FORGET}/confirm", status=404, **chosen)
+    receipt = post(api_client(alice), f"{FORGET}/confirm", **chosen)
+    assert receipt["what"] == "chosen"
+    assert tables_with(SECRET) == []
+    assert KEPT in MemoryEntry.objects.get().text, "the entry said that, too"
+    again = post(api_client(alice), f"{FORGET}/confirm", **chosen)
+    assert again == receipt
+
+
+def test_only_what_was_proposed_can_be_confirmed(alice: User, api_client: Clients):
+    life = live(alice)
+    found = post(api_client(alice), f"{FORGET}/propose", query=f"my favourite colour {SECRET}")
+    for item_ids in ([str(life.messages[2].pk)], []):
+        post(
+            api_client(alice),
+            f"{FORGET}/confirm",
+            status=422,
+            proposal_id=found["proposal_id"],
+            item_ids=item_ids,
+        )
+
+
+def test_a_wish_in_a_chat_becomes_a_fact_of_the_conversation_once(alice: User):
+    life = live(alice)
+    chat = new_conversation(alice)
+    asked, _ = say(
+        chat, f"Please forget that my favourite colour is {SECRET}.", f"I will no longer think of {SECRET}."
+    )
+    index_conversation(chat.pk)
+    for _ in range(2):
+        tasks.propose_forgetting(str(asked.pk))
+    [event] = chat.events.filter(type="memory.forget_proposed")
+    proposal = ForgetProposal.objects.get(pk=event.payload["proposal_id"])
+    ids = {item["id"] for item in proposal.items}
+    assert {str(life.told.pk), str(life.entry.pk)} <= ids
+    assert str(asked.pk) not in ids
+    assert SECRET not in json.dumps(event.payload)
+
+
+def test_the_message_that_wished_for_it_goes_too_with_what_answered_it(alice: User, api_client: Clients):
+    live(alice)
+    chat = new_conversation(alice)
+    asked, answer = say(
+        chat,
+        f"Please forget that my favourite colour is {SECRET}.",
+        f"Of course. I will no longer think of {SECRET}.",
+    )
+    tasks.propose_forgetting(str(asked.pk))
+    proposal = ForgetProposal.objects.get()
+    ids = [item["id"] for item in proposal.items if item["id"] != str(answer.pk)]
+    post(api_client(alice), f"{FORGET}/confirm", proposal_id=str(proposal.pk), item_ids=ids)
+    assert tables_with(SECRET) == []
+    answer.refresh_from_db()
+    assert answer.parts == [{"type": "text", "text": "Of course."}]
+    assert KEPT in str(list(Message.objects.values_list("parts", flat=True)))
+
+
+def test_a_wish_that_fits_nothing_is_not_proposed(alice: User):
+    chat = new_conversation(alice)
+    say(chat, SAID, "Noted.")
+    [asked] = say(chat, "forget that my cousin plays the oboe", role="user")
+    tasks.propose_forgetting(str(asked.pk))
+    assert not chat.events.filter(type="memory.forget_proposed").exists()

@@ -1,19 +1,26 @@
-"""A request as it was sent, told by reference: what is stored anyway by its positions, all else word for word.
+"""A request as it was sent, told by reference: what is stored anyway by its positions, all else once under its hash.
 
-From that and the stored messages the body is built again; its hash says whether it is the same to the byte.
+From these the body is built again; its hash says whether it is the same to the byte.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import TypeAdapter
 
 from agents.types import RequestSent, WireStyle
 from agents.wire import write_messages
+from memory.tokens import text_message
 from memory.types import ImagePart, Message, Part
+
+State = Literal["sent", "deleted", "forgotten"]
+TOOLS = "tools"
+MISSING = {"deleted": "[This message was deleted]", "forgotten": "[This text was forgotten]"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,60 +34,91 @@ class StoredSpan:
 
 @dataclass(frozen=True, slots=True)
 class OwnText:
-    """A message that is stored nowhere else: made for this request, or changed for it."""
+    """What is stored nowhere else: made for this request, or changed for it."""
 
     source: str
-    message: Message
-
-
-Piece = StoredSpan | OwnText
+    text_sha256: str
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """`head` is the body with None in the place of its messages and its tools."""
+    """`head` is the body in its order, with None in the place of its messages and its tools."""
 
     sha256: str
-    head: Mapping[str, Any]
-    tools: Sequence[Mapping[str, Any]]
+    head: dict[str, Any]
     style: WireStyle
-    pieces: tuple[Piece, ...]
+    pieces: tuple[StoredSpan | OwnText, ...]
+    tools: OwnText | None = None
 
 
-def write_manifest(sent: RequestSent, stored: Iterable[Message]) -> Manifest:
-    """`stored` are the messages this request was made of, as they are stored."""
+@dataclass(frozen=True, slots=True)
+class ShownPiece:
+    """One message of a request that is built again. `message` stands in for what is gone."""
+
+    source: str
+    message: Message
+    state: State = "sent"
+
+
+_MANIFEST = TypeAdapter(Manifest)
+_MESSAGE = TypeAdapter(Message)
+
+
+def read_manifest(stored: str) -> Manifest:
+    return _MANIFEST.validate_json(stored)
+
+
+def dump_manifest(manifest: Manifest) -> str:
+    return _MANIFEST.dump_json(manifest).decode()
+
+
+def write_manifest(sent: RequestSent, stored: Iterable[Message]) -> tuple[Manifest, dict[OwnText, str]]:
+    """The manifest, and the texts it names. `stored` are the messages the request was made of, as they are stored."""
     parts_at = {message.position: message.parts for message in stored if message.position is not None}
-    return Manifest(
+    texts: dict[OwnText, str] = {}
+    tools = sent.body.get("tools")
+    manifest = Manifest(
         sha256=hash_body(sent.body),
         head={name: None if name in ("messages", "tools") else value for name, value in sent.body.items()},
-        tools=sent.body.get("tools", ()),
         style=sent.style,
-        pieces=_write_pieces(sent.request.messages, parts_at),
+        pieces=tuple(_write_pieces(sent.request.messages, parts_at, texts)),
+        tools=_keep(TOOLS, _write_json(tools), texts) if tools else None,
     )
+    return manifest, texts
 
 
 def _write_pieces(
-    messages: Sequence[Message], parts_at: Mapping[int, tuple[Part, ...]]
-) -> tuple[Piece, ...]:
-    pieces: list[Piece] = []
+    messages: Sequence[Message], parts_at: Mapping[int, tuple[Part, ...]], texts: dict[OwnText, str]
+) -> Iterator[StoredSpan | OwnText]:
+    span: StoredSpan | None = None
     for message in messages:
         source, position = source_of(message), message.position
-        if position is None or parts_at.get(position) != _as_stored(message.parts):
-            pieces.append(OwnText(source, message))
+        plain = _without_bytes(message)
+        is_stored = position is not None and parts_at.get(position) == plain.parts
+        if is_stored and span and (span.source, span.last_position + 1) == (source, position):
+            span = replace(span, last_position=span.last_position + 1)
             continue
-        last = pieces[-1] if pieces else None
-        if isinstance(last, StoredSpan) and (last.source, last.last_position + 1) == (source, position):
-            pieces[-1] = replace(last, last_position=position)
-        else:
-            pieces.append(StoredSpan(source, position, position))
-    return tuple(pieces)
+        if span:
+            yield span
+        span = StoredSpan(source, position, position) if is_stored and position is not None else None
+        if span is None:
+            yield _keep(source, _MESSAGE.dump_json(plain, exclude_none=True).decode(), texts)
+    if span:
+        yield span
 
 
-def _as_stored(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """Without the bytes of images, which are in view of a call only."""
-    if not any(isinstance(part, ImagePart) for part in parts):
-        return parts
-    return tuple(replace(part, data_url=None) if isinstance(part, ImagePart) else part for part in parts)
+def _keep(source: str, content: str, texts: dict[OwnText, str]) -> OwnText:
+    kept = OwnText(source, hashlib.sha256(content.encode()).hexdigest())
+    texts[kept] = content
+    return kept
+
+
+def _without_bytes(message: Message) -> Message:
+    """Images travel as bytes and are stored as references."""
+    if not any(isinstance(part, ImagePart) for part in message.parts):
+        return message
+    parts = (replace(part, data_url=None) if isinstance(part, ImagePart) else part for part in message.parts)
+    return replace(message, parts=tuple(parts))
 
 
 def source_of(message: Message) -> str:
@@ -89,21 +127,61 @@ def source_of(message: Message) -> str:
         return message.kind
     if message.role == "system" and message.position is None:
         return "system"
-    return "history" if message.position is not None or message.role != "user" else "added"
+    return "history" if message.position is not None or message.role != "user" else "hook"
+
+
+def show_pieces(
+    manifest: Manifest, stored: Mapping[int, Message], texts: Mapping[str, str]
+) -> tuple[ShownPiece, ...]:
+    """The messages of the request. `stored` by position, `texts` by hash: what is missing there is shown as gone."""
+    return tuple(shown for piece in manifest.pieces for shown in _show_piece(piece, stored, texts))
 
 
 def rebuild_body(
-    head: Mapping[str, Any],
-    messages: Sequence[Message],
-    tools: Sequence[Mapping[str, Any]],
-    style: WireStyle,
+    manifest: Manifest, pieces: Sequence[ShownPiece], texts: Mapping[str, str], data_urls: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The body these make, in the order of `head`."""
-    written: dict[str, Any] = {"messages": write_messages(messages, style), "tools": list(tools)}
-    return {name: written.get(name, value) for name, value in head.items()}
+    """The body these make, in its order; `hash_body` says whether it is the one that was sent."""
+    messages = [_with_bytes(piece.message, data_urls) for piece in pieces]
+    tools = texts.get(manifest.tools.text_sha256, "[]") if manifest.tools else "[]"
+    written = {"messages": write_messages(messages, manifest.style), "tools": json.loads(tools)}
+    return {name: written.get(name, value) for name, value in manifest.head.items()}
+
+
+def _show_piece(
+    piece: StoredSpan | OwnText, stored: Mapping[int, Message], texts: Mapping[str, str]
+) -> Iterator[ShownPiece]:
+    if isinstance(piece, OwnText):
+        content = texts.get(piece.text_sha256)
+        yield _gone(piece, "forgotten") if content is None else _own(piece, content)
+        return
+    for position in range(piece.first_position, piece.last_position + 1):
+        message = stored.get(position)
+        yield ShownPiece(piece.source, message) if message else _gone(piece, "deleted", position)
+
+
+def _own(piece: OwnText, content: str) -> ShownPiece:
+    return ShownPiece(piece.source, _MESSAGE.validate_json(content))
+
+
+def _gone(
+    piece: StoredSpan | OwnText, state: Literal["deleted", "forgotten"], position: int | None = None
+) -> ShownPiece:
+    stand_in = text_message("system" if piece.source == "system" else "user", MISSING[state])
+    return ShownPiece(piece.source, replace(stand_in, position=position), state)
+
+
+def _with_bytes(message: Message, data_urls: Mapping[str, str]) -> Message:
+    parts = (
+        replace(part, data_url=data_urls.get(part.file_id)) if isinstance(part, ImagePart) else part
+        for part in message.parts
+    )
+    return replace(message, parts=tuple(parts))
 
 
 def hash_body(body: Mapping[str, Any]) -> str:
     """The SHA-256 of the bytes that travel."""
-    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(_write_json(body).encode()).hexdigest()
+
+
+def _write_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)

@@ -14,11 +14,13 @@ from agents.context import AssembledContext
 from agents.errors import ModelError
 from agents.hooks import Hook
 from agents.prompts import CONTINUE_PROMPT
-from agents.react import SHORTENED, AgentStep, CallFinished, Notice, run_react
+from agents.react import SHORTENED, AgentStep, CallFinished, CallSent, Notice, run_react
 from agents.types import ReasoningDelta, TextDelta, TokenUsage
+from agents.usage import count_request
 from chatapp import clock, hooking
 from chatapp.actions.calibration import record_token_counts
 from chatapp.actions.model_configs import store_detected_sizes
+from chatapp.actions.requests import store_request
 from chatapp.actions.runs import Outcome, record_facts
 from chatapp.actions.usage import CallUsage
 from chatapp.attachments import load_data_urls
@@ -168,6 +170,8 @@ class Session:
 
     def _take(self, step: AgentStep) -> None:
         match step:
+            case CallSent():
+                self._beside(in_database(self._store_request)(step))
             case TextDelta(text=text):
                 self.live.answer.append(text)
                 self.pump.wrote(self.live)
@@ -181,6 +185,18 @@ class Session:
                 self._learn_window(step.window_tokens)
             case CallFinished():
                 self._note_call(step)
+
+    def _store_request(self, step: CallSent) -> None:
+        inputs = step.context.inputs
+        store_request(
+            lease=self.live.lease,
+            purpose="chat",
+            model_name=self.prepared.model_name,
+            sent=step.sent,
+            stored=(*inputs.messages, inputs.question),
+            tokens=inputs.calibration.apply(count_request(step.sent.request)),
+            now=clock.now(),
+        )
 
     def _summarise_what_was_cut(self) -> None:
         """While the model answers, but not before it began to: nobody waits for a summary."""

@@ -109,7 +109,7 @@ def data_url(attachment: Attachment) -> str:
     return f"data:{attachment.mime_type};base64,{base64.b64encode(read_content(attachment)).decode()}"
 
 
-def _data_urls(user_id: UUID, attachment_ids: Iterable[str]) -> dict[str, str]:
+def data_urls_of(user_id: UUID, attachment_ids: Iterable[str]) -> dict[str, str]:
     """Ids that are gone, or another user's, are left out."""
     found = file_selectors.attachments_by_id(user_id, attachment_ids)
     return {
@@ -119,7 +119,7 @@ def _data_urls(user_id: UUID, attachment_ids: Iterable[str]) -> dict[str, str]:
     }
 
 
-load_data_urls = sync_to_async(_data_urls)
+load_data_urls = sync_to_async(data_urls_of)
 """`await load_data_urls(user_id, attachment_ids)` → data URL by id; in a thread, because images are large."""
 
 

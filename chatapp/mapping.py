@@ -9,7 +9,7 @@ from typing import Any
 
 from agents.plan.limits import PREVIEW_CHARS
 from agents.plan.steps import OVER, PlanStep
-from chatapp.models import Compaction, Conversation, MemoryEntry, Message, Run
+from chatapp.models import Compaction, Conversation, MemoryEntry, Message, Run, SentRequest
 from memory import types
 
 
@@ -119,6 +119,17 @@ def run_shape(run: Run) -> dict[str, Any]:
         "plan": plan_shape(run),
         "started_at": _iso(run.started_at),
         "finished_at": _iso(run.finished_at),
+    }
+
+
+def request_shape(row: SentRequest) -> dict[str, Any]:
+    return {
+        "n": row.n,
+        "purpose": row.purpose,
+        "model": row.model_name,
+        "sha256": row.sha256,
+        "tokens": row.tokens,
+        "created_at": _iso(row.created_at),
     }
 
 

@@ -7,7 +7,15 @@ import time
 from agents.chat_models.openai_model import OpenAIModel, fetch_models
 from agents.errors import ModelError
 from agents.model_listing import read_listing
-from agents.types import Finished, ListedModel, ModelEndpoint, ModelRequest, ProbeResult, RequestSent, TextDelta
+from agents.types import (
+    Finished,
+    ListedModel,
+    ModelEndpoint,
+    ModelRequest,
+    ProbeResult,
+    RequestSent,
+    TextDelta,
+)
 from memory.tokens import text_message
 
 PROBE_TOKENS = 512

@@ -100,8 +100,8 @@ def _lock_run(run_id: UUID) -> tuple[Conversation, Run] | None:
     return (conversation, run) if conversation and run else None
 
 
-def _lock_held(lease: Lease) -> tuple[Conversation, Run]:
-    """Raises LeaseLost."""
+def lock_held(lease: Lease) -> tuple[Conversation, Run]:
+    """What every write of a run begins with, in its transaction. Raises LeaseLost."""
     found = _lock_run(lease.run_id)
     if found is None:
         raise LeaseLost("The conversation was deleted.")
@@ -140,14 +140,14 @@ def checkpoint_answers(*, answers: Iterable[PartialAnswer]) -> None:
 def record_facts(*, lease: Lease, facts: Sequence[events.Fact]) -> None:
     """What a run tells on its way. Raises LeaseLost."""
     with transaction.atomic():
-        conversation, run = _lock_held(lease)
+        conversation, run = lock_held(lease)
         event_log.append(conversation, *facts, run=run)
 
 
 def record_plan(*, lease: Lease, steps: Sequence[PlanStep], now: datetime) -> None:
     """How far the plan of a run is, for its readers and for whoever continues it. Raises LeaseLost."""
     with transaction.atomic():
-        conversation, run = _lock_held(lease)
+        conversation, run = lock_held(lease)
         run.plan = mapping.plan_to_json(steps)
         run.save(update_fields=["plan"])
         event_log.append(conversation, _plan_fact(run, now), run=run)
@@ -167,7 +167,7 @@ def _plan_fact(run: Run, now: datetime) -> events.Plan:
 def finish_run(*, lease: Lease, outcome: Outcome, now: datetime) -> None:
     """Answer, usage, status and the run's last events, together. Raises LeaseLost."""
     with transaction.atomic():
-        conversation, run = _lock_held(lease)
+        conversation, run = lock_held(lease)
         _end(conversation, run, outcome, now)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -15,10 +16,12 @@ from chatapp.api import shapes
 from chatapp.api.answers import ANSWERS, DESCRIBED, answer_with, wanted_mode
 from chatapp.api.auth import ApiRequest, allow, client_address
 from chatapp.api.schemas import StreamOption
+from chatapp.errors import NotFound
 from chatapp.live import hub
 from chatapp.models import User
 from chatapp.rate_limits import check_message_rate
 from chatapp.selectors.access import accessible_run
+from chatapp.sent_requests import list_requests, show_request
 
 router = Router(tags=["runs"])
 
@@ -30,6 +33,37 @@ async def read_run(request: ApiRequest, run_id: str) -> Any:
 
 def _shape(user: User, run_id: str) -> dict[str, Any]:
     return mapping.run_shape(accessible_run(user, run_id))
+
+
+@router.get(
+    "/runs/{run_id}/requests",
+    auth=allow("chat", "read"),
+    response=shapes.answers(404, ok=shapes.SentRequests),
+)
+async def list_sent(request: ApiRequest, run_id: str) -> Any:
+    """What the models were sent for this run, in order; refused ones, too."""
+    return {"items": await sync_to_async(_list_sent)(request.auth.user, run_id)}
+
+
+def _list_sent(user: User, run_id: str) -> list[dict[str, Any]]:
+    return list_requests(accessible_run(user, run_id))
+
+
+@router.get(
+    "/runs/{run_id}/requests/{n}",
+    auth=allow("chat", "read"),
+    response=shapes.answers(404, ok=shapes.ShownRequest),
+)
+async def read_sent(request: ApiRequest, run_id: str, n: str) -> Any:
+    """One request as it was sent, built again from what is stored; `verified` says whether it is the same bytes."""
+    return await sync_to_async(_read_sent)(request.auth.user, run_id, n)
+
+
+def _read_sent(user: User, run_id: str, n: str) -> dict[str, Any]:
+    run = accessible_run(user, run_id)
+    if not re.fullmatch("[0-9]{1,6}", n):
+        raise NotFound()
+    return show_request(run, int(n))
 
 
 @router.post("/runs/{run_id}/stop", auth=allow("chat"), response=shapes.answers(404, ok=shapes.Run))

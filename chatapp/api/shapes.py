@@ -142,6 +142,43 @@ class Run(Shape):
     finished_at: Moment | None
 
 
+class SentRequest(Shape):
+    n: int = Field(description="Its number in its run, from 1.")
+    purpose: str
+    model: str
+    sha256: str = Field(description="Of the bytes of the body that were sent.")
+    tokens: int = Field(description="As estimated when it was sent.")
+    created_at: Moment
+
+
+class SentRequests(Shape):
+    items: list[SentRequest]
+
+
+class SentPiece(Shape):
+    source: Literal["system", "summary", "reminder", "history", "injected", "recall", "hook", "question"] = (
+        Field(description="Why it was in the request.")
+    )
+    state: Literal["sent", "deleted", "forgotten"] = Field(
+        description="`deleted`: the message is gone; `forgotten`: a text that only requests held is gone."
+    )
+    role: str
+    message_id: str | None
+    position: int | None
+    tokens: int
+    content: Any = Field(description="As in a message; what stands in for it where it is gone.")
+
+
+class ShownRequest(SentRequest):
+    verified: bool = Field(description="Whether `body` is the one that was sent, to the byte.")
+    body: dict[str, Any] = Field(
+        description="The JSON that was sent, in its order; pictures as `attachment:<id>`."
+    )
+    pieces: list[SentPiece] = Field(
+        description="Its messages in order, before servers' own rules merged any."
+    )
+
+
 class Answer(Shape):
     message: Message
     usage: RunUsage

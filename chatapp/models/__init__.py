@@ -7,6 +7,7 @@ from chatapp.models.memory import Compaction, EntryRevision, MemoryEntry, Memory
 from chatapp.models.model_configs import ModelConfig
 from chatapp.models.offloads import Offload
 from chatapp.models.profile import Consolidation, Profile, ProfileVersion
+from chatapp.models.requests import RequestText, SentRequest
 from chatapp.models.runs import Event, Run, Usage
 from chatapp.models.search import (
     SearchBlock,
@@ -37,12 +38,14 @@ __all__ = [
     "Offload",
     "Profile",
     "ProfileVersion",
+    "RequestText",
     "Run",
     "SearchBlock",
     "SearchCursor",
     "SearchDocument",
     "SearchOwner",
     "SearchPosting",
+    "SentRequest",
     "SetupLink",
     "StaleDay",
     "Tombstone",

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.chat_models.openai_model import OpenAIModel
-from agents.manifest import OwnText, StoredSpan, hash_body, rebuild_body, write_manifest
+from agents.manifest import (
+    Manifest,
+    OwnText,
+    ShownPiece,
+    StoredSpan,
+    dump_manifest,
+    hash_body,
+    read_manifest,
+    rebuild_body,
+    show_pieces,
+    write_manifest,
+)
 from agents.types import ModelRequest, RequestSent, ToolSpec, WireStyle
 from agents.wire import write_request
 from memory.tokens import text_message, with_parts
@@ -19,6 +32,8 @@ from tests.servers.behaviour import Behaviour
 from tests.servers.openai_server import ModelServer
 
 TOOL = ToolSpec("clock", "Tells the time.", {"type": "object", "properties": {"zone": {"type": "string"}}})
+HISTORY = history_of(6)
+CUT = with_parts(HISTORY[1], (TextPart("Half of it [Truncated]"),))
 
 
 def sent(*messages: Message, style: WireStyle = WireStyle()) -> RequestSent:
@@ -26,46 +41,81 @@ def sent(*messages: Message, style: WireStyle = WireStyle()) -> RequestSent:
     return RequestSent(request, {"model": "m"} | write_request(request, style) | {"max_tokens": 100}, style)
 
 
-def test_what_is_stored_is_named_by_its_positions_and_all_else_is_kept() -> None:
-    history = history_of(6)
-    cut = with_parts(history[1], (TextPart("Half of it [Truncated]"),))
-    manifest = write_manifest(sent(history[0], cut, *history[2:]), history)
-    assert [type(piece).__name__ for piece in manifest.pieces] == ["OwnText", "StoredSpan", "OwnText", "StoredSpan"]
-    assert manifest.pieces[2] == OwnText("history", cut)
-    assert manifest.pieces[3] == StoredSpan("history", 2, 5)
+@dataclass
+class Shown:
+    body: dict[str, Any]
+    pieces: tuple[ShownPiece, ...]
+    is_verified: bool
 
 
-def test_an_image_is_named_by_its_file_and_never_kept() -> None:
+def shown_again(
+    request: RequestSent, stored: Sequence[Message], *, without: str = "", data_urls: Mapping[str, str] = {}
+) -> Shown:
+    """By way of what is stored; `without` is the source whose texts were forgotten."""
+    manifest, texts = write_manifest(request, stored)
+    manifest = read_manifest(dump_manifest(manifest))
+    return shown_from(manifest, stored, kept(texts, without), data_urls)
+
+
+def kept(texts: Mapping[OwnText, str], without: str = "") -> dict[str, str]:
+    return {own.text_sha256: text for own, text in texts.items() if own.source != without}
+
+
+def shown_from(
+    manifest: Manifest, stored: Sequence[Message], texts: Mapping[str, str], data_urls: Mapping[str, str] = {}
+) -> Shown:
+    by_position = {message.position: message for message in stored if message.position is not None}
+    pieces = show_pieces(manifest, by_position, texts)
+    body = rebuild_body(manifest, pieces, texts, data_urls)
+    return Shown(body, pieces, hash_body(body) == manifest.sha256)
+
+
+def test_what_is_stored_is_named_by_its_positions_and_all_else_is_kept_once() -> None:
+    manifest, texts = write_manifest(sent(HISTORY[0], CUT, *HISTORY[2:]), HISTORY)
+    system, first, cut, rest = manifest.pieces
+    assert (first, rest) == (StoredSpan("history", 0, 0), StoredSpan("history", 2, 5))
+    assert [own.source for own in (system, cut) if isinstance(own, OwnText)] == ["system", "history"]
+    assert {own.source for own in texts} == {"system", "history", "tools"}
+    assert not any(message.text in text for text in texts.values() for message in HISTORY)
+
+
+def test_a_picture_is_named_by_its_file_and_its_bytes_are_not_kept() -> None:
     stored = Message("user", (ImagePart("f1", "image/png"),), 800, id="m0", position=0)
-    seen = replace(stored, parts=(ImagePart("f1", "image/png", data_url="data:image/png;base64,AAAA"),))
-    manifest = write_manifest(sent(seen), [stored])
+    url = "data:image/png;base64,AAAA"
+    request = sent(replace(stored, parts=(replace(stored.parts[0], data_url=url),)))
+    manifest, texts = write_manifest(request, [stored])
     assert manifest.pieces[1] == StoredSpan("history", 0, 0)
+    assert not any("AAAA" in text for text in texts.values())
+    assert shown_again(request, [stored], data_urls={"f1": url}).body == request.body
+    assert not shown_again(request, [stored]).is_verified
+
+
+def test_what_was_deleted_or_forgotten_is_shown_as_that() -> None:
+    forgotten = shown_again(sent(*HISTORY), HISTORY, without="system")
+    assert [piece.state for piece in forgotten.pieces] == ["forgotten", *["sent"] * 6]
+    manifest, texts = write_manifest(sent(*HISTORY), HISTORY)
+    deleted = shown_from(manifest, HISTORY[:1], kept(texts))
+    assert [piece.state for piece in deleted.pieces] == ["sent", "sent", *["deleted"] * 5]
+    assert [piece.message.position for piece in deleted.pieces[2:]] == [1, 2, 3, 4, 5]
+    assert not forgotten.is_verified
+    assert not deleted.is_verified
 
 
 @settings(max_examples=60, deadline=None)
 @given(histories(), st.booleans(), st.booleans())
 def test_a_request_built_again_has_the_same_bytes(history: list[Message], merges: bool, system: bool) -> None:
     request = sent(*history, style=WireStyle(merges_roles=merges, has_system=system))
-    manifest = write_manifest(request, history)
-    stored = {message.position: message for message in history}
-    messages = [
-        message
-        for piece in manifest.pieces
-        for message in (
-            [piece.message]
-            if isinstance(piece, OwnText)
-            else [stored[at] for at in range(piece.first_position, piece.last_position + 1)]
-        )
-    ]
-    body = rebuild_body(manifest.head, messages, manifest.tools, manifest.style)
-    assert body == request.body
-    assert hash_body(body) == manifest.sha256
+    shown = shown_again(request, history)
+    assert shown.body == request.body
+    assert list(shown.body) == list(request.body)
+    assert shown.is_verified
 
 
 async def test_the_hash_is_that_of_the_bytes_the_server_got(server: ModelServer, model: OpenAIModel) -> None:
     server.defaults["chat"] = Behaviour(text="fine", error_if_field="temperature")
-    request = replace(ask_for("Grüße, 世界 🌍", text_message("user", "Before")), temperature=0.5, tools=(TOOL,))
+    request = replace(
+        ask_for("Grüße, 世界 🌍", text_message("user", "Before")), temperature=0.5, tools=(TOOL,)
+    )
     bodies = [item.body async for item in model.stream(request) if isinstance(item, RequestSent)]
-    arrived = server.requests_of("chat")
-    assert [hash_body(body) for body in bodies] == [request.sha256 for request in arrived]
+    assert [hash_body(body) for body in bodies] == [asked.sha256 for asked in server.requests_of("chat")]
     assert ["temperature" in body for body in bodies] == [True, False]

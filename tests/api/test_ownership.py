@@ -72,6 +72,8 @@ def ids(alice: User, alice_client: Client) -> dict[str, str]:
         "file_id": str(file.pk),
         "token_id": str(token.pk),
         "entry_id": str(entry.pk),
+        "n": "1",
+        "ref": "tool_result-1",
     }
 
 

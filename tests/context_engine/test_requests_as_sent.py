@@ -1,0 +1,117 @@
+"""Each request a run sends is kept by reference and can be shown again, to the byte or with what is gone named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from chatapp.actions.requests import forget_request_texts
+from chatapp.attachments import store_image
+from chatapp.database import in_database
+from chatapp.models import Message, RequestText, SentRequest, User
+from tests.context_engine.chatting import Chat, chatting, on_a_loop
+from tests.files.test_attachments import picture
+from tests.servers.behaviour import ERRORS, says
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+async def sent_of(chat: Chat, answer: dict[str, Any]) -> list[dict[str, Any]]:
+    listed = await chat.program.get(f"runs/{answer['run_id']}/requests")
+    assert listed.status_code == 200, listed.content
+    return list(listed.json()["items"])
+
+
+async def shown(chat: Chat, answer: dict[str, Any], n: int = 1) -> dict[str, Any]:
+    found = await chat.program.get(f"runs/{answer['run_id']}/requests/{n}")
+    assert found.status_code == 200, found.content
+    return dict(found.json())
+
+
+@on_a_loop
+async def test_a_request_is_shown_as_it_was_sent_and_its_hash_is_that_of_the_bytes(alice: User) -> None:
+    async with chatting(alice) as chat:
+        answer = await chat.ask("What was message 7?")
+        [listed] = await sent_of(chat, answer)
+        [arrived] = chat.server.requests_of("chat")
+        assert (listed["n"], listed["purpose"], listed["model"]) == (1, "chat", "Main")
+        assert listed["sha256"] == arrived.sha256
+        request = await shown(chat, answer)
+        assert request["verified"]
+        assert request["body"] == arrived.body
+        sources = [piece["source"] for piece in request["pieces"]]
+        assert sources == ["system", *["history"] * 60, "question"]
+        assert abs(sum(piece["tokens"] for piece in request["pieces"]) - listed["tokens"]) <= 1
+
+
+@on_a_loop
+async def test_a_request_is_the_same_after_summaries_edits_and_later_answers(alice: User) -> None:
+    async with chatting(alice) as chat:
+        first = await chat.ask("Before the summary?")
+        await chat.compact()
+        second = await chat.ask("After it?")
+        await chat.ask("And later?")
+        for answer in (first, second):
+            assert (await shown(chat, answer))["verified"]
+        pieces = (await shown(chat, second))["pieces"]
+        assert [piece["source"] for piece in pieces[:2]] == ["system", "summary"]
+
+
+@on_a_loop
+async def test_every_request_of_a_run_is_there_also_one_that_was_refused(alice: User) -> None:
+    async with chatting(alice) as chat:
+        chat.server.script(ERRORS["overflow_openai"](), says("Fine now."))
+        answer = await chat.ask()
+        assert [row["n"] for row in await sent_of(chat, answer)] == [1, 2]
+        assert (await shown(chat, answer, 1))["verified"]
+        assert (await shown(chat, answer, 2))["verified"]
+
+
+@on_a_loop
+async def test_the_history_is_not_written_down_again(alice: User) -> None:
+    async with chatting(alice) as chat:
+        for _ in range(3):
+            await chat.ask()
+        assert await SentRequest.objects.acount() == 3
+        assert [text.source async for text in RequestText.objects.all()] == ["system"]
+        async for row in SentRequest.objects.all():
+            assert len(row.manifest) < 1_000
+
+
+@on_a_loop
+async def test_what_was_deleted_or_forgotten_since_is_named_in_its_place(alice: User) -> None:
+    async with chatting(alice) as chat:
+        await chat.compact()
+        answer = await chat.ask()
+        kept = (await shown(chat, answer))["pieces"][-3]
+        await Message.objects.filter(pk=kept["message_id"]).adelete()
+        gone = await in_database(forget_request_texts)(user_id=alice.pk, sources=["summary"])
+        assert gone == 1
+        request = await shown(chat, answer)
+        assert not request["verified"]
+        assert [piece["state"] for piece in request["pieces"]].count("deleted") == 1
+        assert request["pieces"][-3]["state"] == "deleted"
+        assert request["pieces"][1]["state"] == "forgotten"
+        assert kept["content"] not in str(request)
+
+
+@on_a_loop
+async def test_a_picture_is_part_of_what_was_hashed_and_not_of_what_is_shown(alice: User) -> None:
+    async with chatting(alice, count=2) as chat:
+        stored = await in_database(store_image)(user=alice, name="red.png", content=picture())
+        sent = await chat.post("messages", content="What is this?", attachments=[str(stored.pk)])
+        request = await shown(chat, sent.json())
+        assert request["verified"]
+        assert f"attachment:{stored.pk}" in str(request["body"])
+        assert "base64" not in str(request)
+
+
+@on_a_loop
+async def test_requests_go_with_their_conversation(alice: User) -> None:
+    async with chatting(alice) as chat:
+        await chat.ask()
+        gone = await chat.program.delete(f"conversations/{chat.conversation}")
+        assert gone.status_code == 204
+        assert not await SentRequest.objects.aexists()
+        assert not await RequestText.objects.aexists()

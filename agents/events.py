@@ -225,6 +225,15 @@ class ForgetProposed(_Fact):
     item_count: int
 
 
+class MemoryProposed(_Fact):
+    """Like `memory.written`, of an entry that waits for its user's approval."""
+
+    type: Literal["memory.proposed"] = "memory.proposed"
+    entry_id: str
+    day: str
+    preview: str
+
+
 class ConversationUpdated(_Fact):
     type: Literal["conversation.updated"] = "conversation.updated"
     conversation: dict[str, Any]
@@ -246,6 +255,7 @@ Fact = (
     | MemoryWritten
     | MessageForgotten
     | ForgetProposed
+    | MemoryProposed
     | ConversationUpdated
 )
 Delta = ReasoningDelta | TextDelta | MessageSnapshot

@@ -49,6 +49,7 @@ from chatapp.models import Compaction, ModelConfig
 from chatapp.policies import ContextRules, rules_for
 from chatapp.selectors.compactions import active_compaction
 from chatapp.selectors.model_configs import default_model, model_of
+from chatapp.selectors.pauses import off_record, was_paused
 from chatapp.selectors.spans import span_ends, span_messages
 from memory.extractive import extract_facts
 from memory.policy import ContextPolicy
@@ -127,6 +128,19 @@ class _Work:
     messages: Sequence[Message]
     first_message_id: UUID
     last_message_id: UUID
+    was_paused: bool
+    """Whether this summary tells of something that memory may not keep."""
+
+    @property
+    def on_record(self) -> Sequence[Message]:
+        if not self.was_paused:
+            return self.messages
+        pauses, here = off_record(self.row.conversation.user_id), self.row.conversation_id
+        return [
+            message
+            for message in self.messages
+            if message.created_at is None or not pauses.covers(here, message.created_at)
+        ]
 
     @property
     def previous(self) -> str:
@@ -228,6 +242,7 @@ def _read_work(lease: CompactionLease) -> _Work:
         messages=list(span_messages(*span)),
         first_message_id=first_id,
         last_message_id=last_id,
+        was_paused=was_paused(row.conversation, row.last_position),
     )
 
 
@@ -319,9 +334,11 @@ def _remind(work: _Work, done: SummaryResult) -> tuple[str, int]:
 
 
 def _entry_text(work: _Work, done: SummaryResult) -> str:
-    """The summary, and those facts of the span that it does not hold word for word. Of a truncation the facts alone."""
-    said = "" if work.policy.strategy == "truncate" else done.text
-    missing = [fact for fact in extract_facts(work.messages, FACTS_OF_AN_ENTRY) if fact not in said]
+    """The summary, and those facts of the span that it does not hold word for word. Of a truncation the facts alone,
+    and where the summary tells of what was said off the record, the facts of what was not."""
+    is_plain = work.policy.strategy == "truncate" or work.was_paused
+    said = "" if is_plain else done.text
+    missing = [fact for fact in extract_facts(work.on_record, FACTS_OF_AN_ENTRY) if fact not in said]
     lines = "\n".join(f"- {fact}" for fact in missing)
     return f"{said}\n\n{lines}".strip()
 

@@ -173,6 +173,7 @@ def conversation_shape(row: Conversation, retention_days: int, active_run: Run |
         "pinned": row.pinned,
         "archived": row.archived,
         "temporary": row.temporary,
+        "memory": row.memory,
         "context_policy": row.context_policy,
         "branch": str(row.branch_id),
         "message_count": row.next_position,

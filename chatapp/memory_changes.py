@@ -10,7 +10,7 @@ from chatapp import clock, memory_files
 from chatapp.actions import memory_edits
 from chatapp.actions import profile as profile_actions
 from chatapp.actions.memory_edits import DaySection
-from chatapp.errors import NotFound
+from chatapp.errors import Conflict, NotFound
 from chatapp.forgetting import forget_chosen
 from chatapp.models import ForgetReceipt, MemoryEntry, Profile, User
 from chatapp.selectors.access import accessible_entry
@@ -36,6 +36,18 @@ def rewrite_day(
     memory_edits.rewrite_day(user=user, day=day, sections=sections, version=version, now=now)
     memory_files.write_days([(user.pk, day)])
     return day_entries(user.pk, day)
+
+
+def approve_entry(*, user: User, entry_id: str) -> MemoryEntry:
+    return _shown(memory_edits.approve_entry(user=user, entry_id=entry_id))
+
+
+def reject_entry(*, user: User, entry_id: str) -> None:
+    """It is not proposed again. Raises Conflict for what was approved already."""
+    entry = accessible_entry(user, entry_id)
+    if entry.state != MemoryEntry.State.PROPOSED:
+        raise Conflict("This entry was approved already. Delete it to forget it.")
+    memory_edits.delete_entries([entry], clock.now())
 
 
 def forget_entry(*, user: User, entry_id: str) -> None:

@@ -206,6 +206,7 @@ def _lock_held(lease: CompactionLease) -> tuple[Conversation, Compaction]:
     held = _held(lease).first()
     if held is None:
         raise LeaseLost("Another worker took this compaction over.")
+    held.conversation = conversation  # its counter of events is this one's
     return conversation, held
 
 

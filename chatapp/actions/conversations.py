@@ -13,6 +13,7 @@ from django.db.models import Field
 
 from agents.events import ConversationUpdated
 from chatapp import event_log, jobs, mapping
+from chatapp.actions.memory_settings import note_pause
 from chatapp.models import Agent, Branch, Conversation, Message, ModelConfig, Run, User
 from chatapp.models.identity import new_id
 from chatapp.selectors.access import lock_conversation
@@ -32,6 +33,7 @@ def create_conversation(
     agent: Agent | None = None,
     mode: str = "",
     temporary: bool = False,
+    memory: str = Conversation.Memory.ON,
     context_policy: Mapping[str, Any] | None = None,
 ) -> Conversation:
     with transaction.atomic():
@@ -42,11 +44,13 @@ def create_conversation(
             agent=agent,
             mode=mode,
             temporary=temporary,
+            memory=memory,
             context_policy=dict(context_policy or {}),
             last_activity_at=now,
         )
         conversation.branch = Branch.objects.create(conversation=conversation)
         conversation.save(update_fields=["branch"])
+        note_pause(conversation, now)
     return conversation
 
 
@@ -68,6 +72,8 @@ def update_conversation(
         for name, value in changes.items():
             setattr(conversation, name, value)
         conversation.save(update_fields=list(changes))
+        if "memory" in changes:
+            note_pause(conversation, now)
         event_log.append(conversation, updated_event(conversation, now))
     return conversation
 

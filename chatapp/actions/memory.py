@@ -9,11 +9,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.db import transaction
 
-from agents.events import MemoryWritten
+from agents.events import MemoryProposed, MemoryWritten
 from chatapp import event_log
 from chatapp.actions.search import index_entry
 from chatapp.models import Compaction, Conversation, EntryRevision, MemoryEntry
 from chatapp.models.search import StaleDay
+from chatapp.selectors.memory import kept_entries
+from chatapp.selectors.pauses import is_paused
 
 PREVIEW_CHARS = 200
 
@@ -29,12 +31,12 @@ def user_zone(time_zone: str) -> ZoneInfo:
 def record_entry(
     *, compaction: Compaction, text: str, first_message_id: UUID, last_message_id: UUID, at: datetime
 ) -> MemoryEntry | None:
-    """The one entry of this span, made now or earlier; None for a temporary conversation.
+    """The one entry of this span, made now or earlier; None for a temporary conversation, and while memory is paused.
 
     What its user wrote in it stands, however often the span is summarised again.
     """
     conversation = compaction.conversation
-    if conversation.temporary:
+    if conversation.temporary or is_paused(conversation):
         return None
     entry = _entry_of_span(compaction, first_message_id, last_message_id)
     if entry is not None:
@@ -47,9 +49,13 @@ def record_entry(
         first_message_id=first_message_id,
         last_message_id=last_message_id,
         text=text,
+        state=MemoryEntry.State.PROPOSED if conversation.user.reviews_memory else MemoryEntry.State.KEPT,
         created_at=at,
     )
-    index_entry(entry)
+    if entry.state == MemoryEntry.State.KEPT:
+        index_entry(entry)
+    else:
+        event_log.append(conversation, _told(MemoryProposed, entry, conversation, at))
     return entry
 
 
@@ -98,14 +104,14 @@ def mark_entries_written(entry_ids: Iterable[UUID], *, at: datetime) -> int:
 
 @transaction.atomic
 def _mark_entry_written(entry_id: UUID, at: datetime) -> bool:
-    entry = MemoryEntry.objects.filter(pk=entry_id, written_at=None).first()
+    entry = kept_entries().filter(pk=entry_id, written_at=None).first()
     if entry is None:
         return False
     # Locked before the claim, so that the order of locks is the same everywhere: conversation, then its rows.
     conversation = _lock_conversation_of(entry)
     claimed = MemoryEntry.objects.filter(pk=entry_id, written_at=None).update(written_at=at)
     if claimed and conversation:
-        event_log.append(conversation, _memory_written(entry, conversation, at))
+        event_log.append(conversation, _told(MemoryWritten, entry, conversation, at))
     return bool(claimed)
 
 
@@ -115,8 +121,13 @@ def _lock_conversation_of(entry: MemoryEntry) -> Conversation | None:
     return Conversation.objects.select_for_update().filter(pk=entry.conversation_id).first()
 
 
-def _memory_written(entry: MemoryEntry, conversation: Conversation, at: datetime) -> MemoryWritten:
-    return MemoryWritten(
+def _told(
+    event: type[MemoryWritten] | type[MemoryProposed],
+    entry: MemoryEntry,
+    conversation: Conversation,
+    at: datetime,
+) -> MemoryWritten | MemoryProposed:
+    return event(
         conversation_id=str(conversation.pk),
         at=at,
         entry_id=str(entry.pk),

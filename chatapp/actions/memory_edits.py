@@ -71,6 +71,17 @@ def revert_entry(*, user: User, entry_id: str, revision: int) -> MemoryEntry:
 
 
 @transaction.atomic
+def approve_entry(*, user: User, entry_id: str) -> MemoryEntry:
+    """What was proposed is remembered from now on."""
+    entry = lock_entry(user, entry_id)
+    if entry.state == MemoryEntry.State.PROPOSED:
+        entry.state = MemoryEntry.State.KEPT
+        entry.save(update_fields=["state"])
+        index_entry(entry)
+    return entry
+
+
+@transaction.atomic
 def rewrite_day(
     *, user: User, day: date, sections: Sequence[DaySection], now: datetime, version: str | None = None
 ) -> None:

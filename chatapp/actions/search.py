@@ -306,7 +306,8 @@ def rebuild_index(user_id: UUID) -> int:
     conversations = Conversation.objects.filter(user_id=user_id, temporary=False).order_by("created_at", "pk")
     for conversation_id in conversations.values_list("pk", flat=True):
         index_conversation(conversation_id)
-    for entry in MemoryEntry.objects.filter(user_id=user_id).order_by("created_at", "pk"):
+    kept = MemoryEntry.objects.filter(user_id=user_id, state=MemoryEntry.State.KEPT)
+    for entry in kept.order_by("created_at", "pk"):
         index_entry(entry)
     seal_documents(user_id)
     return SearchOwner.objects.filter(user_id=user_id).values_list("document_count", flat=True).first() or 0

@@ -42,6 +42,7 @@ def _create(user: User, new: NewConversation) -> dict[str, Any]:
         agent=chosen_agent(new.agent),
         mode=new.mode or "",
         temporary=new.temporary,
+        memory=new.memory,
         context_policy=_checked_policy(new.context_policy),
     )
     return shape_conversation(conversation)
@@ -104,7 +105,8 @@ def _read(user: User, conversation_id: str) -> dict[str, Any]:
     response=shapes.answers(404, ok=shapes.Conversation),
 )
 async def change(request: ApiRequest, conversation_id: str, changes: ConversationChanges) -> Any:
-    """Only what is sent is changed. Null is the default: of `model`, `agent`, `mode` and `context_policy`."""
+    """Only what is sent is changed. `memory: "paused"`: nothing said from now on is learned, and nothing known
+    elsewhere is brought in. Null is the default: of `model`, `agent`, `mode` and `context_policy`."""
     return await sync_to_async(_change)(request.auth.user, conversation_id, changes.sent())
 
 

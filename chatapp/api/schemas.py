@@ -42,6 +42,7 @@ TimeZone = Annotated[str, Field(max_length=64), AfterValidator(_time_zone)]
 Id = Annotated[str, Field(max_length=200)]
 Key = Annotated[str, Field(min_length=1, max_length=200)]
 Day = Annotated[date, Field(ge=date(2000, 1, 1), le=date(2999, 12, 31))]
+MemoryState = Literal["on", "paused"]
 Scope = Literal["chat", "read", "memory", "admin"]
 Mode = Literal["react", "plan", "auto"]
 
@@ -95,6 +96,7 @@ class NewConversation(BaseModel):
     agent: Id | None = Field(None, description="By id or name; null is the default.")
     mode: Mode | None = Field(None, description="How its messages are answered; null: as the agent says.")
     temporary: bool = False
+    memory: MemoryState = "on"
     context_policy: dict[str, Any] | None = None
 
 
@@ -123,6 +125,7 @@ class ConversationChanges(Changes):
     mode: Mode | None = None
     pinned: bool | None = None
     archived: bool | None = None
+    memory: MemoryState | None = None
     context_policy: dict[str, Any] | None = None
 
 
@@ -195,6 +198,12 @@ class RevisionIn(BaseModel):
 
 class MarkdownIn(BaseModel):
     markdown: MessageText
+
+
+class MemorySettings(Changes):
+    paused: bool | None = None
+    review: bool | None = None
+    profile: bool | None = None
 
 
 class ProfileIn(BaseModel):

@@ -84,6 +84,7 @@ class Conversation(Shape):
     pinned: bool
     archived: bool
     temporary: bool
+    memory: Literal["on", "paused"]
     message_count: int
     last_seq: int
     last_activity_at: Moment
@@ -267,6 +268,12 @@ class MemoryDayText(Shape):
     markdown: str
     version: str = Field(description="Also the ETag: send it as `If-Match` with the changed Markdown.")
     entries: list[MemoryEntry]
+
+
+class MemorySettings(Shape):
+    paused: bool = Field(description="Nothing is learned, and conversations know nothing of each other.")
+    review: bool = Field(description="What is extracted waits for approval.")
+    profile: bool = Field(description="Conversations are told of the profile.")
 
 
 class Profile(Shape):

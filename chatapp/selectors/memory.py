@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from uuid import UUID
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Q, QuerySet
 
 from chatapp.errors import NotFound
 from chatapp.models import Conversation, MemoryEntry, User
@@ -53,6 +53,18 @@ def day_version(rows: Iterable[MemoryEntry]) -> str:
     """Another one whenever an entry of the day comes, changes or goes."""
     said = "\n".join(f"{row.pk} {row.revision}" for row in rows)
     return hashlib.sha256(said.encode()).hexdigest()[:16]
+
+
+def proposed_page(
+    user: User, *, after: tuple[datetime, UUID] | None, limit: int
+) -> tuple[list[MemoryEntry], bool]:
+    """What waits for approval, newest first, and whether there is more."""
+    rows = MemoryEntry.objects.filter(user=user, state=MemoryEntry.State.PROPOSED)
+    if after is not None:
+        moment, entry_id = after
+        rows = rows.filter(Q(created_at__lt=moment) | Q(created_at=moment, pk__lt=entry_id))
+    found = list(rows.order_by("-created_at", "-pk")[: limit + 1])
+    return found[:limit], len(found) > limit
 
 
 def stale_mark_ids(user_id: UUID, day: date) -> list[int]:

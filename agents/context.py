@@ -17,7 +17,7 @@ from memory.errors import ContextError
 from memory.loader import View, ViewParts, fit_view
 from memory.policy import ContextPolicy
 from memory.reminder import ToolNote, build_reminder, list_achieved
-from memory.tokens import Calibration
+from memory.tokens import Calibration, total_tokens
 from memory.types import Checkpoint, ImagePart, Message
 
 Source = Literal["system", "profile", "summary", "reminder", "history", "recall", "hook", "question"]
@@ -95,6 +95,20 @@ class AssembledContext:
     @property
     def total_tokens(self) -> int:
         return self.parts.total
+
+    @property
+    def kept_out_tokens(self) -> int:
+        """What compaction keeps out of this request, as the model counts: all that was said, as far as the budget holds
+        it, less what is sent."""
+        checkpoint = self.view.checkpoint
+        covered = checkpoint.last_position if checkpoint else -1
+        behind = [each for each in self.inputs.messages if each.position is None or each.position > covered]
+        whole = (
+            self.inputs.fixed_tokens + self.view.tools_tokens + total_tokens([*behind, *self.inputs.notes])
+        )
+        whole += self.inputs.question.tokens + (checkpoint.covered_tokens if checkpoint else 0)
+        held = min(self.inputs.calibration.apply(whole), self.budget_tokens)
+        return max(0, held - self.total_tokens)
 
     @property
     def budget_tokens(self) -> int:

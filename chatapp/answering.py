@@ -22,7 +22,7 @@ from chatapp.actions.calibration import record_token_counts
 from chatapp.actions.model_configs import store_detected_sizes
 from chatapp.actions.requests import store_request
 from chatapp.actions.runs import Outcome, record_facts
-from chatapp.actions.usage import CallUsage
+from chatapp.actions.usage import CallUsage, priced_call
 from chatapp.attachments import load_data_urls
 from chatapp.chat_models import chat_model_for
 from chatapp.compactor import plan_compaction, queue_emergency
@@ -30,7 +30,6 @@ from chatapp.contexts import LoadedContext, load_context
 from chatapp.database import in_database
 from chatapp.errors import LeaseLost, NotFound
 from chatapp.mapping import message_value
-from chatapp.model_facts import price_call
 from chatapp.models import ModelConfig, Run
 from chatapp.recalling import Recalled, recall_turns
 from chatapp.selectors.model_configs import model_of
@@ -275,7 +274,8 @@ class Session:
     def _note_call(self, step: CallFinished) -> None:
         assert self.loaded is not None
         config = self.loaded.config
-        self.calls.append(_priced(config, step.usage))
+        kept_out = step.context.kept_out_tokens
+        self.calls.append(priced_call(config, step.usage, "chat", kept_out_tokens=kept_out))
         self.asked = None
         if step.context.shrinks and not self._has_planned:
             self._has_planned = True
@@ -306,7 +306,7 @@ class Session:
             return []
         written = estimate_text(self.live.answer.text) + estimate_text(self.live.reasoning.text)
         usage = TokenUsage(self.asked.total_tokens, written, exact=False)
-        return [_priced(self.loaded.config, usage)]
+        return [priced_call(self.loaded.config, usage, "chat", kept_out_tokens=self.asked.kept_out_tokens)]
 
     def _refused(self, refusal: events.RunError | None) -> Outcome:
         refusal = refusal or events.RunError(category="no_model", message="There is no model to answer.")
@@ -327,15 +327,3 @@ def _assemble(loaded: LoadedContext) -> AssembledContext:
             raise
         log.warning("What hooks add to conversation %s does not fit; left out.", loaded.conversation.pk)
         return loaded.with_notes(()).assemble()
-
-
-def _priced(config: ModelConfig, usage: TokenUsage, purpose: str = "chat") -> CallUsage:
-    return CallUsage(
-        model=config,
-        purpose=purpose,
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cached_tokens=usage.cached_tokens,
-        cost=price_call(config, usage),
-        exact=usage.exact,
-    )

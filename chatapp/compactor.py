@@ -16,7 +16,6 @@ from django.db import InterfaceError, OperationalError
 
 from agents.context import AssembledContext
 from agents.summarise import SummaryResult, extract_fallback, summarise
-from agents.types import TokenUsage
 from chatapp import clock, memory_files
 from chatapp.actions.compactions import (
     CompactionLease,
@@ -29,7 +28,7 @@ from chatapp.actions.compactions import (
     release_compaction,
     renew_compaction,
 )
-from chatapp.actions.usage import CallUsage
+from chatapp.actions.usage import priced_call
 from chatapp.apart import run_apart
 from chatapp.chat_models import chat_model_for
 from chatapp.compaction_planning import (
@@ -44,7 +43,6 @@ from chatapp.compaction_planning import (
 from chatapp.contexts import LoadedContext
 from chatapp.database import in_database
 from chatapp.errors import LeaseLost
-from chatapp.model_facts import price_call
 from chatapp.models import Compaction, ModelConfig
 from chatapp.policies import ContextRules, rules_for
 from chatapp.selectors.compactions import active_compaction
@@ -317,7 +315,7 @@ def _finished(work: _Work, done: SummaryResult) -> FinishedSummary:
         first_message_id=work.first_message_id,
         last_message_id=work.last_message_id,
         model=work.config,
-        calls=[_priced(work.config, usage) for usage in done.usages],
+        calls=[priced_call(work.config, usage, "compaction") for usage in done.usages],
         fallback_reason=done.fallback_reason or "",
         reminder=reminder,
     )
@@ -341,15 +339,3 @@ def _entry_text(work: _Work, done: SummaryResult) -> str:
     missing = [fact for fact in extract_facts(work.on_record, FACTS_OF_AN_ENTRY) if fact not in said]
     lines = "\n".join(f"- {fact}" for fact in missing)
     return f"{said}\n\n{lines}".strip()
-
-
-def _priced(config: ModelConfig, usage: TokenUsage) -> CallUsage:
-    return CallUsage(
-        model=config,
-        purpose="compaction",
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cached_tokens=usage.cached_tokens,
-        cost=price_call(config, usage),
-        exact=usage.exact,
-    )

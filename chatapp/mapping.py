@@ -61,6 +61,7 @@ def checkpoint_value(row: Compaction) -> types.Checkpoint:
         message_count=row.message_count,
         tokens=row.summary_tokens,
         reminder=row.reminder,
+        covered_tokens=row.covered_tokens,
         made_at=None if row.is_partial else row.finished_at,
     )
 

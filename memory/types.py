@@ -100,5 +100,7 @@ class Checkpoint:
     message_count: int
     tokens: int
     reminder: str = ""
+    covered_tokens: int = 0
+    """Estimate of all it stands for; 0 where that was left out by the user and not by a summary."""
     made_at: datetime | None = None
     """When it was finished: what was asked before is its tail, the turns after it count for the cooldown."""

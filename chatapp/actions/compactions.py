@@ -123,6 +123,7 @@ def queue_compaction(
                 message_count=span.message_count,
                 kept_count=span.kept_count,
                 span_tokens=span.span_tokens,
+                covered_tokens=span.span_tokens + (span.previous.covered_tokens if span.previous else 0),
                 tokens_before=span.tokens_before,
                 budget_tokens=span.budget_tokens,
                 strategy=span.strategy,

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
 from agents.events import UsageTotals
+from agents.types import Purpose, TokenUsage
+from chatapp.model_facts import price_call
 from chatapp.models import ModelConfig, Run, Usage, User
 
 
 @dataclass(frozen=True, slots=True)
 class CallUsage:
-    """One model call, priced at that moment (None = no price known)."""
+    """One model call, priced at that moment (None = no price known), and what it would have taken more: without
+    compaction, and without the provider's cache."""
 
     model: ModelConfig | None
     purpose: str
@@ -22,6 +25,9 @@ class CallUsage:
     cached_tokens: int = 0
     cost: Decimal | None = None
     exact: bool = True
+    kept_out_tokens: int = 0
+    compaction_saved: Decimal | None = None
+    cache_saved: Decimal | None = None
 
     def as_event(self) -> dict[str, Any]:
         return {
@@ -32,6 +38,27 @@ class CallUsage:
             "cost": float(self.cost) if self.cost is not None else None,
             "exact": self.exact,
         }
+
+
+def priced_call(
+    model: ModelConfig, usage: TokenUsage, purpose: Purpose, *, kept_out_tokens: int = 0
+) -> CallUsage:
+    """At this moment's prices. What was kept out is priced at the call's own share of cached tokens."""
+    cost = price_call(model, usage)
+    uncached = price_call(model, replace(usage, cached_tokens=0))
+    cached = usage.cached_tokens * kept_out_tokens // usage.input_tokens if usage.input_tokens else 0
+    return CallUsage(
+        model=model,
+        purpose=purpose,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cached_tokens=usage.cached_tokens,
+        cost=cost,
+        exact=usage.exact,
+        kept_out_tokens=kept_out_tokens,
+        compaction_saved=price_call(model, TokenUsage(kept_out_tokens, 0, cached)),
+        cache_saved=uncached - cost if uncached is not None and cost is not None else None,
+    )
 
 
 def usage_row(call: CallUsage, *, user_id: Any, conversation_id: Any, run: Run | None) -> Usage:
@@ -47,6 +74,9 @@ def usage_row(call: CallUsage, *, user_id: Any, conversation_id: Any, run: Run |
         cached_tokens=call.cached_tokens,
         cost=call.cost,
         exact=call.exact,
+        kept_out_tokens=call.kept_out_tokens,
+        compaction_saved=call.compaction_saved,
+        cache_saved=call.cache_saved,
     )
 
 

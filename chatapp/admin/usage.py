@@ -25,6 +25,9 @@ class UsageAdmin(ViewOnlyAdmin):
         "output_tokens",
         "cached_tokens",
         "cost",
+        "kept_out_tokens",
+        "compaction_saved",
+        "cache_saved",
         "exact",
     )
     list_filter = ("purpose", "model_name", "exact", "created_at")
@@ -48,6 +51,9 @@ class UsageAdmin(ViewOnlyAdmin):
                     output=Sum("output_tokens", default=0),
                     cached=Sum("cached_tokens", default=0),
                     cost=Sum("cost"),
+                    kept_out=Sum("kept_out_tokens", default=0),
+                    compaction_saved=Sum("compaction_saved"),
+                    cache_saved=Sum("cache_saved"),
                 )
             )
         return response

@@ -51,6 +51,9 @@ class Compaction(models.Model):
     error = models.TextField(blank=True)
     budget_tokens = models.PositiveIntegerField(default=0, help_text="The input budget it was made for.")
     span_tokens = models.PositiveIntegerField(default=0)
+    covered_tokens = models.PositiveIntegerField(
+        default=0, help_text="Its span's and those of the summaries it builds on; 0 where the user cleared."
+    )
     tokens_before = models.PositiveIntegerField(default=0)
     tokens_after = models.PositiveIntegerField(default=0)
     usage = models.JSONField(default=dict)

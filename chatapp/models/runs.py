@@ -93,6 +93,15 @@ class Usage(models.Model):
     output_tokens = models.PositiveIntegerField()
     cached_tokens = models.PositiveIntegerField(default=0)
     cost = models.DecimalField(max_digits=14, decimal_places=8, null=True)
+    kept_out_tokens = models.PositiveIntegerField(
+        default=0, help_text="What compaction kept out of the request."
+    )
+    compaction_saved = models.DecimalField(
+        max_digits=14, decimal_places=8, null=True, help_text="What these would have cost at this call's mix."
+    )
+    cache_saved = models.DecimalField(
+        max_digits=14, decimal_places=8, null=True, help_text="What the cached tokens would have cost more."
+    )
     exact = models.BooleanField()
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any, Literal
 
 from django.db.models import Count, F, QuerySet, Sum
@@ -25,6 +26,9 @@ _SUMS = {
     "total_output": Sum("output_tokens", default=0),
     "total_cached": Sum("cached_tokens", default=0),
     "total_cost": Sum("cost"),
+    "total_kept_out": Sum("kept_out_tokens", default=0),
+    "total_compaction_saved": Sum("compaction_saved"),
+    "total_cache_saved": Sum("cache_saved"),
 }
 
 
@@ -52,5 +56,12 @@ def _shape(key: str, sums: Mapping[str, Any]) -> dict[str, Any]:
         "input_tokens": sums["total_input"],
         "output_tokens": sums["total_output"],
         "cached_tokens": sums["total_cached"],
-        "cost": float(sums["total_cost"]) if sums["total_cost"] is not None else None,
+        "cost": _money(sums["total_cost"]),
+        "kept_out_tokens": sums["total_kept_out"],
+        "compaction_saved": _money(sums["total_compaction_saved"]),
+        "cache_saved": _money(sums["total_cache_saved"]),
     }
+
+
+def _money(total: Decimal | None) -> float | None:
+    return None if total is None else float(total)

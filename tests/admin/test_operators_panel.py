@@ -86,10 +86,17 @@ def test_what_happened_cannot_be_changed(admin_client: Client, listed: str) -> N
 def test_usage_is_summed_over_what_is_filtered(admin_client: Client, alice: User) -> None:
     for purpose, tokens in (("chat", 1000), ("chat", 500), ("compaction", 70)):
         Usage.objects.create(
-            user=alice, model_name="m", purpose=purpose, input_tokens=tokens, output_tokens=1, exact=True
+            user=alice,
+            model_name="m",
+            purpose=purpose,
+            input_tokens=tokens,
+            output_tokens=1,
+            exact=True,
+            kept_out_tokens=tokens * 2,
         )
     page = admin_client.get("/admin/chatapp/usage/?purpose=chat").content.decode()
     assert "2 calls · 1500 tokens in" in page
+    assert "3000 tokens kept out of requests by compaction" in page
     assert Run.objects.count() == 0
 
 

@@ -95,6 +95,9 @@ def test_usage_is_ones_own_by_what_is_asked(alice_client: Client, alice: User, b
         "output_tokens": 10,
         "cached_tokens": 4,
         "cost": 0.5,
+        "kept_out_tokens": 0,
+        "compaction_saved": None,
+        "cache_saved": None,
     }
     by_model = alice_client.get(f"{V1}/usage", {"group_by": "model"}).json()
     assert [row["key"] for row in by_model["items"]] == ["fast", "m"]

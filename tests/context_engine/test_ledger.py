@@ -1,0 +1,67 @@
+"""What the ledger says that compaction and the provider's cache saved, in tokens and money."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from chatapp.models import Event, Message, Usage, User
+from tests.context_engine.chatting import Chat, chatting, on_a_loop
+from tests.servers.behaviour import says
+from tests.servers.openai_server import ModelServer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PRICES = {"input_price": "2.00", "cached_price": "0.50", "output_price": "8.00"}
+
+
+async def spent_on_chat(chat: Chat) -> dict[str, Any]:
+    answer = await chat.program.get("usage", group_by="purpose")
+    assert answer.status_code == 200, answer.content
+    return next(row for row in answer.json()["items"] if row["key"] == "chat")
+
+
+@on_a_loop
+async def test_what_a_summary_keeps_out_of_a_request_is_in_the_ledger_with_its_price(alice: User) -> None:
+    silent = says("Good.", sends_usage=False)  # nothing to learn from: all counts are estimates
+    async with chatting(alice, server=ModelServer(default=silent, summary_default=silent), **PRICES) as chat:
+        await chat.ask()
+        assert (await spent_on_chat(chat))["kept_out_tokens"] == 0
+        whole = await chat.see()
+        await chat.compact()
+        await chat.ask()
+        told = await Event.objects.filter(type="context").alast()
+        spent = await spent_on_chat(chat)
+        left = whole["total_tokens"] - told.payload["used_tokens"]
+        assert spent["kept_out_tokens"] == pytest.approx(left, abs=2)
+        assert left > 500
+        assert spent["compaction_saved"] == pytest.approx(spent["kept_out_tokens"] * 2.00 / 1e6)
+
+
+@on_a_loop
+async def test_what_the_cache_saved_is_the_difference_of_the_two_prices(alice: User) -> None:
+    async with chatting(alice, count=4, **PRICES) as chat:
+        chat.server.script(says("Good.", prompt_tokens=1_000, cached_tokens=800))
+        await chat.ask()
+        spent = await spent_on_chat(chat)
+        assert spent["cached_tokens"] == 800
+        assert spent["cache_saved"] == pytest.approx(800 * (2.00 - 0.50) / 1e6)
+        assert spent["compaction_saved"] == 0
+
+
+@on_a_loop
+async def test_no_more_was_saved_than_a_window_would_have_held(alice: User) -> None:
+    async with chatting(alice, count=40, context_size=16_000, max_output_tokens=2_000) as chat:
+        await Message.objects.filter(conversation_id=chat.conversation).aupdate(token_estimate=5_000)
+        await chat.ask()
+        row = await Usage.objects.aget(purpose="chat")
+        assert 0 < row.kept_out_tokens <= 16_000 - 2_000 - 4_000
+
+
+@on_a_loop
+async def test_what_the_user_cleared_is_no_saving(alice: User) -> None:
+    async with chatting(alice) as chat:
+        assert (await chat.post("context/clear")).status_code == 200
+        await chat.ask()
+        assert (await spent_on_chat(chat))["kept_out_tokens"] == 0

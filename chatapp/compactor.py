@@ -43,13 +43,14 @@ from chatapp.compaction_planning import (
 from chatapp.contexts import LoadedContext
 from chatapp.database import in_database
 from chatapp.errors import LeaseLost
+from chatapp.learning import learn_from
 from chatapp.models import Compaction, ModelConfig
 from chatapp.policies import ContextRules, rules_for
 from chatapp.selectors.compactions import active_compaction
 from chatapp.selectors.model_configs import default_model, model_of
 from chatapp.selectors.pauses import off_record, was_paused
 from chatapp.selectors.spans import span_ends, span_messages
-from memory.extractive import extract_facts
+from memory.hygiene import Learned
 from memory.policy import ContextPolicy
 from memory.reminder import list_achieved, reminder_message, write_reminder
 from memory.summary import mark_truncated
@@ -61,7 +62,6 @@ log = logging.getLogger(__name__)
 
 HOLDER = f"{socket.gethostname()}:{os.getpid()}"
 WORKERS_DIED = "workers died while they asked for it"
-FACTS_OF_AN_ENTRY = 12
 WAIT_STEP_S = 0.1
 WAIT_LIMIT_S = 60.0
 
@@ -306,12 +306,14 @@ async def _hold(lease: CompactionLease) -> None:
 
 def _finished(work: _Work, done: SummaryResult) -> FinishedSummary:
     reminder, reminder_tokens = _remind(work, done)
+    learned = _learn(work, done)
     return FinishedSummary(
         summary=done.text,
         summary_tokens=done.tokens,
         tokens_after=done.tokens + reminder_tokens,
         strategy=work.row.strategy,
-        entry_text=_entry_text(work, done),
+        entry_text=learned.text,
+        repeated_entries=learned.repeated,
         first_message_id=work.first_message_id,
         last_message_id=work.last_message_id,
         model=work.config,
@@ -331,11 +333,16 @@ def _remind(work: _Work, done: SummaryResult) -> tuple[str, int]:
     return text, tokens
 
 
-def _entry_text(work: _Work, done: SummaryResult) -> str:
-    """The summary, and those facts of the span that it does not hold word for word. Of a truncation the facts alone,
-    and where the summary tells of what was said off the record, the facts of what was not."""
-    is_plain = work.policy.strategy == "truncate" or work.was_paused
-    said = "" if is_plain else done.text
-    missing = [fact for fact in extract_facts(work.on_record, FACTS_OF_AN_ENTRY) if fact not in said]
-    lines = "\n".join(f"- {fact}" for fact in missing)
-    return f"{said}\n\n{lines}".strip()
+def _learn(work: _Work, done: SummaryResult) -> Learned:
+    """What is new in the summary, and the new statements of the span that it does not hold word for word.
+
+    The statements alone where no model wrote it, of a truncation, and where it tells of what was said off the record.
+    """
+    is_plain = work.policy.strategy == "truncate" or work.was_paused or bool(done.fallback_reason)
+    return learn_from(
+        work.row,
+        "" if is_plain else done.text,
+        work.on_record,
+        first_id=work.first_message_id,
+        last_id=work.last_message_id,
+    )

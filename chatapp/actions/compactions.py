@@ -14,7 +14,7 @@ from django.db.models import F, Q
 
 from agents.events import Compact, CompactState
 from chatapp import event_log, jobs
-from chatapp.actions.memory import record_entry
+from chatapp.actions.memory import note_sources, record_entry
 from chatapp.actions.usage import CallUsage, record_background_calls
 from chatapp.errors import LeaseLost
 from chatapp.models import Branch, Compaction, Conversation, ModelConfig, User
@@ -75,6 +75,8 @@ class FinishedSummary:
     calls: Sequence[CallUsage]
     fallback_reason: str = ""
     reminder: str = ""
+    repeated_entries: Sequence[str] = ()
+    """Memory entries that said some of it already."""
 
 
 def divider_text(message_count: int, strategy: str = "") -> str:
@@ -231,6 +233,14 @@ def complete_compaction(*, lease: CompactionLease, result: FinishedSummary, now:
             record_entry(
                 compaction=row,
                 text=result.entry_text,
+                first_message_id=result.first_message_id,
+                last_message_id=result.last_message_id,
+                at=now,
+            )
+        if not conversation.temporary:
+            note_sources(
+                entry_ids=result.repeated_entries,
+                conversation=conversation,
                 first_message_id=result.first_message_id,
                 last_message_id=result.last_message_id,
                 at=now,

@@ -12,7 +12,7 @@ from django.db import transaction
 from agents.events import MemoryProposed, MemoryWritten
 from chatapp import event_log
 from chatapp.actions.search import index_entry
-from chatapp.models import Compaction, Conversation, EntryRevision, MemoryEntry
+from chatapp.models import Compaction, Conversation, EntryRevision, EntrySource, MemoryEntry
 from chatapp.models.search import StaleDay
 from chatapp.selectors.memory import kept_entries
 from chatapp.selectors.pauses import is_paused
@@ -95,6 +95,31 @@ def rewrite_entry(entry: MemoryEntry, text: str, author: MemoryEntry.Author) -> 
     if entry.state == MemoryEntry.State.KEPT:
         index_entry(entry)
         mark_days_stale(entry.user_id, [entry.day])
+
+
+def note_sources(
+    *,
+    entry_ids: Iterable[str],
+    conversation: Conversation,
+    first_message_id: UUID,
+    last_message_id: UUID,
+    at: datetime,
+) -> None:
+    """Called in the transaction that records what was learned: this span says it, too."""
+    present = MemoryEntry.objects.filter(pk__in=list(entry_ids), user=conversation.user_id)
+    EntrySource.objects.bulk_create(
+        [
+            EntrySource(
+                entry=entry,
+                conversation=conversation,
+                first_message_id=first_message_id,
+                last_message_id=last_message_id,
+                created_at=at,
+            )
+            for entry in present
+        ],
+        ignore_conflicts=True,
+    )
 
 
 def mark_entries_written(entry_ids: Iterable[UUID], *, at: datetime) -> int:

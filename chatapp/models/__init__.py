@@ -3,7 +3,7 @@
 from chatapp.models.agents import Agent
 from chatapp.models.conversations import Attachment, Branch, Conversation, Message
 from chatapp.models.forgetting import ForgetProposal, ForgetReceipt, Tombstone
-from chatapp.models.memory import Compaction, EntryRevision, MemoryEntry, MemoryPause
+from chatapp.models.memory import Compaction, EntryRevision, EntrySource, MemoryEntry, MemoryPause
 from chatapp.models.model_configs import ModelConfig
 from chatapp.models.offloads import Offload
 from chatapp.models.profile import Consolidation, Profile, ProfileVersion
@@ -28,6 +28,7 @@ __all__ = [
     "Consolidation",
     "Conversation",
     "EntryRevision",
+    "EntrySource",
     "Event",
     "ForgetProposal",
     "ForgetReceipt",

@@ -159,6 +159,23 @@ class EntryRevision(models.Model):
         constraints = [models.UniqueConstraint(fields=["entry", "number"], name="entry_revision_once")]
 
 
+class EntrySource(models.Model):
+    """Another span that says what an entry says already."""
+
+    entry = models.ForeignKey(MemoryEntry, on_delete=models.CASCADE, related_name="sources")
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="+")
+    first_message_id = models.UUIDField()
+    last_message_id = models.UUIDField()
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["entry", "first_message_id", "last_message_id"], name="entry_source_once"
+            )
+        ]
+
+
 class MemoryPause(models.Model):
     """A time in which nothing is learned: of one conversation, or of everything a user says (`conversation` is None).
 

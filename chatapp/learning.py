@@ -1,0 +1,30 @@
+"""What a summarised span adds to its user's memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from uuid import UUID
+
+from chatapp.models import Compaction
+from chatapp.search_index import vocabulary
+from chatapp.selectors.forgetting import tombstones_of
+from chatapp.selectors.learned import known_texts, recalled_texts
+from memory.hygiene import KnownSentences, Learned, learn
+from memory.types import Message
+
+
+def learn_from(
+    row: Compaction, summary: str, messages: Sequence[Message], *, first_id: UUID, last_id: UUID
+) -> Learned:
+    """Without what memory has already, what was recalled here, small talk, and what was forgotten.
+
+    The entry of the same span is passed over, so that a repeated job says the same again.
+    """
+    user_id = row.conversation.user_id
+    texts = chain(
+        known_texts(user_id, compaction_id=row.pk, first_id=first_id, last_id=last_id),
+        recalled_texts(row.conversation_id),
+    )
+    known = KnownSentences(vocabulary, texts)
+    return learn(summary, messages, known=known, tombstones=tombstones_of(user_id), vocabulary=vocabulary)

@@ -1,0 +1,93 @@
+"""What a summarised span adds to memory: what is worth keeping, is not known already, and was not forgotten."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from memory.extractive import find_facts
+from memory.sentences import Vocabulary, bare_sentence, split_sentences
+from memory.statements import memorable_sentences
+from memory.tombstones import Tombstones
+from memory.types import Message
+
+ALIKE = 0.8
+"""A sentence is known where one that has the same facts has this share of its words."""
+LEAST_WORDS = 2
+MAX_LINES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """`text` is empty where there is nothing new. `repeated` are the sources that said some of it before."""
+
+    text: str
+    repeated: tuple[str, ...] = ()
+
+
+class KnownSentences:
+    """What memory says already, each sentence with its source."""
+
+    def __init__(self, vocabulary: Vocabulary, texts: Iterable[tuple[str, str]] = ()) -> None:
+        """`texts` are pairs of a source and what it says."""
+        self._vocabulary = vocabulary
+        self._sources: list[str] = []
+        self._facts: list[frozenset[str]] = []
+        self._by_word: dict[str, list[int]] = defaultdict(list)
+        for source, text in texts:
+            for sentence in split_sentences(text):
+                self.add(source, sentence)
+
+    def add(self, source: str, sentence: str) -> None:
+        for word in self._vocabulary.gist(sentence):
+            self._by_word[word].append(len(self._sources))
+        self._sources.append(source)
+        self._facts.append(_facts_of(sentence))
+
+    def find(self, sentence: str) -> str | None:
+        """The source that says the same already, and nothing else of it that would tell the two apart."""
+        words = self._vocabulary.gist(sentence)
+        shared: dict[int, int] = defaultdict(int)
+        for word in words:
+            for number in self._by_word.get(word, ()):
+                shared[number] += 1
+        facts = _facts_of(sentence)
+        for number, count in shared.items():
+            if count >= ALIKE * len(words) and facts <= self._facts[number]:
+                return self._sources[number]
+        return None
+
+
+def learn(
+    summary: str,
+    messages: Sequence[Message],
+    *,
+    known: KnownSentences,
+    tombstones: Tombstones,
+    vocabulary: Vocabulary,
+) -> Learned:
+    """The summary's new sentences, then new statements of the span word for word, as a list.
+
+    `known` learns them, too.
+    """
+    repeated: dict[str, None] = {}
+
+    def is_new(sentence: str) -> bool:
+        if len(vocabulary.telling_words(sentence)) < LEAST_WORDS or tombstones.cover(sentence):
+            return False
+        source = known.find(sentence)
+        if source is not None:
+            repeated[source] = None
+            return False
+        known.add("", sentence)
+        return True
+
+    told = "".join(sentence for sentence in split_sentences(summary) if is_new(sentence)).strip()
+    lines = [line for line in memorable_sentences(messages, vocabulary) if is_new(line)]
+    listed = "\n".join(f"- {line}" for line in lines[:MAX_LINES])
+    return Learned(f"{told}\n\n{listed}".strip(), tuple(source for source in repeated if source))
+
+
+def _facts_of(sentence: str) -> frozenset[str]:
+    return frozenset(fact.casefold() for fact in find_facts(bare_sentence(sentence)))

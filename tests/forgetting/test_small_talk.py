@@ -1,0 +1,104 @@
+"""A thousand turns of small talk with fifty facts leave fifty facts in memory, and hardly anything else."""
+
+from __future__ import annotations
+
+import random
+import re
+from uuid import UUID
+
+import pytest
+
+from chatapp.compactor import plan_compaction
+from chatapp.database import in_database
+from chatapp.models import MemoryEntry, User
+from memory.sentences import bare_sentence, split_sentences
+from tests.api.program import Program
+from tests.context_engine.chatting import make_model, on_a_loop
+from tests.context_engine.talking import talking, work
+from tests.servers.behaviour import ERRORS, Behaviour, says
+from tests.servers.openai_server import ModelServer
+from tests.servers.recording import RecordedRequest
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+TURNS = 1_000
+ASKED = (
+    "Hi there!",
+    "How are you today?",
+    "Haha, that is funny.",
+    "Nice weather, isn't it?",
+    "What do you think about that?",
+    "Tell me a joke, please.",
+    "That sounds great!",
+    "I am fine, thanks.",
+    "Let us talk about something else.",
+    "Oh well, Monday again.",
+    "Thanks, you are very kind.",
+    "I had a sandwich for lunch today.",
+    "Okay, go on.",
+    "Really? I did not know that.",
+)
+SAID = (
+    "I am doing well, thank you for asking!",
+    "That is a lovely thought. Tell me more about it.",
+    "Why did the scarecrow win a prize? Because he was outstanding in his field!",
+    "I am glad to hear that. How can I help you?",
+    "It is always nice to talk to you.",
+    "Of course! What would you like to talk about?",
+)
+KINDS = (
+    "My {0} is called {1}.",
+    "My favourite {0} is the {1} one.",
+    "I keep the {0} in {1}.",
+    "Our {0} was a present from {1}.",
+    "My {0} costs {2} euros a month.",
+)
+THINGS = ("dog", "boat", "garden", "bicycle", "piano", "teapot", "ladder", "lantern", "orchard", "telescope")
+NAMES = ("Rex", "Clara", "Oslo", "Bergen", "Tamsin", "Odessa", "Ludo", "Marzipan", "Quito", "Vesper")
+
+
+def facts() -> list[str]:
+    return [
+        kind.format(THINGS[number], NAMES[(number + shift) % 10], 100 + 10 * number + shift)
+        for shift, kind in enumerate(KINDS)
+        for number in range(10)
+    ]
+
+
+def conversation() -> list[dict[str, str]]:
+    chance = random.Random(7)
+    told = dict(zip(sorted(chance.sample(range(TURNS), 50)), facts(), strict=True))
+    messages = []
+    for turn in range(TURNS):
+        asked, said = chance.choice(ASKED), chance.choice(SAID)
+        if turn in told:
+            asked, said = f"{asked} {told[turn]}", f"Noted: {told[turn]}" if turn % 3 == 0 else said
+        messages += [{"role": "user", "content": asked}, {"role": "assistant", "content": said}]
+    return messages
+
+
+def summarise(request: RecordedRequest) -> Behaviour:
+    """Merges as it is told to: the facts of the summary before and those of the new part."""
+    found = [fact for fact in facts() if fact in request.text]
+    return says("The user and the assistant chat.\n" + "\n".join(f"- {fact}" for fact in found))
+
+
+@pytest.mark.parametrize("summariser", ["a model", "no model"])
+@on_a_loop
+async def test_fifty_facts_among_a_thousand_turns_of_small_talk(
+    alice: User, alice_program: Program, summariser: str
+) -> None:
+    default = summarise if summariser == "a model" else ERRORS["server"]()
+    with ModelServer(summary_default=default) as server:
+        await in_database(make_model)(
+            server, name="Main", is_default=True, context_size=16_000, max_output_tokens=2_000
+        )
+        async with talking(alice_program, conversation()) as talk:
+            await in_database(plan_compaction)(UUID(talk.id))
+            assert await work()
+            texts = [entry.text async for entry in MemoryEntry.objects.filter(user=alice)]
+            learned = [bare_sentence(one) for text in texts for one in split_sentences(text)]
+            found = [fact for fact in facts() if any(fact in sentence for sentence in learned)]
+            assert len(found) >= 47
+            assert len(learned) <= 60
+            assert len({re.sub(r"\W+", " ", one).casefold() for one in learned}) == len(learned)

@@ -1,0 +1,119 @@
+"""Memory keeps what is worth keeping, once."""
+
+from __future__ import annotations
+
+import pytest
+import snowballstemmer
+
+from memory.hygiene import KnownSentences, Learned, learn
+from memory.sentences import Vocabulary
+from memory.statements import is_memorable
+from memory.terms import Analyzer
+from memory.tokens import text_message
+from memory.tombstones import Fingerprinter, Tombstones
+
+VOCABULARY = Vocabulary(Analyzer(snowballstemmer.stemmer("english").stemWord))
+FINGERPRINTER = Fingerprinter(b"key", VOCABULARY)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "My sister Clara lives in Oslo.",
+        "I'm allergic to peanuts.",
+        "I work at Initech as a welder.",
+        "We moved to Lyon last spring.",
+        "The Wi-Fi password is hunter2-blue.",
+        "Please remember that the gate closes at nine.",
+        "Clara is getting married in Bergen.",
+        "Meine Katze heißt Minka.",
+        "J'habite à Montréal.",
+        "Vivo en Sevilla desde abril.",
+        "我喜欢乌龙茶和旧书店",
+        "Our budget is 40,000 euros.",
+    ],
+)
+def test_what_users_state_is_worth_remembering(sentence: str):
+    assert is_memorable(sentence, "user", VOCABULARY)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "How are you?",
+        "Thanks a lot!",
+        "Good morning!",
+        "Haha, that is funny.",
+        "See you on Monday!",
+        "I like the weather today.",
+        "What is my sister's name?",
+        "That sounds great, tell me more.",
+        "It is raining again.",
+        "I am fine, thanks.",
+        "",
+    ],
+)
+def test_small_talk_is_not(sentence: str):
+    assert not is_memorable(sentence, "user", VOCABULARY)
+
+
+def test_of_what_the_assistant_says_only_facts_that_cannot_be_guessed():
+    assert is_memorable("Your ticket is INV-2041.", "assistant", VOCABULARY)
+    assert not is_memorable("I would like to hear more of Lyon.", "assistant", VOCABULARY)
+
+
+def known(*texts: str) -> KnownSentences:
+    return KnownSentences(VOCABULARY, [(f"entry {number}", text) for number, text in enumerate(texts)])
+
+
+@pytest.mark.parametrize(
+    "sentence", ["My dog is called Rex.", "- the user's dog is called Rex", "The dog is Rex."]
+)
+def test_what_memory_says_already_is_no_news(sentence: str):
+    assert known("We garden.", "My dog is called Rex, he is five.").find(sentence) == "entry 1"
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "My dog is called Bello.",
+        "My dog is called Rex and eats at 18:30.",
+        "My favourite colour is green.",
+        "My cat is called Tom.",
+    ],
+)
+def test_another_fact_is_news_however_alike_it_sounds(sentence: str):
+    assert known("My dog is called Rex.", "My favourite colour is blue.").find(sentence) is None
+
+
+def learned(summary: str, *said: str, memory: KnownSentences | None = None, gone: str = "") -> Learned:
+    messages = [text_message("user", text) for text in said]
+    tombstones = Tombstones(FINGERPRINTER.fingerprints([gone]), FINGERPRINTER)
+    return learn(summary, messages, known=memory or known(), tombstones=tombstones, vocabulary=VOCABULARY)
+
+
+def test_an_entry_is_the_new_part_of_the_summary_and_the_statements_it_lacks():
+    found = learned(
+        "The user gardens in Oslo. Their dog is called Rex.",
+        "Hi! My dog is called Rex.",
+        "My plum tree is 12 years old.",
+        "Thanks!",
+    )
+    assert found.text == (
+        "The user gardens in Oslo. Their dog is called Rex.\n\n- My plum tree is 12 years old."
+    )
+
+
+def test_what_is_repeated_names_who_said_it_before():
+    found = learned("Their dog is called Rex.", memory=known("- My dog is called Rex."))
+    assert found == Learned("", ("entry 0",))
+
+
+def test_small_talk_leaves_nothing():
+    assert learned("", "Hi!", "How are you?", "Lovely weather today.").text == ""
+
+
+def test_what_was_forgotten_is_not_learned_again():
+    said = "My dog is called Rex."
+    found = learned(f"{said} The plum tree blooms.", said, gone=said)
+    assert found.text == "The plum tree blooms."

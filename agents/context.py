@@ -45,6 +45,8 @@ class ContextInputs:
     reminder: Message | None = None
     profile: Message | None = None
     temperature: float | None = None
+    is_one_off: bool = False
+    """Whether no request before this one has a prefix that could be used again (see `fit_view`)."""
 
     @property
     def fixed_tokens(self) -> int:
@@ -66,6 +68,7 @@ class ContextInputs:
             reminder=self.reminder,
             notes=self.notes,
             profile=self.profile,
+            is_one_off=self.is_one_off,
         )
 
 
@@ -164,10 +167,11 @@ class AssembledContext:
             budget = TokenBudget(window_tokens, output, budget.system_reserve, budget.input_limit)
         policy = self.inputs.policy
         half = max(1, min(budget.input_tokens, sent_tokens) // 2)
+        apart = min(budget.reserve_tokens, self.parts.system + self.parts.tools)
         return replace(
             self.inputs,
             reminder=self._reminder(),
-            budget=replace(budget, input_limit=half),
+            budget=replace(budget, input_limit=half + apart),
             policy=policy.model_copy(
                 update={
                     "keep_recent": policy.keep_recent // 2,

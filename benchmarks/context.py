@@ -185,9 +185,9 @@ def measure_facts() -> None:
     from chatapp import clock
     from chatapp.actions.conversations import ImportedMessage, import_conversation
     from chatapp.actions.model_configs import ensure_first_model
+    from chatapp.actions.search import index_conversation
     from chatapp.compactor import compact
     from chatapp.models import Compaction, User
-    from chatapp.recall import index_rest
 
     ensure_first_model()
     user = User.objects.create_user("facts@example.com")
@@ -198,7 +198,7 @@ def measure_facts() -> None:
     while plan_next(conversation.pk):
         for row in Compaction.objects.filter(conversation=conversation, status="pending"):
             compact(row.pk)
-    index_rest(user.pk)
+    index_conversation(conversation.pk)
     asked = range(0, 1_000, 5)
     print("Facts in the context when asked for, 200 of 1,000 old ones, budget 4,000 tokens")
     for name, context_of in (

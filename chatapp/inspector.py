@@ -46,6 +46,8 @@ def inspect_context(
             rules=_limited(rules_for(config, conversation), budget_tokens),
         )
         loaded = loaded.with_notes(waiting_notes(loaded))
+        if budget_tokens is not None and loaded.rules.budget.input_limit == budget_tokens:
+            loaded = replace(loaded, inputs=replace(loaded.inputs, is_one_off=True))
         context = loaded.assemble()
     except (ContextError, PolicyError) as error:
         raise InvalidInput(str(error)) from None

@@ -1,34 +1,31 @@
-"""Finds in a user's memory: for the search door, and what a question needs that its context lacks."""
+"""Finds in a user's memory: for the search door, and what a question needs that its context lacks. Writes nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 from uuid import UUID
 
-from chatapp import jobs
-from chatapp.actions.search import index_conversation
 from chatapp.models import Branch
 from chatapp.search_index import analyzer
 from chatapp.selectors.branches import visible_spans
-from chatapp.selectors.search import Found, rank_documents, read_found, unindexed_conversations
-from memory.ranking import Candidate, read_question, select_recall
+from chatapp.selectors.search import EVERYTHING, SearchFilter, UserIndex, open_index
+from chatapp.selectors.search_sources import Found
+from memory.ranking import Candidate, Question, RecallSize, read_question, select_recall
+from memory.terms import split_speaker
 from memory.tokens import estimate_text
 
-INDEX_NOW = 2_000
-"""Messages indexed while somebody waits; more are left to the worker."""
 MAX_CANDIDATES = 600
 LOOKUP_WORDS = 2
-PAGE = 150
-LINE_TOKENS = 3
-"""What a recalled turn takes beside its words: a line break and who said it."""
+PAGE = 100
 
 
 @dataclass(frozen=True, slots=True)
 class RecalledTurn:
-    """A turn's own words. `source` is what API.md calls so."""
+    """A turn as it is told: its own words, and before them who said it, where they do not say so themselves.
+    `source` is what API.md calls so."""
 
     text: str
     source: dict[str, Any]
@@ -42,28 +39,20 @@ class RecalledTurn:
         return self.said_at.date()
 
 
-def index_rest(user_id: UUID) -> None:
-    """What was said since the worker last looked, so that no search is behind."""
-    left = INDEX_NOW
-    for conversation_id, missing in unindexed_conversations(user_id, limit=100):
-        if missing > left:
-            jobs.wake_worker("index_conversation", str(conversation_id))
-            continue
-        left -= missing
-        index_conversation(conversation_id)
-
-
-def search_memory(*, user_id: UUID, query: str, limit: int, now: datetime) -> list[Found]:
+def search_memory(
+    *, user_id: UUID, query: str, limit: int, now: datetime, only: SearchFilter = EVERYTHING
+) -> list[Found]:
     """The best matches of everything the user said, was told or has in memory, best first.
 
     One or two words are looked up: only what contains them is found. A question also finds the turns beside,
-    because an answer seldom repeats the words it was asked with.
+    because an answer seldom repeats the words it was asked with. `now` is what "yesterday" is counted from.
     """
-    index_rest(user_id)
     question = read_question(query, analyzer, now.date())
     is_lookup = len(query.split()) <= LOOKUP_WORDS and "?" not in query
-    ranking = rank_documents(user_id, question, limit * 2, only_matches=is_lookup)
-    return _merge_pieces(read_found(user_id, ranking.ordinals, ranking.scores))[:limit]
+    index = open_index(user_id)
+    ranking = index.rank(question, limit * 2, only_matches=is_lookup, only=only)
+    found = index.read(ranking.ordinals, ranking.scores)
+    return _merge_pieces(item for item in found if only.allows(item.said_at))[:limit]
 
 
 def _merge_pieces(found: Iterable[Found]) -> list[Found]:
@@ -85,52 +74,52 @@ def source_of(found: Found) -> dict[str, Any]:
     return {"kind": found.kind} | {name: str(value) for name, value in ids.items() if value is not None}
 
 
+@dataclass(frozen=True, slots=True)
+class InContext:
+    """What the asking context holds by itself. `message_ids` are in view; of the conversation itself only what
+    `branch` shows may come back, and not its own memory entries: its summary is in the context."""
+
+    message_ids: Collection[str] = ()
+    conversation_id: UUID | None = None
+    branch: Branch | None = None
+
+    def spans(self) -> dict[UUID, int | None]:
+        return dict(visible_spans(self.branch)) if self.branch else {}
+
+
+NO_CONTEXT = InContext()
+
+
 def recall_for(
-    *,
-    user_id: UUID,
-    question: str,
-    now: datetime,
-    budget_tokens: int,
-    conversation_id: UUID | None = None,
-    branch: Branch | None = None,
-    in_view: Collection[str] = (),
+    *, user_id: UUID, question: str, now: datetime, room: RecallSize, context: InContext = NO_CONTEXT
 ) -> list[RecalledTurn]:
-    """What the question needs, oldest first, within the budget; nothing where nothing fits.
-
-    `in_view` are the ids of the messages the context holds already. Of the conversation itself only what `branch`
-    shows comes back, and not its own memory entries: its summary is in the context.
-    """
-    index_rest(user_id)
+    """What the question needs, oldest first, within the room; nothing where nothing fits."""
     asked = read_question(question, analyzer, now.date())
-    if asked.is_small_talk or budget_tokens <= 0:
+    if asked.is_small_talk or room.tokens <= 0 or room.chars <= 0:
         return []
-    ranking = rank_documents(user_id, asked, MAX_CANDIDATES)
-    if not ranking.fits:
-        return []
-    spans = dict(visible_spans(branch)) if branch else {}
-    candidates: list[Candidate] = []
     sources: dict[str, Found] = {}
-    tokens = 0
-    for start in range(0, len(ranking.ordinals), PAGE):
-        page = slice(start, start + PAGE)
-        for found in read_found(user_id, ranking.ordinals[page], ranking.scores[page]):
-            if _is_in_context(found, conversation_id, spans, in_view):
-                continue
-            candidate = _candidate(found)
-            candidates.append(candidate)
-            sources[candidate.key] = found
-            tokens += candidate.tokens
-        if tokens > 2 * budget_tokens:
-            break
-    return [_recalled(chosen, sources[chosen.key]) for chosen in select_recall(candidates, budget_tokens)]
+    chosen = select_recall(_candidates(open_index(user_id), asked, context, sources), room)
+    return [_recalled(candidate, sources[candidate.key]) for candidate in chosen]
 
 
-def _is_in_context(
-    found: Found, conversation_id: UUID | None, spans: dict[UUID, int | None], in_view: Collection[str]
-) -> bool:
-    if str(found.message_id) in in_view:
+def _candidates(
+    index: UserIndex, question: Question, context: InContext, sources: dict[str, Found]
+) -> Iterator[Candidate]:
+    """Best first, read page by page as far as they are asked for; `sources` gets what each was made of."""
+    ordinals, scores = index.rank(question, MAX_CANDIDATES).worth_recalling()
+    spans = context.spans()
+    for start in range(0, len(ordinals), PAGE):
+        for found in index.read(ordinals[start : start + PAGE], scores[start : start + PAGE]):
+            if not _is_in_context(found, context, spans):
+                candidate = _candidate(found)
+                sources[candidate.key] = found
+                yield candidate
+
+
+def _is_in_context(found: Found, context: InContext, spans: dict[UUID, int | None]) -> bool:
+    if str(found.message_id) in context.message_ids:
         return True
-    if conversation_id is None or found.conversation_id != conversation_id:
+    if context.conversation_id is None or found.conversation_id != context.conversation_id:
         return False
     if found.kind == "entry":
         return True
@@ -140,11 +129,13 @@ def _is_in_context(
 
 def _candidate(found: Found) -> Candidate:
     text = found.text if found.is_whole else f"[…] {found.text} […]"
+    if not split_speaker(found.text)[0]:
+        text = f"{found.role or 'memory'}: {text}"
     return Candidate(
         key=f"{found.message_id or found.entry_id}:{found.start}",
         text=text,
         score=found.score,
-        tokens=estimate_text(text) + LINE_TOKENS,
+        tokens=estimate_text(f"{text}\n"),
         said_at=found.said_at,
         order=found.position * 1_000 + found.start // 1_000,
     )

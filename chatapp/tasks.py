@@ -17,6 +17,7 @@ from chatapp.forgetting import delete_idle_conversations
 from chatapp.offloads import sweep_offloads
 from chatapp.selectors.compactions import waiting_compactions
 from chatapp.selectors.runs import abandoned_runs, dead_runs
+from chatapp.selectors.unindexed import overlooked_conversations
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +52,8 @@ def sweep() -> None:
         interrupt_run(run_id=run_id, fence=fence, now=now, message=NOT_STARTED)
     for compaction_id in waiting_compactions(now):
         jobs.wake_worker("compact", str(compaction_id))
+    for conversation_id in overlooked_conversations(now):
+        jobs.wake_worker("index_conversation", str(conversation_id))
     memory_files.sweep_unwritten()
 
 

@@ -129,6 +129,7 @@ def fit_view(
     reminder: Message | None = None,
     notes: Sequence[Message] = (),
     profile: Message | None = None,
+    is_one_off: bool = False,
 ) -> View:
     """The view for one more question after `messages`: those after the checkpoint, in order, and before them, if any,
     pinned ones that it covers.
@@ -136,7 +137,9 @@ def fit_view(
     Deterministic and sticky: with more messages appended it begins with the same bytes until it passes the
     trigger, and then a large step leaves at once. `left_out` counts messages between checkpoint and
     `messages` that were not even loaded. `reminder` takes the place of the checkpoint's own; `notes` are for this
-    request alone; `profile` gives way to a question that fits only without it. Raises SystemPromptTooLarge or
+    request alone; `profile` gives way to a question that fits only without it. `is_one_off` is for a budget that only
+    this request has: nothing is kept for the sake of a cached prefix, so that what leaves makes as much room for recall
+    as it can. Raises SystemPromptTooLarge or
     QuestionTooLarge.
     """
     reminder = reminder or (reminder_message(checkpoint.reminder) if checkpoint else None)
@@ -154,6 +157,7 @@ def fit_view(
         system_tokens=system_tokens,
         summary_tokens=summary_tokens,
         reminder=reminder,
+        is_one_off=is_one_off,
     )
     check_fits(system_tokens, asked_tokens, budget, calibration)
     prepared = prepare_history(messages, policy)
@@ -165,7 +169,7 @@ def fit_view(
     if missing and summary is None:
         history = without_leading_replies(history)
     used = total_tokens(history) + asked_tokens + (summary.tokens if summary else 0)
-    recall = min(room.recall_beside(asked_tokens, room.tail), room.body - used)
+    recall = min(room.recall, room.body - used)
     return View(
         system=system,
         profile=profile,
@@ -178,7 +182,7 @@ def fit_view(
         is_stand_in=summary is not None and bool(missing),
         original_count=_count_original(messages, checkpoint) + left_out,
         budget_tokens=budget.input_tokens,
-        recall_tokens=calibration.apply(max(0, recall)) if missing or checkpoint else 0,
+        recall_tokens=calibration.apply(max(0, recall)),
         tools_tokens=tools_tokens,
         calibration=calibration,
         notes=tuple(notes),
@@ -250,7 +254,9 @@ def _write_summary(
     """The checkpoint's summary, and after it the facts of what no checkpoint covers yet."""
     if not checkpoint and not missing:
         return None
-    space = min(room.summary_cap, room.body - question_tokens)
+    space = min(
+        room.stand_in_cap if missing and not checkpoint else room.summary_cap, room.body - question_tokens
+    )
     text_space = space - FRAME_TOKENS
     if text_space < LEAST_SUMMARY_TOKENS or (policy.strategy == "truncate" and not checkpoint):
         return marker_message() if space >= MARKER_TOKENS else None

@@ -123,7 +123,8 @@ class ContextPolicy(BaseModel):
 
     def tail_tokens(self, budget: TokenBudget) -> int:
         """Tokens of newest history that a compaction leaves alone, even beyond `keep_recent` messages."""
-        return int(budget.context_size * self.reserve_ratio)
+        window = min(budget.context_size, budget.input_limit or budget.context_size)
+        return int(window * self.reserve_ratio)
 
 
 DEFAULT_POLICY = ContextPolicy()

@@ -2,13 +2,15 @@
 choice within a budget. Where postings come from is not its concern.
 
 The score is BM25 with a turn's neighbours counted in, then parts of the best score for who is asked about, for the
-dates the question names, and against turns that only ask. Measured in `benchmarks/recall.py`.
+dates the question names, and against turns that only ask. The best turns then lend the question their own telling
+words, because the rest of an answer seldom repeats the words it was asked with. Measured in `benchmarks/recall.py`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from math import log
@@ -27,27 +29,41 @@ SPEAKER_BONUS = 0.45
 DATE_BONUS = 0.35
 QUESTION_MALUS = 0.06
 LENGTH_BONUS = 0.02
+TIME_BONUS = 0.12
+"""Of a text that names a time, where the question asks for one."""
+FEEDBACK_DOCUMENTS = 8
+FEEDBACK_TERMS = 20
+FEEDBACK_WEIGHT = 0.25
+"""What the most telling word of the best turns counts, beside 1 for the question's own."""
+LEAST_SHARE = 0.3
+"""Of the best score: with less, a turn is not recalled, however much room is left."""
 MIN_COVERAGE = 0.2
 """Below it nothing fits: the best turn's share of the question's terms, by idf."""
 
-DAY_TOKENS = 8
-"""The heading under which a day's recalled turns stand."""
+
+_TIME_WORDS = """
+    yesterday today tonight tomorrow last next ago week weekend month year day recently monday tuesday wednesday
+    thursday friday saturday sunday january february march april june july august september october november december
+"""
+_ASKS_WHEN = re.compile(r"\s*(?:and |so |but )?when\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """`words` are the plain terms; `names` those that may be a speaker's, by the term of each."""
+    """`words` are the plain terms; `names` those that may be a speaker's, by the term of each; `times` the terms that
+    tell a time, where one is asked for."""
 
     words: tuple[str, ...]
     names: Mapping[str, str]
     dates: tuple[DateSpan, ...]
     is_small_talk: bool
+    times: tuple[str, ...] = ()
 
     @property
     def lookups(self) -> set[str]:
         """Every term whose postings the score may need."""
         prefixes = {prefix for word in self.words if (prefix := prefix_of(word))}
-        return {*self.words, *prefixes, *(f"@{name}" for name in self.names.values()), "?"}
+        return {*self.words, *prefixes, *self.times, *(f"@{name}" for name in self.names.values()), "?"}
 
     def weights(self, speakers: Iterable[str]) -> dict[str, float]:
         """The weight of each text term, once it is known which names are speakers' (plain terms)."""
@@ -67,12 +83,39 @@ def read_question(text: str, analyzer: Analyzer, today: date) -> Question:
     telling = [name for term, name in names.items() if name not in SMALL_TALK]
     dates = find_dates(text, today)
     unspaced = any(word not in names for word in words)
-    return Question(words, names, dates, is_small_talk=not telling and not dates and not unspaced)
+    times = tuple(analyzer.words(_TIME_WORDS)) if _ASKS_WHEN.match(text) else ()
+    return Question(words, names, dates, not telling and not dates and not unspaced, times)
 
 
 def idf(document_count: int, containing: int) -> float:
     """How telling a term is: BM25's, never negative."""
     return log(1 + (document_count - containing + 0.5) / (containing + 0.5))
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """One of the best texts: its words with their counts, and its score as a share of the best one's."""
+
+    words: Mapping[str, int]
+    share: float
+
+
+def weigh_feedback(
+    texts: Sequence[Feedback], idf_of: Callable[[str], float], known: Collection[str]
+) -> dict[str, float]:
+    """The weights of the most telling words of the best texts that are not `known` to the question (Rocchio)."""
+    average = max(1.0, sum(sum(text.words.values()) for text in texts) / max(1, len(texts)))
+    worth: dict[str, float] = defaultdict(float)
+    for text in texts:
+        length = sum(text.words.values()) / average
+        for word, count in text.words.items():
+            if word not in known and not word.isdigit():
+                worth[word] += max(0.0, text.share) * min(count, 2) / (1 + length)
+    telling = {word: value * idf_of(word) for word, value in worth.items()}
+    chosen = sorted(telling, key=lambda word: (-telling[word], word))[:FEEDBACK_TERMS]
+    if not chosen or telling[chosen[0]] <= 0:
+        return {}
+    return {word: FEEDBACK_WEIGHT * telling[word] / telling[chosen[0]] for word in chosen}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +130,47 @@ class Candidate:
     order: int
     """Ties in time are put in this order."""
 
+    @property
+    def size(self) -> RecallSize:
+        return RecallSize(self.tokens, len(self.text) + 1)
 
-def select_recall(candidates: Iterable[Candidate], budget_tokens: int) -> list[Candidate]:
-    """The best that fit, each text once, oldest first. Candidates come best first; one too long is passed over."""
+
+@dataclass(frozen=True, slots=True)
+class RecallSize:
+    """Room for recalled text, in both counts that have to hold: our estimate, and characters, of which others take
+    four for a token."""
+
+    tokens: int
+    chars: int
+
+    def less(self, other: RecallSize) -> RecallSize:
+        return RecallSize(self.tokens - other.tokens, self.chars - other.chars)
+
+    @property
+    def is_left(self) -> bool:
+        return self.tokens >= 0 and self.chars >= 0
+
+
+LEAST_ROOM = RecallSize(6, 24)
+"""With less, hardly a turn fits any more."""
+DAY_SIZE = RecallSize(8, 12)
+"""The heading under which a day's recalled turns stand."""
+
+
+def select_recall(candidates: Iterable[Candidate], room: RecallSize) -> list[Candidate]:
+    """The best that fit, each text once, oldest first. Candidates come best first; one too long is passed over, and
+    none is asked for any more when the room is as good as full."""
     chosen: dict[str, Candidate] = {}
     days: set[date] = set()
-    left = budget_tokens
     for candidate in candidates:
+        if room.tokens < LEAST_ROOM.tokens or room.chars < LEAST_ROOM.chars:
+            break
         fingerprint = " ".join(candidate.text.split()).casefold()
         day = candidate.said_at.date()
-        cost = candidate.tokens + (0 if day in days else DAY_TOKENS)
-        if cost <= left and fingerprint not in chosen:
+        left = room.less(candidate.size)
+        left = left if day in days else left.less(DAY_SIZE)
+        if left.is_left and fingerprint not in chosen:
             chosen[fingerprint] = candidate
             days.add(day)
-            left -= cost
+            room = left
     return sorted(chosen.values(), key=lambda candidate: (candidate.said_at, candidate.order))

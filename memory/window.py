@@ -26,6 +26,12 @@ RECALL_SHARE = 0.8
 SUMMARY_SHARE = 4
 """A summary takes at most a quarter of the budget, however long it may be by itself."""
 LEAST_SUMMARY_LIMIT = 64
+ONE_OFF_SUMMARY_SHARE = 16
+ONE_OFF_STAND_IN_SHARE = 32
+"""Where a budget is for one request, what the question needs, word for word, comes before a record of everything."""
+LEAST_STAND_IN = 96
+LEAST_MESSAGES = 4
+"""Newest messages that stay in the smallest tail, whatever they take."""
 REMINDER_SHARE = 12
 """A reminder takes at most a twelfth of the budget."""
 
@@ -48,6 +54,10 @@ class Room:
     """Most tokens of recalled text."""
     reminder: Message | None = None
     """The reminder as far as it fits; `body` is what is left beside it."""
+    stand_in_cap: int = 0
+    """What an extract may take that stands in for a summary, where there is no summary at all."""
+    is_one_off: bool = False
+    """Whether no later request builds on this view."""
 
     def recall_beside(self, question: int, tail: int) -> int:
         left = self.body - self.summary_cap - tail - question
@@ -69,18 +79,24 @@ def measure_room(
     system_tokens: int,
     summary_tokens: int = 0,
     reminder: Message | None = None,
+    is_one_off: bool = False,
 ) -> Room:
     """`system_tokens` is the estimate of system prompt and tool schemas together."""
     whole = calibration.invert(max(0, budget.input_after(calibration.apply(system_tokens))))
     reminder = shorten_reminder(reminder, whole // REMINDER_SHARE) if reminder else None
     body = whole - (reminder.tokens if reminder else 0)
-    cap = min(policy.summary_max_tokens * 3 // 2 + FRAME_TOKENS, body // SUMMARY_SHARE)
+    longest = policy.summary_max_tokens * 3 // 2 + FRAME_TOKENS
+    cap = min(longest, body // (ONE_OFF_SUMMARY_SHARE if is_one_off else SUMMARY_SHARE))
+    stand_in = min(longest, max(LEAST_STAND_IN, body // ONE_OFF_STAND_IN_SHARE)) if is_one_off else cap
     if policy.strategy == "truncate":
         cap = min(cap, summary_tokens + FRAME_TOKENS if summary_tokens else MARKER_TOKENS)
     tail = min(calibration.invert(policy.tail_tokens(budget)), body // 3)
+    if is_one_off:
+        tail = min(tail, int(policy.reserve_ratio * body))
     trigger = policy.trigger if policy.auto_compact else 1.0
     recall = calibration.invert(policy.recall_budget)
-    return Room(body, trigger, min(summary_tokens, cap), cap, tail, recall, reminder)
+    stand_in = min(stand_in, cap)
+    return Room(body, trigger, min(summary_tokens, cap), cap, tail, recall, reminder, stand_in, is_one_off)
 
 
 def summary_limit(policy: ContextPolicy, budget_tokens: int) -> int:
@@ -116,7 +132,7 @@ def find_cut(
     replay = _Replay(messages, policy, room)
     if made_at is not None:
         replay.since = 0
-    for turn in replay.starts:
+    for turn in () if room.is_one_off else replay.starts:
         replay.ask(turn, messages[turn].tokens, is_settled=_was_before(messages[turn], made_at))
     replay.ask(len(messages), question_tokens)
     return replay.cut
@@ -161,7 +177,7 @@ class _Replay:
             self.cut = replace(self.cut, text_only=self.starts[self.asked - whole])
 
     def _limit(self, question: int) -> int:
-        if self.since <= self.policy.cooldown_turns:
+        if self.since <= self.policy.cooldown_turns and not self.room.is_one_off:
             return self.room.body
         return self.room.high(question, is_cut=self.cut.start > 0)
 
@@ -211,9 +227,15 @@ class _Replay:
                 break
 
     def tail_start(self, end: int) -> int:
-        """`keep_recent` messages or the reserve, whichever is longer, if possible from a turn's start on."""
+        """`keep_recent` messages or the reserve, whichever is longer, if possible from a turn's start on. Where nothing
+        builds on it, whichever is shorter."""
         by_tokens = bisect.bisect_left(self.sums, self.sums[end] - self.room.tail, hi=end)
-        wanted = min(max(0, end - self.policy.keep_recent), by_tokens)
+        by_count = max(0, end - self.policy.keep_recent)
+        if self.room.is_one_off:
+            return safe_split(
+                self.messages, min(max(by_tokens, by_count), max(by_count, end - LEAST_MESSAGES))
+            )
+        wanted = min(by_count, by_tokens)
         turn = bisect.bisect_right(self.starts, wanted) - 1
         if turn >= 0 and self.starts[turn] > self.cut.start and self._fits_whole(self.starts[turn], end):
             return self.starts[turn]

@@ -14,6 +14,7 @@ from django.db.models import Field
 from agents.events import ConversationUpdated
 from chatapp import event_log, jobs, mapping
 from chatapp.actions.memory_settings import note_pause
+from chatapp.actions.search import index_conversation
 from chatapp.models import Agent, Branch, Conversation, Message, ModelConfig, Run, User
 from chatapp.models.identity import new_id
 from chatapp.selectors.access import lock_conversation
@@ -22,6 +23,8 @@ from memory.types import TextPart
 
 TITLE_CHARS = 60
 INSERTED_AT_ONCE = 1_000
+INDEXED_AT_ONCE = 5_000
+"""Messages that can be found as soon as their import is answered; more are left to the worker."""
 
 
 def create_conversation(
@@ -101,7 +104,8 @@ def import_conversation(
     title: str = "",
     model: ModelConfig | None = None,
 ) -> Conversation:
-    """One transaction however long the history; what is too long for a context is summarised by the worker.
+    """One transaction however long the history; what is too long for a context is summarised by the worker, and
+    what is quickly indexed can be found at once.
 
     The rows are made ready before it begins: on SQLite nobody else can write while it lasts.
     """
@@ -113,8 +117,11 @@ def import_conversation(
         _insert_messages(rows, conversation=conversation, branch=conversation.branch, user=user)
         conversation.next_position = len(rows)
         conversation.save(update_fields=["next_position"])
-        jobs.wake_worker("index_conversation", str(conversation.pk))
         jobs.wake_worker("plan_compaction", str(conversation.pk))
+        if len(rows) > INDEXED_AT_ONCE:
+            jobs.wake_worker("index_conversation", str(conversation.pk))
+    if len(rows) <= INDEXED_AT_ONCE:
+        index_conversation(conversation.pk)
     return conversation
 
 

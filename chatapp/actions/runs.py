@@ -14,7 +14,7 @@ from django.db.models import F
 
 from agents import events
 from agents.plan.steps import PlanStep
-from chatapp import event_log, mapping
+from chatapp import event_log, jobs, mapping
 from chatapp.actions.conversations import updated_event
 from chatapp.actions.usage import CallUsage, record_calls, totals_of_run
 from chatapp.errors import LeaseLost, NotFound
@@ -193,6 +193,7 @@ def _end(conversation: Conversation, run: Run, outcome: Outcome, now: datetime) 
     conversation.last_activity_at = now
     conversation.save(update_fields=["last_activity_at"])
     event_log.append(conversation, *_last_facts(conversation, run, answer, outcome, usage, now), run=run)
+    jobs.wake_worker("index_conversation", str(conversation.pk))
 
 
 def _last_facts(

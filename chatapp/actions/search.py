@@ -5,16 +5,13 @@ The order of locks is conversation, then owner. A user's ordinals are given unde
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 import numpy as np
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
-from chatapp import mapping
 from chatapp.models import (
     Conversation,
     MemoryEntry,
@@ -29,72 +26,19 @@ from chatapp.search_index import (
     BLOCK,
     COLUMNS,
     NO_ORDINAL,
-    PackedTerms,
     StoredTerms,
     drop_postings,
     group_by_term,
     join_terms,
     minute_of,
-    pack_terms,
 )
-from memory.pieces import split_pieces
+from chatapp.selectors.unindexed import Batch, NewDocument, documents_of, message_documents, next_batch
 
-BATCH = 1_000
 SEAL_FROM = 256
 """Fewer documents than this stay unsealed: they are scored from their own rows."""
 SEAL_AT_ONCE = 1_024
 """More than this is sealed in several transactions: nobody waits long for the lock."""
 _TERMS_PER_QUERY = 900
-
-
-@dataclass(frozen=True, slots=True)
-class _NewDocument:
-    kind: int
-    source_id: UUID
-    said_at: datetime
-    start: int
-    end: int
-    packed: PackedTerms
-    conversation_id: UUID | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    """What a conversation said after `after_position`, up to `position`."""
-
-    after_position: int
-    position: int
-    documents: list[_NewDocument]
-
-
-def _documents_of(
-    kind: int, source_id: UUID, text: str, said_at: datetime, conversation_id: UUID | None
-) -> Iterator[_NewDocument]:
-    for start, end in split_pieces(text):
-        yield _NewDocument(kind, source_id, said_at, start, end, pack_terms(text[start:end]), conversation_id)
-
-
-def _message_documents(row: Message) -> Iterator[_NewDocument]:
-    if row.role in (Message.Role.USER, Message.Role.ASSISTANT):
-        kind = SearchDocument.Kind.MESSAGE
-        yield from _documents_of(
-            kind, row.pk, mapping.text_of(row.parts), row.created_at, row.conversation_id
-        )
-
-
-def _next_batch(conversation_id: UUID) -> _Batch | None:
-    """What is not indexed yet, as far as it is finished: an answer still being written waits for its end."""
-    cursor = SearchCursor.objects.filter(conversation_id=conversation_id).first()
-    after = cursor.position if cursor else -1
-    rows = Message.objects.filter(conversation_id=conversation_id, position__gt=after).order_by("position")
-    documents: list[_NewDocument] = []
-    position = after
-    for row in rows.only("conversation", "position", "role", "parts", "status", "created_at")[:BATCH]:
-        if row.status == Message.Status.STREAMING:
-            break
-        documents += _message_documents(row)
-        position = row.position
-    return _Batch(after, position, documents) if position > after else None
 
 
 def index_conversation(conversation_id: UUID) -> int:
@@ -103,14 +47,14 @@ def index_conversation(conversation_id: UUID) -> int:
     if conversation is None:
         return 0
     added = 0
-    while (batch := _next_batch(conversation_id)) is not None:
+    while (batch := next_batch(conversation_id)) is not None:
         added += _store_batch(conversation, batch)
         seal_documents(conversation.user_id)
     return added
 
 
 @transaction.atomic
-def _store_batch(conversation: Conversation, batch: _Batch) -> int:
+def _store_batch(conversation: Conversation, batch: Batch) -> int:
     if not Conversation.objects.select_for_update().filter(pk=conversation.pk).exists():
         return 0
     owner = _lock_owner(conversation.user_id)
@@ -121,7 +65,7 @@ def _store_batch(conversation: Conversation, batch: _Batch) -> int:
     present = set(said.filter(position__lte=batch.position, forgotten_at=None).values_list("pk", flat=True))
     documents = [document for document in batch.documents if document.source_id in present]
     for row in said.filter(position__lte=batch.position).exclude(forgotten_at=None):
-        documents += _message_documents(row)  # as it is now: it may have lost words since the batch was read
+        documents += message_documents(row)  # as it is now: it may have lost words since the batch was read
     cursor.last_ordinal = _append(owner, documents, cursor.last_ordinal)
     cursor.position = batch.position
     cursor.save(update_fields=["position", "last_ordinal"])
@@ -133,11 +77,12 @@ def _lock_owner(user_id: UUID) -> SearchOwner:
     return owner
 
 
-def _append(owner: SearchOwner, documents: Sequence[_NewDocument], previous: int) -> int:
+def _append(owner: SearchOwner, documents: Sequence[NewDocument], previous: int) -> int:
     """Each follows the one before it; the ordinal of the last."""
     rows = []
     for ordinal, document in enumerate(documents, start=owner.next_ordinal):
-        rows.append(_row(owner, ordinal, previous, document))
+        rows.append(document.row(ordinal, previous))
+        rows[-1].owner = owner
         previous = ordinal
     SearchDocument.objects.bulk_create(rows)
     owner.next_ordinal += len(rows)
@@ -147,29 +92,12 @@ def _append(owner: SearchOwner, documents: Sequence[_NewDocument], previous: int
     return previous
 
 
-def _row(owner: SearchOwner, ordinal: int, previous: int, document: _NewDocument) -> SearchDocument:
-    return SearchDocument(
-        owner=owner,
-        ordinal=ordinal,
-        previous=previous,
-        kind=document.kind,
-        source_id=document.source_id,
-        conversation_id=document.conversation_id,
-        start=document.start,
-        end=document.end,
-        said_at=document.said_at,
-        length=document.packed.length,
-        terms=document.packed.terms,
-        counts=document.packed.counts,
-    )
-
-
 @transaction.atomic
 def index_entry(entry: MemoryEntry) -> None:
     """Called in the transaction that writes the entry; replaces what was known of it."""
     remove_entries(entry.user_id, [entry.pk])
     kind = SearchDocument.Kind.ENTRY
-    documents = list(_documents_of(kind, entry.pk, entry.text, entry.created_at, entry.conversation_id))
+    documents = list(documents_of(kind, entry.pk, entry.text, entry.created_at, entry.conversation_id))
     _append(_lock_owner(entry.user_id), documents, NO_ORDINAL)
 
 
@@ -179,7 +107,7 @@ def reindex_message(row: Message) -> None:
     cursor = SearchCursor.objects.filter(conversation_id=row.conversation_id).first()
     remove_messages(row.user_id, [row.pk])
     if cursor is not None and row.position <= cursor.position:
-        _append(_lock_owner(row.user_id), list(_message_documents(row)), NO_ORDINAL)
+        _append(_lock_owner(row.user_id), list(message_documents(row)), NO_ORDINAL)
 
 
 # --- Sealing --------------------------------------------------------------------------------------------

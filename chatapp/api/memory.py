@@ -1,4 +1,4 @@
-"""The daily memory as Markdown, and the search over everything that was said."""
+"""The daily memory as Markdown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from asgiref.sync import sync_to_async
 from django.http import HttpResponse
-from ninja import Query, Router, Status
+from ninja import Router, Status
 from pydantic import Field, TypeAdapter, ValidationError
 
 from chatapp import clock, mapping, memory_changes
@@ -20,34 +20,17 @@ from chatapp.api.schemas import Day, EntryText, MarkdownIn
 from chatapp.errors import InvalidInput, NotFound
 from chatapp.memory_files import daily_entry
 from chatapp.models import MemoryEntry, User
-from chatapp.recall import search_memory, source_of
 from chatapp.selectors.memory import day_entries, day_version, list_days
-from chatapp.selectors.search import Found
 from memory.daily import DailyEntry, parse_day, render_day
 
 memory_router = Router(tags=["memory"])
 
 Limit = Annotated[int, Field(ge=1, le=100)]
-QueryText = Annotated[str, Field(max_length=2_000)]
 _DAY: TypeAdapter[date] = TypeAdapter(Day)
 _ENTRY_TEXT: TypeAdapter[str] = TypeAdapter(EntryText)
 MARKDOWN = {"schema": {"type": "string"}}
 READ = {"responses": {200: {"content": {"text/markdown": MARKDOWN}}}}
 WRITTEN = {"requestBody": {"content": {"text/markdown": MARKDOWN}}}
-
-
-class Source(shapes.Shape):
-    kind: str
-    conversation_id: str | None = None
-    message_id: str | None = None
-    day: str | None = None
-
-
-class Result(shapes.Shape):
-    text: str
-    source: Source
-    score: float
-    created_at: shapes.Moment
 
 
 @memory_router.get(
@@ -170,24 +153,3 @@ async def remove_day(request: ApiRequest, day: str) -> Any:
     """Everything that is remembered of this day is forgotten."""
     await sync_to_async(memory_changes.forget_day)(user=request.auth.user, day=day_of_path(day))
     return Status(204, None)
-
-
-@memory_router.get(
-    "/memory/search", auth=allow("memory", "read"), response=shapes.answers(ok=shapes.Page[Result])
-)
-async def search(request: ApiRequest, q: Query[QueryText], limit: Limit = 20) -> Any:
-    """Every turn of yours and every memory entry, best match first. Dates and names in `q` count."""
-    found = await sync_to_async(search_memory)(
-        user_id=request.auth.user.pk, query=q, limit=limit, now=clock.now()
-    )
-    return {"items": [_result(item) for item in found], "next_cursor": None}
-
-
-def _result(found: Found) -> dict[str, Any]:
-    return {
-        "text": found.text,
-        "source": source_of(found),
-        "score": round(found.score, 6),
-        "created_at": found.said_at.isoformat().replace("+00:00", "Z"),
-        "role": found.role or None,
-    }

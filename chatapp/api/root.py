@@ -23,6 +23,7 @@ from chatapp.api.files import files_router
 from chatapp.api.forgetting import forgetting_router
 from chatapp.api.memory import memory_router
 from chatapp.api.memory_entries import entries_router
+from chatapp.api.memory_search import search_router
 from chatapp.api.memory_settings import settings_router
 from chatapp.api.profile import profile_router
 
@@ -64,5 +65,6 @@ for router in (
     entries_router,
     settings_router,
     profile_router,
+    search_router,
 ):
     api.add_router("", router)

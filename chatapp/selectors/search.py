@@ -1,95 +1,196 @@
-"""Reads the search index of one user: what a question needs of it, and the sources behind what was found."""
+"""Reads the search index of one user, and ranks what it holds for a question."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import date, datetime
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from uuid import UUID
 
 import numpy as np
-from django.db.models import F, Q
-from django.db.models.functions import Coalesce
+from django.db.models import Sum
+from django.db.models.functions import Length
 
-from chatapp import mapping
-from chatapp.models import (
-    Conversation,
-    MemoryEntry,
-    Message,
-    SearchBlock,
-    SearchDocument,
-    SearchOwner,
-    SearchPosting,
-)
+from chatapp.models import SearchBlock, SearchDocument, SearchOwner, SearchPosting
 from chatapp.search_index import (
     BLOCK,
     COLUMNS,
+    POSTING,
     Columns,
-    Hits,
-    Index,
-    Ranking,
     StoredTerms,
+    analyzer,
     hash_term,
     join_terms,
     minute_of,
-    rank,
     read_postings,
 )
-from memory.ranking import Question
+from chatapp.search_ranking import (
+    NOTHING_LENT,
+    Hits,
+    Index,
+    Mask,
+    Ranking,
+    rank,
+    speakers_asked_about,
+)
+from chatapp.selectors.search_sources import Found, Place, read_places
+from chatapp.selectors.unindexed import conversations_behind, unindexed_documents
+from memory.ranking import FEEDBACK_DOCUMENTS, Feedback, Question, idf, weigh_feedback
+from memory.terms import split_speaker
+
+SCORED_UNINDEXED = 500
+"""Messages that the index lacks and a search scores from memory; more are found once the worker was there."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A document that was found, with its words read from its source. `is_whole`: the source says no more."""
+class SearchFilter:
+    """What may be found: said at `after` or later, earlier than `before`, in one conversation."""
 
-    kind: str
-    text: str
-    score: float
-    said_at: datetime
-    is_whole: bool
-    role: str = ""
+    after: datetime | None = None
+    before: datetime | None = None
     conversation_id: UUID | None = None
-    message_id: UUID | None = None
-    entry_id: UUID | None = None
-    branch_id: UUID | None = None
-    position: int = -1
-    day: date | None = None
-    start: int = 0
+
+    def allows(self, said_at: datetime) -> bool:
+        return not (self.after and said_at < self.after) and not (self.before and said_at >= self.before)
 
 
-def unindexed_conversations(user_id: UUID, limit: int) -> list[tuple[UUID, int]]:
-    """`(id, how many messages the index lacks)`, those with the newest words first."""
-    behind = Q(search_cursor=None, next_position__gt=0) | Q(
-        search_cursor__position__lt=F("next_position") - 1
+EVERYTHING = SearchFilter()
+
+
+@dataclass(frozen=True, slots=True)
+class UserIndex:
+    """One user's index as it is now. `unsealed` are its newest documents, those that are not stored yet behind them."""
+
+    user_id: UUID
+    owner_id: int | None
+    columns: Columns
+    unsealed: tuple[SearchDocument, ...]
+    first_unstored: int
+    document_count: int
+    total_length: int
+
+    def rank(
+        self,
+        question: Question,
+        limit: int,
+        *,
+        only_matches: bool = False,
+        only: SearchFilter = EVERYTHING,
+    ) -> Ranking:
+        if not self.document_count or not (question.words or question.dates):
+            return Ranking([], [], 0.0)
+        index = self._loaded(question.lookups)
+        among = self._among(only)
+        if only_matches:
+            return rank(index, question, limit, only_matches=True, among=among)
+        lent = self._lent(index, question, among)
+        index = replace(index, hits={**index.hits, **self._hits(lent)})
+        return rank(index, question, limit, lent=lent, among=among)
+
+    def read(self, ordinals: Sequence[int], scores: Sequence[float]) -> list[Found]:
+        """In the order given; what lost its source meanwhile is left out."""
+        places = self._places(ordinals)
+        scored = zip(ordinals, scores, strict=True)
+        return read_places(self.user_id, [(places[at], score) for at, score in scored if at in places])
+
+    def _places(self, ordinals: Sequence[int]) -> dict[int, Place]:
+        stored = [ordinal for ordinal in ordinals if ordinal < self.first_unstored]
+        rows = SearchDocument.objects.filter(owner=self.owner_id, ordinal__in=stored)
+        columns = rows.values_list("ordinal", "kind", "source_id", "start", "end")
+        places = {ordinal: Place(kind, source, start, end) for ordinal, kind, source, start, end in columns}
+        for row in self.unsealed:
+            places[row.ordinal] = Place(row.kind, row.source_id, row.start, row.end)
+        return places
+
+    def _loaded(self, terms: Iterable[str]) -> Index:
+        return Index(self.columns, self._hits(terms), self.document_count, self.total_length)
+
+    def _among(self, only: SearchFilter) -> Mask | None:
+        if only == EVERYTHING:
+            return None
+        among = np.ones(len(self.columns), dtype=np.bool_)
+        if only.after:
+            among &= self.columns["minute"] >= minute_of(only.after)
+        if only.before:
+            among &= self.columns["minute"] <= minute_of(only.before)
+        if only.conversation_id:
+            stored = SearchDocument.objects.filter(owner=self.owner_id, conversation=only.conversation_id)
+            here = list(stored.values_list("ordinal", flat=True))
+            here += [row.ordinal for row in self.unsealed if row.conversation_id == only.conversation_id]
+            inside = np.zeros(len(among), dtype=np.bool_)
+            inside[[ordinal for ordinal in here if ordinal < len(inside)]] = True
+            among &= inside
+        return among
+
+    def _lent(self, index: Index, question: Question, among: Mask | None) -> Mapping[str, float]:
+        """What the best texts add to the question."""
+        best = rank(index, question, FEEDBACK_DOCUMENTS, among=among)
+        found = self.read(best.ordinals, best.scores)
+        if not found or best.scores[0] <= 0:
+            return NOTHING_LENT
+        texts = [
+            Feedback(Counter(analyzer.words(split_speaker(each.text)[1])), each.score / best.scores[0])
+            for each in found
+        ]
+        counts = self._document_counts({word for text in texts for word in text.words})
+        known = {*question.words, *speakers_asked_about(index, question)}
+        return weigh_feedback(texts, lambda word: idf(self.document_count, counts[word]), known)
+
+    def _document_counts(self, words: Iterable[str]) -> Mapping[str, int]:
+        """In how many documents each word stands, without reading where."""
+        hashes = {hash_term(word): word for word in words}
+        counts: Counter[str] = Counter()
+        rows = SearchPosting.objects.filter(owner=self.owner_id, term__in=list(hashes)).values("term")
+        for term, size in rows.annotate(size=Sum(Length("entries"))).values_list("term", "size"):
+            counts[hashes[term]] += size // POSTING.itemsize
+        for term, found in _unsealed_hits(self.unsealed, list(hashes)):
+            counts[hashes[term]] += len(found.ordinals)
+        return counts
+
+    def _hits(self, terms: Iterable[str]) -> dict[str, Hits]:
+        """Sealed postings first, then those of the unsealed: ascending ordinals."""
+        hashes = {hash_term(term): term for term in terms}
+        parts: dict[str, list[Hits]] = defaultdict(list)
+        rows = SearchPosting.objects.filter(owner=self.owner_id, term__in=list(hashes)).order_by("block")
+        for term, block, entries in rows.values_list("term", "block", "entries"):
+            postings = read_postings(entries)
+            # What was said since this index was opened is not in its columns.
+            postings = postings[: np.searchsorted(postings["offset"], self.first_unstored - block * BLOCK)]
+            parts[hashes[term]].append(Hits(postings["offset"] + np.int64(block * BLOCK), postings["count"]))
+        for hashed, found in _unsealed_hits(self.unsealed, list(hashes)):
+            parts[hashes[hashed]].append(found)
+        return {term: _join(found) for term, found in parts.items()}
+
+
+def open_index(user_id: UUID) -> UserIndex:
+    """Read-only. What is not indexed yet is read first: nothing can fall between it and the index."""
+    behind = conversations_behind(user_id)
+    owner = SearchOwner.objects.filter(user_id=user_id).first()
+    sealed, end = (owner.sealed_ordinal, owner.next_ordinal) if owner else (0, 0)
+    rows = SearchDocument.objects.filter(owner=owner, ordinal__gte=sealed, ordinal__lt=end)
+    fresh = unindexed_documents(behind, end, SCORED_UNINDEXED)
+    unsealed = [*rows.order_by("ordinal"), *fresh]
+    return UserIndex(
+        user_id=user_id,
+        owner_id=owner.pk if owner else None,
+        columns=_columns(owner, end + len(fresh), unsealed),
+        unsealed=tuple(unsealed),
+        first_unstored=end,
+        document_count=(owner.document_count if owner else 0) + len(fresh),
+        total_length=(owner.total_length if owner else 0) + sum(row.length for row in fresh),
     )
-    rows = Conversation.objects.filter(behind, user_id=user_id, temporary=False).order_by("-last_activity_at")
-    missing = F("next_position") - 1 - Coalesce(F("search_cursor__position"), -1)
-    return list(rows.annotate(missing=missing).values_list("pk", "missing")[:limit])
 
 
-def _blocks(owner: SearchOwner, tail: Sequence[tuple[int, int, datetime, int]]) -> Columns:
-    columns = np.zeros(owner.next_ordinal, COLUMNS)
+def _columns(owner: SearchOwner | None, size: int, unsealed: Sequence[SearchDocument]) -> Columns:
+    columns = np.zeros(size, COLUMNS)
     columns["previous"] = -1
     for number, stored in SearchBlock.objects.filter(owner=owner).values_list("number", "columns"):
-        block = np.frombuffer(stored, COLUMNS)
+        block = np.frombuffer(stored, COLUMNS)[: size - number * BLOCK]
         columns[number * BLOCK : number * BLOCK + len(block)] = block
-    for ordinal, previous, said_at, length in tail:
-        columns[ordinal] = (previous, minute_of(said_at), length, 1)
+    for row in unsealed:
+        columns[row.ordinal] = (row.previous, minute_of(row.said_at), row.length, 1)
     return columns
-
-
-def _hits(owner: SearchOwner, terms: Iterable[str], tail: Sequence[StoredTerms]) -> dict[str, Hits]:
-    """Sealed postings first, then those of the tail: ascending ordinals."""
-    hashes = {hash_term(term): term for term in terms}
-    parts: dict[str, list[Hits]] = defaultdict(list)
-    rows = SearchPosting.objects.filter(owner=owner, term__in=list(hashes)).order_by("block")
-    for term, block, entries in rows.values_list("term", "block", "entries"):
-        postings = read_postings(entries)
-        parts[hashes[term]].append(Hits(postings["offset"] + np.int64(block * BLOCK), postings["count"]))
-    for hashed, found in _tail_hits(tail, list(hashes)):
-        parts[hashes[hashed]].append(found)
-    return {term: _join(found) for term, found in parts.items()}
 
 
 def _join(parts: Sequence[Hits]) -> Hits:
@@ -98,91 +199,10 @@ def _join(parts: Sequence[Hits]) -> Hits:
     )
 
 
-def _tail_hits(tail: Sequence[StoredTerms], hashes: list[int]) -> Iterator[tuple[int, Hits]]:
-    terms, ordinals, counts = join_terms(tail)
+def _unsealed_hits(rows: Sequence[SearchDocument], hashes: list[int]) -> Iterator[tuple[int, Hits]]:
+    terms, ordinals, counts = join_terms([StoredTerms(row.ordinal, row.terms, row.counts) for row in rows])
     wanted = np.isin(terms, np.array(hashes, dtype=np.int64))
     terms, ordinals, counts = terms[wanted], ordinals[wanted], counts[wanted]
     for hashed in set(terms.tolist()):
         here = terms == hashed
         yield hashed, Hits(ordinals[here], counts[here])
-
-
-def _load_index(owner: SearchOwner, question: Question) -> Index:
-    rows = SearchDocument.objects.filter(owner=owner, ordinal__gte=owner.sealed_ordinal).order_by("ordinal")
-    tail = list(rows.values_list("ordinal", "previous", "said_at", "length", "terms", "counts"))
-    tail = [row for row in tail if row[0] < owner.next_ordinal]
-    return Index(
-        columns=_blocks(owner, [row[:4] for row in tail]),
-        hits=_hits(owner, question.lookups, [StoredTerms(row[0], row[4], row[5]) for row in tail]),
-        document_count=owner.document_count,
-        total_length=owner.total_length,
-    )
-
-
-def rank_documents(user_id: UUID, question: Question, limit: int, *, only_matches: bool = False) -> Ranking:
-    owner = SearchOwner.objects.filter(user_id=user_id).first()
-    if owner is None or not owner.document_count or not (question.words or question.dates):
-        return Ranking([], [], 0.0)
-    return rank(_load_index(owner, question), question, limit, only_matches=only_matches)
-
-
-def read_found(user_id: UUID, ordinals: Sequence[int], scores: Sequence[float]) -> list[Found]:
-    """In the order given; what lost its source meanwhile is left out."""
-    rows = SearchDocument.objects.filter(owner__user_id=user_id, ordinal__in=list(ordinals))
-    documents = {row.ordinal: row for row in rows.defer("terms", "counts")}
-    messages = _messages(user_id, documents.values())
-    entries = _entries(user_id, documents.values())
-    found = []
-    for ordinal, score in zip(ordinals, scores, strict=True):
-        document = documents.get(ordinal)
-        if document and document.source_id in messages:
-            found.append(_found_message(document, messages[document.source_id], score))
-        elif document and document.source_id in entries:
-            found.append(_found_entry(document, entries[document.source_id], score))
-    return found
-
-
-def _source_ids(documents: Iterable[SearchDocument], kind: int) -> set[UUID]:
-    return {document.source_id for document in documents if document.kind == kind}
-
-
-def _messages(user_id: UUID, documents: Iterable[SearchDocument]) -> dict[UUID, Message]:
-    ids = _source_ids(documents, SearchDocument.Kind.MESSAGE)
-    rows = Message.objects.filter(conversation__user_id=user_id, conversation__temporary=False)
-    return rows.only("conversation", "branch", "position", "role", "parts", "created_at").in_bulk(list(ids))
-
-
-def _entries(user_id: UUID, documents: Iterable[SearchDocument]) -> dict[UUID, MemoryEntry]:
-    ids = _source_ids(documents, SearchDocument.Kind.ENTRY)
-    return MemoryEntry.objects.filter(user_id=user_id).in_bulk(list(ids))
-
-
-def _found_message(document: SearchDocument, row: Message, score: float) -> Found:
-    text = mapping.text_of(row.parts)
-    return Found(
-        kind="message",
-        text=text[document.start : document.end].strip(),
-        score=score,
-        said_at=row.created_at,
-        is_whole=document.start == 0 and document.end >= len(text),
-        role=row.role,
-        conversation_id=row.conversation_id,
-        message_id=row.pk,
-        branch_id=row.branch_id,
-        position=row.position,
-        start=document.start,
-    )
-
-
-def _found_entry(document: SearchDocument, row: MemoryEntry, score: float) -> Found:
-    return Found(
-        kind="entry",
-        text=row.text[document.start : document.end].strip(),
-        score=score,
-        said_at=row.created_at,
-        is_whole=document.start == 0 and document.end >= len(row.text),
-        conversation_id=row.conversation_id,
-        entry_id=row.pk,
-        day=row.day,
-        start=document.start,
-    )

@@ -17,7 +17,7 @@ from chatapp.models import Message
 from chatapp.recall import search_memory, source_of
 from chatapp.search_index import analyzer
 from chatapp.selectors.memory import day_entries, entry_of
-from chatapp.selectors.search import Found
+from chatapp.selectors.search_sources import Found
 from chatapp.selectors.turns import line_parts, messages_around, run_line
 from memory.daily import render_day
 

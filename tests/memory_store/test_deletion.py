@@ -11,6 +11,7 @@ from PIL import Image
 from chatapp import attachments, memory_files
 from chatapp.actions.memory import record_entry
 from chatapp.actions.retention import expires_at
+from chatapp.actions.search import index_conversation
 from chatapp.forgetting import delete_idle_conversations, forget_whole_conversation
 from chatapp.models import Conversation, MemoryEntry, Message, Run, SearchDocument, SearchPosting, User
 from chatapp.recall import search_memory
@@ -40,6 +41,7 @@ def full_conversation(user: User, shade: int = 1) -> Conversation:
         at=NOW,
     )
     memory_files.write_day(user.pk, NOW.date())
+    index_conversation(conversation.pk)
     assert found(user)
     return conversation
 
@@ -164,6 +166,8 @@ def test_no_posting_names_a_deleted_document(alice: User):
     say(conversation, *(f"{SECRET} number {number}" for number in range(300)))
     other = new_conversation(alice)
     say(other, "the garden has a plum tree")
+    for row in (other, conversation):
+        index_conversation(row.pk)
     assert len(found(alice)) == 10
     forget_whole_conversation(alice, conversation.pk, now=NOW)
     assert found(alice) == []

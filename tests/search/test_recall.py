@@ -1,7 +1,10 @@
+from collections.abc import Sequence
+
 import pytest
 
 from chatapp.models import Branch, Conversation, User
-from chatapp.recall import recall_for
+from chatapp.recall import InContext, RecalledTurn, recall_for
+from memory.ranking import RecallSize
 from tests.memory_store.rows import NOW, new_conversation, say
 from tests.search.test_search_index import filler
 
@@ -23,13 +26,19 @@ def conversation(alice: User) -> Conversation:
     return conversation
 
 
-def recalled(user: User, question: str = QUESTION, budget_tokens: int = 400, **values: object):
-    return recall_for(user_id=user.pk, question=question, now=NOW, budget_tokens=budget_tokens, **values)  # type: ignore[arg-type]
+def recalled(user: User, question: str = QUESTION, budget_tokens: int = 400, **context: object):
+    room = RecallSize(budget_tokens, 4 * budget_tokens)
+    return recall_for(user_id=user.pk, question=question, now=NOW, room=room, context=InContext(**context))  # type: ignore[arg-type]
+
+
+def texts_of(turns: Sequence[RecalledTurn]) -> list[str]:
+    """Without who said them."""
+    return [turn.text.partition(": ")[2] for turn in turns]
 
 
 def test_what_the_question_needs_comes_back_in_the_order_it_was_said(alice: User, conversation: Conversation):
     turns = recalled(alice)
-    texts = [turn.text for turn in turns]
+    texts = texts_of(turns)
     assert texts.index("I bought a violin by Stainer.") < texts.index("The violin needs a new string.")
     assert [turn.said_at for turn in turns] == sorted(turn.said_at for turn in turns)
     assert turns[0].source["kind"] == "message"
@@ -50,25 +59,25 @@ def test_nothing_comes_back_where_nothing_fits(alice: User, conversation: Conver
 
 def test_what_is_in_view_does_not_come_back(alice: User, conversation: Conversation):
     first = conversation.messages.get(position=0)
-    texts = [turn.text for turn in recalled(alice, conversation_id=conversation.pk, in_view={str(first.pk)})]
+    texts = texts_of(recalled(alice, conversation_id=conversation.pk, message_ids={str(first.pk)}))
     assert "I bought a violin by Stainer." not in texts
     assert "The violin needs a new string." in texts
 
 
 def test_another_branch_of_the_conversation_stays_out(alice: User, conversation: Conversation):
     fork = Branch.objects.create(conversation=conversation, lineage=[[str(conversation.branch_id), 10]])
-    texts = [turn.text for turn in recalled(alice, conversation_id=conversation.pk, branch=fork)]
+    texts = texts_of(recalled(alice, conversation_id=conversation.pk, branch=fork))
     assert "I bought a violin by Stainer." in texts
     assert "The violin needs a new string." not in texts
 
 
 def test_the_same_words_come_back_once(alice: User, conversation: Conversation):
     say(new_conversation(alice), "I bought a violin by  Stainer.")
-    texts = [" ".join(turn.text.split()) for turn in recalled(alice)]
+    texts = [" ".join(text.split()) for text in texts_of(recalled(alice))]
     assert texts.count("I bought a violin by Stainer.") == 1
 
 
 def test_another_conversation_is_remembered_too(alice: User, conversation: Conversation):
     elsewhere = new_conversation(alice)
-    texts = [turn.text for turn in recalled(alice, conversation_id=elsewhere.pk, branch=elsewhere.branch)]
+    texts = texts_of(recalled(alice, conversation_id=elsewhere.pk, branch=elsewhere.branch))
     assert "I bought a violin by Stainer." in texts

@@ -9,6 +9,7 @@ from chatapp.actions import search
 from chatapp.actions.memory import record_entry
 from chatapp.models import Conversation, Message, SearchDocument, SearchOwner, SearchPosting, User
 from chatapp.recall import recall_for, search_memory
+from memory.ranking import RecallSize
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 
 pytestmark = pytest.mark.django_db
@@ -36,6 +37,7 @@ def test_a_turn_is_found_as_soon_as_it_is_said(alice: User, conversation: Conver
 
 def test_old_turns_are_found_among_many_sealed_ones(alice: User, conversation: Conversation):
     say(conversation, "My locker code is 4711.", *filler(1_500), "The weather is dull.")
+    search.index_conversation(conversation.pk)
     assert texts(alice, "what is the code of my locker?")[0] == "My locker code is 4711."
     owner = SearchOwner.objects.get()
     assert owner.sealed_ordinal > 1_000
@@ -47,6 +49,22 @@ def test_indexing_again_adds_nothing(alice: User, conversation: Conversation):
     assert search.index_conversation(conversation.pk) == 300
     assert search.index_conversation(conversation.pk) == 0
     assert SearchDocument.objects.count() == 300
+
+
+def test_a_search_that_comes_before_the_worker_finds_the_same_and_writes_nothing(
+    alice: User, conversation: Conversation
+):
+    say(conversation, *filler(300), "The lamp is broken.", "Which lamp?", "The one on the desk.")
+    search.index_conversation(conversation.pk)
+    say(conversation, "I bought a new lamp.", *filler(40), "It has a green shade.")
+    say(new_conversation(alice), "A lamp for the cellar.", at=NOW + timedelta(days=1))
+    rows = SearchDocument.objects.count()
+    before = search_memory(user_id=alice.pk, query="Which lamp did I buy?", limit=20, now=NOW)
+    assert SearchDocument.objects.count() == rows
+    for row in Conversation.objects.all():
+        search.index_conversation(row.pk)
+    assert search_memory(user_id=alice.pk, query="Which lamp did I buy?", limit=20, now=NOW) == before
+    assert SearchDocument.objects.count() == rows + 43
 
 
 def test_an_answer_still_being_written_waits_for_its_end(alice: User, conversation: Conversation):
@@ -70,7 +88,8 @@ def test_nobody_finds_what_another_user_said(alice: User, charlie: User, convers
     assert texts(alice, "treasure")
     say(new_conversation(charlie), "The treasure of the sierra.")
     assert texts(charlie, "treasure oak") == ["The treasure of the sierra."]
-    assert recall_for(user_id=charlie.pk, question="Where is the oak?", now=NOW, budget_tokens=500) == []
+    room = RecallSize(500, 2_000)
+    assert recall_for(user_id=charlie.pk, question="Where is the oak?", now=NOW, room=room) == []
 
 
 def test_neighbours_lend_each_other_their_score(alice: User, conversation: Conversation):
@@ -126,6 +145,7 @@ def test_a_removed_message_leaves_the_tail_and_the_blocks(alice: User, conversat
     sealed = say(conversation, *filler(300), "The word is xylophone.")[-1]
     search.index_conversation(conversation.pk)
     fresh = say(conversation, "The xylophone again.")[0]
+    search.index_conversation(conversation.pk)
     assert len(texts(alice, "xylophone")) == 2
     postings = SearchPosting.objects.count()
     search.remove_messages(alice.pk, [sealed.pk, fresh.pk])

@@ -1,0 +1,65 @@
+from datetime import timedelta
+
+import pytest
+
+from chatapp.models import User
+from tests.memory_store.rows import NOW, new_conversation, say
+from tests.memory_store.test_memory_api import Clients
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def places(alice: User) -> list[str]:
+    """Three moves, a month apart, the last two in a conversation of their own; its id and the first one's."""
+    first, second = new_conversation(alice), new_conversation(alice)
+    say(first, "I moved to Oslo.", at=NOW - timedelta(days=60))
+    say(second, "I moved to Rome.", at=NOW - timedelta(days=30))
+    say(second, "I moved to Lima.", at=NOW)
+    return [str(first.pk), str(second.pk)]
+
+
+@pytest.mark.parametrize(
+    ("query", "towns"),
+    [
+        ({}, {"Oslo", "Rome", "Lima"}),
+        ({"after": "2026-10-22"}, {"Rome", "Lima"}),
+        ({"before": "2026-10-22"}, {"Oslo"}),
+        ({"after": "2026-10-22", "before": "2026-10-23"}, {"Rome"}),
+        ({"as_of": "2026-10-22"}, {"Oslo", "Rome"}),
+        ({"as_of": "2026-10-22T19:59:59Z"}, {"Oslo"}),
+        ({"as_of": "2026-10-22T20:00:00Z"}, {"Oslo", "Rome"}),
+        ({"after": "2026-10-22T22:00:01+02:00"}, {"Lima"}),
+        ({"before": "2000-01-01"}, set()),
+    ],
+)
+def test_what_is_found_was_said_at_that_time(
+    alice: User, api_client: Clients, places: list[str], query: dict[str, str], towns: set[str]
+):
+    found = api_client(alice).get("/api/v1/memory/search", {"q": "moved", **query}).json()["items"]
+    assert {item["text"].split()[-1].rstrip(".") for item in found} == towns
+
+
+def test_a_conversation_can_be_searched_alone(
+    alice: User, charlie: User, api_client: Clients, places: list[str]
+):
+    asked = {"q": "Where did I move?", "conversation_id": places[1]}
+    found = api_client(alice).get("/api/v1/memory/search", asked).json()["items"]
+    assert {item["source"]["conversation_id"] for item in found} == {places[1]}
+    assert len(found) == 2
+    assert api_client(charlie).get("/api/v1/memory/search", asked).status_code == 404
+
+
+def test_yesterday_is_the_day_before_the_one_that_is_asked_for(
+    alice: User, api_client: Clients, places: list[str]
+):
+    asked = {"q": "Where did I move yesterday?", "as_of": "2026-10-23"}
+    found = api_client(alice).get("/api/v1/memory/search", asked).json()["items"]
+    assert found[0]["text"] == "I moved to Rome."
+
+
+@pytest.mark.parametrize(
+    "query", ["after=soon", "before=2026-13-01", "as_of=9999-12-31", "after=0001-01-01T00:00%2B05:00"]
+)
+def test_a_date_that_is_none_is_refused(alice: User, api_client: Clients, query: str):
+    assert api_client(alice).get(f"/api/v1/memory/search?q=x&{query}").status_code == 422

@@ -310,6 +310,21 @@ test("a plan stands with its answer as it was told last, and ends with its run",
   assert.equal(answer(opened([message("a1", 0, "assistant", "", { run })])).plan[0].id, "a");
 });
 
+test("a wish to forget is asked about below its message, and what is forgotten leaves nothing behind", () => {
+  const asked = reduce(
+    opened([message("m0", 0, "user", "forget that"), message("a1", 1, "assistant", "The code is 7.", { parent: "m0" })]),
+    event("memory.forget_proposed", 1, { proposal_id: "p", message_id: "m0", item_count: 2 }),
+  );
+  assert.equal(thread(asked).messages.m0.forgetProposal, "p");
+  const gone = message("a1", 1, "assistant", "", { parent: "m0", forgotten: true });
+  const state = all(
+    asked,
+    event("run.notice", 2, { run_id: "none", kind: "truncated", text: "x" }),
+    event("message.forgotten", 3, { message: gone }),
+  );
+  assert.deepEqual([answer(state).text, answer(state).isForgotten, answer(state).recalled], ["", true, []]);
+});
+
 test("a new chat has the chosen mode", () => {
   assert.equal(reduce(initialState(), { type: "mode/chosen", mode: "plan" }).chosenMode, "plan");
 });

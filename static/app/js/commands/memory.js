@@ -1,6 +1,6 @@
 /** What a person does with memory: read its days, change and forget what they say, search everything that was said. */
 
-import { get, patch, post, put, query, remove } from "../api.js";
+import { get, patch, post, put, query } from "../api.js";
 import { addressOfPlace, days, daysProblem, NO_SEARCH, olderDaysCursor, place, placeOf } from "../state/memory.js";
 import { monthOf } from "../state/calendar.js";
 import { sentenceOf } from "./conversations.js";
@@ -61,17 +61,11 @@ export const readDay = (day) => get(`/memory/days/${encodeURIComponent(day)}`);
 export const writeDay = ({ day, version }, markdown) =>
   put(`/memory/days/${encodeURIComponent(day)}`, { markdown }, { "If-Match": `"${version}"` });
 
-/** @param {string} day @returns {Promise<any>} */
-export const forgetDay = (day) => remove(`/memory/days/${encodeURIComponent(day)}`);
-
 /** @param {string} text @param {string} [day] @returns {Promise<Entry>} */
 export const addEntry = (text, day) => post("/memory/entries", day ? { text, day } : { text });
 
 /** @param {Entry} entry @param {string} text @returns {Promise<Entry>} */
 export const editEntry = ({ id, revision }, text) => patch(`/memory/entries/${id}`, { text, revision });
-
-/** @param {string} id @returns {Promise<any>} */
-export const forgetEntry = (id) => remove(`/memory/entries/${id}`);
 
 /** @param {string} id @returns {Promise<Revision[]>} newest first */
 export const entryHistory = async (id) => (await get(`/memory/entries/${id}/history`)).items;

@@ -32,6 +32,7 @@ function Message({ message, isLast, isRunning }) {
     ${message.tools.map((tool) => html`<${ToolLine} key=${tool.callId} tool=${tool} />`)}
     ${message.plan.length > 0 && html`<${PlanGraph} steps=${message.plan} />`}
     ${message.text && html`<${Markdown} text=${message.text} isFinal=${!isStreaming} />`}
+    ${message.isForgotten && !message.text && html`<p class="outcome">${t("This message was forgotten.")}</p>`}
     ${isSilent && html`<p class="waiting" role="status" aria-label=${t("Waiting for the answer")}><i></i><i></i><i></i></p>`}
     ${message.recalled.length > 0 && html`<${Recalled} items=${message.recalled} />`}
     ${!isStreaming && html`<${Outcome} message=${message} isLast=${isLast} isRunning=${isRunning} />`}

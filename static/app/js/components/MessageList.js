@@ -6,6 +6,7 @@ import { t } from "../i18n.js";
 import { currentAgent } from "../state/store.js";
 import { AssistantMessage } from "./AssistantMessage.js";
 import { CompactDivider } from "./CompactDivider.js";
+import { ForgetCard } from "./ForgetProposal.js";
 import { MemoryLine } from "./MemoryLine.js";
 import { UserMessage } from "./UserMessage.js";
 
@@ -52,11 +53,12 @@ const Slot = memo(
     return html`
     ${
       message.role === "user" &&
-      html`<${UserMessage} id=${message.id} text=${message.text}
+      html`<${UserMessage} id=${message.id} text=${message.text} isForgotten=${message.isForgotten}
       images=${message.images.map((image) => ({ ...image, url: fileUrl(image.file_id), name: t("Attached image") }))} />`
     }
     ${message.role === "assistant" && html`<${AssistantMessage} message=${message} isLast=${isLast} isRunning=${isRunning} />`}
     ${divider && html`<${CompactDivider} key=${divider.id} compaction=${divider} />`}
+    ${message.forgetProposal && html`<${ForgetCard} key=${message.forgetProposal} id=${message.forgetProposal} />`}
     ${message.notes.map((note) => html`<${MemoryLine} key=${note.entryId} note=${note} />`)}`;
   },
 );

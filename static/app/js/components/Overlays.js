@@ -7,6 +7,7 @@ import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { changeUi, currentThread, ui } from "../state/store.js";
 import { closeDialog, ConfirmDialog, Dialog } from "./Dialog.js";
+import { ForgetDialog } from "./ForgetDialog.js";
 import { Icon } from "./icons.js";
 import { SettingsDialog } from "./SettingsDialog.js";
 import { ShortcutsDialog } from "./ShortcutsDialog.js";
@@ -25,6 +26,8 @@ function OpenDialog() {
       return html`<${ShortcutsDialog} />`;
     case "confirm":
       return html`<${ConfirmDialog} ...${dialog} />`;
+    case "forget":
+      return html`<${ForgetDialog} ...${dialog} />`;
     case "rename":
       return html`<${RenameDialog} conversation=${dialog.conversation} />`;
     default:

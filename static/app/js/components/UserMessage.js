@@ -11,14 +11,15 @@ const LONG_LINES = 18;
 
 /** @typedef {{url: string, name: string, width: number, height: number}} ShownImage */
 
-/** @param {{id: string, text: string, images: ShownImage[], isSending?: boolean}} props */
-function Message({ id, text, images, isSending = false }) {
+/** @param {{id: string, text: string, images: ShownImage[], isSending?: boolean, isForgotten?: boolean}} props */
+function Message({ id, text, images, isSending = false, isForgotten = false }) {
   const isOpen = useSignal(false);
   const isLong = text.length > LONG_CHARS || text.split("\n").length > LONG_LINES;
   const isFolded = isLong && !isOpen.value;
   return html`<article class=${`message is-user ${isSending ? "is-sending" : ""}`} id=${`m-${id}`} aria-label=${t("You")}>
     ${images.length > 0 && html`<div class="thumbs">${images.map((image) => html`<${Thumb} image=${image} />`)}</div>`}
     ${text && html`<div dir="auto" class=${`bubble ${isFolded ? "is-folded" : ""}`}>${text}</div>`}
+    ${isForgotten && !text && html`<p class="outcome">${t("This message was forgotten.")}</p>`}
     ${
       isLong &&
       html`<button type="button" class="link fold" aria-expanded=${!isFolded} onClick=${() => (isOpen.value = !isOpen.value)}>

@@ -30,6 +30,8 @@ export function viewMessage(raw, known) {
     images: /** @type {any[]} */ (parts.filter((part) => part.type === "image")),
     tools: toolsOf(parts, known),
     recalled: raw.recalled ?? known?.recalled ?? [],
+    isForgotten: raw.forgotten ?? false,
+    forgetProposal: raw.forget_proposal ?? known?.forgetProposal ?? null,
     plan: raw.run?.plan ?? known?.plan ?? [],
     notices: raw.notices ?? known?.notices ?? [],
     notes: raw.remembered?.map(noteOf) ?? known?.notes ?? [],

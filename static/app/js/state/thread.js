@@ -53,6 +53,10 @@ function applyFact(thread, event) {
       return changeMessage(thread, event.message_id, (message) => applySnapshot(message, /** @type {any} */ (event)));
     case "message.completed":
       return placeMessage(thread, event.message);
+    case "message.forgotten":
+      return forgetMessage(thread, event.message);
+    case "memory.forget_proposed":
+      return changeMessage(thread, event.message_id, (message) => ({ ...message, forgetProposal: event.proposal_id }));
     case "run.finished":
       return finishRun(thread, event);
     case "compact":
@@ -203,6 +207,11 @@ export function dropNote(thread, entryId) {
     ...message,
     notes: message.notes.filter((note) => note.entryId !== entryId),
   }));
+}
+
+/** Nothing that was known of it is kept. */
+function forgetMessage(/** @type {Thread} */ thread, /** @type {Record<string, any>} */ raw) {
+  return changeMessage(thread, raw.id, ({ run }) => ({ ...viewMessage(raw), run }));
 }
 
 /** What a turn's end brings stands with the answer that ended it. */

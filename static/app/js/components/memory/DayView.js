@@ -3,14 +3,14 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { sentenceOf } from "../../commands/conversations.js";
-import { addEntry, forgetDay, goToPlace, loadDays, readDay, writeDay } from "../../commands/memory.js";
+import { addEntry, goToPlace, loadDays, readDay, writeDay } from "../../commands/memory.js";
 import { formatDay } from "../../format.js";
 import { html } from "../../html.js";
 import { t } from "../../i18n.js";
 import { days } from "../../state/memory.js";
 import { Icon, Mark } from "../icons.js";
 import { EntryCard } from "./EntryCard.js";
-import { askToForget } from "./forgetting.js";
+import { askToForget } from "../ForgetDialog.js";
 import { TextEditor } from "./TextEditor.js";
 
 /** @typedef {import("../../commands/memory.js").DayFile} DayFile */
@@ -77,7 +77,7 @@ function Tools({ file: { day, entries }, doing, onForgotten }) {
       text: t("Its {n} entries, and what was made of them, will be gone for good. The conversations themselves stay.", {
         n: entries.length,
       }),
-      forget: () => forgetDay(day),
+      wish: { day },
       onDone: () => loadDays().then(onForgotten),
     });
   return html`<div class="view-tools">

@@ -3,14 +3,14 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { sentenceOf } from "../../commands/conversations.js";
-import { editEntry, entryHistory, forgetEntry, revertEntry } from "../../commands/memory.js";
+import { editEntry, entryHistory, revertEntry } from "../../commands/memory.js";
 import { formatMoment } from "../../format.js";
 import { html } from "../../html.js";
 import { t } from "../../i18n.js";
 import { showToast } from "../../state/store.js";
 import { Icon } from "../icons.js";
 import { Markdown } from "../Markdown.js";
-import { askToForget } from "./forgetting.js";
+import { askToForget } from "../ForgetDialog.js";
 import { TextEditor } from "./TextEditor.js";
 
 /** @typedef {import("../../commands/memory.js").Entry} Entry */
@@ -29,7 +29,7 @@ export function EntryCard({ entry, onChanged }) {
     askToForget({
       title: t("Forget this entry?"),
       text: t("It goes for good: from this day, the search, the profile and every summary that repeats it. It will not be learned again."),
-      forget: () => forgetEntry(entry.id),
+      wish: { entry_id: entry.id },
       onDone: onChanged,
     });
   return html`<section class="entry" id=${`e-${entry.id}`}>

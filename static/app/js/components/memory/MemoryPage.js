@@ -10,12 +10,18 @@ import { Icon, Mark } from "../icons.js";
 import { MemoryOverlays } from "./MemoryOverlays.js";
 import { Calendar } from "./Calendar.js";
 import { DayView } from "./DayView.js";
+import { ForgottenView } from "./ForgottenView.js";
+import { ProfileView } from "./ProfileView.js";
 import { SearchField, SearchResults } from "./MemorySearch.js";
 
 /** @typedef {import("../../state/memory.js").View} View */
 
 /** @type {{view: View, name: string, icon: string}[]} */
-const LINKS = [{ view: "days", name: "Days", icon: "calendar" }];
+const LINKS = [
+  { view: "days", name: "Days", icon: "calendar" },
+  { view: "profile", name: "Profile", icon: "person" },
+  { view: "forgotten", name: "Forgetting", icon: "trash" },
+];
 
 export function MemoryPage() {
   return html`<div class="memory-page">
@@ -50,8 +56,10 @@ function ViewLink({ view, name, icon }) {
 }
 
 function Chosen() {
-  const { day, search } = place.value;
+  const { view, day, search } = place.value;
   if (search.q) return html`<${SearchResults} search=${search} />`;
+  if (view === "profile") return html`<${ProfileView} />`;
+  if (view === "forgotten") return html`<${ForgottenView} />`;
   if (daysProblem.value) return html`<p class="card is-bad" role="alert">${daysProblem.value}</p>`;
   const shown = day ?? days.value?.[0]?.day ?? null;
   return html`<${DayView} key=${shown} day=${shown} />`;

@@ -1,0 +1,27 @@
+/** Forgetting for good: at once, or what is proposed and chosen from. Each time there is a receipt. */
+
+import { get, post, query } from "../api.js";
+
+/**
+ * @typedef {{id: string, what: string, removed: Record<string, number>, at: string}} Receipt
+ * @typedef {{kind: "message"|"entry", id: string, preview: string, created_at: string, conversation_id: string|null,
+ *   day?: string, role?: string}} ForgetItem
+ * @typedef {{proposal_id: string, items: ForgetItem[], receipt?: Receipt|null}} Proposal
+ * @typedef {{entry_id: string}|{message_id: string}|{conversation_id: string}|{day: string}|{everything: true}} Wish
+ */
+
+/** With what says it again elsewhere, where anything does. @param {Wish} wish @returns {Promise<Receipt & {proposal?: Proposal|null}>} */
+export const forget = (wish) => post("/memory/forget", wish);
+
+/** Nothing is forgotten yet. @param {string} words @returns {Promise<Proposal>} */
+export const proposeForgetting = (words) => post("/memory/forget/propose", { query: words });
+
+/** @param {string} id @returns {Promise<Proposal>} */
+export const readProposal = (id) => get(`/memory/forget/proposals/${id}`);
+
+/** @param {string} id @param {string[]} itemIds @returns {Promise<Receipt>} */
+export const confirmForgetting = (id, itemIds) =>
+  post("/memory/forget/confirm", { proposal_id: id, item_ids: itemIds });
+
+/** @param {string|null} [cursor] @returns {Promise<{items: Receipt[], next_cursor: string|null}>} */
+export const listReceipts = (cursor = null) => get(`/memory/receipts${query({ cursor })}`);

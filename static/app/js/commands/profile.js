@@ -1,0 +1,27 @@
+/** The profile and its versions. */
+
+import { get, post, put, query } from "../api.js";
+
+/**
+ * @typedef {{markdown: string, version: number, author: string|null, updated_at: string|null, tokens: number,
+ *   budget_tokens: number, is_used: boolean}} Profile
+ * @typedef {{version: number, author: string, created_at: string, tokens: number}} Version
+ * @typedef {Version & {markdown: string, against: number,
+ *   changes: {kind: "same"|"added"|"removed", text: string}[]}} VersionText
+ */
+
+/** @returns {Promise<Profile>} */
+export const readProfile = () => get("/memory/profile");
+
+/** @param {Profile} profile what was read @param {string} markdown @returns {Promise<Profile>} */
+export const writeProfile = ({ version }, markdown) =>
+  put("/memory/profile", { markdown }, { "If-Match": `"${version}"` });
+
+/** Newest first. @param {string|null} cursor @returns {Promise<{items: Version[], next_cursor: string|null}>} */
+export const profileVersions = (cursor) => get(`/memory/profile/versions${query({ cursor })}`);
+
+/** With what it changed. @param {number} version @returns {Promise<VersionText>} */
+export const readVersion = (version) => get(`/memory/profile/versions/${version}`);
+
+/** @param {number} version @returns {Promise<Profile>} */
+export const revertProfile = (version) => post(`/memory/profile/versions/${version}/revert`);

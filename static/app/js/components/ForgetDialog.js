@@ -1,0 +1,53 @@
+/** Forgetting something: the question, the receipt, and what says the same elsewhere. */
+
+import { useSignal } from "@preact/signals";
+import { sentenceOf } from "../commands/conversations.js";
+import { forget } from "../commands/forgetting.js";
+import { html } from "../html.js";
+import { t } from "../i18n.js";
+import { changeUi } from "../state/store.js";
+import { closeDialog, Dialog } from "./Dialog.js";
+import { ForgetProposal } from "./ForgetProposal.js";
+import { ReceiptView } from "./Receipt.js";
+
+/** @typedef {import("../commands/forgetting.js").Wish} Wish */
+
+/** @param {{title: string, text: string, wish: Wish, onDone: () => void}} question */
+export const askToForget = (question) => changeUi({ dialog: { kind: "forget", ...question } });
+
+/** @param {{title: string, text: string, wish: Wish, onDone: () => void}} props */
+export function ForgetDialog({ title, text, wish, onDone }) {
+  const done = useSignal(/** @type {Awaited<ReturnType<typeof forget>>|null} */ (null));
+  const problem = useSignal("");
+  const isBusy = useSignal(false);
+  const confirm = async () => {
+    isBusy.value = true;
+    problem.value = "";
+    try {
+      done.value = await forget(wish);
+      onDone();
+    } catch (error) {
+      problem.value = sentenceOf(error);
+    }
+    isBusy.value = false;
+  };
+  if (done.value) return html`<${Done} answer=${done.value} onDone=${onDone} />`;
+  return html`<${Dialog} title=${title} className="is-small">
+    <p>${text}</p>
+    ${problem.value && html`<p class="form-error" role="alert">${problem.value}</p>`}
+    <div class="dialog-actions">
+      <button type="button" class="button" onClick=${closeDialog}>${t("Cancel")}</button>
+      <button type="button" class="button is-danger" disabled=${isBusy.value} onClick=${confirm}>${isBusy.value ? t("Forgetting…") : t("Forget")}</button>
+    </div>
+  <//>`;
+}
+
+/** @param {{answer: Awaited<ReturnType<typeof forget>>, onDone: () => void}} props */
+function Done({ answer, onDone }) {
+  const hasMore = (answer.proposal?.items.length ?? 0) > 0;
+  return html`<${Dialog} title=${t("It is forgotten")} className="is-small">
+    <${ReceiptView} receipt=${answer} />
+    ${hasMore && html`<p>${t("This says it again elsewhere:")}</p><${ForgetProposal} proposal=${answer.proposal} onDone=${onDone} />`}
+    <div class="dialog-actions"><button type="button" class="button" onClick=${closeDialog}>${t("Close")}</button></div>
+  <//>`;
+}

@@ -1,0 +1,69 @@
+/** What a wish to forget may mean: the reader chooses, and only that goes. */
+
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { sentenceOf } from "../commands/conversations.js";
+import { confirmForgetting, readProposal } from "../commands/forgetting.js";
+import { formatMoment, plainText } from "../format.js";
+import { html } from "../html.js";
+import { t } from "../i18n.js";
+import { Icon } from "./icons.js";
+import { ReceiptView } from "./Receipt.js";
+
+/** @typedef {import("../commands/forgetting.js").Proposal} Proposal */
+/** @typedef {import("../commands/forgetting.js").ForgetItem} ForgetItem */
+
+/** In the chat, below the message that wished for it. @param {{id: string}} props */
+export function ForgetCard({ id }) {
+  const proposal = useSignal(/** @type {Proposal|null} */ (null));
+  const isClosed = useSignal(false);
+  useEffect(() => {
+    readProposal(id).then(
+      (read) => (proposal.value = read),
+      () => (isClosed.value = true),
+    );
+  }, [id]);
+  if (isClosed.value || !proposal.value || (!proposal.value.items.length && !proposal.value.receipt)) return null;
+  return html`<section class="card forget-card" aria-label=${t("Forget")}>
+    <${Icon} name="trash" />
+    <div class="card-body"><p><strong>${t("Forget this?")}</strong> ${t("What you choose goes for good: here, in memory, and in every summary that repeats it.")}</p>
+      <${ForgetProposal} proposal=${proposal.value} onCancel=${() => (isClosed.value = true)} /></div>
+  </section>`;
+}
+
+/** @param {{proposal: Proposal, onDone?: () => void, onCancel?: () => void}} props */
+export function ForgetProposal({ proposal, onDone, onCancel }) {
+  const chosen = useSignal(new Set(proposal.items.map((item) => item.id)));
+  const receipt = useSignal(proposal.receipt ?? null);
+  const problem = useSignal("");
+  const isBusy = useSignal(false);
+  if (receipt.value) return html`<${ReceiptView} receipt=${receipt.value} />`;
+  const toggle = (/** @type {string} */ id) => {
+    const next = new Set(chosen.value);
+    if (!next.delete(id)) next.add(id);
+    chosen.value = next;
+  };
+  const confirm = async () => {
+    isBusy.value = true;
+    try {
+      receipt.value = await confirmForgetting(proposal.proposal_id, [...chosen.value]);
+      onDone?.();
+    } catch (error) {
+      problem.value = sentenceOf(error);
+    }
+    isBusy.value = false;
+  };
+  return html`<ul class="forget-items">${proposal.items.map((item) => html`<${Choice} key=${item.id} item=${item} isChosen=${chosen.value.has(item.id)} onToggle=${toggle} />`)}</ul>
+    ${problem.value && html`<p class="form-error" role="alert">${problem.value}</p>`}
+    <div class="card-actions">
+      <button type="button" class="button is-small is-danger" disabled=${!chosen.value.size || isBusy.value} onClick=${confirm}>${t("Forget {n} chosen", { n: chosen.value.size })}</button>
+      ${onCancel && html`<button type="button" class="button is-small" onClick=${onCancel}>${t("Keep all")}</button>`}
+    </div>`;
+}
+
+/** @param {{item: ForgetItem, isChosen: boolean, onToggle: (id: string) => void}} props */
+function Choice({ item, isChosen, onToggle }) {
+  const kind = item.kind === "entry" ? t("Remembered") : item.role === "assistant" ? t("Assistant") : t("You");
+  return html`<li><label class="forget-item"><input type="checkbox" checked=${isChosen} onChange=${() => onToggle(item.id)} />
+    <span><span dir="auto">${plainText(item.preview)}</span><small>${kind} · ${formatMoment(item.created_at)}</small></span></label></li>`;
+}

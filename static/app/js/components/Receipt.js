@@ -1,0 +1,30 @@
+/** What was forgotten: how much of which kind, never what it was. */
+
+import { exact, formatMoment } from "../format.js";
+import { html } from "../html.js";
+import { t } from "../i18n.js";
+
+/** @type {Record<string, string>} */
+const KINDS = {
+  messages: "Messages",
+  messages_redacted: "Messages that repeated it",
+  entries: "Memory entries",
+  entries_redacted: "Entries that repeated it",
+  summaries: "Summaries",
+  summaries_redacted: "Summaries that repeated it",
+  profile_lines: "Lines of the profile",
+  events: "Events",
+  files: "Files",
+  conversations: "Conversations",
+  tombstones: "Marks that keep it from being learned again",
+};
+
+/** @param {{receipt: import("../commands/forgetting.js").Receipt}} props */
+export function ReceiptView({ receipt: { removed, at } }) {
+  const rows = Object.entries(removed);
+  return html`<div class="receipt">
+    <p class="muted"><time datetime=${at}>${formatMoment(at)}</time></p>
+    <dl class="parts">${rows.map(([kind, count]) => html`<div class="part"><dt>${t(KINDS[kind] ?? kind)}</dt><dd>${exact(count)}</dd></div>`)}</dl>
+    ${rows.length === 0 && html`<p>${t("There was nothing left to remove.")}</p>`}
+  </div>`;
+}

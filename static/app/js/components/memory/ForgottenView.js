@@ -1,0 +1,87 @@
+/** What was forgotten and when, and the ways to forget more. */
+
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { sentenceOf } from "../../commands/conversations.js";
+import { listReceipts, proposeForgetting } from "../../commands/forgetting.js";
+import { loadDays } from "../../commands/memory.js";
+import { html } from "../../html.js";
+import { t } from "../../i18n.js";
+import { askToForget } from "../ForgetDialog.js";
+import { ForgetProposal } from "../ForgetProposal.js";
+import { ReceiptView } from "../Receipt.js";
+
+/** @typedef {import("../../commands/forgetting.js").Receipt} Receipt */
+/** @typedef {import("../../commands/forgetting.js").Proposal} Proposal */
+
+/** @type {Record<string, string>} */
+const WHAT = {
+  entry: "An entry",
+  message: "A message",
+  conversation: "A conversation",
+  day: "A day",
+  everything: "Everything",
+  chosen: "What you chose",
+};
+
+export function ForgottenView() {
+  const receipts = useSignal(/** @type {Receipt[]|null} */ (null));
+  const cursor = useSignal(/** @type {string|null} */ (null));
+  const problem = useSignal("");
+  const load = async (/** @type {string|null} */ from) => {
+    try {
+      const page = await listReceipts(from);
+      receipts.value = from ? [...(receipts.value ?? []), ...page.items] : page.items;
+      cursor.value = page.next_cursor;
+    } catch (error) {
+      problem.value = sentenceOf(error);
+    }
+  };
+  const reload = () => {
+    load(null);
+    loadDays();
+  };
+  useEffect(() => void load(null), []);
+  const forgetAll = () =>
+    askToForget({
+      title: t("Forget everything?"),
+      text: t("All conversations, all memory, the profile and all files of yours go for good. Export them first if you may want them again."),
+      wish: { everything: true },
+      onDone: reload,
+    });
+  return html`<article>
+    <header class="view-head"><h2 class="day-title">${t("Forgetting")}</h2>
+      <div class="view-tools"><button type="button" class="button is-small" onClick=${forgetAll}>${t("Forget everything…")}</button></div></header>
+    <${WishForm} onDone=${reload} />
+    ${problem.value && html`<p class="card is-bad" role="alert">${problem.value}</p>`}
+    <h3 class="section-title">${t("Receipts")}</h3>
+    ${receipts.value?.length === 0 && html`<p class="muted">${t("Nothing was forgotten so far.")}</p>`}
+    <ol class="receipts">${(receipts.value ?? []).map((receipt) => html`<li key=${receipt.id}><details class="receipt-row"><summary>${t(WHAT[receipt.what] ?? receipt.what)}</summary><${ReceiptView} receipt=${receipt} /></details></li>`)}</ol>
+    ${cursor.value && html`<button type="button" class="button is-wide" onClick=${() => load(cursor.value)}>${t("Earlier")}</button>`}
+  </article>`;
+}
+
+/** @param {{onDone: () => void}} props */
+function WishForm({ onDone }) {
+  const proposal = useSignal(/** @type {Proposal|null} */ (null));
+  const problem = useSignal("");
+  const find = async (/** @type {any} */ event) => {
+    event.preventDefault();
+    const words = String(new FormData(event.target).get("words")).trim();
+    if (!words) return;
+    problem.value = "";
+    try {
+      proposal.value = await proposeForgetting(words);
+    } catch (error) {
+      problem.value = sentenceOf(error);
+    }
+  };
+  const found = proposal.value;
+  return html`<form class="wish-form" onSubmit=${find}>
+      <label class="field"><span>${t("What is to be forgotten?")}</span><input name="words" maxlength="2000" autocomplete="off" placeholder=${t("that I live in Paris")} /></label>
+      <button class="button">${t("Find it")}</button>
+    </form>
+    ${problem.value && html`<p class="form-error" role="alert">${problem.value}</p>`}
+    <div role="status">${found && found.items.length === 0 && html`<p class="muted">${t("Nothing of the kind is remembered.")}</p>`}</div>
+    ${found && found.items.length > 0 && html`<${ForgetProposal} key=${found.proposal_id} proposal=${found} onDone=${onDone} onCancel=${() => (proposal.value = null)} />`}`;
+}

@@ -54,7 +54,7 @@ export function ForgottenView() {
       <div class="view-tools"><button type="button" class="button is-small" onClick=${forgetAll}>${t("Forget everything…")}</button></div></header>
     <${WishForm} onDone=${reload} />
     ${problem.value && html`<p class="card is-bad" role="alert">${problem.value}</p>`}
-    <h3 class="section-title">${t("Receipts")}</h3>
+    <h2 class="section-title">${t("Receipts")}</h2>
     ${receipts.value?.length === 0 && html`<p class="muted">${t("Nothing was forgotten so far.")}</p>`}
     <ol class="receipts">${(receipts.value ?? []).map((receipt) => html`<li key=${receipt.id}><details class="receipt-row"><summary>${t(WHAT[receipt.what] ?? receipt.what)}</summary><${ReceiptView} receipt=${receipt} /></details></li>`)}</ol>
     ${cursor.value && html`<button type="button" class="button is-wide" onClick=${() => load(cursor.value)}>${t("Earlier")}</button>`}

@@ -60,7 +60,7 @@ function Versions({ onReverted }) {
     }
   };
   useEffect(() => void load(null), []);
-  return html`<h3 class="section-title">${t("Versions")}</h3>
+  return html`<h2 class="section-title">${t("Versions")}</h2>
     <ol class="versions">${versions.value.map((one, at) => html`<${VersionRow} key=${one.version} version=${one} isNewest=${at === 0} onReverted=${onReverted} />`)}</ol>
     ${cursor.value && html`<button type="button" class="button is-wide" onClick=${() => load(cursor.value)}>${t("Earlier")}</button>`}`;
 }

@@ -12,6 +12,7 @@ import { EmptyState } from "./EmptyState.js";
 import { Header } from "./Header.js";
 import { Icon } from "./icons.js";
 import { Overlays } from "./Overlays.js";
+import { RunPanel } from "./RunPanel.js";
 import { Sidebar } from "./Sidebar.js";
 import { Thread } from "./Thread.js";
 
@@ -21,6 +22,7 @@ export function App() {
       <${Sidebar} />
       <${Stage} />
       <${ContextPanel} />
+      ${ui.value.panel === "run" && ui.value.panelRun && html`<${RunPanel} key=${ui.value.panelRun} runId=${ui.value.panelRun} />`}
     </div>
     <${Overlays} />`;
 }

@@ -7,13 +7,17 @@ import { t } from "../i18n.js";
 import { CopyButton } from "./CodeBlock.js";
 import { ErrorCard } from "./ErrorCard.js";
 import { Icon } from "./icons.js";
+import { MessageMenu } from "./MessageMenu.js";
 import { Markdown } from "./Markdown.js";
 import { PlanGraph } from "./PlanGraph.js";
 import { Reasoning } from "./Reasoning.js";
 import { Recalled } from "./Recalled.js";
-import { ToolLine } from "./ToolLine.js";
+import { ToolGroup } from "./ToolGroup.js";
 
 /** @typedef {import("../state/types.js").ViewMessage} ViewMessage */
+
+const isOpenCall = (/** @type {import("../state/types.js").ToolCall} */ { state }) =>
+  state === "running" || state === "waiting" || state === "requested";
 
 /** @type {Record<string, string>} */
 const NOTICE_ICONS = { hook: "hook", retrying: "retry", truncated: "fold", shrunk: "fold" };
@@ -24,12 +28,12 @@ export const AssistantMessage = memo(Message);
 function Message({ message, isLast, isRunning }) {
   const isStreaming = message.status === "streaming";
   const isSilent =
-    isStreaming && !message.text && !message.reasoning && !message.tools.some((tool) => tool.state === "running");
+    isStreaming && !message.text && !message.reasoning && !message.tools.some((tool) => isOpenCall(tool));
   return html`<article class=${`message is-assistant ${isLast ? "is-last" : ""}`} id=${`m-${message.id}`} aria-label=${t("Assistant")}
     aria-busy=${isStreaming} data-status=${message.status}>
     ${message.notices.map((notice) => html`<${NoticeLine} notice=${notice} />`)}
     ${message.reasoning && html`<${Reasoning} message=${message} />`}
-    ${message.tools.map((tool) => html`<${ToolLine} key=${tool.callId} tool=${tool} />`)}
+    ${message.tools.length > 0 && html`<${ToolGroup} tools=${message.tools} runId=${message.run?.id ?? null} />`}
     ${message.plan.length > 0 && html`<${PlanGraph} steps=${message.plan} />`}
     ${message.text && html`<${Markdown} text=${message.text} isFinal=${!isStreaming} />`}
     ${message.isForgotten && !message.text && html`<p class="outcome">${t("This message was forgotten.")}</p>`}
@@ -77,6 +81,7 @@ function Actions(
       html`<button type="button" class="icon-button is-small" aria-label=${t("Regenerate")} title=${t("Regenerate")} disabled=${isRunning}
       onClick=${() => regenerate(message.id)}><${Icon} name="retry" size=${16} /></button>`
     }
+    <${MessageMenu} message=${message} />
     ${isSpent && html`<span class="done-card" title=${explainDone(usage)}>${formatDone(usage)}</span>`}
     ${message.model && html`<span class="answer-model">${message.model}</span>`}
   </div>`;

@@ -53,7 +53,7 @@ const Slot = memo(
     return html`
     ${
       message.role === "user" &&
-      html`<${UserMessage} id=${message.id} text=${message.text} isForgotten=${message.isForgotten}
+      html`<${UserMessage} id=${message.id} text=${message.text} message=${message}
       images=${message.images.map((image) => ({ ...image, url: fileUrl(image.file_id), name: t("Attached image") }))} />`
     }
     ${message.role === "assistant" && html`<${AssistantMessage} message=${message} isLast=${isLast} isRunning=${isRunning} />`}

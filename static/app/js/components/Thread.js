@@ -25,6 +25,12 @@ export function Thread({ thread }) {
     if (thread.pending.length) toBottom();
   }, [thread.pending.length]);
 
+  useEffect(() => {
+    // A page of tool calls may fill less than the screen, where there is nothing to scroll.
+    const element = scroller.current;
+    if (element && element.scrollHeight <= element.clientHeight) loadOlder(thread.id);
+  }, [thread.ids.length, thread.olderCursor]);
+
   const toBottom = () => {
     isStuck.current = true;
     isAway.value = false;

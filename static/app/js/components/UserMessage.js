@@ -5,27 +5,32 @@ import { html, memo } from "../html.js";
 import { t } from "../i18n.js";
 import { changeUi } from "../state/store.js";
 import { CopyButton } from "./CodeBlock.js";
+import { Icon } from "./icons.js";
+import { MessageMenu } from "./MessageMenu.js";
 
 const LONG_CHARS = 1600;
 const LONG_LINES = 18;
 
 /** @typedef {{url: string, name: string, width: number, height: number}} ShownImage */
 
-/** @param {{id: string, text: string, images: ShownImage[], isSending?: boolean, isForgotten?: boolean}} props */
-function Message({ id, text, images, isSending = false, isForgotten = false }) {
+/** @param {{id: string, text: string, images: ShownImage[], isSending?: boolean, message?: import("../state/types.js").ViewMessage}} props
+ *   `message`: the stored one, once there is one */
+function Message({ id, text, images, isSending = false, message }) {
   const isOpen = useSignal(false);
   const isLong = text.length > LONG_CHARS || text.split("\n").length > LONG_LINES;
   const isFolded = isLong && !isOpen.value;
   return html`<article class=${`message is-user ${isSending ? "is-sending" : ""}`} id=${`m-${id}`} aria-label=${t("You")}>
     ${images.length > 0 && html`<div class="thumbs">${images.map((image) => html`<${Thumb} image=${image} />`)}</div>`}
     ${text && html`<div dir="auto" class=${`bubble ${isFolded ? "is-folded" : ""}`}>${text}</div>`}
-    ${isForgotten && !text && html`<p class="outcome">${t("This message was forgotten.")}</p>`}
+    ${message?.isInjected && html`<p class="outcome">${t("Sent while the answer was being written")}</p>`}
+    ${message?.isPinned && !message.isInjected && html`<p class="outcome"><${Icon} name="pin" size=${14} />${t("Pinned: always in context")}</p>`}
+    ${message?.isForgotten && !text && html`<p class="outcome">${t("This message was forgotten.")}</p>`}
     ${
       isLong &&
       html`<button type="button" class="link fold" aria-expanded=${!isFolded} onClick=${() => (isOpen.value = !isOpen.value)}>
       ${isFolded ? t("Show more") : t("Show less")}</button>`
     }
-    ${text && !isSending && html`<div class="actions"><${CopyButton} text=${text} label=${t("Copy")} /></div>`}
+    ${text && !isSending && html`<div class="actions"><${CopyButton} text=${text} label=${t("Copy")} />${message && html`<${MessageMenu} message=${message} />`}</div>`}
   </article>`;
 }
 

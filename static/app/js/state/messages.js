@@ -1,6 +1,7 @@
 /** One message: from the server's shape to what is shown, and what deltas do to it. Pure. */
 
 import { countChars, dropChars, takeChars } from "./text.js";
+import { toolOf, toolsOfParts } from "./tools.js";
 
 /** @typedef {import("./types.js").ViewMessage} ViewMessage */
 /** @typedef {{type: string, [field: string]: any}} Part */
@@ -28,7 +29,9 @@ export function viewMessage(raw, known) {
     thinkingSince: known?.thinkingSince ?? null,
     thoughtForS: known?.thoughtForS ?? null,
     images: /** @type {any[]} */ (parts.filter((part) => part.type === "image")),
-    tools: toolsOf(parts, known),
+    tools: raw.tools?.map(toolOf) ?? toolsOfParts(parts, known),
+    isInjected: raw.kind === "injected",
+    isPinned: raw.pinned ?? false,
     recalled: raw.recalled ?? known?.recalled ?? [],
     isForgotten: raw.forgotten ?? false,
     forgetProposal: raw.forget_proposal ?? known?.forgetProposal ?? null,
@@ -48,20 +51,6 @@ function joinTexts(parts, type, glue) {
     .filter((part) => part.type === type)
     .map((part) => part.text)
     .join(glue);
-}
-
-/** @param {Part[]} parts @param {ViewMessage} [known] */
-function toolsOf(parts, known) {
-  const calls = parts.filter((part) => part.type === "tool_call");
-  if (!calls.length) return known?.tools ?? [];
-  const results = new Map(parts.filter((part) => part.type === "tool_result").map((part) => [part.call_id, part]));
-  return calls.map((call) => {
-    const result = results.get(call.call_id);
-    const live = known?.tools.find((tool) => tool.callId === call.call_id);
-    const state = result ? (result.is_error ? "failed" : "done") : (live?.state ?? "done");
-    const preview = result?.text ?? live?.preview ?? "";
-    return { callId: call.call_id, name: call.name, state, arguments: call.arguments ?? "", preview };
-  });
 }
 
 /** The answer of a run that has just begun, before anything of it is known. @returns {ViewMessage} */

@@ -2,6 +2,7 @@
 
 import { appendReasoning, appendText, applySnapshot, emptyAnswer, noteOf, viewMessage } from "./messages.js";
 import { endSteps } from "./plan.js";
+import { belongsToAnswer, upsertTool } from "./tools.js";
 
 /** @typedef {import("./types.js").Thread} Thread */
 /** @typedef {import("./types.js").Happening} Happening */
@@ -42,7 +43,9 @@ export function applyEvent(thread, event) {
 function applyFact(thread, event) {
   switch (event.type) {
     case "message.created":
-      return settlePending(placeMessage(thread, event.message), event.message);
+      return belongsToAnswer(event.message)
+        ? thread
+        : settlePending(placeMessage(thread, event.message), event.message);
     case "run.started":
       return startRun(thread, event);
     case "text.delta":
@@ -53,6 +56,8 @@ function applyFact(thread, event) {
       return changeMessage(thread, event.message_id, (message) => applySnapshot(message, /** @type {any} */ (event)));
     case "message.completed":
       return placeMessage(thread, event.message);
+    case "message.moved":
+      return moveMessages(thread, event);
     case "message.forgotten":
       return forgetMessage(thread, event.message);
     case "memory.forget_proposed":
@@ -91,6 +96,8 @@ function placeMessage(/** @type {Thread} */ thread, /** @type {Record<string, an
 }
 
 function branchBefore(/** @type {Thread} */ thread, /** @type {ViewMessage} */ message) {
+  // Sent while its parent is being written: it makes no branch.
+  if (message.isInjected) return thread.ids;
   const at = message.parent ? thread.ids.indexOf(message.parent) : -1;
   return at < 0 ? thread.ids : thread.ids.slice(0, at + 1);
 }
@@ -147,16 +154,6 @@ function changeAnswer(thread, event, change) {
   return changeMessage(thread, id, change);
 }
 
-function upsertTool(/** @type {ViewMessage} */ message, /** @type {Happening} */ event) {
-  const { call_id: callId, name, state, preview } = event;
-  const tool = { callId, name, state, arguments: event.arguments, preview: preview ?? "" };
-  const isKnown = message.tools.some((known) => known.callId === callId);
-  const tools = isKnown
-    ? message.tools.map((known) => (known.callId === callId ? tool : known))
-    : [...message.tools, tool];
-  return { ...message, tools };
-}
-
 const COMPACTION_STATUS = /** @type {Record<string, string>} */ ({
   started: "running",
   done: "done",
@@ -209,6 +206,18 @@ export function dropNote(thread, entryId) {
   }));
 }
 
+/** What was sent during a run has its place now: before the answer that has seen it, or behind it. */
+function moveMessages(/** @type {Thread} */ thread, /** @type {Happening} */ event) {
+  const messages = { ...thread.messages };
+  for (const { message_id: id, position } of event.items) {
+    const known = messages[id];
+    if (!known) continue;
+    const isInjected = known.role === "user" ? event.kind === "injected" : known.isInjected;
+    messages[id] = { ...known, position, isInjected };
+  }
+  return { ...thread, messages, ids: thread.ids.toSorted((a, b) => messages[a].position - messages[b].position) };
+}
+
 /** Nothing that was known of it is kept. */
 function forgetMessage(/** @type {Thread} */ thread, /** @type {Record<string, any>} */ raw) {
   return changeMessage(thread, raw.id, ({ run }) => ({ ...viewMessage(raw), run }));
@@ -241,7 +250,8 @@ function settlePending(/** @type {Thread} */ thread, /** @type {Record<string, a
 /** @param {Thread} thread @param {Record<string, any>} loaded @returns {Thread} */
 export function loadPage(thread, loaded) {
   const { conversation, page, compactions } = loaded;
-  const messages = page.items.map((/** @type {any} */ raw) => viewMessage(raw, thread.messages[raw.id]));
+  const shown = page.items.filter((/** @type {any} */ raw) => !belongsToAnswer(raw));
+  const messages = shown.map((/** @type {any} */ raw) => viewMessage(raw, thread.messages[raw.id]));
   return {
     ...thread,
     status: "ready",
@@ -259,7 +269,9 @@ export function loadPage(thread, loaded) {
 
 /** @param {Thread} thread @param {{items: any[], next_cursor: string|null}} page @returns {Thread} */
 export function prependPage(thread, page) {
-  const older = page.items.filter((raw) => !thread.messages[raw.id]).map((raw) => viewMessage(raw));
+  const older = page.items
+    .filter((raw) => !thread.messages[raw.id] && !belongsToAnswer(raw))
+    .map((raw) => viewMessage(raw));
   return {
     ...thread,
     isLoadingOlder: false,

@@ -2,7 +2,7 @@
  * The shapes of the state. Server shapes keep the server's names; what only the screen knows is camelCase.
  *
  * @typedef {{id: string, email: string, name: string, is_staff: boolean}} User
- * @typedef {{max_upload_bytes: number, max_message_chars: number}} Limits
+ * @typedef {{max_upload_bytes: number, max_message_chars: number, consent_timeout_s?: number}} Limits
  * @typedef {{id: string, name: string, is_default: boolean, demo: boolean, context_size: number,
  *   max_output_tokens: number}} Model
  * @typedef {{id: string, name: string, mode: string, model: string|null, greeting: string, description?: string,
@@ -17,7 +17,8 @@
  * @typedef {{category: string, message: string, detail?: string}} RunError
  * @typedef {{id: string, status: string, error?: RunError|null, mode?: string|null}} RunInfo
  * @typedef {{file_id: string, mime_type: string, width: number, height: number}} Image
- * @typedef {{callId: string, name: string, state: string, arguments: string, preview: string}} ToolCall
+ * @typedef {{callId: string, name: string, state: string, step: number, arguments: string, preview: string,
+ *   isCut: boolean, offloadRef: string|null, askedAt: string|null, durationMs: number|null}} ToolCall
  * @typedef {{source: Record<string, any>, tokens: number, preview: string}} RecalledItem
  * @typedef {{kind: string, text: string}} Notice something the run, or a hook, did by itself
  * @typedef {{entryId: string, day: string, preview: string}} MemoryNote
@@ -27,7 +28,7 @@
  * @typedef {{id: string, role: string, status: MessageStatus, position: number, parent: string|null,
  *   model: string|null, usage: Usage|null, createdAt: string, text: string, chars: number, hasGap: boolean,
  *   reasoning: string, reasoningChars: number, thinkingSince: string|null, thoughtForS: number|null,
- *   images: Image[], tools: ToolCall[], recalled: RecalledItem[], isForgotten: boolean, forgetProposal: string|null, notices: Notice[], plan: import("./plan.js").PlanStep[],
+ *   images: Image[], tools: ToolCall[], recalled: RecalledItem[], isInjected: boolean, isPinned: boolean, isForgotten: boolean, forgetProposal: string|null, notices: Notice[], plan: import("./plan.js").PlanStep[],
  *   notes: MemoryNote[], run: RunInfo|null}} ViewMessage
  *
  * @typedef {{id: string, status: string, strategy: string, summary: string|null, message_count: number,
@@ -46,7 +47,7 @@
  * @typedef {{ids: string[], nextCursor: string|null, isLoading: boolean, isLoaded: boolean, error: string,
  *   query: string, showsArchived: boolean}} Listing
  * @typedef {{id: number, text: string, tone: "plain"|"bad"}} Toast
- * @typedef {{sidebar: boolean, panel: "context"|null, dialog: Record<string, any>|null, image: string|null,
+ * @typedef {{sidebar: boolean, panel: "context"|"run"|null, panelRun: string|null, dialog: Record<string, any>|null, image: string|null,
  *   toasts: Toast[]}} Ui
  * @typedef {"connecting"|"open"|"lost"} ConnectionState
  *

@@ -1,0 +1,30 @@
+/** Keeping a message in context, or forgetting it for good. */
+
+import { patch } from "../api.js";
+import { t } from "../i18n.js";
+import { changeUi, currentId, dispatch, showToast } from "../state/store.js";
+import { sentenceOf } from "./conversations.js";
+
+/** @param {string} messageId @param {boolean} pinned */
+export async function pinMessage(messageId, pinned) {
+  const id = currentId.value;
+  try {
+    await patch(`/conversations/${id}/messages/${messageId}/pin`, { pinned });
+    dispatch({ type: "message/pinned", id, messageId, pinned });
+    showToast(pinned ? t("It stays in context.") : t("It may leave the context."));
+  } catch (error) {
+    showToast(sentenceOf(error), "bad");
+  }
+}
+
+/** @param {string} messageId */
+export function askToForgetMessage(messageId) {
+  const dialog = {
+    kind: "forget",
+    title: t("Forget this message?"),
+    text: t("Its words go for good: here, in summaries, in memory and in the search. It will not be learned again."),
+    wish: { message_id: messageId },
+    onDone: () => {},
+  };
+  changeUi({ dialog });
+}

@@ -1,0 +1,28 @@
+/** What a run did: its steps with their times, and the requests as they were sent. */
+
+import { get } from "../api.js";
+import { changeUi } from "../state/store.js";
+
+/**
+ * @typedef {{input_tokens: number, output_tokens: number, cached_tokens: number, exact: boolean}} StepUsage
+ * @typedef {{call_id: string, name: string, state: string, started_at: string|null, finished_at: string|null,
+ *   duration_ms: number|null, preview: string, arguments: string}} TracedCall
+ * @typedef {{n: number, purpose: string, model: string, started_at: string, first_token_ms: number|null,
+ *   duration_ms: number, usage: StepUsage, tools: TracedCall[]}} Iteration
+ * @typedef {{iterations: Iteration[], hooks: {hook_id: string, action: string, text: string, at: string}[]}} Trace
+ * @typedef {{n: number, purpose: string, model: string, sha256: string, tokens: number, created_at: string}} SentRequest
+ * @typedef {{source: string, state: string, role: string, tokens: number, content: any}} SentPiece
+ * @typedef {SentRequest & {verified: boolean, body: Record<string, any>, pieces: SentPiece[]}} ShownRequest
+ */
+
+/** @param {string} runId @returns {Promise<Trace>} */
+export const readTrace = (runId) => get(`/runs/${runId}/trace`);
+
+/** @param {string} runId @returns {Promise<SentRequest[]>} in order */
+export const listRequests = async (runId) => (await get(`/runs/${runId}/requests`)).items;
+
+/** @param {string} runId @param {number} n @returns {Promise<ShownRequest>} */
+export const readRequest = (runId, n) => get(`/runs/${runId}/requests/${n}`);
+
+/** @param {string} runId */
+export const openRun = (runId) => changeUi({ panel: "run", panelRun: runId });

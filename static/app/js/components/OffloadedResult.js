@@ -1,0 +1,35 @@
+/** A result that was too large for the context: how much the model saw of it, and the rest, page by page. */
+
+import { useSignal } from "@preact/signals";
+import { sentenceOf } from "../commands/conversations.js";
+import { readOffloaded } from "../commands/tools.js";
+import { exact } from "../format.js";
+import { html } from "../html.js";
+import { t } from "../i18n.js";
+import { currentId } from "../state/store.js";
+
+/** @param {{offloadRef: string}} props */
+export function OffloadedResult({ offloadRef }) {
+  const page = useSignal(/** @type {import("../commands/tools.js").OffloadPage|null} */ (null));
+  const text = useSignal("");
+  const problem = useSignal("");
+  const read = async () => {
+    problem.value = "";
+    try {
+      const next = await readOffloaded(currentId.value ?? "", offloadRef, page.value?.next_offset ?? 0);
+      text.value += next.text;
+      page.value = next;
+    } catch (error) {
+      problem.value = sentenceOf(error);
+    }
+  };
+  const shown = page.value;
+  if (!shown)
+    return html`<p class="fold-label">${t("The model saw the beginning and the end; all of it is kept.")} <button type="button" class="link" onClick=${read}>${t("Open")}</button></p>
+      ${problem.value && html`<p class="form-error" role="alert">${problem.value}</p>`}`;
+  if (shown.total_chars === null) return html`<img src=${shown.content_url} alt=${t("Image a tool gave")} loading="lazy" />`;
+  return html`<p class="fold-label" role="status">${t("Showing {n} of {all} characters", { n: exact(text.value.length), all: exact(shown.total_chars) })}</p>
+    <pre class="is-tall" tabindex="0">${text.value}</pre>
+    <p class="fold-label">${shown.next_offset !== null && html`<button type="button" class="link" onClick=${read}>${t("More")}</button> · `}<a class="link" href=${shown.content_url} download>${t("Download")}</a></p>
+    ${problem.value && html`<p class="form-error" role="alert">${problem.value}</p>`}`;
+}

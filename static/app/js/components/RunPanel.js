@@ -1,0 +1,120 @@
+/** One run from inside: its steps as a waterfall, and what the model was sent in each. */
+
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { sentenceOf } from "../commands/conversations.js";
+import { listRequests, readRequest, readTrace } from "../commands/runs.js";
+import { exact, formatTokens } from "../format.js";
+import { html } from "../html.js";
+import { t } from "../i18n.js";
+import { changeUi } from "../state/store.js";
+import { drawTrace } from "../state/trace.js";
+import { Icon } from "./icons.js";
+import { Piece } from "./Piece.js";
+
+/** @typedef {import("../commands/runs.js").Trace} Trace */
+/** @typedef {import("../commands/runs.js").SentRequest} SentRequest */
+/** @typedef {import("../commands/runs.js").ShownRequest} ShownRequest */
+/** @typedef {import("../state/trace.js").Row} Row */
+
+/** @param {{runId: string}} props */
+export function RunPanel({ runId }) {
+  const tab = useSignal("trace");
+  const tabButton = (/** @type {string} */ name, /** @type {string} */ label) => html`<button type="button" role="tab" id=${`run-tab-${name}`}
+    aria-selected=${tab.value === name} aria-controls="run-panel" onClick=${() => (tab.value = name)}>${label}</button>`;
+  return html`<aside class="panel" aria-label=${t("How this answer came about")}>
+    <header class="panel-head">
+      <h2>${t("This answer")}</h2>
+      <button type="button" class="icon-button" aria-label=${t("Close")} onClick=${() => changeUi({ panel: null })}><${Icon} name="close" /></button>
+    </header>
+    <div role="tablist" class="tabs">${tabButton("trace", t("Steps"))}${tabButton("requests", t("What the model saw"))}</div>
+    <div role="tabpanel" id="run-panel" class="panel-body" tabindex="0" aria-labelledby=${`run-tab-${tab.value}`}>
+      ${tab.value === "trace" ? html`<${TraceView} runId=${runId} />` : html`<${Requests} runId=${runId} />`}
+    </div>
+  </aside>`;
+}
+
+/** @template T @param {() => Promise<T>} load @param {string} key */
+function useLoaded(load, key) {
+  const loaded = useSignal(/** @type {T|null} */ (null));
+  const problem = useSignal("");
+  useEffect(() => {
+    load().then(
+      (read) => (loaded.value = read),
+      (error) => (problem.value = sentenceOf(error)),
+    );
+  }, [key]);
+  return { loaded: loaded.value, problem: problem.value };
+}
+
+/** @param {{problem: string}} props */
+const Waiting = ({ problem }) =>
+  problem ? html`<p class="form-error" role="alert">${problem}</p>` : html`<p class="shimmer" role="status">${t("Loading…")}</p>`;
+
+/** @param {{runId: string}} props */
+function TraceView({ runId }) {
+  const { loaded: trace, problem } = useLoaded(() => readTrace(runId), runId);
+  if (!trace) return html`<${Waiting} problem=${problem} />`;
+  if (!trace.iterations.length) return html`<p class="panel-note">${t("No model was asked.")}</p>`;
+  const { rows, totalMs } = drawTrace(trace);
+  const models = trace.iterations.length;
+  return html`
+    <p class="panel-note">${models === 1 ? t("1 model call") : t("{n} model calls", { n: models })} · ${seconds(totalMs)}</p>
+    <table class="waterfall">
+      <thead><tr><th scope="col">${t("Step")}</th><th scope="col">${t("Time")}</th><th scope="col">${t("Tokens")}</th></tr></thead>
+      <tbody>${rows.map((row) => html`<${TraceRow} key=${row.key} row=${row} totalMs=${totalMs} />`)}</tbody>
+    </table>
+    ${trace.hooks.length > 0 && html`<h3 class="panel-title">${t("Hooks")}</h3><ul class="panel-list">${trace.hooks.map((hook) => html`<li><strong>${hook.hook_id}</strong> ${hook.text}</li>`)}</ul>`}`;
+}
+
+const seconds = (/** @type {number} */ ms) => (ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
+
+/** @param {{row: Row, totalMs: number}} props */
+function TraceRow({ row, totalMs }) {
+  const { kind, label, detail, startMs, durationMs, firstMs, state, usage } = row;
+  const share = (/** @type {number} */ ms) => (1000 * ms) / totalMs;
+  const tokens = usage && `${formatTokens(usage.input_tokens)} → ${formatTokens(usage.output_tokens)}`;
+  const exactly = usage && t("{in} in, {cached} of them cached, {out} out", { in: exact(usage.input_tokens), cached: exact(usage.cached_tokens), out: exact(usage.output_tokens) });
+  return html`<tr class=${`is-${kind} is-${state}`}>
+    <th scope="row"><span>${label}</span>${detail && html`<small>${detail}</small>`}${kind === "tool" && state !== "done" && html`<small>${t(state)}</small>`}</th>
+    <td><svg class="waterfall-bar" viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true">
+        <rect class="bar-whole" x=${share(startMs)} y="1" width=${Math.max(6, share(durationMs))} height="8" />
+        ${firstMs !== null && html`<rect class="bar-wait" x=${share(startMs)} y="1" width=${share(Math.min(firstMs, durationMs))} height="8" />`}
+      </svg><small>${seconds(durationMs)}${firstMs !== null ? ` · ${t("first word after {time}", { time: seconds(firstMs) })}` : ""}</small></td>
+    <td title=${exactly}>${tokens}</td>
+  </tr>`;
+}
+
+/** @param {{runId: string}} props */
+function Requests({ runId }) {
+  const { loaded, problem } = useLoaded(() => listRequests(runId), runId);
+  if (!loaded) return html`<${Waiting} problem=${problem} />`;
+  if (!loaded.length) return html`<p class="panel-note">${t("No request of this answer is kept.")}</p>`;
+  return html`<ol class="requests">${loaded.map((request) => html`<${Request} key=${request.n} runId=${runId} request=${request} isOnly=${loaded.length === 1} />`)}</ol>`;
+}
+
+/** @param {{runId: string, request: SentRequest, isOnly: boolean}} props */
+function Request({ runId, request, isOnly }) {
+  const shown = useSignal(/** @type {ShownRequest|null} */ (null));
+  const problem = useSignal("");
+  const open = async (/** @type {any} */ event) => {
+    if (!event.target.open || shown.value) return;
+    try {
+      shown.value = await readRequest(runId, request.n);
+    } catch (error) {
+      problem.value = sentenceOf(error);
+    }
+  };
+  return html`<li><details class="request" onToggle=${open} open=${isOnly}>
+    <summary><${Icon} name="right" size=${16} /><span>${request.n}. ${request.purpose}</span><small>${request.model} · ${t("{n} tokens", { n: exact(request.tokens) })}</small></summary>
+    ${shown.value ? html`<${RequestView} request=${shown.value} />` : html`<${Waiting} problem=${problem.value} />`}
+  </details></li>`;
+}
+
+/** @param {{request: ShownRequest}} props */
+function RequestView({ request }) {
+  const proof = request.verified ? t("To the byte what was sent") : t("Parts of it are gone since");
+  return html`<p class="panel-note" title=${request.sha256}><${Icon} name=${request.verified ? "check" : "warning"} size=${14} /> ${proof} · <code>${request.sha256.slice(0, 12)}</code></p>
+    <ol class="pieces">${request.pieces.map((piece) => html`<${Piece} piece=${piece} />`)}</ol>
+    <details class="card-details"><summary>${t("As JSON")}</summary><pre tabindex="0">${JSON.stringify(request.body, null, 2)}</pre></details>`;
+}

@@ -1,0 +1,38 @@
+/** A trace as a waterfall: when each step and each tool began, as shares of the whole. Pure. */
+
+/** @typedef {import("../commands/runs.js").Trace} Trace */
+/** @typedef {{key: string, kind: "step"|"tool", label: string, detail: string, startMs: number, durationMs: number, firstMs: number|null, state: string, usage: import("../commands/runs.js").StepUsage|null}} Row */
+
+/** @param {Trace} trace @returns {{rows: Row[], totalMs: number}} */
+export function drawTrace({ iterations }) {
+  const begin = Math.min(...iterations.map((step) => Date.parse(step.started_at)));
+  const rows = iterations.flatMap((step) => [stepRow(step, begin), ...step.tools.map((call) => toolRow(call, begin))]);
+  const totalMs = Math.max(1, ...rows.map((row) => row.startMs + row.durationMs));
+  return { rows, totalMs };
+}
+
+/** @param {import("../commands/runs.js").Iteration} step @param {number} begin @returns {Row} */
+const stepRow = (step, begin) => ({
+  key: `step-${step.n}`,
+  kind: "step",
+  label: step.purpose,
+  detail: step.model,
+  startMs: Date.parse(step.started_at) - begin,
+  durationMs: step.duration_ms,
+  firstMs: step.first_token_ms,
+  state: "done",
+  usage: step.usage,
+});
+
+/** A call that never ran takes no time. @param {import("../commands/runs.js").TracedCall} call @param {number} begin @returns {Row} */
+const toolRow = (call, begin) => ({
+  key: `tool-${call.call_id}`,
+  kind: "tool",
+  label: call.name,
+  detail: "",
+  startMs: call.started_at ? Math.max(0, Date.parse(call.started_at) - begin) : 0,
+  durationMs: call.duration_ms ?? 0,
+  firstMs: null,
+  state: call.state,
+  usage: null,
+});

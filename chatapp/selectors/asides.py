@@ -1,4 +1,4 @@
-"""What stands beside messages on the screen: what was recalled or remembered, what the run or a hook did by itself."""
+"""What stands beside messages on the screen: what was recalled, remembered or proposed, what the run did by itself."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from chatapp.models import Event, MemoryEntry, Message, Run
+from chatapp.models import Event, ForgetProposal, MemoryEntry, Message, Run
 
 Asides = dict[UUID, dict[str, Any]]
 """Fields of the message's shape, by message id."""
@@ -25,6 +25,7 @@ def asides_of(rows: Sequence[Message], runs: Mapping[UUID, Run]) -> Asides:
     if rows:
         _add_facts(asides, {run.pk: answer_id for answer_id, run in runs.items()})
         _add_remembered(asides, rows)
+        _add_proposals(asides, rows)
     return asides
 
 
@@ -77,3 +78,12 @@ def _add_remembered(asides: Asides, rows: Sequence[Message]) -> None:
             "preview": entry.text[:PREVIEW_CHARS],
         }
         asides[row.pk].setdefault("remembered", []).append(note)
+
+
+def _add_proposals(asides: Asides, rows: Sequence[Message]) -> None:
+    """Below the message that wished to forget something, while nobody has answered."""
+    open_ones = ForgetProposal.objects.filter(conversation=rows[0].conversation_id, receipt=None)
+    asked = open_ones.filter(asked_in__in=[row.pk for row in rows])
+    for proposal_id, message_id in asked.values_list("pk", "asked_in"):
+        assert message_id is not None
+        asides[message_id]["forget_proposal"] = str(proposal_id)

@@ -10,7 +10,7 @@ from django.test import Client
 
 from agents.events import Fact, HookFired, RunFinished, RunNotice, UsageTotals
 from chatapp import event_log
-from chatapp.models import Conversation, MemoryEntry, Message, Run, User
+from chatapp.models import Conversation, ForgetProposal, ForgetReceipt, MemoryEntry, Message, Run, User
 from tests.memory_store.rows import NOW, new_conversation, say
 
 pytestmark = pytest.mark.django_db
@@ -93,3 +93,19 @@ def test_what_was_remembered_stands_below_the_newest_message_of_that_moment(
     assert [item.get("remembered") for item in older] == [None, [note]]
     newer = messages(api_client(alice), conversation, "?limit=2")
     assert [item.get("remembered") for item in newer] == [None, None]
+
+
+def test_a_wish_to_forget_is_asked_about_until_it_is_answered(
+    alice: User, api_client: Callable[..., Client]
+) -> None:
+    conversation = new_conversation(alice)
+    [wish] = say(conversation, "Forget that I live in Paris.")
+    proposal = ForgetProposal.objects.create(
+        user=alice, conversation=conversation, asked_in=wish.pk, created_at=NOW
+    )
+    [item] = messages(api_client(alice), conversation)
+    assert item["forget_proposal"] == str(proposal.pk)
+    proposal.receipt = ForgetReceipt.objects.create(user=alice, what="chosen", at=NOW)
+    proposal.save()
+    [item] = messages(api_client(alice), conversation)
+    assert "forget_proposal" not in item

@@ -263,7 +263,9 @@ test("events never change the state they are given", () => {
     answer(state).tools.map((tool) => tool.state),
     ["done"],
   );
-  assert.deepEqual(answer(state).notes, [{ entryId: "e", day: "2026-11-21", preview: "p" }]);
+  assert.deepEqual(answer(state).notes, [
+    { entryId: "e", day: "2026-11-21", preview: "p", isProposed: false },
+  ]);
 });
 
 test("what a run does by itself stands with its answer, a hook of the turn's end with the last one", () => {
@@ -323,6 +325,75 @@ test("a wish to forget is asked about below its message, and what is forgotten l
     event("message.forgotten", 3, { message: gone }),
   );
   assert.deepEqual([answer(state).text, answer(state).isForgotten, answer(state).recalled], ["", true, []]);
+});
+
+test("what waits for approval says so until it is approved", () => {
+  const told = (type, seq) => event(type, seq, { entry_id: "e", day: "2026-11-21", preview: "p" });
+  const proposed = reduce(opened([message("a1", 0, "assistant", "hi")]), told("memory.proposed", 1));
+  assert.deepEqual(
+    answer(proposed).notes.map((note) => note.isProposed),
+    [true],
+  );
+  assert.deepEqual(
+    answer(reduce(proposed, told("memory.written", 2))).notes.map((note) => note.isProposed),
+    [false],
+  );
+});
+
+test("a tool call has one line through all of its states", () => {
+  const told = (seq, state, more) =>
+    event("tool", seq, { run_id: "r1", call_id: "t", name: "fetch", step: 1, arguments: "{}", state, ...more });
+  const waiting = reduce(streaming(), told(2, "waiting"));
+  assert.deepEqual([answer(waiting).tools[0].state, answer(waiting).tools[0].askedAt], ["waiting", "2026-11-21T10:00:01Z"]);
+  const done = all(
+    waiting,
+    told(3, "running"),
+    told(4, "done", { at: "2026-11-21T10:00:03Z", preview: "ok", truncated: true, offload_ref: "o1" }),
+  );
+  assert.equal(answer(done).tools.length, 1);
+  const { state, preview, isCut, offloadRef, durationMs } = answer(done).tools[0];
+  assert.deepEqual([state, preview, isCut, offloadRef, durationMs], ["done", "ok", true, "o1", 2000]);
+});
+
+test("calls and results that belong to an answer are no messages of their own", () => {
+  const call = [{ type: "tool_call", call_id: "t", name: "clock", arguments: "{}" }];
+  const result = [{ type: "tool_result", call_id: "t", name: "clock", text: "12:00" }];
+  const tools = [{ call_id: "t", name: "clock", state: "done", arguments: "{}", preview: "12:00" }];
+  const state = opened([
+    message("m0", 0, "user", "what time is it?"),
+    message("c", 1, "assistant", call, { parent: "a1" }),
+    message("t", 2, "tool", result, { parent: "a1" }),
+    message("a1", 3, "assistant", "Noon.", { parent: "m0", tools }),
+  ]);
+  assert.deepEqual(thread(state).ids, ["m0", "a1"]);
+  assert.deepEqual([answer(state).tools[0].name, answer(state).tools[0].preview], ["clock", "12:00"]);
+});
+
+test("what is sent during an answer waits behind it, and moves before it once the model has seen it", () => {
+  const injected = (id, position) => ({ message: message(id, position, "user", id, { parent: "a1", kind: "injected" }) });
+  const waiting = all(
+    streaming(),
+    event("message.created", 2, injected("i1", 2)),
+    event("message.created", 3, injected("i2", 3)),
+  );
+  assert.deepEqual(thread(waiting).ids, ["m0", "a1", "i1", "i2"]);
+  const places = [
+    { message_id: "i1", position: 1 },
+    { message_id: "i2", position: 2 },
+    { message_id: "a1", position: 3 },
+  ];
+  const seen = reduce(waiting, event("message.moved", 4, { run_id: "r1", kind: "injected", items: places }));
+  assert.deepEqual(thread(seen).ids, ["m0", "i1", "i2", "a1"]);
+  assert.deepEqual([thread(seen).messages.i1.isInjected, answer(seen).isInjected], [true, false]);
+  const released = reduce(waiting, event("message.moved", 4, { kind: "message", items: [{ message_id: "i1", position: 2 }] }));
+  assert.equal(thread(released).messages.i1.isInjected, false);
+});
+
+test("a pinned message says so, and no longer once it is not", () => {
+  const pin = (pinned) => ({ type: "message/pinned", id: ID, messageId: "m0", pinned });
+  const state = reduce(opened([message("m0", 0, "user", "hi")]), pin(true));
+  assert.equal(thread(state).messages.m0.isPinned, true);
+  assert.equal(thread(reduce(state, pin(false))).messages.m0.isPinned, false);
 });
 
 test("a new chat has the chosen mode", () => {

@@ -2,8 +2,10 @@
 
 import { render } from "preact";
 import { startMemory } from "./commands/memory.js";
+import { loadMemorySettings } from "./commands/memory_settings.js";
 import { MemoryPage } from "./components/memory/MemoryPage.js";
 import { html } from "./html.js";
 
 startMemory();
+loadMemorySettings();
 render(html`<${MemoryPage} />`, /** @type {Element} */ (document.getElementById("app")));

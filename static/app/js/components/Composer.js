@@ -1,13 +1,14 @@
 /** Where a message is written. */
 
 import { useEffect, useRef } from "preact/hooks";
+import { changeConversation } from "../commands/conversations.js";
 import { canSend, sendDraft, stopRun } from "../commands/messages.js";
 import { completions } from "../commands/slash.js";
 import { ACCEPTED, addFiles } from "../commands/uploads.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { chosenCommand, draftText, notSent, uploads } from "../state/draft.js";
-import { connection, currentId, currentModel, currentThread } from "../state/store.js";
+import { connection, currentConversation, currentId, currentModel, currentThread } from "../state/store.js";
 import { writeDraft } from "../storage.js";
 import { ContextRing } from "./ContextRing.js";
 import { Icon } from "./icons.js";
@@ -125,8 +126,18 @@ function Banner() {
     return html`<p class="banner" role="status"><span class="spinner"></span>${t("Connection lost. Reconnecting…")}</p>`;
   }
   const failed = notSent.value;
-  return (
-    failed &&
-    html`<p class="banner is-bad" role="alert"><${Icon} name="warning" size=${16} /><strong>${t("Not sent")}</strong> ${failed.reason}</p>`
-  );
+  if (failed)
+    return html`<p class="banner is-bad" role="alert"><${Icon} name="warning" size=${16} /><strong>${t("Not sent")}</strong> ${failed.reason}</p>`;
+  return html`<${MemoryBanner} />`;
+}
+
+/** Says where nothing is learned. */
+function MemoryBanner() {
+  const conversation = currentConversation.value;
+  if (conversation?.temporary)
+    return html`<p class="banner is-quiet" role="note"><${Icon} name="clock" size=${16} />${t("Temporary chat: it is not remembered, and knows nothing of others.")}</p>`;
+  if (conversation?.memory !== "paused") return null;
+  const resume = () => changeConversation(conversation.id, { memory: "on" });
+  return html`<p class="banner is-quiet" role="note"><${Icon} name="memory" size=${16} />${t("Memory is paused in this chat.")}
+    <button type="button" class="link" onClick=${resume}>${t("Resume")}</button></p>`;
 }

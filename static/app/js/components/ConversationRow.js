@@ -48,7 +48,8 @@ function StateDot({ conversation }) {
 
 /** @param {Conversation} conversation @param {() => void} rename @returns {import("./Menu.js").MenuItem[]} */
 export function rowActions(conversation, rename) {
-  const { id, pinned, archived } = conversation;
+  const { id, pinned, archived, memory } = conversation;
+  const isPaused = memory === "paused";
   const exportUrl = `/api/v1/conversations/${id}/export`;
   return [
     { label: t("Rename"), icon: "rename", onSelect: rename },
@@ -57,6 +58,11 @@ export function rowActions(conversation, rename) {
       label: archived ? t("Unarchive") : t("Archive"),
       icon: "archive",
       onSelect: () => changeConversation(id, { archived: !archived }),
+    },
+    {
+      label: isPaused ? t("Resume memory") : t("Pause memory"),
+      icon: "memory",
+      onSelect: () => changeConversation(id, { memory: isPaused ? "on" : "paused" }),
     },
     null,
     { label: t("Export as Markdown"), icon: "export", href: `${exportUrl}?format=markdown` },

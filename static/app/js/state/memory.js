@@ -7,6 +7,7 @@ import { signal } from "@preact/signals";
  * @typedef {{q: string, from: string, to: string, conversation: string}} Search
  * @typedef {{view: View, day: string|null, search: Search}} Place
  * @typedef {{day: string, entry_count: number}} Day
+ * @typedef {{paused: boolean, review: boolean, profile: boolean}} MemorySettings
  */
 
 export const VIEWS = /** @type {const} */ (["days", "profile", "review", "chart", "forgotten"]);
@@ -36,3 +37,7 @@ export const place = signal(/** @type {Place} */ ({ view: "days", day: null, sea
 export const days = signal(/** @type {Day[]|null} */ (null));
 export const olderDaysCursor = signal(/** @type {string|null} */ (null));
 export const daysProblem = signal("");
+/** Null until they are loaded. */
+export const memorySettings = signal(/** @type {MemorySettings|null} */ (null));
+/** Entries that wait for approval. */
+export const waitingCount = signal(0);

@@ -43,7 +43,12 @@ export function viewMessage(raw, known) {
 }
 
 /** @param {Record<string, any>} told of an event, or of a message that was loaded @returns {import("./types.js").MemoryNote} */
-export const noteOf = ({ entry_id: entryId, day, preview }) => ({ entryId, day, preview });
+export const noteOf = ({ entry_id: entryId, day, preview, type }) => ({
+  entryId,
+  day,
+  preview,
+  isProposed: type === "memory.proposed",
+});
 
 /** @param {Part[]} parts @param {string} type @param {string} glue */
 function joinTexts(parts, type, glue) {

@@ -75,6 +75,7 @@ function applyFact(thread, event) {
     case "conversation.updated":
       return { ...thread, run: event.conversation.active_run ?? null };
     case "memory.written":
+    case "memory.proposed":
       return addNote(thread, event);
     case "plan":
       return changeAnswer(thread, event, (message) => ({ ...message, plan: event.steps }));
@@ -192,9 +193,14 @@ export function contextUse(event) {
 /** Below the newest message, where the reader is. */
 function addNote(/** @type {Thread} */ thread, /** @type {Happening} */ event) {
   const note = noteOf(event);
-  const isKnown = thread.ids.some((id) => thread.messages[id].notes.some((one) => one.entryId === note.entryId));
-  if (isKnown) return thread;
-  return changeMessage(thread, thread.ids.at(-1), (message) => ({ ...message, notes: [...message.notes, note] }));
+  const holder = thread.ids.find((id) => thread.messages[id].notes.some((one) => one.entryId === note.entryId));
+  if (holder === undefined)
+    return changeMessage(thread, thread.ids.at(-1), (message) => ({ ...message, notes: [...message.notes, note] }));
+  // What was proposed is remembered now.
+  return changeMessage(thread, holder, (message) => ({
+    ...message,
+    notes: message.notes.map((one) => (one.entryId === note.entryId ? note : one)),
+  }));
 }
 
 /** @param {Thread} thread @param {string} entryId @returns {Thread} */

@@ -9,7 +9,7 @@
  *   is_default: boolean}} Agent
  * @typedef {"react"|"plan"|"auto"} Mode
  * @typedef {{id: string, message_id: string}} ActiveRun
- * @typedef {{id: string, title: string, model: string|null, agent: string|null, mode: Mode|null, pinned: boolean, archived: boolean, temporary: boolean,
+ * @typedef {{id: string, title: string, model: string|null, agent: string|null, mode: Mode|null, memory: "on"|"paused", pinned: boolean, archived: boolean, temporary: boolean,
  *   last_seq: number, last_activity_at: string, created_at: string, expires_at: string|null,
  *   active_run: ActiveRun|null, hasNews?: boolean}} Conversation
  * @typedef {{input_tokens: number, output_tokens: number, cached_tokens?: number, compaction_tokens?: number,
@@ -21,7 +21,7 @@
  *   isCut: boolean, offloadRef: string|null, askedAt: string|null, durationMs: number|null}} ToolCall
  * @typedef {{source: Record<string, any>, tokens: number, preview: string}} RecalledItem
  * @typedef {{kind: string, text: string}} Notice something the run, or a hook, did by itself
- * @typedef {{entryId: string, day: string, preview: string}} MemoryNote
+ * @typedef {{entryId: string, day: string, preview: string, isProposed: boolean}} MemoryNote
  * @typedef {"streaming"|"complete"|"stopped"|"failed"|"interrupted"} MessageStatus
  *
  * `chars` counts Unicode code points, as the server's offsets do. `hasGap`: a delta began further on.

@@ -4,14 +4,16 @@ import { boot } from "../../boot.js";
 import { goToPlace } from "../../commands/memory.js";
 import { html } from "../../html.js";
 import { t } from "../../i18n.js";
-import { days, daysProblem, place } from "../../state/memory.js";
+import { days, daysProblem, place, waitingCount } from "../../state/memory.js";
 import { ThemeSwitch } from "../AccountRow.js";
 import { Icon, Mark } from "../icons.js";
 import { MemoryOverlays } from "./MemoryOverlays.js";
 import { Calendar } from "./Calendar.js";
 import { DayView } from "./DayView.js";
 import { ForgottenView } from "./ForgottenView.js";
+import { MemorySwitches } from "./MemorySwitches.js";
 import { ProfileView } from "./ProfileView.js";
+import { ReviewView } from "./ReviewView.js";
 import { SearchField, SearchResults } from "./MemorySearch.js";
 
 /** @typedef {import("../../state/memory.js").View} View */
@@ -19,6 +21,7 @@ import { SearchField, SearchResults } from "./MemorySearch.js";
 /** @type {{view: View, name: string, icon: string}[]} */
 const LINKS = [
   { view: "days", name: "Days", icon: "calendar" },
+  { view: "review", name: "To review", icon: "inbox" },
   { view: "profile", name: "Profile", icon: "person" },
   { view: "forgotten", name: "Forgetting", icon: "trash" },
 ];
@@ -36,6 +39,7 @@ export function MemoryPage() {
         <${SearchField} />
         <nav aria-label=${t("Memory")}><ul class="memory-links">${LINKS.map((link) => html`<${ViewLink} ...${link} />`)}</ul></nav>
         ${place.value.view === "days" && !place.value.search.q && html`<${Calendar} />`}
+        <${MemorySwitches} />
       </aside>
       <main class="memory-main"><${Chosen} /></main>
     </div>
@@ -52,12 +56,13 @@ function ViewLink({ view, name, icon }) {
     goToPlace({ view });
   };
   return html`<li><a class=${`memory-link ${isOpen ? "is-open" : ""}`} href=${`/memory?view=${view}`} aria-current=${isOpen ? "page" : undefined}
-    onClick=${open}><${Icon} name=${icon} size=${18} />${t(name)}</a></li>`;
+    onClick=${open}><${Icon} name=${icon} size=${18} />${t(name)}${view === "review" && waitingCount.value > 0 && html`<span class="count">${waitingCount.value}</span>`}</a></li>`;
 }
 
 function Chosen() {
   const { view, day, search } = place.value;
   if (search.q) return html`<${SearchResults} search=${search} />`;
+  if (view === "review") return html`<${ReviewView} />`;
   if (view === "profile") return html`<${ProfileView} />`;
   if (view === "forgotten") return html`<${ForgottenView} />`;
   if (daysProblem.value) return html`<p class="card is-bad" role="alert">${daysProblem.value}</p>`;

@@ -56,7 +56,10 @@ def test_an_entry_is_changed_restored_and_forgotten(page: Page, alice: httpx2.Cl
     expect(entry.locator(".prose")).to_have_text("The boat is called Halcyon.")
 
     entry.get_by_role("button", name="Forget").click()
-    page.get_by_role("dialog").get_by_role("button", name="Forget").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Forget").click()
+    expect(dialog.locator(".receipt")).to_contain_text("Memory entries")
+    dialog.get_by_role("button", name="Close").last.click()
     expect(entry).not_to_contain_text("Halcyon")
     assert [day["day"] for day in alice.get("/api/v1/memory/days").json()["items"]] == ["2026-10-05"]
 
@@ -83,6 +86,22 @@ def test_a_day_of_another_month_is_found_in_the_calendar_and_its_markdown_edited
     expect(page.locator(".entry")).to_contain_text("8,000 €")
 
 
+def test_the_profile_is_written_compared_and_reverted(page: Page) -> None:
+    page.get_by_role("link", name="Profile").click()
+    for text in ("- Builds boats", "- Builds boats\n- Sings"):
+        page.get_by_role("button", name="Edit").click()
+        page.get_by_label("Text of the profile").fill(text)
+        page.get_by_role("button", name="Save").click()
+        expect(page.locator(".prose")).to_contain_text(text.split("- ")[-1])
+    versions = page.locator(".version")
+    versions.first.locator("summary").click()
+    expect(versions.first.locator(".is-added")).to_have_text("- Sings")
+    versions.last.locator("summary").click()
+    versions.last.get_by_role("button", name="Revert to this version").click()
+    expect(page.locator(".prose")).not_to_contain_text("Sings")
+    expect(page.locator(".version")).to_have_count(3)
+
+
 def test_what_is_searched_for_is_found_and_opened(page: Page) -> None:
     page.get_by_label("Search memory").fill("budget")
     results = page.locator(".result")
@@ -93,7 +112,13 @@ def test_what_is_searched_for_is_found_and_opened(page: Page) -> None:
 
 
 def test_every_view_works_at_every_size_in_light_and_dark_without_a_barrier(page: Page) -> None:
-    for address in ("/memory", "/memory?q=boat"):
+    for address in (
+        "/memory",
+        "/memory?q=boat",
+        "/memory?view=review",
+        "/memory?view=profile",
+        "/memory?view=forgotten",
+    ):
         page.goto(address)
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)

@@ -26,18 +26,19 @@ export function ForgetCard({ id }) {
   if (isClosed.value || !proposal.value || (!proposal.value.items.length && !proposal.value.receipt)) return null;
   return html`<section class="card forget-card" aria-label=${t("Forget")}>
     <${Icon} name="trash" />
-    <div class="card-body"><p><strong>${t("Forget this?")}</strong> ${t("What you choose goes for good: here, in memory, and in every summary that repeats it.")}</p>
-      <${ForgetProposal} proposal=${proposal.value} onCancel=${() => (isClosed.value = true)} /></div>
+    <div class="card-body">
+      <${ForgetProposal} proposal=${proposal.value} isAsking onCancel=${() => (isClosed.value = true)} /></div>
   </section>`;
 }
 
-/** @param {{proposal: Proposal, onDone?: () => void, onCancel?: () => void}} props */
-export function ForgetProposal({ proposal, onDone, onCancel }) {
+/** @param {{proposal: Proposal, isAsking?: boolean, onDone?: () => void, onCancel?: () => void}} props */
+export function ForgetProposal({ proposal, isAsking = false, onDone, onCancel }) {
   const chosen = useSignal(new Set(proposal.items.map((item) => item.id)));
   const receipt = useSignal(proposal.receipt ?? null);
   const problem = useSignal("");
   const isBusy = useSignal(false);
-  if (receipt.value) return html`<${ReceiptView} receipt=${receipt.value} />`;
+  if (receipt.value)
+    return html`${isAsking && html`<p role="status"><strong>${t("It is forgotten.")}</strong></p>`}<${ReceiptView} receipt=${receipt.value} />`;
   const toggle = (/** @type {string} */ id) => {
     const next = new Set(chosen.value);
     if (!next.delete(id)) next.add(id);
@@ -53,7 +54,8 @@ export function ForgetProposal({ proposal, onDone, onCancel }) {
     }
     isBusy.value = false;
   };
-  return html`<ul class="forget-items">${proposal.items.map((item) => html`<${Choice} key=${item.id} item=${item} isChosen=${chosen.value.has(item.id)} onToggle=${toggle} />`)}</ul>
+  return html`${isAsking && html`<p><strong>${t("Forget this?")}</strong> ${t("What you choose goes for good: here, in memory, and in every summary that repeats it.")}</p>`}
+    <ul class="forget-items">${proposal.items.map((item) => html`<${Choice} key=${item.id} item=${item} isChosen=${chosen.value.has(item.id)} onToggle=${toggle} />`)}</ul>
     ${problem.value && html`<p class="form-error" role="alert">${problem.value}</p>`}
     <div class="card-actions">
       <button type="button" class="button is-small is-danger" disabled=${!chosen.value.size || isBusy.value} onClick=${confirm}>${t("Forget {n} chosen", { n: chosen.value.size })}</button>

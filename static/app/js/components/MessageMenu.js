@@ -19,5 +19,5 @@ function itemsOf({ id, run, isForgotten }) {
   /** @type {import("./Menu.js").MenuItem[]} */
   const ofRun = run ? [{ label: t("How it came about"), icon: "chart", onSelect: () => openRun(run.id) }] : [];
   const forget = { label: t("Forget…"), icon: "trash", isDanger: true, onSelect: () => askToForgetMessage(id) };
-  return isForgotten ? ofRun : [...ofRun, null, forget];
+  return isForgotten ? ofRun : [...ofRun, forget];
 }

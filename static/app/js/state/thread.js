@@ -224,9 +224,9 @@ function moveMessages(/** @type {Thread} */ thread, /** @type {Happening} */ eve
   return { ...thread, messages, ids: thread.ids.toSorted((a, b) => messages[a].position - messages[b].position) };
 }
 
-/** Nothing that was known of it is kept. */
+/** Nothing that it said is kept; the receipt of what it wished for still stands below it. */
 function forgetMessage(/** @type {Thread} */ thread, /** @type {Record<string, any>} */ raw) {
-  return changeMessage(thread, raw.id, ({ run }) => ({ ...viewMessage(raw), run }));
+  return changeMessage(thread, raw.id, ({ run, forgetProposal }) => ({ ...viewMessage(raw), run, forgetProposal }));
 }
 
 /** What a turn's end brings stands with the answer that ended it. */

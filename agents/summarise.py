@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass
 
+from agents.asking import CALL_TIMEOUT_S, Asking, Sleep
 from agents.errors import ModelError
-from agents.retrying import retry_pause
-from agents.types import ChatModel, Finished, ModelRequest, TextDelta, TokenUsage
-from agents.usage import OutputText, estimate_usage
+from agents.types import ChatModel, ModelRequest, TokenUsage
 from memory.budget import TokenBudget
 from memory.compaction import Rejected, Summary, SummaryRequest, accept_summary, summary_requests
 from memory.fallback import write_extract
@@ -23,12 +21,10 @@ from memory.summary import bounded_summary
 from memory.tokens import Calibration, estimate_text, total_tokens
 from memory.types import Message
 
-CALL_TIMEOUT_S = 120.0
 LEAST_EXTRACT_TOKENS = 24
 NO_MODEL = "there is no model to write one"
 NO_ROOM = "the summary model's window is too small"
 
-Sleep = Callable[[float], Awaitable[None]]
 BeforeCall = Callable[[], Awaitable[None]]
 
 
@@ -66,21 +62,21 @@ async def summarise(
     calls as memory planned pieces, and at most one more after a passing error.
     """
     requests = _plan(model, messages, previous, policy, window, calibration, hint, keep)
-    calls = _Calls(model, call_timeout_s, sleep, before_call) if model is not None and requests else None
-    if calls is None:
+    asking = Asking(model, call_timeout_s, sleep) if model is not None and requests else None
+    if asking is None:
         reason = NO_MODEL if model is None else NO_ROOM
         return extract_fallback(messages, previous=previous, policy=policy, reason=reason)
     try:
-        answer = await calls.run(requests, previous, policy)
+        answer = await _run(asking, requests, previous, policy, before_call)
     except ModelError as error:
         fallback = extract_fallback(messages, previous=previous, policy=policy, reason=_name_reason(error))
-        return _with_usages(fallback, calls)
+        return _with_usages(fallback, asking)
     match accept_summary(answer, source=messages, previous=previous, policy=policy):
         case Summary(text, tokens):
-            return SummaryResult(text, tokens, tuple(calls.usages))
+            return SummaryResult(text, tokens, tuple(asking.usages))
         case Rejected(reason):
             fallback = extract_fallback(messages, previous=previous, policy=policy, reason=reason)
-            return _with_usages(fallback, calls)
+            return _with_usages(fallback, asking)
 
 
 def extract_fallback(
@@ -116,69 +112,30 @@ def _plan(
     )
 
 
-class _Calls:
-    """The calls of one summary, one after the other, each building on the answer before."""
+async def _run(
+    asking: Asking,
+    requests: Sequence[SummaryRequest],
+    previous: str,
+    policy: ContextPolicy,
+    before_call: BeforeCall,
+) -> str:
+    """The calls of one summary, each building on the answer before; the last answer.
 
-    def __init__(self, model: ChatModel, timeout_s: float, sleep: Sleep, before_call: BeforeCall) -> None:
-        self.usages: list[TokenUsage] = []
-        self._model = model
-        self._timeout_s = timeout_s
-        self._sleep = sleep
-        self._before_call = before_call
-        self._may_repeat = True
-
-    async def run(self, requests: Sequence[SummaryRequest], previous: str, policy: ContextPolicy) -> str:
-        """The last answer. Raises ModelError, also for an empty answer in between."""
-        answer = previous
-        for request in requests:
-            await self._before_call()
-            # An answer far over its limit must not crowd out the next piece.
-            earlier = bounded_summary(answer, policy.summary_max_tokens * 3 // 2)
-            asked = ModelRequest(request.messages(earlier), request.max_output_tokens)
-            answer = await self._ask(asked)
-            if not answer.strip():
-                raise ModelError(
-                    "bad_response", "The summary model returned nothing.", detail="returned nothing"
-                )
-        return answer
-
-    async def _ask(self, request: ModelRequest) -> str:
-        try:
-            return await self._call(request)
-        except ModelError as error:
-            pause_s = retry_pause(error)
-            if pause_s is None or not self._may_repeat:
-                raise
-        self._may_repeat = False
-        await self._sleep(pause_s)
-        return await self._call(request)
-
-    async def _call(self, request: ModelRequest) -> str:
-        pieces: list[str] = []
-        output = OutputText()
-        usage: TokenUsage | None = None
-        try:
-            async with asyncio.timeout(self._timeout_s), aclosing(self._model.stream(request)) as items:
-                async for item in items:
-                    output.add(item)
-                    if isinstance(item, TextDelta):
-                        pieces.append(item.text)
-                    elif isinstance(item, Finished):
-                        usage = item.usage
-        except TimeoutError as error:
-            raise ModelError("timeout", "The summary model took too long.", detail="took too long") from error
-        finally:
-            self._note(usage, request, output)
-        return "".join(pieces)
-
-    def _note(self, usage: TokenUsage | None, request: ModelRequest, output: OutputText) -> None:
-        """A call that broke off cost what it read and wrote; one that was refused cost nothing."""
-        if usage is not None or output.count():
-            self.usages.append(usage or estimate_usage(request, output))
+    Raises ModelError, also for an empty answer in between.
+    """
+    answer = previous
+    for request in requests:
+        await before_call()
+        # An answer far over its limit must not crowd out the next piece.
+        earlier = bounded_summary(answer, policy.summary_max_tokens * 3 // 2)
+        answer = await asking.ask(ModelRequest(request.messages(earlier), request.max_output_tokens))
+        if not answer.strip():
+            raise ModelError("bad_response", "The summary model returned nothing.", detail="returned nothing")
+    return answer
 
 
-def _with_usages(result: SummaryResult, calls: _Calls) -> SummaryResult:
-    return SummaryResult(result.text, result.tokens, tuple(calls.usages), result.fallback_reason)
+def _with_usages(result: SummaryResult, asking: Asking) -> SummaryResult:
+    return SummaryResult(result.text, result.tokens, tuple(asking.usages), result.fallback_reason)
 
 
 def _name_reason(error: ModelError) -> str:

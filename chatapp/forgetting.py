@@ -12,7 +12,6 @@ from chatapp import attachments, memory_files, offloads
 from chatapp.actions import retention
 from chatapp.actions.forget import Done, forget_items
 from chatapp.actions.forget_whole import forget_conversation, forget_everything
-from chatapp.actions.memory import user_zone
 from chatapp.actions.retention import Leftovers
 from chatapp.live import hub
 from chatapp.models import ForgetReceipt, User
@@ -61,7 +60,7 @@ def forget_entry(user: User, entry_id: str | UUID, *, now: datetime) -> Done:
 
 def forget_day(user: User, day: date, *, now: datetime) -> Done:
     """What was said on that day, by the user's clock, and what memory keeps of it. Raises NotFound."""
-    zone = user_zone(user.time_zone)
+    zone = memory_selectors.user_zone(user.time_zone)
     start = datetime.combine(day, time.min, zone)
     said = messages_of_day(user, start, datetime.combine(day + timedelta(days=1), time.min, zone))
     entries = [entry.pk for entry in memory_selectors.day_entries(user.pk, day)]

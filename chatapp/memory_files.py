@@ -72,7 +72,7 @@ def daily_entry(row: MemoryEntry) -> DailyEntry:
     return DailyEntry(
         id=str(row.pk),
         text=row.text,
-        at=row.created_at.astimezone(memory_actions.user_zone(row.user.time_zone)),
+        at=row.created_at.astimezone(memory_selectors.user_zone(row.user.time_zone)),
         conversation_id=str(row.conversation_id) if row.conversation_id else None,
         conversation_title=row.conversation.title if row.conversation else "",
         first_message_id=str(row.first_message_id) if row.first_message_id else None,
@@ -105,7 +105,7 @@ def write_profile(user_id: UUID) -> None:
             _replace_file(profile_path(user_id), f"{profile.text}\n")
         else:
             _remove_file(profile_path(user_id))
-    mark_profile_written(user_id=user_id, version=profile.version)
+    mark_profile_written(profile)
 
 
 def write_profiles(user_ids: Iterable[UUID]) -> int:

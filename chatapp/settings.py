@@ -126,6 +126,7 @@ CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "beat-schedule")
 CELERY_BEAT_SCHEDULE = {
     "sweep": {"task": "chatapp.tasks.sweep", "schedule": 10.0, "options": {"expires": 60}},
     "clean-up": {"task": "chatapp.tasks.clean_up", "schedule": 3600.0},
+    "consolidate": {"task": "chatapp.tasks.consolidate_due", "schedule": 900.0, "options": {"expires": 900}},
 }
 
 # --- Django ----------------------------------------------------------------------------------------

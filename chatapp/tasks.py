@@ -8,7 +8,7 @@ from uuid import UUID
 from celery import shared_task
 from django.conf import settings
 
-from chatapp import clock, compactor, jobs, memory_files
+from chatapp import clock, compactor, consolidating, jobs, memory_files
 from chatapp.actions.runs import INTERRUPTED, NOT_STARTED, interrupt_run
 from chatapp.actions.search import index_conversation as index_turns
 from chatapp.attachments import sweep_files
@@ -16,6 +16,7 @@ from chatapp.forget_wishes import propose_for_message
 from chatapp.forgetting import delete_idle_conversations
 from chatapp.offloads import sweep_offloads
 from chatapp.selectors.compactions import waiting_compactions
+from chatapp.selectors.consolidations import waiting_consolidations
 from chatapp.selectors.runs import abandoned_runs, dead_runs
 from chatapp.selectors.unindexed import overlooked_conversations
 
@@ -43,6 +44,16 @@ def propose_forgetting(message_id: str) -> None:
 
 
 @shared_task
+def consolidate(consolidation_id: str) -> None:
+    consolidating.consolidate(UUID(consolidation_id))
+
+
+@shared_task
+def consolidate_due() -> None:
+    consolidating.queue_due()
+
+
+@shared_task
 def sweep() -> None:
     """Everything that was promised by a row and not picked up, or not finished. Quick: what takes long is woken."""
     now = clock.now()
@@ -54,6 +65,8 @@ def sweep() -> None:
         jobs.wake_worker("compact", str(compaction_id))
     for conversation_id in overlooked_conversations(now):
         jobs.wake_worker("index_conversation", str(conversation_id))
+    for consolidation_id in waiting_consolidations(now):
+        jobs.wake_worker("consolidate", str(consolidation_id))
     memory_files.sweep_unwritten()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import date, datetime
 from uuid import UUID
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.db import transaction
 
@@ -14,17 +13,10 @@ from chatapp import event_log
 from chatapp.actions.search import index_entry
 from chatapp.models import Compaction, Conversation, EntryRevision, EntrySource, MemoryEntry
 from chatapp.models.search import StaleDay
-from chatapp.selectors.memory import kept_entries
+from chatapp.selectors.memory import kept_entries, user_zone
 from chatapp.selectors.pauses import is_paused
 
 PREVIEW_CHARS = 200
-
-
-def user_zone(time_zone: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(time_zone)
-    except (ZoneInfoNotFoundError, ValueError):
-        return ZoneInfo("UTC")
 
 
 @transaction.atomic

@@ -8,13 +8,13 @@ from datetime import date, datetime, time
 
 from django.db import transaction
 
-from chatapp.actions.memory import mark_days_stale, rewrite_entry, user_zone
+from chatapp.actions.memory import mark_days_stale, rewrite_entry
 from chatapp.actions.search import index_entry, remove_entries
 from chatapp.actions.tombstones import raise_tombstones
 from chatapp.errors import Conflict, InvalidInput, NotFound
 from chatapp.models import MemoryEntry, User
 from chatapp.selectors.access import lock_entry
-from chatapp.selectors.memory import day_version, lock_day
+from chatapp.selectors.memory import day_version, lock_day, user_zone
 
 CHANGED = "It was changed meanwhile. Read it again and repeat your change."
 

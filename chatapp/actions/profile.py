@@ -51,6 +51,7 @@ def set_text(profile: Profile, text: str, author: ProfileVersion.Author, now: da
     return True
 
 
-def mark_profile_written(*, user_id: UUID, version: int) -> None:
-    """The file shows this version; one that came meanwhile is still to be written."""
-    Profile.objects.filter(pk=user_id, version=version).update(written_version=version)
+def mark_profile_written(written: Profile) -> None:
+    """The file says what it says; what came meanwhile, or was forgotten, is still to be written."""
+    same = Profile.objects.filter(pk=written.pk, version=written.version, text=written.text)
+    same.update(written_version=written.version)

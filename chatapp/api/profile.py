@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from datetime import datetime
 from typing import Annotated, Any
 
 from asgiref.sync import sync_to_async
 from django.http import HttpResponse
-from ninja import Path, Router
+from ninja import Path, Router, Status
 from pydantic import Field
 
 from chatapp import clock, memory_changes
+from chatapp.actions.consolidations import queue_consolidation
 from chatapp.api import shapes
 from chatapp.api.auth import ApiRequest, allow
 from chatapp.api.etags import IfMatch, version_of
 from chatapp.api.schemas import MAX_NUMBER, ProfileIn
 from chatapp.errors import InvalidInput
-from chatapp.models import Profile, ProfileVersion, User
+from chatapp.models import Consolidation, Profile, ProfileVersion, User
+from chatapp.selectors.consolidations import latest_consolidation
 from chatapp.selectors.profile import accessible_version, profile_of, version_page
 from memory.policy import DEFAULT_POLICY
 from memory.profile import compare_lines
@@ -57,15 +60,29 @@ def _shape(user: User, profile: Profile) -> dict[str, Any]:
         "markdown": profile.text,
         "version": profile.version,
         "author": newest.author if newest else None,
-        "updated_at": _iso(newest) if newest else None,
+        "updated_at": _iso(newest.created_at) if newest else None,
         "tokens": estimate_text(profile.text),
         "budget_tokens": DEFAULT_POLICY.profile_budget,
         "is_used": user.uses_profile and not user.memory_paused,
+        "consolidation": _consolidation(latest_consolidation(user.pk)),
     }
 
 
-def _iso(row: ProfileVersion) -> str:
-    return row.created_at.isoformat().replace("+00:00", "Z")
+def _consolidation(row: Consolidation | None) -> dict[str, Any] | None:
+    if row is None:
+        return None
+    return {
+        "status": row.status,
+        "reason": row.error or None,
+        "entry_count": row.entry_count,
+        "version": row.version,
+        "created_at": _iso(row.created_at),
+        "finished_at": _iso(row.finished_at) if row.finished_at else None,
+    }
+
+
+def _iso(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")
 
 
 @profile_router.put(
@@ -120,7 +137,7 @@ def _version(row: ProfileVersion) -> dict[str, Any]:
     return {
         "version": row.number,
         "author": row.author,
-        "created_at": _iso(row),
+        "created_at": _iso(row.created_at),
         "tokens": estimate_text(row.text),
     }
 
@@ -155,3 +172,16 @@ async def revert(request: ApiRequest, version: Number) -> Any:
 
 def _revert(user: User, number: int) -> dict[str, Any]:
     return _shape(user, memory_changes.revert_profile(user=user, number=number, now=clock.now()))
+
+
+@profile_router.post(
+    "/memory/profile/consolidate", auth=allow("memory"), response=shapes.answers(accepted=shapes.Profile)
+)
+async def consolidate(request: ApiRequest) -> Any:
+    """Takes over now what was noted since the last time, instead of at night. `consolidation` tells how it goes."""
+    return Status(202, await sync_to_async(_consolidate)(request.auth.user))
+
+
+def _consolidate(user: User) -> dict[str, Any]:
+    queue_consolidation(user_id=user.pk, now=clock.now())
+    return _read(user)

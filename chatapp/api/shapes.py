@@ -287,6 +287,17 @@ class MemorySettings(Shape):
     profile: bool = Field(description="Conversations are told of the profile.")
 
 
+class Consolidation(Shape):
+    """The last pass over what the profile did not know."""
+
+    status: Literal["pending", "running", "done", "failed", "skipped"]
+    reason: str | None = Field(description="Why it failed or was skipped.")
+    entry_count: int
+    version: int | None = Field(description="What it made; null = there was nothing new.")
+    created_at: Moment
+    finished_at: Moment | None
+
+
 class Profile(Shape):
     markdown: str
     version: int = Field(description="Also the ETag; 0 while nothing was written yet.")
@@ -295,6 +306,7 @@ class Profile(Shape):
     tokens: int
     budget_tokens: int = Field(description="What is longer is cut at a line when it is sent.")
     is_used: bool = Field(description="Whether conversations are told of it.")
+    consolidation: Consolidation | None
 
 
 class ProfileVersion(Shape):

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
 from uuid import UUID
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.db.models import Count, Q, QuerySet
 
@@ -14,6 +15,13 @@ from chatapp.errors import NotFound
 from chatapp.models import Conversation, MemoryEntry, User
 from chatapp.models.search import StaleDay
 from chatapp.selectors.access import parse_id
+
+
+def user_zone(time_zone: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(time_zone)
+    except (ZoneInfoNotFoundError, ValueError):
+        return ZoneInfo("UTC")
 
 
 def kept_entries() -> QuerySet[MemoryEntry]:

@@ -1,0 +1,64 @@
+"""One question, one answer, in the background: no tools, no loop, and one more attempt after a passing error."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+
+from agents.errors import ModelError
+from agents.retrying import retry_pause
+from agents.types import ChatModel, Finished, ModelRequest, TextDelta, TokenUsage
+from agents.usage import OutputText, estimate_usage
+
+CALL_TIMEOUT_S = 120.0
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+class Asking:
+    """Asks one model. `usages` has one entry per call, failed ones included where they wrote something."""
+
+    def __init__(
+        self, model: ChatModel, timeout_s: float = CALL_TIMEOUT_S, sleep: Sleep = asyncio.sleep
+    ) -> None:
+        self.usages: list[TokenUsage] = []
+        self._model = model
+        self._timeout_s = timeout_s
+        self._sleep = sleep
+        self._may_repeat = True
+
+    async def ask(self, request: ModelRequest) -> str:
+        """The whole answer. Of all that is asked, one call at most is repeated. Raises ModelError."""
+        try:
+            return await self._call(request)
+        except ModelError as error:
+            pause_s = retry_pause(error)
+            if pause_s is None or not self._may_repeat:
+                raise
+        self._may_repeat = False
+        await self._sleep(pause_s)
+        return await self._call(request)
+
+    async def _call(self, request: ModelRequest) -> str:
+        pieces: list[str] = []
+        output = OutputText()
+        usage: TokenUsage | None = None
+        try:
+            async with asyncio.timeout(self._timeout_s), aclosing(self._model.stream(request)) as items:
+                async for item in items:
+                    output.add(item)
+                    if isinstance(item, TextDelta):
+                        pieces.append(item.text)
+                    elif isinstance(item, Finished):
+                        usage = item.usage
+        except TimeoutError as error:
+            raise ModelError("timeout", "The model took too long.", detail="took too long") from error
+        finally:
+            self._note(usage, request, output)
+        return "".join(pieces)
+
+    def _note(self, usage: TokenUsage | None, request: ModelRequest, output: OutputText) -> None:
+        """A call that broke off cost what it read and wrote; one that was refused cost nothing."""
+        if usage is not None or output.count():
+            self.usages.append(usage or estimate_usage(request, output))

@@ -38,8 +38,11 @@ except PolicyError as error:
 DEFAULT_TOOLS = env.words(
     "DEFAULT_TOOLS",
     "memory_search memory_read conversation_search files_list files_read offloaded_page offloaded_grep "
-    "offloaded_view_image clock calculator",
+    "offloaded_view_image http_fetch clock calculator",
 )
+# http_fetch is off until a host is named: docs.python.org, *.wikipedia.org, or * for all public ones.
+HTTP_FETCH_HOSTS = env.words("HTTP_FETCH_HOSTS")
+HTTP_FETCH_OWN_HOSTS = env.words("HTTP_FETCH_OWN_HOSTS")  # on your own network: wiki.example:8080
 OPENAI_API_KEY = env.text("OPENAI_API_KEY")
 OPENAI_BASE_URL = env.text("OPENAI_BASE_URL")
 LLM_MODEL = env.text("LLM_MODEL")

@@ -9,6 +9,7 @@ from agents.tools.attached_files import FilesList, FilesPort, FilesRead
 from agents.tools.calculator import Calculator
 from agents.tools.clock import Clock, ClockPort
 from agents.tools.conversation_search import ConversationPort, ConversationSearch
+from agents.tools.http_fetch import HttpFetch, WebPort
 from agents.tools.memory_tools import MemoryPort, MemoryRead, MemorySearch
 from agents.tools.offloaded import OffloadGrep, OffloadPage, OffloadPort, OffloadViewImage
 from agents.tools.protocol import Tool
@@ -22,6 +23,7 @@ class Ports:
     conversation: ConversationPort
     files: FilesPort
     offloads: OffloadPort
+    web: WebPort
     clock: ClockPort
 
 
@@ -36,6 +38,7 @@ def built_in_tools(ports: Ports) -> Mapping[str, Tool]:
             OffloadPage(ports.offloads),
             OffloadGrep(ports.offloads),
             OffloadViewImage(ports.offloads),
+            HttpFetch(ports.web),
             Clock(ports.clock),
             Calculator(),
         ]

@@ -1,0 +1,233 @@
+"""http_fetch: pages of allowed hosts as text, and no way to any other address."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.guarded_http import ForbiddenHost, HostRules
+from agents.tools.http_fetch import MAX_BYTES, HttpFetch
+from agents.tools.protocol import ToolCaller, ToolFailure
+from chatapp import toolbox
+from tests.servers.web_server import WebPage, WebServer
+
+CALLER = ToolCaller("alice", "c", "r")
+PUBLIC = "93.184.215.14"
+
+
+@pytest.fixture
+def web():
+    with WebServer() as server:
+        yield server
+
+
+class Rules:
+    def __init__(self, hosts=(), own=()):
+        self.told = HostRules(tuple(hosts), tuple(own))
+
+    def rules(self):
+        return self.told
+
+
+class Names:
+    """A resolver that answers from a table, one answer after the other."""
+
+    def __init__(self, **table):
+        self.table = {name.replace("_", "."): list(answers) for name, answers in table.items()}
+        self.asked = []
+
+    async def __call__(self, host, port):
+        self.asked.append(host)
+        answers = self.table.get(host, [[host]])
+        return answers.pop(0) if len(answers) > 1 else answers[0]
+
+
+def own(web, *names):
+    return [f"{name}:{web.port}" for name in names]
+
+
+async def fetch(url, rules, names=None):
+    tool = HttpFetch(rules) if names is None else HttpFetch(rules, names)
+    return (await tool.call({"url": url}, CALLER)).text
+
+
+async def test_a_page_of_an_own_host_is_read_as_text(web):
+    web.pages["/a"] = WebPage(
+        b"<html><head><style>x{}</style><script>steal()</script></head><body><h1>Prices</h1>"
+        b"<table><tr><td>Tea</td><td>4.20</td></tr></table></body></html>"
+    )
+    text = await fetch(f"http://127.0.0.1:{web.port}/a", Rules(own=own(web, "127.0.0.1")))
+    assert "answered 200" in text
+    assert "Prices" in text
+    assert "4.20" in text
+    assert "steal" not in text
+
+
+async def test_the_connection_goes_to_the_address_that_was_checked(web):
+    """The name would lead elsewhere the second time: it is asked once, and the page still gets its own name."""
+    web.pages["/a"] = WebPage(b"hello")
+    names = Names(wiki_example=[["127.0.0.1"], ["169.254.169.254"]])
+    text = await fetch(f"http://wiki.example:{web.port}/a", Rules(own=own(web, "wiki.example")), names)
+    assert "hello" in text
+    assert names.asked == ["wiki.example"]
+    assert web.hosts == [f"wiki.example:{web.port}"]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0",
+        "::1", "::", "fe80::1", "fe80::1%eth0", "fc00::1", "fd00:ec2::254", "::ffff:127.0.0.1",
+        "::ffff:169.254.169.254", "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::", "::7f00:1",
+        "2001:0:4136:e378:8000:63bf:80ff:fffe", "224.0.0.1", "255.255.255.255", "100.100.100.200", "192.0.0.192",
+    ],
+)  # fmt: skip
+async def test_a_name_that_leads_to_a_forbidden_address_is_refused(address):
+    names = Names(innocent_example=[[address]])
+    with pytest.raises(ToolFailure, match=r"innocent\.example leads to"):
+        await fetch("http://innocent.example/", Rules(hosts=["*"]), names)
+
+
+async def test_one_forbidden_address_among_good_ones_is_enough_to_refuse():
+    names = Names(mixed_example=[[PUBLIC, "10.0.0.1"]])
+    with pytest.raises(ToolFailure, match=r"10\.0\.0\.1"):
+        await fetch("http://mixed.example/", Rules(hosts=["*"]), names)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1/", "http://2130706433/", "http://0x7f000001/", "http://0177.0.0.1/", "http://127.1/",
+        "http://[::1]/", "http://[::ffff:127.0.0.1]/", "http://localhost/", "http://169.254.169.254/latest/meta-data/",
+        "file:///etc/passwd", "ftp://127.0.0.1/x", "gopher://127.0.0.1/", "unix:///var/run/docker.sock",
+        "http://user:password@127.0.0.1/", "http://127.0.0.1:6379/", "http:///etc/passwd", "http://[::1%25lo]/", "not an address",
+    ],
+)  # fmt: skip
+async def test_every_spelling_of_this_machine_is_refused(url):
+    with pytest.raises(ToolFailure):
+        await fetch(url, Rules(hosts=["*"]))
+
+
+async def test_a_redirect_to_a_host_that_is_not_allowed_is_not_followed(web):
+    web.pages["/a"] = WebPage(status=302, headers={"Location": f"http://localhost:{web.port}/secret"})
+    web.pages["/secret"] = WebPage(b"the secret")
+    with pytest.raises(ToolFailure, match=f"localhost:{web.port} is not among"):
+        await fetch(f"http://127.0.0.1:{web.port}/a", Rules(own=own(web, "127.0.0.1")))
+    assert web.paths == ["/a"]
+
+
+async def test_a_redirect_to_an_allowed_name_that_leads_inside_is_not_followed(web):
+    web.pages["/a"] = WebPage(status=307, headers={"Location": "http://public.example/"})
+    names = Names(public_example=[["169.254.169.254"]], wiki_example=[["127.0.0.1"]])
+    with pytest.raises(ToolFailure, match=r"169\.254\.169\.254"):
+        await fetch(f"http://wiki.example:{web.port}/a", Rules(["*"], own(web, "wiki.example")), names)
+
+
+async def test_redirects_are_followed_within_what_is_allowed_and_end(web):
+    web.pages["/a"] = WebPage(status=301, headers={"Location": "/b", "Set-Cookie": "who=alice"})
+    web.pages["/b"] = WebPage(b"arrived")
+    rules = Rules(own=own(web, "127.0.0.1"))
+    assert "arrived" in await fetch(f"http://127.0.0.1:{web.port}/a", rules)
+    web.pages["/round"] = WebPage(status=302, headers={"Location": "/round"})
+    with pytest.raises(ToolFailure, match="leads on more than 5 times"):
+        await fetch(f"http://127.0.0.1:{web.port}/round", rules)
+
+
+async def test_an_own_host_is_own_at_its_port_only(web):
+    with pytest.raises(ToolFailure, match="not among"):
+        await fetch(f"http://127.0.0.1:{web.port + 1}/", Rules(own=own(web, "127.0.0.1")))
+
+
+async def test_metadata_addresses_are_refused_even_where_an_operator_names_them():
+    with pytest.raises(ToolFailure, match="never asked"):
+        await fetch("http://169.254.169.254/", Rules(own=["169.254.169.254"]))
+
+
+@pytest.mark.parametrize("encoding", ["", "gzip"])
+async def test_an_endless_page_is_cut(web, encoding):
+    def endless(write):
+        packer = zlib.compressobj(wbits=31)
+        while True:
+            block = b"la " * 50_000
+            write(packer.compress(block) + packer.flush(zlib.Z_SYNC_FLUSH) if encoding else block)
+
+    headers = {"Content-Encoding": encoding} if encoding else {}
+    web.pages["/a"] = WebPage(endless, "text/plain", headers=headers)
+    text = await fetch(f"http://127.0.0.1:{web.port}/a", Rules(own=own(web, "127.0.0.1")))
+    assert f"Cut after {MAX_BYTES:,} bytes." in text
+    assert len(text) < MAX_BYTES + 200
+
+
+async def test_a_small_answer_that_unpacks_to_gigabytes_is_cut(web):
+    bomb = gzip.compress(bytes(300 * 2**20), compresslevel=1)
+    web.pages["/a"] = WebPage(bomb, "text/plain", headers={"Content-Encoding": "gzip"})
+    text = await fetch(f"http://127.0.0.1:{web.port}/a", Rules(own=own(web, "127.0.0.1")))
+    assert len(text) < MAX_BYTES + 200
+
+
+async def test_a_packed_page_is_read_whole(web):
+    body = "".join(f"<p>line {n}</p>" for n in range(20_000)).encode()
+    web.pages["/a"] = WebPage(gzip.compress(body), headers={"Content-Encoding": "gzip"})
+    text = await fetch(f"http://127.0.0.1:{web.port}/a", Rules(own=own(web, "127.0.0.1")))
+    assert "line 19999" in text
+
+
+@pytest.mark.parametrize(
+    ("page", "problem"),
+    [
+        (WebPage(b"\x89PNG", "image/png"), "no text but image/png"),
+        (WebPage(b"x", headers={"Content-Encoding": "br"}), "not asked for: br"),
+        (WebPage(b"no gzip", headers={"Content-Encoding": "gzip"}), "cannot be read"),
+    ],
+)
+async def test_what_is_no_text_is_told(web, page, problem):
+    web.pages["/a"] = page
+    with pytest.raises(ToolFailure, match=problem):
+        await fetch(f"http://127.0.0.1:{web.port}/a", Rules(own=own(web, "127.0.0.1")))
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "latin-1", "no-such-charset"])
+async def test_any_charset_and_broken_markup_give_text(web, charset):
+    web.pages["/a"] = WebPage(
+        b"<p>Caf\xe9 <table><tr><td>x\x00y" + b"<div>" * 5_000, f"text/html; charset={charset}"
+    )
+    text = await fetch(f"http://127.0.0.1:{web.port}/a", Rules(own=own(web, "127.0.0.1")))
+    assert "answered 200" in text
+
+
+def test_rules_match_names_and_ports():
+    rules = HostRules(("docs.python.org", "*.wikipedia.org", "api.example:8443"))
+    for host, port in (("docs.python.org", 443), ("de.wikipedia.org", 80), ("api.example", 8443)):
+        rules.check_name(host, port)
+    for host, port in (
+        ("python.org", 443), ("evil-docs.python.org", 443), ("wikipedia.org", 443), ("evilwikipedia.org", 443),
+        ("docs.python.org", 22), ("api.example", 443), ("docs.python.org.evil.example", 443),
+    ):  # fmt: skip
+        with pytest.raises(ForbiddenHost):
+            rules.check_name(host, port)
+    assert not HostRules(own_hosts=("*",)).is_own("anything", 80)
+
+
+@given(st.ip_addresses())
+def test_no_address_that_is_not_public_passes_without_being_own(address):
+    try:
+        HostRules(("*",)).check_address("x.example", 80, str(address))
+    except ForbiddenHost:
+        return
+    assert address.is_global
+    assert not address.is_multicast
+    assert not address.is_link_local
+
+
+# --- switched on and off ------------------------------------------------------------------------------
+
+
+def test_it_is_off_until_an_operator_names_a_host(settings):
+    names = [tool.spec.name for tool in toolbox.tools_of(None)]
+    assert "http_fetch" not in names
+    settings.HTTP_FETCH_HOSTS = ["docs.python.org"]
+    assert "http_fetch" in [tool.spec.name for tool in toolbox.tools_of(None)]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 import httpx2
@@ -82,6 +82,24 @@ def _unwrapped(address: Address) -> Address:
     return inner or address
 
 
+class BoundedStream(httpx2.AsyncByteStream):
+    """Ends with a ReadError where more comes than was agreed."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream, max_bytes: int) -> None:
+        self._inner = inner
+        self._left = max_bytes
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._inner:
+            self._left -= len(chunk)
+            if self._left < 0:
+                raise httpx2.ReadError("The answer is too long.")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
 async def resolve_host(host: str, port: int) -> list[str]:
     """As the system does. Raises OSError."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -89,13 +107,24 @@ async def resolve_host(host: str, port: int) -> list[str]:
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
-    """Raises ForbiddenHost, also for a name of whose addresses one is forbidden."""
+    """Raises ForbiddenHost, also for a name of whose addresses one is forbidden.
 
-    def __init__(self, rules: HostRules, resolve: Resolve = resolve_host) -> None:
+    With `max_bytes` an answer is refused that is longer, or packed so that its length says nothing.
+    `keeps_connections` is for a client that asks one origin only: two names at one address must not share one.
+    """
+
+    def __init__(
+        self,
+        rules: HostRules,
+        resolve: Resolve = resolve_host,
+        *,
+        max_bytes: int | None = None,
+        keeps_connections: bool = False,
+    ) -> None:
         self._rules = rules
         self._resolve = resolve
-        # A connection is made for one host; two names at one address must not share it.
-        limits = httpx2.Limits(max_keepalive_connections=0)
+        self._max_bytes = max_bytes
+        limits = httpx2.Limits(max_keepalive_connections=None if keeps_connections else 0)
         self._inner = httpx2.AsyncHTTPTransport(trust_env=False, limits=limits)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -109,7 +138,14 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             stream=request.stream,
             extensions={**request.extensions, "sni_hostname": host},
         )
-        return await self._inner.handle_async_request(pinned)
+        response = await self._inner.handle_async_request(pinned)
+        if self._max_bytes is not None:
+            assert isinstance(response.stream, httpx2.AsyncByteStream)
+            response.stream = BoundedStream(response.stream, self._max_bytes)
+            if response.headers.get("content-encoding", "identity") != "identity":
+                await response.aclose()
+                raise httpx2.ReadError("The answer is packed, which was not asked for.")
+        return response
 
     async def _pinned_address(self, host: str, port: int) -> str:
         try:

@@ -24,6 +24,7 @@ def remove_leftovers(leftovers: Leftovers) -> None:
     memory_files.write_days((leftovers.user_id, day) for day in leftovers.days)
     attachments.discard_content(leftovers.hashes)
     offloads.delete_folders(leftovers.conversations)
+    offloads.delete_files(leftovers.offloads)
 
 
 def _finish(done: Done) -> Done:

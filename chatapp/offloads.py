@@ -160,8 +160,14 @@ def discard_offloads(conversation_id: UUID, references: Iterable[str]) -> None:
     names = offload_actions.delete_offloads(
         conversation_id=conversation_id, offload_ids=[parse_id(reference) for reference in references]
     )
-    for name in names:
-        object_store().delete(_path(conversation_id, name))
+    delete_files((conversation_id, name) for name in names)
+
+
+def delete_files(files: Iterable[tuple[UUID, str]]) -> None:
+    """By conversation and name; their rows are gone already."""
+    store = object_store()
+    for conversation_id, name in files:
+        store.delete(_path(conversation_id, name))
 
 
 def delete_folders(conversation_ids: Iterable[UUID]) -> None:

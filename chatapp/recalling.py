@@ -35,7 +35,7 @@ NOTHING = Recalled(None)
 def recall_turns(loaded: LoadedContext, context: AssembledContext, now: datetime) -> Recalled:
     """Nothing where nothing fits the question, or no room is left."""
     room = _room(loaded, context)
-    if room.tokens < LEAST_TOKENS or room.chars < LEAST_TOKENS or loaded.conversation.temporary:
+    if room.tokens < LEAST_TOKENS or room.chars < LEAST_TOKENS or not loaded.conversation.uses_memory:
         return NOTHING
     view = context.view
     turns = recall_for(

@@ -9,14 +9,17 @@ from celery import shared_task
 from django.conf import settings
 
 from chatapp import clock, compactor, consolidating, jobs, memory_files
+from chatapp.actions.mcp_servers import LIST_AGAIN_AFTER
 from chatapp.actions.runs import INTERRUPTED, NOT_STARTED, interrupt_run
 from chatapp.actions.search import index_conversation as index_turns
 from chatapp.attachments import sweep_files
 from chatapp.forget_wishes import propose_for_message
 from chatapp.forgetting import delete_idle_conversations
+from chatapp.mcp_servers import refresh_server
 from chatapp.offloads import sweep_offloads
 from chatapp.selectors.compactions import waiting_compactions
 from chatapp.selectors.consolidations import waiting_consolidations
+from chatapp.selectors.mcp_servers import servers_to_list
 from chatapp.selectors.runs import abandoned_runs, dead_runs
 from chatapp.selectors.unindexed import overlooked_conversations
 
@@ -54,6 +57,11 @@ def consolidate_due() -> None:
 
 
 @shared_task
+def list_mcp_tools(server_id: str) -> None:
+    refresh_server(UUID(server_id))
+
+
+@shared_task
 def sweep() -> None:
     """Everything that was promised by a row and not picked up, or not finished. Quick: what takes long is woken."""
     now = clock.now()
@@ -67,6 +75,8 @@ def sweep() -> None:
         jobs.wake_worker("index_conversation", str(conversation_id))
     for consolidation_id in waiting_consolidations(now):
         jobs.wake_worker("consolidate", str(consolidation_id))
+    for server_id in servers_to_list(now - LIST_AGAIN_AFTER):
+        jobs.wake_worker("list_mcp_tools", str(server_id))
     memory_files.sweep_unwritten()
 
 

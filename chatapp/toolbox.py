@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from django.conf import settings
 
 from agents.tools.protocol import Right, Tool
 from agents.tools.registry import Ports, built_in_tools
+from chatapp.mcp_servers import offered_tools
 from chatapp.models import Agent, Conversation
 from chatapp.policies import agent_of
+from chatapp.selectors.mcp_servers import servers_for_everyone, servers_of
+from chatapp.selectors.pauses import is_paused
 from chatapp.tool_ports.clock import UserClock
 from chatapp.tool_ports.files import AttachedFiles
 from chatapp.tool_ports.memory import OwnConversation, UserMemory
@@ -30,15 +34,28 @@ BUILT_IN: Mapping[str, Tool] = built_in_tools(
 
 def tools_for(conversation: Conversation) -> tuple[Tool, ...]:
     """What the answers of this conversation may use, in a stable order. Reads the database only."""
-    withheld: frozenset[Right] = frozenset({"memory"}) if conversation.temporary else frozenset()
-    return tools_of(agent_of(conversation), withheld)
+    return tools_of(
+        agent_of(conversation), uses_memory=conversation.uses_memory and not is_paused(conversation)
+    )
 
 
-def tools_of(agent: Agent | None, withheld: frozenset[Right] = frozenset()) -> tuple[Tool, ...]:
+def tools_of(agent: Agent | None, *, uses_memory: bool = True) -> tuple[Tool, ...]:
     """An agent's own choice, or the deployment's where it made none. A name that means nothing any more is left out."""
-    names = settings.DEFAULT_TOOLS if agent is None or agent.tools is None else agent.tools
-    rights = deployment_rights() - withheld
-    return tuple(tool for tool in _named(names) if tool.traits.rights <= rights)
+    rights = deployment_rights()
+    if not uses_memory or (agent is not None and not agent.uses_memory):
+        rights -= {"memory"}
+    built_in = [tool for name, tool in BUILT_IN.items() if name in _names_of(agent)]
+    of_servers = [tool for server in servers_of(agent) for tool in offered_tools(server)]
+    return tuple(tool for tool in (*built_in, *of_servers) if tool.traits.rights <= rights)
+
+
+def _names_of(agent: Agent | None) -> frozenset[str]:
+    """An agent that a user made has nothing that is not for everybody, whatever it was once given."""
+    default = frozenset(settings.DEFAULT_TOOLS)
+    if agent is None or agent.tools is None:
+        return default
+    names = frozenset(agent.tools)
+    return names if agent.owner_id is None else names & default
 
 
 def deployment_rights() -> frozenset[Right]:
@@ -47,6 +64,26 @@ def deployment_rights() -> frozenset[Right]:
     return rights | {"web"} if settings.HTTP_FETCH_HOSTS or settings.HTTP_FETCH_OWN_HOSTS else rights
 
 
-def _named(names: Iterable[str]) -> list[Tool]:
-    chosen = frozenset(names)
-    return [tool for name, tool in BUILT_IN.items() if name in chosen]
+@dataclass(frozen=True, slots=True)
+class ToolFacts:
+    """`is_default`: it is there where a conversation has no agent. `is_on`: the deployment lets it be used at all."""
+
+    tool: Tool
+    is_default: bool
+    is_on: bool
+    server: str | None = None
+
+
+def list_tools() -> list[ToolFacts]:
+    """What agents may choose from: the built-in ones, and those of servers that are for everyone."""
+    rights = deployment_rights()
+    built_in = [
+        ToolFacts(tool, is_default=name in settings.DEFAULT_TOOLS, is_on=tool.traits.rights <= rights)
+        for name, tool in BUILT_IN.items()
+    ]
+    of_servers = [
+        ToolFacts(tool, is_default=True, is_on=True, server=server.name)
+        for server in servers_for_everyone()
+        for tool in offered_tools(server)
+    ]
+    return [*built_in, *of_servers]

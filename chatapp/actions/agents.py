@@ -49,7 +49,7 @@ def _load(profile: AgentProfile) -> LoadedAgent:
         "context_policy": policy,
         "hooks": [hook.model_dump(mode="json", exclude_none=True) for hook in profile.hooks],
     }
-    agent, is_new = Agent.objects.update_or_create(name=profile.name, defaults=values)
+    agent, is_new = Agent.objects.update_or_create(name=profile.name, owner=None, defaults=values)
     return LoadedAgent(agent, is_new, summary_model)
 
 

@@ -229,7 +229,7 @@ def complete_compaction(*, lease: CompactionLease, result: FinishedSummary, now:
         row.lease_expires_at = None
         row.save()
         _record_usage(conversation, result.calls)
-        if not conversation.temporary and result.entry_text:
+        if conversation.uses_memory and result.entry_text:
             record_entry(
                 compaction=row,
                 text=result.entry_text,

@@ -18,6 +18,7 @@ from chatapp.actions import search as search_actions
 from chatapp.actions.conversations import title_from
 from chatapp.actions.files import delete_unshared_attachments
 from chatapp.actions.forget_profile import redact_profile
+from chatapp.actions.offloads import delete_all_offloads
 from chatapp.actions.retention import Leftovers
 from chatapp.actions.tombstones import raise_tombstones
 from chatapp.errors import NotFound
@@ -91,7 +92,9 @@ def forget_items(
         receipt = _write_receipt(work, what)
         proposal = None if asked_in else _propose_recitations(work, forgotten)
         memory_actions.mark_days_stale(user.pk, work.days)
-        leftovers = Leftovers(user_id=user.pk, days=tuple(sorted(work.days)), hashes=hashes)
+        # What was offloaded may say it too, and is nobody's but the model's.
+        files = tuple(delete_all_offloads(row.pk for row in work.conversations))
+        leftovers = Leftovers(user.pk, tuple(sorted(work.days)), hashes, offloads=files)
         return Done(receipt, (leftovers,), tuple(work.ended_runs), proposal)
 
 

@@ -28,7 +28,7 @@ def record_entry(
     What its user wrote in it stands, however often the span is summarised again.
     """
     conversation = compaction.conversation
-    if conversation.temporary or is_paused(conversation):
+    if not conversation.uses_memory or is_paused(conversation):
         return None
     entry = _entry_of_span(compaction, first_message_id, last_message_id)
     if entry is not None:

@@ -51,3 +51,11 @@ def delete_offloads(*, conversation_id: UUID, offload_ids: Iterable[UUID]) -> li
     names = list(rows.values_list("name", flat=True))
     rows.delete()
     return names
+
+
+def delete_all_offloads(conversation_ids: Iterable[UUID]) -> list[tuple[UUID, str]]:
+    """Of these conversations; which files nothing needs any more. Inside the caller's transaction."""
+    rows = Offload.objects.filter(conversation_id__in=list(conversation_ids))
+    files = list(rows.values_list("conversation_id", "name"))
+    rows.delete()
+    return files

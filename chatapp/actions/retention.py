@@ -16,13 +16,14 @@ from chatapp.models import Attachment, Conversation, Event, MemoryEntry, Run
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:
-    """What a deletion leaves on disk: daily files to write anew, hashes of bytes that may be unused now, and the
-    conversations whose offloaded files go."""
+    """What a deletion leaves on disk: daily files to write anew, hashes of bytes that may be unused now, and
+    what was offloaded: of whole conversations, and single files."""
 
     user_id: UUID
     days: tuple[date, ...] = ()
     hashes: tuple[str, ...] = ()
     conversations: tuple[UUID, ...] = ()
+    offloads: tuple[tuple[UUID, str], ...] = ()
 
 
 def expires_at(conversation: Conversation, days: int) -> datetime | None:

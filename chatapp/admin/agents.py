@@ -7,6 +7,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from chatapp.actions.agents import save_agent
@@ -16,11 +17,23 @@ from chatapp.errors import InvalidInput, NotFound
 from chatapp.models import Agent
 from chatapp.policies import read_hooks, rules_for
 from chatapp.selectors.model_configs import default_model
+from chatapp.toolbox import BUILT_IN
 from memory.errors import PolicyError
 from memory.policy import merge_policies
 
 
 class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
+    chooses_tools = forms.BooleanField(
+        label="Its own choice of tools",
+        required=False,
+        help_text="Without it, its answers have what DEFAULT_TOOLS says and the MCP servers for everyone.",
+    )
+    tools = forms.MultipleChoiceField(
+        choices=[(name, f"{name}: {tool.spec.description}") for name, tool in BUILT_IN.items()],
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+    )
+
     class Meta:
         model = Agent
         fields = (
@@ -31,10 +44,24 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
             "greeting",
             "temperature",
             "timeout_s",
+            "tools",
+            "mcp_servers",
+            "uses_memory",
             "context_policy",
             "hooks",
             "enabled",
         )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["chooses_tools"].initial = self.instance.tools is not None
+        self.initial["tools"] = self.instance.tools or []
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if not cleaned.get("chooses_tools"):
+            cleaned["tools"] = None
+        return cleaned
 
     def clean_context_policy(self) -> dict[str, Any]:
         policy = self.cleaned_data["context_policy"] or {}
@@ -73,12 +100,19 @@ class AgentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return (
             (None, {"fields": ("name", "model", "mode", "enabled")}),
             ("What it says", {"fields": ("system_prompt", "greeting", "temperature", "timeout_s")}),
+            ("Tools and memory", {"fields": ("chooses_tools", "tools", "mcp_servers", "uses_memory")}),
             ("Context", {"fields": ("context_policy", "hooks", *shown)}),
         )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Agent]:
+        """What users make for themselves is theirs."""
+        return super().get_queryset(request).filter(owner=None)
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         if db_field.name == "model":  # a plain choice: models are added in their own list
             return db_field.formfield()
+        if db_field.name == "mcp_servers":
+            return db_field.formfield(widget=forms.CheckboxSelectMultiple)
         return super().formfield_for_dbfield(db_field, request, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: Agent, form: Any, change: bool) -> None:

@@ -15,6 +15,7 @@ from chatapp.api import (
     messages,
     offloads,
     runs,
+    tools,
 )
 from chatapp.api.auth import allow
 from chatapp.api.bodies import BodyParser, parse_large_bodies
@@ -59,6 +60,7 @@ for router in (
     compactions.router,
     exports.router,
     offloads.router,
+    tools.router,
     files_router,
     forgetting_router,
     memory_router,

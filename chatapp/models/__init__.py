@@ -3,6 +3,7 @@
 from chatapp.models.agents import Agent
 from chatapp.models.conversations import Attachment, Branch, Conversation, Message
 from chatapp.models.forgetting import ForgetProposal, ForgetReceipt, Tombstone
+from chatapp.models.mcp_servers import McpServer
 from chatapp.models.memory import Compaction, EntryRevision, EntrySource, MemoryEntry, MemoryPause
 from chatapp.models.model_configs import ModelConfig
 from chatapp.models.offloads import Offload
@@ -32,6 +33,7 @@ __all__ = [
     "Event",
     "ForgetProposal",
     "ForgetReceipt",
+    "McpServer",
     "MemoryEntry",
     "MemoryPause",
     "Message",

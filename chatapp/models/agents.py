@@ -1,16 +1,21 @@
-"""Presets that operators make: how an agent speaks, with which model, how its context is kept, what its hooks do."""
+"""Presets: how an agent speaks, with which model and tools, how its context is kept, what its hooks do."""
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.core.validators import MinValueValidator
 from django.db import models
 
 from chatapp.models.identity import new_id
+from chatapp.models.mcp_servers import McpServer
 from chatapp.models.model_configs import ModelConfig
 
 
 class Agent(models.Model):
-    """`hooks` are declarations as `agents.hooks` reads them; `context_policy` overrides the model's, field by field."""
+    """`hooks` are declarations as `agents.hooks` reads them; `context_policy` overrides the model's, field by field.
+
+    Without an `owner` an operator made it, for everybody; with one it is that user's own.
+    """
 
     class Mode(models.TextChoices):
         REACT = "react", "one loop of thinking and tools"
@@ -18,7 +23,15 @@ class Agent(models.Model):
         AUTO = "auto", "a plan for questions of several parts, else one loop"
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    name = models.CharField(max_length=100, unique=True, help_text="What users choose.")
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="agents",
+        help_text="The user who made it for himself. Empty: for everybody.",
+    )
+    name = models.CharField(max_length=100, help_text="What users choose.")
     model = models.ForeignKey(
         ModelConfig,
         null=True,
@@ -40,6 +53,12 @@ class Agent(models.Model):
     tools = models.JSONField(
         null=True, blank=True, help_text="Names of what its answers may use. None: the deployment's choice."
     )
+    mcp_servers = models.ManyToManyField(
+        McpServer, blank=True, related_name="agents", verbose_name="MCP servers"
+    )
+    uses_memory = models.BooleanField(
+        default=True, help_text="Whether its answers recall what was said elsewhere, and are remembered."
+    )
     context_policy = models.JSONField(default=dict, blank=True)
     hooks = models.JSONField(default=list, blank=True)
     enabled = models.BooleanField(default=True)
@@ -47,6 +66,12 @@ class Agent(models.Model):
 
     class Meta:
         ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["name"], condition=models.Q(owner=None), name="agent_name_once_for_all"
+            ),
+            models.UniqueConstraint(fields=["owner", "name"], name="agent_name_once_per_owner"),
+        ]
 
     def __str__(self) -> str:
         return self.name

@@ -52,6 +52,12 @@ class Conversation(models.Model):
             models.Index(fields=["last_activity_at"], condition=Q(pinned=False), name="conversation_idle"),
         ]
 
+    @property
+    def uses_memory(self) -> bool:
+        """Whether what is said in it is remembered, and what was said elsewhere recalled."""
+        agent = self.agent
+        return not self.temporary and (agent is None or not agent.enabled or agent.uses_memory)
+
     def __str__(self) -> str:
         return str(self.id)  # not the title: lists of operators show this, and titles tell what was said
 

@@ -64,6 +64,8 @@ class WebServer:
                 except OSError:
                     return  # the reader has seen enough
 
+            do_POST = do_DELETE = do_GET  # noqa: N815
+
             def _write(self, chunk: bytes) -> None:
                 self.wfile.write(chunk)
                 self.wfile.flush()

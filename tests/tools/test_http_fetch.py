@@ -226,7 +226,7 @@ def test_no_address_that_is_not_public_passes_without_being_own(address):
 # --- switched on and off ------------------------------------------------------------------------------
 
 
-def test_it_is_off_until_an_operator_names_a_host(settings):
+def test_it_is_off_until_an_operator_names_a_host(db, settings):
     names = [tool.spec.name for tool in toolbox.tools_of(None)]
     assert "http_fetch" not in names
     settings.HTTP_FETCH_HOSTS = ["docs.python.org"]

@@ -13,10 +13,10 @@ from PIL import Image
 
 from agents.tools.protocol import ToolCaller, ToolFailure
 from chatapp import clock
-from chatapp.actions.conversations import create_conversation
+from chatapp.actions.conversations import ImportedMessage, create_conversation, import_conversation
 from chatapp.database import in_database
 from chatapp.errors import InvalidInput, NotFound
-from chatapp.forgetting import delete_conversation
+from chatapp.forgetting import forget_message, forget_whole_conversation
 from chatapp.models import Offload
 from chatapp.offloads import ConversationOffloads, discard_offloads, object_store, sweep_offloads
 from chatapp.toolbox import BUILT_IN
@@ -125,13 +125,26 @@ def test_deleting_the_conversation_deletes_its_files(stored, conversation):
     ConversationOffloads().offload_context(str(conversation.pk), [text_message("user", "hello")])
     kept = create_conversation(user=conversation.user, now=clock.now())
     offload(kept)
-    delete_conversation(conversation, forget_memory=False)
+    forget_whole_conversation(conversation.user, conversation.pk, now=clock.now())
     assert [path.split("/")[0] for path in stored()] == [str(kept.pk)]
+
+
+def test_what_was_offloaded_goes_with_a_message_that_is_forgotten(stored, alice):
+    """It may say what the message said; nobody can tell from the outside."""
+    said = import_conversation(
+        user=alice, messages=[ImportedMessage("user", "My code is 4711.")], now=clock.now()
+    )
+    other = create_conversation(user=alice, now=clock.now())
+    offload(said), offload(other)
+    message = said.messages.get()
+    forget_message(alice, message.pk, now=clock.now())
+    assert [path.split("/")[0] for path in stored()] == [str(other.pk)]
+    assert [row.conversation_id for row in Offload.objects.all()] == [other.pk]
 
 
 def test_a_run_that_goes_on_cannot_bring_a_deleted_conversation_back(stored, conversation):
     gone = str(conversation.pk)
-    delete_conversation(conversation, forget_memory=False)
+    forget_whole_conversation(conversation.user, gone, now=clock.now())
     with pytest.raises(NotFound):
         ConversationOffloads().offload_tool_result(gone, ToolResultPart("1", "clock", "late"))
     assert stored() == []

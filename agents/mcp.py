@@ -1,0 +1,302 @@
+"""Tools of MCP servers over streamable HTTP. Each call is a session of its own: a server can harm that call only.
+
+The only module that imports the `mcp` SDK, and not before it is needed: that takes a second and 40 MB.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import importlib
+import json
+import re
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import httpx2
+from pydantic import ValidationError
+
+from agents.guarded_http import (
+    ForbiddenHost,
+    GuardedTransport,
+    HostRules,
+    Resolve,
+    host_and_port,
+    resolve_host,
+)
+from agents.tools.protocol import ToolCaller, ToolFailure, ToolImage, ToolOutput, ToolTraits
+from agents.types import ToolSpec
+
+MAX_TOOLS = 100
+MAX_PAGES = 10
+MAX_NAME = 64
+"""What providers take as the name of a tool."""
+MAX_DESCRIPTION = 1_000
+MAX_SCHEMA_CHARS = 20_000
+MAX_SCHEMA_DEPTH = 30
+MAX_RESPONSE_BYTES = 4 * 2**20
+MAX_IMAGES = 10
+MAX_ERROR_CHARS = 1_000
+LIST_TIMEOUT_S = 20.0
+HEADERS = {"User-Agent": "Palimpsest", "Accept-Encoding": "identity"}
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+
+
+class McpProblem(Exception):
+    """One sentence: what is wrong with the server, or with its answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class McpEndpoint:
+    """`name` begins the names of its tools; it has no double underscore."""
+
+    name: str
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    is_own: bool = False
+    """Whether it may lie on our own network."""
+    timeout_s: float = 30.0
+
+    @property
+    def rules(self) -> HostRules:
+        host, port = host_and_port(httpx2.URL(self.url))
+        shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        return HostRules(hosts=(shown,), own_hosts=(shown,) if self.is_own else ())
+
+
+@dataclass(frozen=True, slots=True)
+class McpToolFacts:
+    """A tool as its server lists it, within our bounds."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    is_idempotent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class McpTool:
+    """`offered_name` is unique among all tools of all servers."""
+
+    endpoint: McpEndpoint
+    facts: McpToolFacts
+    offered_name: str
+    needs_consent: bool
+    resolve: Resolve = resolve_host
+
+    @property
+    def spec(self) -> ToolSpec:
+        return ToolSpec(self.offered_name, self.facts.description, self.facts.parameters)
+
+    @property
+    def traits(self) -> ToolTraits:
+        return ToolTraits(
+            timeout_s=self.endpoint.timeout_s,
+            is_idempotent=self.facts.is_idempotent,
+            needs_consent=self.needs_consent,
+            rights=frozenset({"server"}),
+        )
+
+    async def call(self, arguments: Mapping[str, Any], caller: ToolCaller) -> ToolOutput:
+        try:
+            return await call_tool(self.endpoint, self.facts.name, arguments, self.resolve)
+        except McpProblem as problem:
+            raise ToolFailure(str(problem)) from None
+
+
+def offer_tools(
+    endpoint: McpEndpoint,
+    listed: Iterable[McpToolFacts],
+    *,
+    needs_consent: bool,
+    resolve: Resolve = resolve_host,
+) -> list[McpTool]:
+    """Under names a provider takes. Of two that would have the same one, the first."""
+    offered: dict[str, McpTool] = {}
+    for facts in listed:
+        name = f"{endpoint.name}__{_NOT_IN_NAMES.sub('_', facts.name)}"[:MAX_NAME]
+        offered.setdefault(name, McpTool(endpoint, facts, name, needs_consent, resolve))
+    return list(offered.values())
+
+
+async def list_tools(endpoint: McpEndpoint, resolve: Resolve = resolve_host) -> list[McpToolFacts]:
+    """What the server offers and a model can be given. Raises McpProblem."""
+    found: list[McpToolFacts] = []
+    async with _session(endpoint, LIST_TIMEOUT_S, resolve) as client:
+        cursor = None
+        for _ in range(MAX_PAGES):
+            page = await client.list_tools(cursor=cursor)
+            found += [facts for tool in page.tools if (facts := _facts(tool)) is not None]
+            cursor = page.next_cursor
+            if cursor is None or len(found) >= MAX_TOOLS:
+                break
+    return found[:MAX_TOOLS]
+
+
+async def call_tool(
+    endpoint: McpEndpoint, name: str, arguments: Mapping[str, Any], resolve: Resolve = resolve_host
+) -> ToolOutput:
+    """Raises McpProblem, also for what the tool itself calls an error."""
+    async with _session(endpoint, endpoint.timeout_s, resolve) as client:
+        types = (await _sdk()).types
+        request = types.CallToolRequest(
+            params=types.CallToolRequestParams(name=name, arguments=dict(arguments))
+        )
+        # Not the SDK's `call_tool`: it would check the result against a schema the server chose.
+        result = await client.session.send_request(request, types.CallToolResult)
+    output = _output(result.content, result.structured_content)
+    if result.is_error:
+        raise McpProblem(_bounded(output.text, MAX_ERROR_CHARS) or "The tool failed without a word.")
+    return output
+
+
+@dataclass(frozen=True, slots=True)
+class _Sdk:
+    client: Any
+    streams: Any
+    types: Any
+    error: type[Exception]
+
+
+async def _sdk() -> _Sdk:
+    return await asyncio.to_thread(_load_sdk)
+
+
+@lru_cache(maxsize=1)
+def _load_sdk() -> _Sdk:
+    mcp = importlib.import_module("mcp")
+    http = importlib.import_module("mcp.client.streamable_http")
+    return _Sdk(mcp.Client, http.streamable_http_client, importlib.import_module("mcp.types"), mcp.MCPError)
+
+
+@asynccontextmanager
+async def _session(endpoint: McpEndpoint, timeout_s: float, resolve: Resolve) -> AsyncGenerator[Any, None]:
+    """Whatever goes wrong in it is told as one McpProblem."""
+    sdk = await _sdk()
+    limit = asyncio.timeout(timeout_s)
+    try:
+        async with limit, _http_client(endpoint, resolve) as http:
+            streams = sdk.streams(endpoint.url, http_client=http)
+            async with sdk.client(streams, cache=None, read_timeout_seconds=timeout_s) as client:
+                yield client
+    except TimeoutError:
+        raise McpProblem(f"The MCP server {endpoint.name} did not answer within {timeout_s:g} s.") from None
+    except (*_PROBLEMS, sdk.error) as error:
+        raise McpProblem(f"The MCP server {endpoint.name}: {_sentence(error)}") from None
+
+
+_PROBLEMS = (
+    httpx2.HTTPError,
+    httpx2.InvalidURL,
+    ForbiddenHost,
+    ValidationError,
+    RuntimeError,
+    ValueError,
+    ExceptionGroup,
+)
+
+
+def _http_client(endpoint: McpEndpoint, resolve: Resolve) -> httpx2.AsyncClient:
+    transport = GuardedTransport(
+        endpoint.rules, resolve, max_bytes=MAX_RESPONSE_BYTES, keeps_connections=True
+    )
+    return httpx2.AsyncClient(
+        transport=transport,
+        headers={**HEADERS, **endpoint.headers},
+        timeout=endpoint.timeout_s,
+        trust_env=False,
+    )
+
+
+def _sentence(error: BaseException) -> str:
+    """Of the first thing that went wrong."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, ValidationError):
+        return "its answer does not follow the protocol."
+    if isinstance(error, httpx2.ConnectError):
+        return "it cannot be reached."
+    said = str(getattr(error, "message", "") or error or type(error).__name__)
+    return _bounded(said, MAX_ERROR_CHARS).rstrip(".") + "."
+
+
+def _bounded(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]} […]"
+
+
+# --- what a server says, within our bounds -------------------------------------------------------------
+
+
+def _facts(tool: Any) -> McpToolFacts | None:
+    """None for a tool whose schema no model can be given."""
+    schema = dict(tool.input_schema)
+    if schema.get("type", "object") != "object" or not tool.name.strip():
+        return None
+    if len(json.dumps(schema)) > MAX_SCHEMA_CHARS or not _is_plain(schema):
+        return None
+    hints = tool.annotations
+    return McpToolFacts(
+        name=tool.name[:200],
+        description=_bounded(" ".join((tool.description or tool.name).split()), MAX_DESCRIPTION),
+        parameters={"type": "object", "properties": {}, **_without_patterns(schema)},
+        is_idempotent=bool(hints and (hints.read_only_hint or hints.idempotent_hint)),
+    )
+
+
+def _is_plain(schema: Any, depth: int = 0) -> bool:
+    """Nothing to be fetched from elsewhere, and not so deep that whoever walks it falls."""
+    if depth > MAX_SCHEMA_DEPTH:
+        return False
+    if isinstance(schema, list):
+        return all(_is_plain(item, depth + 1) for item in schema)
+    if not isinstance(schema, dict):
+        return True
+    reference = schema.get("$ref", "#")
+    if not isinstance(reference, str) or not reference.startswith("#"):
+        return False
+    return all(_is_plain(value, depth + 1) for value in schema.values())
+
+
+def _without_patterns(schema: Any) -> Any:
+    """Arguments are checked against the schema here, and a hostile regular expression takes for ever."""
+    if isinstance(schema, list):
+        return [_without_patterns(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: _without_patterns(value)
+        for key, value in schema.items()
+        if key != "patternProperties" and not (key == "pattern" and isinstance(value, str))
+    }
+
+
+def _output(content: Sequence[Any], structured: Any) -> ToolOutput:
+    texts: list[str] = []
+    images: list[ToolImage] = []
+    for block in content:
+        match block.type:
+            case "text":
+                texts.append(block.text)
+            case "image" if len(images) < MAX_IMAGES:
+                images.append(_image(block.data, block.mime_type))
+            case "resource":
+                texts.append(getattr(block.resource, "text", f"[A file: {block.resource.uri}]"))
+            case "resource_link":
+                texts.append(f"[A link: {block.uri}]")
+            case other:
+                texts.append(f"[Left out: {other}]")
+    if not texts and structured is not None:
+        texts.append(json.dumps(structured, ensure_ascii=False))
+    return ToolOutput("\n".join(texts), tuple(images))
+
+
+def _image(data: str, mime_type: str) -> ToolImage:
+    try:
+        return ToolImage(base64.b64decode(data, validate=True), mime_type)
+    except binascii.Error:
+        raise McpProblem("The tool gave an image that cannot be read.") from None

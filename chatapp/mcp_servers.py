@@ -1,0 +1,72 @@
+"""MCP servers as the toolbox and operators meet them: their tools from their rows, and asking them what they have."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import dataclass
+from uuid import UUID
+
+from agents.mcp import McpEndpoint, McpProblem, McpTool, McpToolFacts, list_tools, offer_tools
+from chatapp import clock, secrets_box
+from chatapp.actions.mcp_servers import claim_listing, record_problem, record_tools
+from chatapp.chat_models import ask_in_thread
+from chatapp.models import McpServer
+
+log = logging.getLogger(__name__)
+
+NO_HEADERS = "Its stored headers can no longer be read; an operator has to enter them again."
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCheck:
+    is_working: bool
+    text: str
+
+
+def endpoint_of(server: McpServer) -> McpEndpoint:
+    """With its headers, decrypted. Raises SecretUnreadable."""
+    stored = secrets_box.decrypt(server.headers_encrypted)
+    return McpEndpoint(
+        name=server.name,
+        url=server.url,
+        headers=json.loads(stored) if stored else {},
+        is_own=server.is_own,
+        timeout_s=server.timeout_s,
+    )
+
+
+def offered_tools(server: McpServer) -> list[McpTool]:
+    """By what it listed last; none where its headers cannot be read."""
+    try:
+        endpoint = endpoint_of(server)
+    except secrets_box.SecretUnreadable:
+        log.error("The MCP server %s is left out. %s", server.name, NO_HEADERS)
+        return []
+    listed = (McpToolFacts(**facts) for facts in server.tools)
+    chosen = [facts for facts in listed if not server.tool_filter or facts.name in server.tool_filter]
+    return offer_tools(endpoint, chosen, needs_consent=server.needs_consent)
+
+
+def check_server(server: McpServer) -> ServerCheck:
+    """Asks what it has and keeps it. Blocks until it answered or its time-out has passed."""
+    try:
+        tools = ask_in_thread(list_tools(endpoint_of(server)))
+    except secrets_box.SecretUnreadable:
+        check = ServerCheck(False, NO_HEADERS)
+    except McpProblem as problem:
+        check = ServerCheck(False, str(problem))
+    else:
+        record_tools(server_id=server.pk, tools=tools, now=clock.now())
+        names = ", ".join(facts.name for facts in tools) or "none"
+        return ServerCheck(True, f"It answers. Its tools: {names}.")
+    record_problem(server_id=server.pk, problem=check.text, now=clock.now())
+    return check
+
+
+def refresh_server(server_id: UUID) -> None:
+    """Of several workers that are told to, one asks."""
+    if claim_listing(server_id=server_id, now=clock.now()):
+        server = McpServer.objects.filter(pk=server_id).first()
+        if server is not None:
+            check_server(server)

@@ -1,0 +1,197 @@
+"""MCP servers: a real one over HTTP, and hostile ones, which harm one call and no more."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+
+import pytest
+
+from agents import mcp
+from agents.mcp import McpEndpoint, McpProblem, McpToolFacts, list_tools, offer_tools
+from agents.tools.protocol import ToolCaller, ToolFailure
+from tests.servers.mcp_server import McpProcess
+from tests.servers.web_server import WebPage, WebServer
+
+CALLER = ToolCaller("alice", "c", "r")
+
+
+@pytest.fixture(scope="module")
+def server():
+    with McpProcess() as process:
+        yield process
+
+
+@pytest.fixture
+def endpoint(server):
+    return McpEndpoint("test", server.url, is_own=True, timeout_s=20)
+
+
+@pytest.fixture
+def web():
+    with WebServer() as hostile:
+        yield hostile
+
+
+def hostile_at(web, timeout_s=3.0):
+    return McpEndpoint("bad", f"http://127.0.0.1:{web.port}/mcp", is_own=True, timeout_s=timeout_s)
+
+
+async def tools_of(endpoint):
+    offered = offer_tools(endpoint, await list_tools(endpoint), needs_consent=False)
+    return {tool.spec.name: tool for tool in offered}
+
+
+async def test_a_tool_of_a_server_is_called_like_a_built_in_one(endpoint):
+    tools = await tools_of(endpoint)
+    add = tools["test__add"]
+    assert add.spec.description == "Adds two numbers."
+    assert add.spec.parameters["required"] == ["a", "b"]
+    assert (await add.call({"a": 40, "b": 2}, CALLER)).text == "42"
+
+
+async def test_hints_say_whether_it_may_be_repeated_and_the_operator_whether_to_ask(endpoint):
+    tools = await tools_of(endpoint)
+    assert tools["test__add"].traits.is_idempotent
+    assert not tools["test__send_mail"].traits.is_idempotent
+    careful = offer_tools(endpoint, await list_tools(endpoint), needs_consent=True)
+    assert all(tool.traits.needs_consent for tool in careful)
+
+
+async def test_names_and_descriptions_are_brought_within_what_providers_take(endpoint):
+    tools = await tools_of(endpoint)
+    assert (await tools["test__odd_name_with_signs"].call({}, CALLER)).text == "odd"
+    assert len(tools["test__talkative"].spec.description) < 1_100
+
+
+async def test_an_image_comes_as_an_image(endpoint):
+    output = await (await tools_of(endpoint))["test__picture"].call({}, CALLER)
+    assert output.text == "A blue square."
+    assert output.images[0].mime_type == "image/png"
+    assert output.images[0].data.startswith(b"\x89PNG")
+
+
+async def test_what_the_tool_calls_an_error_is_told(endpoint):
+    with pytest.raises(ToolFailure, match="the disk is full"):
+        await (await tools_of(endpoint))["test__fail"].call({}, CALLER)
+
+
+async def test_what_never_answers_is_given_up(endpoint):
+    slow = (await tools_of(replace(endpoint, timeout_s=1)))["test__sleep"]
+    with pytest.raises(ToolFailure, match=r"(?i)did not answer within 1 s|timed out"):
+        await slow.call({}, CALLER)
+
+
+async def test_what_says_too_much_is_refused_and_the_next_call_works(endpoint):
+    tools = await tools_of(endpoint)
+    assert len((await tools["test__large"].call({"megabytes": 1}, CALLER)).text) == 2**20
+    with pytest.raises(ToolFailure, match="too long"):
+        await tools["test__large"].call({"megabytes": 50}, CALLER)
+    assert (await tools["test__add"].call({"a": 1, "b": 1}, CALLER)).text == "2"
+
+
+async def test_calls_side_by_side_do_not_meet(endpoint):
+    add = (await tools_of(endpoint))["test__add"]
+    outputs = await asyncio.gather(*(add.call({"a": n, "b": n}, CALLER) for n in range(10)))
+    assert [output.text for output in outputs] == [str(2 * n) for n in range(10)]
+
+
+async def test_a_cancelled_call_leaves_nothing_running(endpoint):
+    sleep = (await tools_of(endpoint))["test__sleep"]
+    before = len(asyncio.all_tasks())
+    call = asyncio.create_task(sleep.call({}, CALLER))
+    await asyncio.sleep(0.3)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert len(asyncio.all_tasks()) == before
+
+
+async def test_a_server_that_is_down_is_one_sentence():
+    with McpProcess() as gone:
+        endpoint = McpEndpoint("gone", gone.url, is_own=True)
+    with pytest.raises(McpProblem, match=r"The MCP server gone: it cannot be reached\."):
+        await list_tools(endpoint)
+
+
+async def test_this_machine_is_asked_only_where_the_operator_says_so(endpoint):
+    with pytest.raises(McpProblem, match="not a public address"):
+        await list_tools(replace(endpoint, is_own=False))
+
+
+async def test_a_name_that_leads_to_metadata_is_refused_even_then():
+    async def resolve(host, port):
+        return ["169.254.169.254"]
+
+    with pytest.raises(McpProblem, match="never asked"):
+        await list_tools(McpEndpoint("cloud", "http://cloud.example/mcp", is_own=True), resolve)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        WebPage(status=307, headers={"Location": "http://169.254.169.254/"}),
+        WebPage(status=302, headers={"Location": "http://localhost:1/mcp"}),
+        WebPage(status=307, headers={"Location": "/mcp"}),
+        WebPage(b"<html>hello</html>"),
+        WebPage(b"{", "application/json"),
+        WebPage(b"[]", "application/json"),
+        WebPage(b'{"jsonrpc": "2.0", "id": 1, "result": {"tools": 7}}', "application/json"),
+        WebPage(b"data: {}\n\n" * 1000, "text/event-stream"),
+        WebPage(b"x", "application/json", headers={"Content-Encoding": "gzip"}),
+        WebPage(b"gone", status=500),
+        WebPage(b"", status=401),
+        WebPage(lambda write: forever(write, b"data: x\n\n"), "text/event-stream"),
+        WebPage(lambda write: forever(write, b" " * 65536), "application/json"),
+    ],
+    ids=[
+        "redirect-metadata", "redirect-elsewhere", "redirect-round", "html", "no-json", "no-object", "wrong-shape",
+        "noise", "packed", "broken", "refuses", "endless-events", "endless-body",
+    ],
+)  # fmt: skip
+async def test_a_hostile_server_costs_a_sentence_and_seconds(web, page):
+    web.pages["/mcp"] = page
+    with pytest.raises(McpProblem, match="The MCP server bad"):
+        await asyncio.wait_for(mcp.call_tool(hostile_at(web), "anything", {}), 15)
+    assert set(web.paths) == {"/mcp"}
+
+
+def forever(write, chunk):
+    while True:
+        write(chunk)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "properties": {"a": {"$ref": "http://169.254.169.254/schema"}}},
+        {"type": "object", "properties": {"a": {"$ref": "file:///etc/passwd"}}},
+        {"type": "string"},
+        {"type": "object", "description": "x" * 30_000},
+        {"type": "object", "properties": {"a": json.loads('{"items": ' * 60 + "{}" + "}" * 60)}},
+    ],
+)
+def test_a_tool_with_a_hostile_schema_is_not_offered(schema):
+    assert mcp._facts(Listed("x", schema)) is None
+
+
+def test_regular_expressions_of_a_server_never_run_here():
+    schema = {"type": "object", "properties": {"pattern": {"type": "string", "pattern": "(a+)+$"}}}
+    assert mcp._facts(Listed("grep", schema)).parameters["properties"] == {"pattern": {"type": "string"}}
+
+
+def test_two_tools_with_one_name_are_one_and_no_server_takes_a_built_in_name():
+    facts = [McpToolFacts(name, "", {}) for name in ("a b", "a_b", "x" * 100, "x" * 99)]
+    offered = offer_tools(McpEndpoint("memory", "http://x.example/"), facts, needs_consent=False)
+    names = [tool.spec.name for tool in offered]
+    assert names == ["memory__a_b", f"memory__{'x' * 56}"]
+    assert all(len(name) <= 64 for name in names)
+
+
+class Listed:
+    description = "A tool."
+    annotations = None
+
+    def __init__(self, name, schema):
+        self.name, self.input_schema = name, schema

@@ -1,0 +1,199 @@
+"""MCP servers that operators attach: who has their tools, what is kept of them, what is never shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from chatapp import clock, tasks, toolbox
+from chatapp.actions.conversations import create_conversation
+from chatapp.actions.mcp_servers import LIST_AGAIN_AFTER, record_problem, save_mcp_server
+from chatapp.database import in_database
+from chatapp.mcp_servers import check_server, refresh_server
+from chatapp.models import Agent, McpServer
+from chatapp.selectors.mcp_servers import servers_to_list
+from tests.servers.mcp_server import McpProcess
+from tests.tools.test_mcp import CALLER
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ADD = "/admin/chatapp/mcpserver/add/"
+LISTED = [{"name": "find", "description": "Finds.", "parameters": {"type": "object"}, "is_idempotent": True}]
+
+
+@pytest.fixture(scope="module")
+def process():
+    with McpProcess() as running:
+        yield running
+
+
+def server_row(**values):
+    given = {"name": "files", "url": "http://203.0.113.7/mcp", "tools": LISTED} | values
+    return McpServer.objects.create(**given)
+
+
+def names(agent=None):
+    return [tool.spec.name for tool in toolbox.tools_of(agent) if "__" in tool.spec.name]
+
+
+def test_a_server_serves_the_agents_that_name_it_and_nobody_else():
+    server = server_row()
+    agent = Agent.objects.create(name="Librarian", tools=[])
+    other = Agent.objects.create(name="Other")
+    agent.mcp_servers.add(server)
+    assert names(agent) == ["files__find"]
+    assert names(other) == []
+    assert names() == []
+
+
+def test_a_server_for_everyone_serves_conversations_without_an_agent():
+    server_row(for_everyone=True)
+    assert names() == ["files__find"]
+    assert names(Agent.objects.create(name="Any")) == ["files__find"]
+    assert names(Agent.objects.create(name="Chooses", tools=["clock"])) == []
+
+
+def test_a_server_that_is_switched_off_serves_nobody():
+    server_row(for_everyone=True, enabled=False)
+    assert names() == []
+
+
+def test_an_agent_of_a_user_has_only_what_is_for_everyone(alice, settings):
+    settings.DEFAULT_TOOLS = ["clock"]
+    private, public = server_row(), server_row(name="web", for_everyone=True)
+    agent = Agent.objects.create(name="Mine", owner=alice, tools=["clock", "calculator"])
+    agent.mcp_servers.add(private, public)
+    assert [tool.spec.name for tool in toolbox.tools_of(agent)] == ["clock", "web__find"]
+
+
+def test_only_the_chosen_tools_of_a_server_are_offered():
+    server = server_row(for_everyone=True, tools=[*LISTED, {**LISTED[0], "name": "drop"}])
+    assert names() == ["files__drop", "files__find"] or names() == ["files__find", "files__drop"]
+    McpServer.objects.filter(pk=server.pk).update(tool_filter=["find"])
+    assert names() == ["files__find"]
+
+
+async def test_its_tools_are_listed_once_and_called_in_a_conversation(process, alice):
+    server = await in_database(server_row)(
+        name="test", url=process.url, is_own=True, for_everyone=True, tools=[], needs_consent=False
+    )
+    await in_database(refresh_server)(server.pk)
+    conversation = await in_database(create_conversation)(user=alice, now=clock.now())
+    tools = {tool.spec.name: tool for tool in await in_database(toolbox.tools_for)(conversation)}
+    assert (await tools["test__add"].call({"a": 2, "b": 3}, CALLER)).text == "5"
+
+
+def test_a_list_is_kept_for_a_while_and_then_asked_for_again(process):
+    server = server_row(name="test", url=process.url, is_own=True, tools=[])
+    now = clock.now()
+    assert servers_to_list(now - LIST_AGAIN_AFTER) == [server.pk]
+    refresh_server(server.pk)
+    server.refresh_from_db()
+    assert {tool["name"] for tool in server.tools} >= {"add", "send_mail"}
+    assert servers_to_list(now - LIST_AGAIN_AFTER) == []
+    assert servers_to_list(clock.now()) == [server.pk]
+
+
+def test_the_sweep_asks_what_is_due(process):
+    server = server_row(name="test", url=process.url, is_own=True, tools=[])
+    tasks.list_mcp_tools(str(server.pk))
+    first = McpServer.objects.get().listed_at
+    tasks.list_mcp_tools(str(server.pk))
+    assert McpServer.objects.get().listed_at == first, "two workers, one question"
+
+
+def test_a_server_that_went_down_keeps_its_tools_and_tells():
+    server = server_row(for_everyone=True)
+    record_problem(server_id=server.pk, problem="It cannot be reached.", now=clock.now())
+    assert names() == ["files__find"]
+    assert McpServer.objects.get().problem == "It cannot be reached."
+
+
+def test_another_address_has_other_tools():
+    server = server_row(for_everyone=True)
+    server.url = "http://203.0.113.8/mcp"
+    save_mcp_server(server=server)
+    assert names() == []
+
+
+# --- the panel ---------------------------------------------------------------------------------------
+
+
+def form_of(**changes):
+    form = {
+        "name": "test",
+        "url": "http://203.0.113.7/mcp",
+        "headers": "Authorization: Bearer secret-4711",
+        "tool_filter": "[]",
+        "timeout_s": "30",
+        "enabled": "on",
+    } | changes
+    return {name: value for name, value in form.items() if value is not None}
+
+
+@pytest.mark.usefixtures("static_files")
+def test_headers_go_in_and_never_come_out(admin_client):
+    assert admin_client.post(ADD, form_of()).status_code == 302
+    server = McpServer.objects.get()
+    assert "secret-4711" not in server.headers_encrypted
+    page = f"/admin/chatapp/mcpserver/{server.pk}/change/"
+    assert "secret-4711" not in admin_client.get(page).content.decode()
+    kept = server.headers_encrypted
+    assert admin_client.post(page, form_of(headers="", for_everyone="on")).status_code == 302
+    assert McpServer.objects.get().headers_encrypted == kept
+
+
+@pytest.mark.usefixtures("static_files")
+def test_stored_headers_do_not_follow_to_another_address(admin_client):
+    admin_client.post(ADD, form_of())
+    page = f"/admin/chatapp/mcpserver/{McpServer.objects.get().pk}/change/"
+    refused = admin_client.post(page, form_of(url="http://198.51.100.9/mcp", headers=""))
+    assert "The address is another one" in refused.content.decode()
+    moved = form_of(url="http://198.51.100.9/mcp", headers="", remove_headers="on")
+    assert admin_client.post(page, moved).status_code == 302
+    assert McpServer.objects.get().headers_encrypted == ""
+
+
+@pytest.mark.usefixtures("static_files")
+@pytest.mark.parametrize("name", ["a__b", "Upper", "sp ace", "-x", "x\n"])
+def test_a_name_that_would_not_stand_before_a_tools_is_refused(admin_client, name):
+    admin_client.post(ADD, form_of(name=name))
+    assert not McpServer.objects.exclude(name="x").exists()
+
+
+@pytest.mark.usefixtures("static_files")
+def test_the_test_button_says_what_it_found(admin_client, process):
+    admin_client.post(ADD, form_of(url=process.url, is_own="on"))
+    server = McpServer.objects.get()
+    answer = admin_client.post(f"/admin/chatapp/mcpserver/{server.pk}/test/", follow=True)
+    assert "It answers. Its tools: add, send_mail" in answer.content.decode()
+
+
+@pytest.mark.usefixtures("static_files")
+def test_loopback_is_refused_until_the_operator_says_it_is_his(admin_client, process):
+    admin_client.post(ADD, form_of(url=process.url))
+    server = McpServer.objects.get()
+    assert "not a public address" in check_server(server).text
+    answer = admin_client.post(f"/admin/chatapp/mcpserver/{server.pk}/test/", follow=True)
+    assert "not a public address" in answer.content.decode()
+
+
+def test_users_cannot_attach_servers(alice, browser_client):
+    assert browser_client(alice).get(ADD).status_code == 404
+    assert browser_client(alice).post(ADD, form_of()).status_code in (403, 404)
+    assert not McpServer.objects.exists()
+
+
+# --- what there is -----------------------------------------------------------------------------------
+
+
+def test_the_tools_are_told_with_what_they_may_do(alice, api_client):
+    server_row(for_everyone=True)
+    server_row(name="hidden")
+    items = api_client(alice).get("/api/v1/tools").json()["items"]
+    told = {item["name"]: item for item in items}
+    assert told["clock"]["enabled_by_default"] is True
+    assert told["http_fetch"]["enabled"] is False
+    assert told["memory_search"]["traits"]["rights"] == ["memory"]
+    assert told["files__find"]["server"] == "files"
+    assert told["files__find"]["traits"]["needs_consent"] is True
+    assert "hidden__find" not in told
+    assert "203.0.113.7" not in str(items)

@@ -128,8 +128,8 @@ class AssembledContext:
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
-        """In the order of the request; their tokens add up to the total without the tools'."""
-        counted, done, pieces = 0, 0, []
+        """In the order of the request; their tokens add up to the total. The tools' are with the system prompt's."""
+        counted, done, pieces = self.view.tools_tokens, 0, []
         for message in self.view.messages(self.recall):
             counted += message.tokens
             tokens = self.inputs.calibration.apply(counted) - done

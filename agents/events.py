@@ -116,10 +116,27 @@ class Tool(_Fact):
     call_id: str
     name: str
     state: str
+    step: int = 0
     arguments: str
     preview: str = ""
     truncated: bool = False
     offload_ref: str | None = None
+
+
+class MovedMessage(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    message_id: str
+    position: int
+
+
+class MessageMoved(_Fact):
+    """Messages that were sent during a run have their place now: before its answer, where the model has seen them
+    (`kind` injected), or behind it, as an ordinary message that is answered next."""
+
+    type: Literal["message.moved"] = "message.moved"
+    kind: str
+    items: list[MovedMessage]
 
 
 class RunNotice(_Fact):
@@ -247,6 +264,7 @@ Fact = (
     | Context
     | Plan
     | Tool
+    | MessageMoved
     | MessageCompleted
     | Usage
     | RunNotice

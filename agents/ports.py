@@ -83,7 +83,9 @@ class ResultStore(Protocol):
         """A reference under which the agent can read it later."""
         ...
 
-    async def keep_image(self, image: ToolImage) -> ImagePart: ...
+    async def keep_image(self, image: ToolImage, tool_name: str) -> str:
+        """A reference, as for a text. Raises ToolFailure for what is no image."""
+        ...
 
 
 class _NoRecords:

@@ -31,6 +31,7 @@ REPEATING_PROMPT = (
 )
 
 
-def system_prompt(own: str, today: date) -> str:
+def system_prompt(own: str, today: date, *, has_tools: bool = False) -> str:
     """The operator's prompt or the built-in one, with the day: it changes once a day, and with it the cached prefix."""
-    return f"{own.strip() or SYSTEM_PROMPT}\n\nToday is {today:%A}, {today.isoformat()}."
+    rules = f"\n\n{TOOL_RULES}" if has_tools else ""
+    return f"{own.strip() or SYSTEM_PROMPT}{rules}\n\nToday is {today:%A}, {today.isoformat()}."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from base64 import b64encode
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
 
@@ -120,12 +121,8 @@ async def _shape(
     call: RequestedCall, tool: Tool, output: ToolOutput, use: ToolUse, limit: ResultLimit
 ) -> CallResult:
     """Cut and stored where it is too large; images stored, with a line for each."""
-    images = await _keep_images(output, use)
-    lines = [
-        f"[Image {image.file_id}: {image.mime_type}, {image.width} × {image.height}]" for image in images
-    ]
-    if output.images and not images:
-        lines = [f"[{len(output.images)} images; there is no place to keep them.]"]
+    images = _shown(output) if tool.traits.shows_images else ()
+    lines = [] if images else await _keep_images(call.name, output, use)
     whole = "\n".join([*([output.text] if output.text else []), *lines])
     part = ToolResultPart(call.call_id, call.name, whole)
     tokens = min(limit.tokens, tool.traits.result_limit_tokens or limit.tokens)
@@ -147,7 +144,23 @@ async def _excerpt(text: str, limit_tokens: int, limit_chars: int) -> Excerpt | 
     return excerpt_of(text, limit_tokens, limit_chars)
 
 
-async def _keep_images(output: ToolOutput, use: ToolUse) -> tuple[ImagePart, ...]:
-    if use.store is None:
-        return ()
-    return tuple([await use.store.keep_image(image) for image in output.images])
+def _shown(output: ToolOutput) -> tuple[ImagePart, ...]:
+    """For the eyes of the model, in this turn only."""
+    return tuple(
+        ImagePart(
+            "", image.mime_type, data_url=f"data:{image.mime_type};base64,{b64encode(image.data).decode()}"
+        )
+        for image in output.images
+    )
+
+
+async def _keep_images(tool_name: str, output: ToolOutput, use: ToolUse) -> list[str]:
+    """A line for each: where it is, or why it is nowhere."""
+    lines = []
+    for image in output.images:
+        try:
+            place = "not kept" if use.store is None else await use.store.keep_image(image, tool_name)
+        except ToolFailure as failure:
+            place = str(failure)
+        lines.append(f"[Image ({image.mime_type}): {place}]")
+    return lines

@@ -124,7 +124,8 @@ class Transcript:
         if isinstance(checked, Fits):
             return self._replaced(checked.messages, self.was_shortened or checked.was_truncated)
         tools = [ToolNote(tool.name, tool.description) for tool in inputs.tools]
-        shortened = guard.fall_back(checked, NO_SUMMARY, build_reminder(tools))
+        reminder = build_reminder(tools, _list_stored(checked.to_summarise))
+        shortened = guard.fall_back(checked, NO_SUMMARY, reminder)
         return self._replaced(shortened.messages, was_shortened=True)
 
     def _replaced(self, messages: tuple[Message, ...], was_shortened: bool) -> Transcript:
@@ -141,14 +142,23 @@ class Transcript:
         for at in range(self.newest):
             if used <= goal:
                 break
-            if messages[at].role == "tool" and not messages[at].pinned:
-                shorter = await _shrink_result(messages[at], store)
+            if not messages[at].pinned:
+                shorter = await _shrink(messages[at], store)
                 used -= messages[at].tokens - shorter.tokens
                 messages[at] = shorter
         return replace(self, messages=tuple(messages))
 
 
-async def _shrink_result(message: Message, store: ResultStore | None) -> Message:
+async def _shrink(message: Message, store: ResultStore | None) -> Message:
+    """A call and its result are stored whole as messages; what was said with them stays."""
+    if message.tool_calls:
+        calls = [
+            cut_message(with_parts(message, (call,)), SHRUNK_CHARS).parts[0] for call in message.tool_calls
+        ]
+        said = [part for part in message.parts if part not in message.tool_calls]
+        return with_parts(message, (*said, *calls))
+    if message.role != "tool":
+        return message
     parts = [
         await _shrink_part(part, store) if isinstance(part, ToolResultPart) else part
         for part in message.parts
@@ -169,6 +179,12 @@ async def _shrink_part(part: ToolResultPart, store: ResultStore | None) -> ToolR
     )
     text = f"{cut_middle(part.text, SHRUNK_CHARS)}\n[Shortened to make room. {place}]"
     return replace(part, text=text, offload_ref=reference)
+
+
+def _list_stored(messages: Sequence[Message]) -> list[str]:
+    """What leaves can still be read by its reference."""
+    results = [result for message in messages for result in message.tool_results if result.offload_ref]
+    return [f"{result.name}: its result is stored as {result.offload_ref}" for result in results]
 
 
 def _body_tokens(messages: Sequence[Message]) -> int:

@@ -6,7 +6,7 @@ No null fields, no empty contents, no empty lists. `agents.types.WireStyle` is w
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from agents.types import ModelRequest, ToolSpec, WireStyle
@@ -26,7 +26,7 @@ def write_request(request: ModelRequest, style: WireStyle = WireStyle()) -> dict
 
 
 def write_messages(messages: Sequence[Message], style: WireStyle = WireStyle()) -> list[WireMessage]:
-    written = [wire for message in messages for wire in write_message(message)]
+    written = list(_write_each(messages))
     if not style.has_system:
         written = [_as_user(wire) for wire in written]
     elif style.merges_roles or not style.has_late_system:
@@ -34,6 +34,21 @@ def write_messages(messages: Sequence[Message], style: WireStyle = WireStyle()) 
     if style.merges_roles or not style.has_system:
         return _merge_neighbours(written)
     return written
+
+
+def _write_each(messages: Sequence[Message]) -> Iterator[WireMessage]:
+    """A tool message holds no image: those that results show follow the last result, as the user's."""
+    shown: list[dict[str, Any]] = []
+    for message in messages:
+        if shown and message.role != "tool":
+            yield {"role": "user", "content": shown}
+            shown = []
+        yield from write_message(message)
+        if message.role == "tool":
+            images = [part for part in message.parts if isinstance(part, ImagePart) and part.data_url]
+            shown += [written for part in images if (written := _write_part(part))]
+    if shown:
+        yield {"role": "user", "content": shown}
 
 
 def _as_user(wire: WireMessage) -> WireMessage:

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from agents import events
 from agents.context import AssembledContext
 from agents.errors import ModelError
 from agents.hooks import Hook
+from agents.ports import CallKey, EarlierCall, ToolUse
 from agents.prompts import CONTINUE_PROMPT
 from agents.react import SHORTENED, AgentStep, CallFinished, CallSent, Notice, run_react
+from agents.tools.protocol import ToolCaller
 from agents.types import ReasoningDelta, TextDelta, TokenUsage
 from agents.usage import count_request
 from chatapp import clock, hooking
 from chatapp.actions.calibration import record_token_counts
+from chatapp.actions.endings import Outcome
 from chatapp.actions.model_configs import store_detected_sizes
 from chatapp.actions.requests import store_request
-from chatapp.actions.runs import Outcome, record_facts
+from chatapp.actions.runs import record_facts
 from chatapp.actions.usage import CallUsage, priced_call
 from chatapp.attachments import load_data_urls
+from chatapp.call_clock import CallClock
 from chatapp.chat_models import chat_model_for
 from chatapp.compactor import plan_compaction, queue_emergency
 from chatapp.contexts import LoadedContext, load_context
@@ -33,10 +37,12 @@ from chatapp.mapping import message_value
 from chatapp.models import ModelConfig, Run
 from chatapp.recalling import Recalled, recall_turns
 from chatapp.selectors.model_configs import model_of
+from chatapp.selectors.tool_calls import earlier_calls
 from chatapp.streaming import DeltaPump, LiveAnswer
 from chatapp.text import storable_text
+from chatapp.tool_desk import ToolDesk
 from memory.errors import ContextError, PolicyError
-from memory.tokens import estimate_text, text_message
+from memory.tokens import estimate_text, text_message, total_tokens
 from memory.types import Message
 
 log = logging.getLogger(__name__)
@@ -55,6 +61,8 @@ class PreparedRun:
     model_name: str
     context: LoadedContext | None
     refusal: events.RunError | None = None
+    earlier: Mapping[CallKey, EarlierCall] = field(default_factory=dict)
+    """Tool calls that earlier attempts at this question may have made."""
 
 
 def describe_run(run_id: UUID) -> PreparedRun:
@@ -70,7 +78,7 @@ def describe_run(run_id: UUID) -> PreparedRun:
     conversation_id = str(run.conversation_id)
     try:
         config = run.model if run.model and run.model.enabled else model_of(run.conversation)
-        return PreparedRun(conversation_id, config.name, _load(run, config))
+        return PreparedRun(conversation_id, config.name, _load(run, config), earlier=earlier_calls(run))
     except NotFound as error:
         return PreparedRun(
             conversation_id, "", None, events.RunError(category="no_model", message=error.message)
@@ -111,6 +119,7 @@ class Session:
         self.pump = pump
         self.calls: list[CallUsage] = []
         self.asked: AssembledContext | None = None
+        self.clock = CallClock()
         self._side_work: list[asyncio.Task[None]] = []
         self._has_planned = False
         self._is_emergency = False
@@ -163,19 +172,43 @@ class Session:
         if context.view.dropped and not loaded.rules.summarises:
             self._tell(self._fact(events.RunNotice, kind="truncated", text=LEFT_OUT))
         self._tell(*self._context_facts(context, recalled.items))
-        async with aclosing(run_react(chat_model_for(loaded.config), context)) as steps:
+        model = chat_model_for(loaded.config)
+        async with aclosing(run_react(model, context, tool_use=self._tool_use(loaded))) as steps:
             async for step in steps:
                 self._take(step)
+
+    def _tool_use(self, loaded: LoadedContext) -> ToolUse:
+        """With the rights of the user who asks."""
+        caller = ToolCaller(str(loaded.user_id), self.prepared.conversation_id, str(self.live.lease.run_id))
+        desk = ToolDesk(self.live.lease, caller, self._take_spent)
+        return ToolUse(
+            loaded.tools,
+            caller,
+            records=desk,
+            consents=desk,
+            inbox=desk,
+            store=desk,
+            earlier=self.prepared.earlier,
+        )
+
+    def _take_spent(self) -> list[CallUsage]:
+        spent, self.calls = self.calls, []
+        return spent
 
     def _take(self, step: AgentStep) -> None:
         match step:
             case CallSent():
+                self.asked = step.context
+                self.clock.begin(_estimate(step), self.live.length)
+                self.live.begin_part()
                 self._beside(in_database(self._store_request)(step))
             case TextDelta(text=text):
+                self.clock.note_token()
                 self.live.answer.append(text)
                 self.pump.wrote(self.live)
                 self._summarise_what_was_cut()
             case ReasoningDelta(text=text):
+                self.clock.note_token()
                 self.live.reasoning.append(text)
                 self.pump.wrote(self.live)
             case Notice():
@@ -275,16 +308,18 @@ class Session:
         assert self.loaded is not None
         config = self.loaded.config
         kept_out = step.context.kept_out_tokens
-        self.calls.append(priced_call(config, step.usage, "chat", kept_out_tokens=kept_out))
+        priced = priced_call(config, step.usage, "chat", kept_out_tokens=kept_out)
+        self.calls.append(replace(priced, times=self.clock.read()))
         self.asked = None
         if step.context.shrinks and not self._has_planned:
             self._has_planned = True
             self._beside(in_database(queue_emergency)(self.loaded, step.context))
         if step.usage.exact:
-            estimated = sum(piece.message.tokens for piece in step.context.pieces)
             self._beside(
                 in_database(record_token_counts)(
-                    config_id=config.pk, estimated=estimated, reported=step.usage.input_tokens
+                    config_id=config.pk,
+                    estimated=self.clock.request_tokens,
+                    reported=step.usage.input_tokens,
                 )
             )
 
@@ -302,11 +337,15 @@ class Session:
 
     def _unfinished_call(self) -> list[CallUsage]:
         """A call that ended early cost something too; the provider did not say what."""
-        if self.asked is None or self.loaded is None or not self.live.length:
+        shown = self.live.length - self.clock.shown_before
+        if self.asked is None or self.loaded is None or not shown:
             return []
-        written = estimate_text(self.live.answer.text) + estimate_text(self.live.reasoning.text)
-        usage = TokenUsage(self.asked.total_tokens, written, exact=False)
-        return [priced_call(self.loaded.config, usage, "chat", kept_out_tokens=self.asked.kept_out_tokens)]
+        said = self.live.reasoning.text + self.live.answer.text
+        asked = self.asked.inputs.calibration.apply(self.clock.request_tokens)
+        usage = TokenUsage(asked, estimate_text(said[-shown:]), exact=False)
+        kept_out = self.asked.kept_out_tokens
+        priced = priced_call(self.loaded.config, usage, "chat", kept_out_tokens=kept_out)
+        return [replace(priced, times=self.clock.read())]
 
     def _refused(self, refusal: events.RunError | None) -> Outcome:
         refusal = refusal or events.RunError(category="no_model", message="There is no model to answer.")
@@ -327,3 +366,8 @@ def _assemble(loaded: LoadedContext) -> AssembledContext:
             raise
         log.warning("What hooks add to conversation %s does not fit; left out.", loaded.conversation.pk)
         return loaded.with_notes(()).assemble()
+
+
+def _estimate(step: CallSent) -> int:
+    request = step.sent.request
+    return total_tokens(request.messages) + (step.context.view.tools_tokens if request.tools else 0)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from agents.context import AssembledContext
+from agents.usage import count_tools
 from chatapp import clock
 from chatapp.actions.compactions import PlannedSpan
 from chatapp.contexts import LoadedContext, load_context
@@ -73,7 +74,7 @@ def find_span(loaded: LoadedContext, wish: Wish = AUTOMATIC) -> PlannedSpan | No
         policy,
         rules.budget,
         calibration=rules.calibration,
-        system_tokens=inputs.fixed_tokens,
+        system_tokens=inputs.fixed_tokens + count_tools(inputs.tools),
         question_tokens=inputs.question.tokens if inputs.question.text else 0,
         left_out=inputs.left_out,
         turns_since_compaction=turns_since_compaction(loaded.conversation),

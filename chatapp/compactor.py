@@ -44,15 +44,16 @@ from chatapp.contexts import LoadedContext
 from chatapp.database import in_database
 from chatapp.errors import LeaseLost
 from chatapp.learning import learn_from
-from chatapp.models import Compaction, ModelConfig
+from chatapp.models import Compaction, Conversation, ModelConfig
 from chatapp.policies import ContextRules, rules_for
 from chatapp.selectors.compactions import active_compaction
 from chatapp.selectors.model_configs import default_model, model_of
 from chatapp.selectors.pauses import off_record, was_paused
 from chatapp.selectors.spans import span_ends, span_messages
+from chatapp.toolbox import tools_for
 from memory.hygiene import Learned
 from memory.policy import ContextPolicy
-from memory.reminder import list_achieved, reminder_message, write_reminder
+from memory.reminder import ToolNote, list_achieved, reminder_message, write_reminder
 from memory.summary import mark_truncated
 from memory.tokens import estimate_text, total_tokens
 from memory.types import Message
@@ -325,12 +326,17 @@ def _finished(work: _Work, done: SummaryResult) -> FinishedSummary:
 
 def _remind(work: _Work, done: SummaryResult) -> tuple[str, int]:
     """What stands behind the summary from now on, and its tokens; nothing where the two would save nothing."""
-    text = write_reminder([], list_achieved(work.messages))
+    text = write_reminder(_tool_notes(work.row.conversation), list_achieved(work.messages))
     message = reminder_message(text)
     tokens = message.tokens if message else 0
     if done.tokens + tokens >= total_tokens(work.messages):
         return "", 0
     return text, tokens
+
+
+def _tool_notes(conversation: Conversation) -> list[ToolNote]:
+    specs = [tool.spec for tool in tools_for(conversation)]
+    return [ToolNote(spec.name, spec.description.partition(". ")[0]) for spec in specs]
 
 
 def _learn(work: _Work, done: SummaryResult) -> Learned:

@@ -13,8 +13,10 @@ from django.db import InterfaceError, OperationalError
 from pydantic import ValidationError
 
 from chatapp import clock, runner
+from chatapp.actions.endings import request_stop
+from chatapp.actions.injecting import inject_message
 from chatapp.actions.messages import NewMessage, Receipt, send_message
-from chatapp.actions.runs import request_stop
+from chatapp.actions.tool_calls import decide_tool_call
 from chatapp.connection import Connection
 from chatapp.content import attachment_ids, text_of_content
 from chatapp.database import in_database
@@ -22,11 +24,14 @@ from chatapp.errors import InvalidInput, RateLimited, ServiceError, Unavailable
 from chatapp.frames import (
     ClientFrame,
     ClientFrameAdapter,
+    MessageInject,
     MessageSend,
     MessageSync,
     Ping,
     RunStop,
     Subscribe,
+    ToolApprove,
+    ToolDeny,
     Unsubscribe,
 )
 from chatapp.live import hub, user_topic
@@ -36,6 +41,7 @@ from chatapp.selectors.access import accessible_conversation, accessible_run, pa
 from chatapp.selectors.messages import stored_answer_text
 from chatapp.selectors.model_configs import accessible_model
 from chatapp.selectors.sessions import is_still_signed_in
+from chatapp.tool_desk import tell_decision
 
 log = logging.getLogger(__name__)
 
@@ -127,6 +133,10 @@ class ChatConsumer(AsyncWebsocketConsumer):
                 await self.connection.unwatch(parse_id(frame.conversation_id))
             case MessageSend():
                 await self._send_message(frame)
+            case MessageInject():
+                await self._inject_message(frame)
+            case ToolApprove() | ToolDeny():
+                await self._decide(frame)
             case RunStop():
                 await self._stop(frame.run_id)
             case MessageSync():
@@ -142,18 +152,34 @@ class ChatConsumer(AsyncWebsocketConsumer):
 
     async def _send_message(self, frame: MessageSend) -> None:
         await check_message_rate(self.user.pk)
-        receipt = await in_database(_store_message)(self.user, frame)
-        if receipt.is_new:
+        await self._acknowledge(frame.client_id, await in_database(_store_message)(self.user, frame))
+
+    async def _inject_message(self, frame: MessageInject) -> None:
+        await check_message_rate(self.user.pk)
+        await self._acknowledge(frame.client_id, await in_database(_inject_message)(self.user, frame))
+
+    async def _acknowledge(self, client_id: str, receipt: Receipt) -> None:
+        if receipt.is_new and not receipt.is_injected:
             runner.start(receipt.run_id)
         await self._tell(
             {
                 "type": "ack",
-                "client_id": frame.client_id,
+                "client_id": client_id,
                 "message_id": receipt.message_id,
                 "run_id": receipt.run_id,
                 "seq": receipt.seq,
+                "injected": receipt.is_injected,
             }
         )
+
+    async def _decide(self, frame: ToolApprove | ToolDeny) -> None:
+        call = await in_database(decide_tool_call)(
+            user=self.user,
+            run_id=frame.run_id,
+            call_id=frame.call_id,
+            approve=isinstance(frame, ToolApprove),
+        )
+        tell_decision(call.run_id, call.call_id)
 
     async def _stop(self, run_id: str) -> None:
         run = await in_database(accessible_run)(self.user, run_id)
@@ -204,3 +230,12 @@ def _store_message(user: User, frame: MessageSend) -> Receipt:
     return send_message(
         user=user, conversation_id=frame.conversation_id, new=new, model=model, now=clock.now()
     )
+
+
+def _inject_message(user: User, frame: MessageInject) -> Receipt:
+    new = NewMessage(
+        text=text_of_content(frame.content),
+        attachment_ids=attachment_ids(frame.content, frame.attachments),
+        client_id=frame.client_id,
+    )
+    return inject_message(user=user, conversation_id=frame.conversation_id, new=new, now=clock.now())

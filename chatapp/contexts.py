@@ -10,10 +10,12 @@ from zoneinfo import ZoneInfo
 
 from agents.context import AssembledContext, ContextInputs
 from agents.prompts import system_prompt
+from agents.tools.protocol import Tool
 from chatapp.db_memory import LoadedHistory, load_history
 from chatapp.models import Branch, Conversation, ModelConfig
 from chatapp.policies import ContextRules, agent_of, rules_for
 from chatapp.selectors.profile import profile_text
+from chatapp.toolbox import tools_for
 from memory.profile import profile_message
 from memory.tokens import text_message
 from memory.types import Message
@@ -29,6 +31,7 @@ class LoadedContext:
     rules: ContextRules
     history: LoadedHistory
     inputs: ContextInputs
+    tools: tuple[Tool, ...] = ()
 
     @property
     def user_id(self) -> UUID:
@@ -69,9 +72,10 @@ def load_context(
     )
     today = now.astimezone(ZoneInfo(conversation.user.time_zone)).date()
     agent = agent_of(conversation)
+    tools = tools_for(conversation)
     prompt = (agent.system_prompt.strip() if agent else "") or config.system_prompt
     inputs = ContextInputs(
-        system=text_message("system", system_prompt(prompt, today)),
+        system=text_message("system", system_prompt(prompt, today, has_tools=bool(tools))),
         checkpoint=history.checkpoint,
         messages=history.messages,
         question=question,
@@ -80,6 +84,7 @@ def load_context(
         calibration=rules.calibration,
         left_out=history.left_out,
         profile=profile_message(profile_text(conversation), rules.policy.profile_limit(rules.budget)),
+        tools=tuple(tool.spec for tool in tools),
         temperature=agent.temperature if agent else None,
     )
-    return LoadedContext(conversation, branch, config, rules, history, inputs)
+    return LoadedContext(conversation, branch, config, rules, history, inputs, tools)

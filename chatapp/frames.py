@@ -35,6 +35,28 @@ class MessageSend(BaseModel):
     mode: Literal["react", "plan", "auto"] | None = None
 
 
+class MessageInject(BaseModel):
+    """Into the answer that is being written; an ordinary message where none is."""
+
+    type: Literal["message.inject"]
+    client_id: Key
+    conversation_id: str
+    content: Content
+    attachments: list[str] = Field(default_factory=list, max_length=20)
+
+
+class ToolApprove(BaseModel):
+    type: Literal["tool.approve"]
+    run_id: str
+    call_id: str
+
+
+class ToolDeny(BaseModel):
+    type: Literal["tool.deny"]
+    run_id: str
+    call_id: str
+
+
 class RunStop(BaseModel):
     type: Literal["run.stop"]
     run_id: str
@@ -52,7 +74,17 @@ class Ping(BaseModel):
     type: Literal["ping"]
 
 
-ClientFrame = Subscribe | Unsubscribe | MessageSend | RunStop | MessageSync | Ping
+ClientFrame = (
+    Subscribe
+    | Unsubscribe
+    | MessageSend
+    | MessageInject
+    | ToolApprove
+    | ToolDeny
+    | RunStop
+    | MessageSync
+    | Ping
+)
 ClientFrameAdapter: TypeAdapter[ClientFrame] = TypeAdapter(
     Annotated[ClientFrame, Field(discriminator="type")]
 )

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from agents.plan.limits import PREVIEW_CHARS
 from agents.plan.steps import OVER, PlanStep
-from chatapp.models import Compaction, Conversation, MemoryEntry, Message, Run, SentRequest
+from chatapp.models import (
+    Compaction,
+    Conversation,
+    MemoryEntry,
+    Message,
+    Run,
+    RunStep,
+    SentRequest,
+    ToolCall,
+)
 from memory import types
 
 
@@ -40,13 +49,15 @@ def parts_to_json(parts: Iterable[types.Part]) -> list[dict[str, Any]]:
     ]
 
 
-MESSAGE_COLUMNS = ("id", "role", "parts", "token_estimate", "position", "pinned", "created_at")
+MESSAGE_COLUMNS = ("id", "role", "parts", "token_estimate", "position", "pinned", "created_at", "kind")
 
 
 def message_from_columns(columns: tuple[Any, ...]) -> types.Message:
     """From MESSAGE_COLUMNS, without a model instance: a context reads a thousand of these."""
-    message_id, role, parts, tokens, position, pinned, created_at = columns
-    return types.Message(role, parts_from_json(parts), tokens, str(message_id), position, pinned, created_at)
+    message_id, role, parts, tokens, position, pinned, created_at, kind = columns
+    return types.Message(
+        role, parts_from_json(parts), tokens, str(message_id), position, pinned, created_at, kind
+    )
 
 
 def message_value(row: Message) -> types.Message:
@@ -134,6 +145,50 @@ def request_shape(row: SentRequest) -> dict[str, Any]:
     }
 
 
+TOLD_ARGUMENTS_CHARS = 4_000
+RESULT_PREVIEW_CHARS = 500
+
+
+def tool_call_shape(call: ToolCall) -> dict[str, Any]:
+    """Arguments and result as far as a reader wants to see them; the messages of the call have all of it."""
+    result: Mapping[str, Any] = next(iter(call.result), {})
+    return {
+        "call_id": call.call_id,
+        "name": call.name,
+        "state": call.state,
+        "step": call.step,
+        "arguments": call.arguments[:TOLD_ARGUMENTS_CHARS],
+        "preview": result.get("text", "")[:RESULT_PREVIEW_CHARS],
+        "truncated": call.is_cut,
+        "offload_ref": result.get("offload_ref"),
+        "requested_at": _iso(call.requested_at),
+        "started_at": _iso(call.started_at),
+        "finished_at": _iso(call.finished_at),
+        "duration_ms": _milliseconds(call.started_at, call.finished_at),
+    }
+
+
+def _milliseconds(start: datetime | None, end: datetime | None) -> int | None:
+    return round((end - start).total_seconds() * 1000) if start and end else None
+
+
+def step_shape(step: RunStep) -> dict[str, Any]:
+    return {
+        "n": step.n,
+        "purpose": step.purpose,
+        "model": step.model_name,
+        "started_at": _iso(step.started_at),
+        "first_token_ms": step.first_token_ms,
+        "duration_ms": step.duration_ms,
+        "usage": {
+            "input_tokens": step.input_tokens,
+            "output_tokens": step.output_tokens,
+            "cached_tokens": step.cached_tokens,
+            "exact": step.exact,
+        },
+    }
+
+
 def message_shape(row: Message, run: Run | None = None) -> dict[str, Any]:
     """`run` is the run that wrote this message, where there is one."""
     shape: dict[str, Any] = {
@@ -146,6 +201,7 @@ def message_shape(row: Message, run: Run | None = None) -> dict[str, Any]:
         "parent": str(row.parent_id) if row.parent_id else None,
         "pinned": row.pinned,
         "forgotten": row.forgotten_at is not None,
+        "kind": row.kind,
         "model": row.model_name or None,
         "usage": row.usage,
         "created_at": _iso(row.created_at),

@@ -21,15 +21,11 @@ from django.db import InterfaceError, OperationalError
 
 from chatapp import answering, clock, hooking
 from chatapp.actions.compactions import release_all_compactions
+from chatapp.actions.endings import INTERRUPTED, NOT_STARTED, Outcome, finish_run, interrupt_run
 from chatapp.actions.runs import (
-    INTERRUPTED,
-    NOT_STARTED,
     Lease,
-    Outcome,
     checkpoint_answers,
     claim_run,
-    finish_run,
-    interrupt_run,
     renew_leases,
     stops_requested,
 )
@@ -172,7 +168,9 @@ async def _finish(lease: Lease, outcome: Outcome) -> None:
     """
     while True:
         try:
-            await in_database(finish_run)(lease=lease, outcome=outcome, now=clock.now())
+            following = await in_database(finish_run)(lease=lease, outcome=outcome, now=clock.now())
+            if following is not None:
+                start(str(following.pk))
             return
         except LeaseLost:
             raise

@@ -43,6 +43,9 @@ DEFAULT_TOOLS = env.words(
 # http_fetch is off until a host is named: docs.python.org, *.wikipedia.org, or * for all public ones.
 HTTP_FETCH_HOSTS = env.words("HTTP_FETCH_HOSTS")
 HTTP_FETCH_OWN_HOSTS = env.words("HTTP_FETCH_OWN_HOSTS")  # on your own network: wiki.example:8080
+# Dotted names of tools of your own, each as agents/tools/protocol.py says.
+EXTRA_TOOLS = env.words("EXTRA_TOOLS")
+CONSENT_TIMEOUT_S = env.number("CONSENT_TIMEOUT_S", 300)  # how long a tool call waits for the user's approval
 OPENAI_API_KEY = env.text("OPENAI_API_KEY")
 OPENAI_BASE_URL = env.text("OPENAI_BASE_URL")
 LLM_MODEL = env.text("LLM_MODEL")

@@ -27,8 +27,13 @@ class _Stream:
     untold: list[str] = field(default_factory=list)
     told: int = 0
     half: str = ""
+    has_gap: bool = False
+    """The next text begins a paragraph of its own."""
 
     def append(self, text: str) -> None:
+        if self.has_gap:
+            self.has_gap = False
+            text = f"\n\n{text.lstrip()}"
         if self.half or not text.isascii() or "\x00" in text:
             whole, self.half = split_half(self.half + text)
             text = storable_text(whole)
@@ -62,6 +67,11 @@ class LiveAnswer:
         self.stored_length = 0
         self.last_told_at = 0.0
         self._all_told_at = 0.0
+
+    def begin_part(self) -> None:
+        """Another model call goes on with this answer."""
+        for stream in (self.answer, self.reasoning):
+            stream.has_gap = stream.length > 0
 
     @property
     def length(self) -> int:

@@ -9,8 +9,8 @@ from celery import shared_task
 from django.conf import settings
 
 from chatapp import clock, compactor, consolidating, jobs, memory_files
+from chatapp.actions.endings import INTERRUPTED, NOT_STARTED, interrupt_run
 from chatapp.actions.mcp_servers import LIST_AGAIN_AFTER
-from chatapp.actions.runs import INTERRUPTED, NOT_STARTED, interrupt_run
 from chatapp.actions.search import index_conversation as index_turns
 from chatapp.attachments import sweep_files
 from chatapp.forget_wishes import propose_for_message

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from django.conf import settings
+from django.utils.module_loading import import_string
 
 from agents.tools.protocol import Right, Tool
-from agents.tools.registry import Ports, built_in_tools
+from agents.tools.registry import Ports, built_in_tools, by_name
 from chatapp.mcp_servers import offered_tools
 from chatapp.models import Agent, Conversation
 from chatapp.policies import agent_of
@@ -44,9 +45,15 @@ def tools_of(agent: Agent | None, *, uses_memory: bool = True) -> tuple[Tool, ..
     rights = deployment_rights()
     if not uses_memory or (agent is not None and not agent.uses_memory):
         rights -= {"memory"}
-    built_in = [tool for name, tool in BUILT_IN.items() if name in _names_of(agent)]
+    names = _names_of(agent)
+    built_in = [tool for name, tool in _local_tools().items() if name in names]
     of_servers = [tool for server in servers_of(agent) for tool in offered_tools(server)]
     return tuple(tool for tool in (*built_in, *of_servers) if tool.traits.rights <= rights)
+
+
+def _local_tools() -> Mapping[str, Tool]:
+    """The built-in ones, and those of the operator's own in Python."""
+    return {**BUILT_IN, **by_name(import_string(dotted) for dotted in settings.EXTRA_TOOLS)}
 
 
 def _names_of(agent: Agent | None) -> frozenset[str]:
@@ -79,7 +86,7 @@ def list_tools() -> list[ToolFacts]:
     rights = deployment_rights()
     built_in = [
         ToolFacts(tool, is_default=name in settings.DEFAULT_TOOLS, is_on=tool.traits.rights <= rights)
-        for name, tool in BUILT_IN.items()
+        for name, tool in _local_tools().items()
     ]
     of_servers = [
         ToolFacts(tool, is_default=True, is_on=True, server=server.name)

@@ -153,7 +153,12 @@ def _with_calls(message: Message, calls: tuple[ToolCallPart, ...]) -> Message:
 
 
 def _only(message: Message, result: ToolResultPart) -> Message:
-    return message if message.parts == (result,) else with_parts(message, (result,))
+    others = [part for part in message.tool_results if part is not result]
+    return (
+        with_parts(message, tuple(part for part in message.parts if part not in others))
+        if others
+        else message
+    )
 
 
 def _interrupted(call: ToolCallPart) -> Message:

@@ -94,7 +94,7 @@ class OffloadViewImage:
     port: OffloadPort
 
     spec: ClassVar = ToolSpec("offloaded_view_image", "Shows an offloaded image.", schema_of(ImageArguments))
-    traits: ClassVar = ToolTraits(rights=_RIGHTS)
+    traits: ClassVar = ToolTraits(rights=_RIGHTS, shows_images=True)
 
     async def call(self, arguments: Mapping[str, Any], caller: ToolCaller) -> ToolOutput:
         reference = read_arguments(ImageArguments, arguments).reference

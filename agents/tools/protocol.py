@@ -23,6 +23,8 @@ class ToolTraits:
     """True: the user is asked to approve each call."""
     result_limit_tokens: int | None = None
     """None: the policy's `tool_result_limit`."""
+    shows_images: bool = False
+    """True: the model looks at the images of its results, as long as the turn lasts. Else it is told where they are."""
     rights: frozenset[Right] = frozenset()
     """All it needs: where one is not given, the tool is not offered."""
 

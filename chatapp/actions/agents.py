@@ -49,7 +49,10 @@ def _load(profile: AgentProfile) -> LoadedAgent:
         "context_policy": policy,
         "hooks": [hook.model_dump(mode="json", exclude_none=True) for hook in profile.hooks],
     }
-    agent, is_new = Agent.objects.update_or_create(name=profile.name, owner=None, defaults=values)
+    # A profile names no tools, so its agent begins without any; what an operator gives it stays.
+    agent, is_new = Agent.objects.update_or_create(
+        name=profile.name, owner=None, defaults=values, create_defaults=values | {"tools": []}
+    )
     return LoadedAgent(agent, is_new, summary_model)
 
 

@@ -14,7 +14,7 @@ from uuid import UUID
 from agents.events import MessageForgotten
 from chatapp import event_log, jobs, mapping
 from chatapp.actions.conversations import updated_event
-from chatapp.actions.runs import interrupt_run
+from chatapp.actions.endings import interrupt_run
 from chatapp.actions.search import index_entry, reindex_message, remove_entries
 from chatapp.models import Compaction, Conversation, Event, MemoryEntry, Message, Run
 from chatapp.selectors.spans import span_messages

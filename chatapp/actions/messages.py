@@ -52,6 +52,8 @@ class Receipt:
     answer_id: str
     seq: int
     is_new: bool = True
+    is_injected: bool = False
+    """Into a run that was going on; it has none of its own."""
 
 
 def send_message(
@@ -63,7 +65,7 @@ def send_message(
             return _send(user, conversation_id, new, model, now)
     except IntegrityError:
         # The same key at the same moment, through another conversation or process: the first one counts.
-        receipt = _find_sent(user, conversation_id, new)
+        receipt = find_receipt(user, conversation_id, new)
         if receipt is None:
             raise
         return receipt
@@ -73,14 +75,14 @@ def _send(
     user: User, conversation_id: str, new: NewMessage, model: ModelConfig | None, now: datetime
 ) -> Receipt:
     conversation = lock_conversation(user, conversation_id)
-    sent_before = _find_sent(user, str(conversation.pk), new)
+    sent_before = find_receipt(user, str(conversation.pk), new)
     if sent_before is not None:
         return sent_before
     refuse_while_running(conversation)
     parent = _parent_of(user, conversation, new)
     branch = _branch_after(conversation, parent)
     attachments = accessible_attachments(user, list(new.attachment_ids))
-    parts = _parts(new.text, attachments)
+    parts = message_parts(new.text, attachments)
     question = append_message(
         conversation,
         branch=branch,
@@ -106,7 +108,7 @@ def _send(
     return Receipt(str(conversation.pk), str(question.pk), str(run.pk), str(run.answer_id), seq)
 
 
-def _find_sent(user: User, conversation_id: str, new: NewMessage) -> Receipt | None:
+def find_receipt(user: User, conversation_id: str, new: NewMessage) -> Receipt | None:
     if new.client_id is None:
         return None
     message = Message.objects.filter(user=user, client_id=new.client_id).first()
@@ -117,13 +119,22 @@ def _find_sent(user: User, conversation_id: str, new: NewMessage) -> Receipt | N
             "This client_id was already used for another message.", code="idempotency_mismatch"
         )
     run = Run.objects.filter(question=message).order_by("created_at").first()
+    is_injected = run is None and message.kind == Message.Kind.INJECTED
+    if is_injected:
+        run = Run.objects.filter(answer=message.parent).first()
     created = message.conversation.events.filter(
         type="message.created", payload__message__id=str(message.pk)
     ).first()
     if run is None or created is None:
         return None
     return Receipt(
-        conversation_id, str(message.pk), str(run.pk), str(run.answer_id), created.seq, is_new=False
+        conversation_id,
+        str(message.pk),
+        str(run.pk),
+        str(run.answer_id),
+        created.seq,
+        is_new=False,
+        is_injected=is_injected,
     )
 
 
@@ -159,7 +170,7 @@ def _branch_after(conversation: Conversation, parent: Message | None) -> Branch:
     return Branch.objects.create(conversation=conversation, lineage=lineage)
 
 
-def _parts(text: str, attachments: Sequence[Attachment]) -> list[dict[str, Any]]:
+def message_parts(text: str, attachments: Sequence[Attachment]) -> list[dict[str, Any]]:
     attached = [_attached_part(row) for row in attachments]
     if not text.strip() and not attached:
         raise InvalidInput("The message is empty.")
@@ -265,7 +276,7 @@ def regenerate_message(
 def _question_before(message: Message) -> Message:
     """Up the parents: an answer may continue an interrupted one."""
     found: Message | None = message
-    while found is not None and found.role != Message.Role.USER:
+    while found is not None and (found.role != Message.Role.USER or found.kind == Message.Kind.INJECTED):
         found = found.parent
     if found is None:
         raise InvalidInput("There is no question before this message to answer again.")

@@ -4,19 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from agents.events import Usage as UsageEvent
 from agents.events import UsageTotals
 from agents.types import Purpose, TokenUsage
 from chatapp.model_facts import price_call
-from chatapp.models import ModelConfig, Run, Usage, User
+from chatapp.models import ModelConfig, Run, RunStep, Usage, User
+
+
+@dataclass(frozen=True, slots=True)
+class CallTimes:
+    """When a model call of a run was made, for the run's trace. `request_n` is the number of its stored request."""
+
+    started_at: datetime
+    first_token_ms: int | None
+    duration_ms: int
+    request_n: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class CallUsage:
     """One model call, priced at that moment (None = no price known), and what it would have taken more: without
-    compaction, and without the provider's cache."""
+    compaction, and without the provider's cache. With `times` it is part of its run's trace."""
 
     model: ModelConfig | None
     purpose: str
@@ -28,6 +40,7 @@ class CallUsage:
     kept_out_tokens: int = 0
     compaction_saved: Decimal | None = None
     cache_saved: Decimal | None = None
+    times: CallTimes | None = None
 
     def as_event(self) -> dict[str, Any]:
         return {
@@ -86,6 +99,33 @@ def record_calls(run: Run, calls: Sequence[CallUsage]) -> None:
         usage_row(call, user_id=run.user_id, conversation_id=run.conversation_id, run=run) for call in calls
     )
     Usage.objects.filter(conversation_id=run.conversation_id, run=None).update(run=run)
+    _record_steps(run, calls)
+
+
+def _record_steps(run: Run, calls: Sequence[CallUsage]) -> None:
+    traced = [(call, call.times) for call in calls if call.times is not None]
+    first = RunStep.objects.filter(run=run).count() + 1 if traced else 0
+    RunStep.objects.bulk_create(
+        RunStep(
+            run=run,
+            n=n,
+            purpose=call.purpose,
+            model_name=call.model.name if call.model else "",
+            request_n=times.request_n,
+            started_at=times.started_at,
+            first_token_ms=times.first_token_ms,
+            duration_ms=times.duration_ms,
+            input_tokens=call.input_tokens,
+            output_tokens=call.output_tokens,
+            cached_tokens=call.cached_tokens,
+            exact=call.exact,
+        )
+        for n, (call, times) in enumerate(traced, start=first)
+    )
+
+
+def usage_event(run: Run, call: CallUsage, now: datetime) -> UsageEvent:
+    return UsageEvent(conversation_id=str(run.conversation_id), run_id=str(run.pk), at=now, **call.as_event())
 
 
 def record_background_calls(user: User, conversation_id: Any, calls: Sequence[CallUsage]) -> None:

@@ -12,9 +12,11 @@ from chatapp.api import (
     events,
     exports,
     imports,
+    injecting,
     messages,
     offloads,
     runs,
+    tool_calls,
     tools,
 )
 from chatapp.api.auth import allow
@@ -55,8 +57,10 @@ for router in (
     imports.router,  # before conversations: /conversations/import is not an id
     conversations.router,
     messages.router,
+    injecting.router,
     events.router,
     runs.router,
+    tool_calls.router,
     compactions.router,
     exports.router,
     offloads.router,

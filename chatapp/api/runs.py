@@ -10,8 +10,8 @@ from django.http.response import HttpResponseBase
 from ninja import Router
 
 from chatapp import clock, mapping
+from chatapp.actions.endings import request_stop
 from chatapp.actions.messages import Receipt, continue_run
-from chatapp.actions.runs import request_stop
 from chatapp.api import shapes
 from chatapp.api.answers import ANSWERS, DESCRIBED, answer_with, wanted_mode
 from chatapp.api.auth import ApiRequest, allow, client_address

@@ -119,7 +119,8 @@ class Message(Shape):
     content: str | list[dict[str, Any]] = Field(description="A string where it is plain text, else parts.")
     status: Literal["streaming", "complete", "stopped", "failed", "interrupted"]
     position: int
-    parent: str | None
+    parent: str | None = Field(description="Of a tool call, its result and an injected message: the answer.")
+    kind: Literal["message", "injected"] = Field(description="Injected: sent while an answer was written.")
     model: str | None
     usage: RunUsage | None
     created_at: Moment
@@ -203,6 +204,54 @@ class Accepted(Shape):
     message_id: str = Field(description="The message that was sent.")
     answer_id: str = Field(description="The message the answer is written to.")
     seq: int
+
+
+class Injected(Accepted):
+    injected: bool = Field(description="Into the run that is going on; false: it has a run of its own.")
+
+
+class ToolCall(Shape):
+    call_id: str
+    name: str
+    state: Literal["requested", "waiting", "running", "done", "failed", "denied", "interrupted"]
+    step: int = Field(description="The number of the model call that asked for it.")
+    arguments: str
+    preview: str = Field(description="The beginning of the result.")
+    truncated: bool = Field(description="The model sees a part of the result only.")
+    offload_ref: str | None
+    requested_at: Moment
+    started_at: Moment | None
+    finished_at: Moment | None
+    duration_ms: int | None
+
+
+class StepUsage(Shape):
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    exact: bool
+
+
+class SentHash(Shape):
+    sha256: str
+    n: int
+
+
+class Iteration(Shape):
+    n: int
+    purpose: str
+    model: str
+    started_at: Moment
+    first_token_ms: int | None
+    duration_ms: int
+    usage: StepUsage
+    request: SentHash | None = Field(description="Shown by `/runs/{id}/requests/{n}`.")
+    tools: list[ToolCall]
+
+
+class Trace(Shape):
+    iterations: list[Iteration]
+    hooks: list[dict[str, Any]]
 
 
 class Compaction(Shape):

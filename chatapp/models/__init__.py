@@ -18,6 +18,7 @@ from chatapp.models.search import (
     SearchPosting,
     StaleDay,
 )
+from chatapp.models.steps import RunStep, ToolCall
 from chatapp.models.users import ApiToken, SetupLink, User
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "ProfileVersion",
     "RequestText",
     "Run",
+    "RunStep",
     "SearchBlock",
     "SearchCursor",
     "SearchDocument",
@@ -52,6 +54,7 @@ __all__ = [
     "SetupLink",
     "StaleDay",
     "Tombstone",
+    "ToolCall",
     "Usage",
     "User",
 ]

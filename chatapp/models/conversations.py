@@ -79,6 +79,10 @@ class Message(models.Model):
         TOOL = "tool"
         SYSTEM = "system"
 
+    class Kind(models.TextChoices):
+        MESSAGE = "message"
+        INJECTED = "injected", "sent while an answer was being written"
+
     class Status(models.TextChoices):
         STREAMING = "streaming"
         COMPLETE = "complete"
@@ -93,6 +97,7 @@ class Message(models.Model):
     parent = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="children")
     position = models.PositiveBigIntegerField()
     role = models.CharField(max_length=10, choices=Role)
+    kind = models.CharField(max_length=10, choices=Kind, default=Kind.MESSAGE)
     parts = models.JSONField(default=list)
     pinned = models.BooleanField(default=False)
     token_estimate = models.PositiveIntegerField(default=0)

@@ -28,6 +28,11 @@ class ModelConfig(models.Model):
         OPENAI = "openai", "OpenAI-compatible endpoint"
         DEMO = "demo", "Demo (built in, no key needed)"
 
+    class ToolCalling(models.TextChoices):
+        AUTO = "auto", "found out by asking"
+        NATIVE = "native", "the endpoint's own"
+        PROMPTED = "prompted", "described in the prompt"
+
     class Origin(models.TextChoices):
         """Who keeps endpoint, model and key of this row up to date."""
 
@@ -89,6 +94,12 @@ class ModelConfig(models.Model):
     )
     context_policy = models.JSONField(default=dict, blank=True)
     system_prompt = models.TextField(blank=True, help_text="Empty: the built-in one.")
+    tool_calling = models.CharField(
+        max_length=10,
+        choices=ToolCalling,
+        default=ToolCalling.AUTO,
+        help_text="How the model calls tools. Prompted works with models that know nothing of them.",
+    )
     token_ratio = models.FloatField(default=1.0, editable=False)
     token_ratio_samples = models.PositiveIntegerField(default=0, editable=False)
     enabled = models.BooleanField(default=True)

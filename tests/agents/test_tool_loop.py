@@ -18,6 +18,7 @@ from agents.react import MessagesSeen, Notice, ToolFinished, ToolStarted, run_re
 from agents.tool_calls import call_key
 from agents.tools.protocol import ToolFailure, ToolImage, ToolOutput, ToolTraits
 from agents.types import TextDelta
+from agents.wire import write_messages
 from memory.tokens import text_message
 from memory.types import Message
 from tests.agents.asking import assemble, collect_steps, history_of, make_inputs, text_of
@@ -248,7 +249,7 @@ async def test_a_large_result_is_stored_and_shown_in_part_with_how_to_read_on() 
     world = World()
     text = "head " + "x y z " * 50_000 + "tail"
     model = ScriptedModel([calls(("look_up", {}))])
-    await run(model, FakeTool(answer=lambda arguments: text), FakeTool("offloaded_read"), world=world)
+    await run(model, FakeTool(answer=lambda arguments: text), FakeTool("offloaded_page"), world=world)
     [shown] = results_of(model)
     [reference] = world.texts
     assert world.texts[reference] == text
@@ -256,7 +257,7 @@ async def test_a_large_result_is_stored_and_shown_in_part_with_how_to_read_on() 
     assert "tail" in shown
     assert reference in shown
     assert "of 300,009 characters" in shown
-    assert "offloaded_read" in shown
+    assert "offloaded_page" in shown
     assert "do not guess" in shown
     assert len(shown) < 60_000
 
@@ -310,13 +311,22 @@ async def test_an_overflow_in_the_middle_is_asked_again_with_less() -> None:
     assert [step.kind for step in steps if isinstance(step, Notice)] == ["shrunk"]
 
 
-async def test_an_image_is_stored_and_named() -> None:
-    output = ToolOutput("A chart.", (ToolImage(b"...", "image/png"),))
+CHART = ToolOutput("A chart.", (ToolImage(b"...", "image/png"),))
+
+
+async def test_an_image_is_stored_and_its_place_told() -> None:
     model = ScriptedModel([calls(("look_up", {}))])
-    world = World()
-    await run(model, FakeTool(answer=lambda arguments: output), world=world)
-    assert results_of(model) == ["A chart.\n[Image file-1: image/png, 3 × 2]"]
-    assert [part.type for part in world.messages[-1].parts] == ["tool_result", "image"]
+    await run(model, FakeTool(answer=lambda arguments: CHART))
+    assert results_of(model) == ["A chart.\n[Image (image/png): image of look_up]"]
+
+
+async def test_a_tool_that_shows_images_shows_them_to_the_model() -> None:
+    tool = FakeTool(answer=lambda arguments: CHART, traits=ToolTraits(shows_images=True))
+    model = ScriptedModel([calls(("look_up", {}), ("look_up", {"again": True}))])
+    await run(model, tool)
+    wire = write_messages(model.requests[-1].messages)
+    assert [message["role"] for message in wire[-4:]] == ["assistant", "tool", "tool", "user"]
+    assert [part["image_url"]["url"] for part in wire[-1]["content"]] == ["data:image/png;base64,Li4u"] * 2
 
 
 async def test_a_hostile_result_changes_neither_rights_nor_recipients() -> None:

@@ -12,7 +12,7 @@ from agents.chat_models.scripted_model import Said
 from agents.ports import CallResult, Decision, RequestedCall, ToolUse
 from agents.tools.protocol import ToolCaller, ToolImage, ToolOutput, ToolTraits
 from agents.types import ToolCallDelta, ToolSpec
-from memory.types import ImagePart, Message, ToolResultPart
+from memory.types import Message, ToolResultPart
 
 CALLER = ToolCaller("alice", "conversation", "run")
 ANYTHING: dict[str, Any] = {"type": "object"}
@@ -77,8 +77,8 @@ class World:
         self.texts[reference] = part.text
         return reference
 
-    async def keep_image(self, image: ToolImage) -> ImagePart:
-        return ImagePart("file-1", image.mime_type, 3, 2)
+    async def keep_image(self, image: ToolImage, tool_name: str) -> str:
+        return f"image of {tool_name}"
 
     def use(self, *tools: FakeTool, **more: Any) -> ToolUse:
         ports = {"records": self, "consents": self, "inbox": self, "store": self}

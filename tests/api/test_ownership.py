@@ -13,11 +13,12 @@ from chatapp import clock
 from chatapp.actions.forget_proposals import record_proposal
 from chatapp.actions.memory_edits import add_entry
 from chatapp.api.root import api
-from chatapp.models import ApiToken, Attachment, Compaction, Conversation, Run, User
+from chatapp.models import ApiToken, Attachment, Compaction, Conversation, Run, ToolCall, User
 from tests.memory_store.rows import new_conversation, say
 
 BODIES = {
     ("post", "/api/v1/conversations/{conversation_id}/messages"): {"content": "Hi"},
+    ("post", "/api/v1/conversations/{conversation_id}/inject"): {"content": "Hi"},
     ("patch", "/api/v1/conversations/{conversation_id}/messages/{message_id}"): {"content": "Hi"},
     ("patch", "/api/v1/conversations/{conversation_id}"): {"title": "Mine now"},
     ("patch", "/api/v1/conversations/{conversation_id}/compactions/{compaction_id}"): {"summary": "Mine"},
@@ -44,6 +45,17 @@ def ids(alice: User, alice_client: Client) -> dict[str, str]:
         answer=answer,
         status="complete",
         created_at=clock.now(),
+    )
+    call = ToolCall.objects.create(
+        run=run,
+        message=answer,
+        step=1,
+        ordinal=0,
+        call_id="abcdefghi",
+        name="look_up",
+        state="waiting",
+        is_idempotent=True,
+        requested_at=clock.now(),
     )
     compaction = Compaction.objects.create(
         conversation=conversation,
@@ -73,6 +85,7 @@ def ids(alice: User, alice_client: Client) -> dict[str, str]:
         "token_id": str(token.pk),
         "entry_id": str(entry.pk),
         "n": "1",
+        "call_id": str(call.call_id),
         "ref": "tool_result-1",
     }
 

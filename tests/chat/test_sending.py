@@ -9,17 +9,9 @@ from django.db import connection
 
 from chatapp import clock
 from chatapp.actions.conversations import create_conversation
+from chatapp.actions.endings import Outcome, finish_run, interrupt_run, request_stop
 from chatapp.actions.messages import NewMessage, Receipt, regenerate_message, send_message
-from chatapp.actions.runs import (
-    Lease,
-    Outcome,
-    PartialAnswer,
-    checkpoint_answers,
-    claim_run,
-    finish_run,
-    interrupt_run,
-    request_stop,
-)
+from chatapp.actions.runs import Lease, PartialAnswer, checkpoint_answers, claim_run
 from chatapp.errors import Conflict, InvalidInput, LeaseLost, NotFound
 from chatapp.event_log import read_after
 from chatapp.models import Conversation, Message, Run, User

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.test import override_settings
+
 from chatapp.actions.accounts import create_token
 from chatapp.compactor import compact
 from chatapp.database import in_database
@@ -80,8 +82,8 @@ class Chat:
 async def chatting(
     user: User, *, count: int = 60, padding: int = 12, server: ModelServer | None = None, **model: Any
 ) -> AsyncIterator[Chat]:
-    """A chat of so many messages with the default model; `server` and `model` say how that behaves."""
-    with server or ModelServer() as answering:
+    """A chat of so many messages with the default model, without tools; `server` and `model` say how that behaves."""
+    with server or ModelServer() as answering, override_settings(DEFAULT_TOOLS=[]):
         await in_database(make_model)(answering, **{"name": "Main", "is_default": True} | model)
         _, secret = await in_database(create_token)(user=user, name="test", scopes=["chat", "read", "memory"])
         program = Program({"authorization": f"Bearer {secret}"})

@@ -1,0 +1,44 @@
+"""The times of the model calls of one run, for its trace and for what an unfinished one cost."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+
+from chatapp import clock
+from chatapp.actions.usage import CallTimes
+
+
+class CallClock:
+    """`request_tokens` is the estimate of what the last call was sent; `shown_before` how much the answer had then."""
+
+    def __init__(self) -> None:
+        self.request_tokens = 0
+        self.shown_before = 0
+        self.sent_count = 0
+        self._started_at: datetime | None = None
+        self._begun = 0.0
+        self._first_token: float | None = None
+
+    def begin(self, request_tokens: int, shown_before: int) -> None:
+        self.request_tokens, self.shown_before = request_tokens, shown_before
+        self.sent_count += 1
+        self._started_at, self._begun, self._first_token = clock.now(), time.monotonic(), None
+
+    def note_token(self) -> None:
+        if self._first_token is None:
+            self._first_token = time.monotonic()
+
+    def read(self) -> CallTimes | None:
+        """Of the call that has just ended; None where none was sent."""
+        if self._started_at is None:
+            return None
+        first_token_ms = (
+            None if self._first_token is None else round((self._first_token - self._begun) * 1000)
+        )
+        return CallTimes(
+            started_at=self._started_at,
+            first_token_ms=first_token_ms,
+            duration_ms=round((time.monotonic() - self._begun) * 1000),
+            request_n=self.sent_count,
+        )

@@ -1,0 +1,148 @@
+"""What the tools of one run find here: `agents.ports`, with the rights of the run's user and under its lease."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+from uuid import UUID
+
+from django.conf import settings
+
+from agents.ports import CallResult, Decision, RequestedCall
+from agents.tools.protocol import ToolCaller, ToolFailure, ToolImage
+from chatapp import clock
+from chatapp.actions.injecting import take_injected
+from chatapp.actions.runs import Lease
+from chatapp.actions.tool_calls import (
+    finish_tool_call,
+    read_decision,
+    record_tool_calls,
+    start_tool_call,
+    tell_results,
+)
+from chatapp.actions.usage import CallUsage
+from chatapp.attachments import load_data_urls
+from chatapp.database import in_database
+from chatapp.errors import ServiceError
+from chatapp.mapping import message_value
+from chatapp.offloads import ConversationOffloads
+from memory.types import ImagePart, Message, ToolResultPart
+
+T = TypeVar("T")
+CONSENT_POLL_S = 1.0
+"""Another process may have been told the decision; this one hears of its own at once."""
+
+_waiting: dict[tuple[UUID, str], asyncio.Event] = {}
+
+
+def tell_decision(run_id: UUID, call_id: str) -> None:
+    """A decision is stored. On the event loop."""
+    waiting = _waiting.get((run_id, call_id))
+    if waiting is not None:
+        waiting.set()
+
+
+class ToolDesk:
+    """`take_spent` gives the model calls that no row counts yet."""
+
+    def __init__(
+        self, lease: Lease, caller: ToolCaller, take_spent: Callable[[], Sequence[CallUsage]]
+    ) -> None:
+        self.lease = lease
+        self.caller = caller
+        self.take_spent = take_spent
+        self.offloads = ConversationOffloads()
+
+    # --- CallRecords ---------------------------------------------------------------------------------
+
+    async def record_calls(self, message: Message, calls: Sequence[RequestedCall]) -> None:
+        spent = self.take_spent()
+        await _to_its_end(
+            in_database(record_tool_calls)(
+                lease=self.lease, asking=message, calls=calls, spent=spent, now=clock.now()
+            )
+        )
+
+    async def record_running(self, call: RequestedCall) -> None:
+        await _to_its_end(
+            in_database(start_tool_call)(lease=self.lease, call_id=call.call_id, now=clock.now())
+        )
+
+    async def record_result(self, result: CallResult) -> None:
+        await _to_its_end(in_database(finish_tool_call)(lease=self.lease, result=result, now=clock.now()))
+
+    async def record_results(self, messages: Sequence[Message]) -> None:
+        await _to_its_end(in_database(tell_results)(lease=self.lease, now=clock.now()))
+
+    # --- Consents ------------------------------------------------------------------------------------
+
+    async def ask(self, call: RequestedCall) -> Decision:
+        key = (self.lease.run_id, call.call_id)
+        told = _waiting[key] = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + settings.CONSENT_TIMEOUT_S
+        try:
+            while True:
+                is_too_late = loop.time() >= deadline
+                decision = await in_database(read_decision)(
+                    lease=self.lease, call_id=call.call_id, is_too_late=is_too_late
+                )
+                if decision is not None:
+                    return decision
+                await _wait(told, min(CONSENT_POLL_S, max(0.0, deadline - loop.time())))
+        finally:
+            _waiting.pop(key, None)
+
+    # --- Inbox ---------------------------------------------------------------------------------------
+
+    async def take(self) -> Sequence[Message]:
+        rows = await _to_its_end(in_database(take_injected)(lease=self.lease, now=clock.now()))
+        messages = [message_value(row) for row in rows]
+        image_ids = [
+            part.file_id for message in messages for part in message.parts if isinstance(part, ImagePart)
+        ]
+        urls = await load_data_urls(UUID(self.caller.user_id), image_ids) if image_ids else {}
+        return [_with_images(message, urls) for message in messages]
+
+    # --- ResultStore ---------------------------------------------------------------------------------
+
+    async def keep_text(self, part: ToolResultPart) -> str:
+        return await in_database(self.offloads.offload_tool_result)(self.caller.conversation_id, part)
+
+    async def keep_image(self, image: ToolImage, tool_name: str) -> str:
+        try:
+            return await in_database(self.offloads.offload_image)(
+                self.caller.conversation_id, image.data, tool_name
+            )
+        except ServiceError as error:
+            raise ToolFailure(error.message) from None
+
+
+async def _wait(told: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await told.wait()
+    except TimeoutError:
+        pass
+
+
+async def _to_its_end(write: Awaitable[T]) -> T:
+    """A write that has begun is not left: whoever is cancelled here knows that it is done."""
+    task = asyncio.ensure_future(write)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
+
+
+def _with_images(message: Message, urls: dict[str, str]) -> Message:
+    if not urls:
+        return message
+    parts = (
+        replace(part, data_url=urls.get(part.file_id)) if isinstance(part, ImagePart) else part
+        for part in message.parts
+    )
+    return replace(message, parts=tuple(parts))

@@ -1,0 +1,48 @@
+"""An operator's own tools, as EXTRA_TOOLS names them; the test's process can look into them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agents.tools.protocol import ToolCaller, ToolFailure, ToolOutput, ToolTraits
+from agents.types import ToolSpec
+
+
+def say(arguments: Mapping[str, Any]) -> str:
+    return str(arguments.get("say", "found"))
+
+
+@dataclass
+class OwnTool:
+    name: str
+    traits: ToolTraits
+    calls: list[tuple[Mapping[str, Any], ToolCaller]] = field(default_factory=list)
+    answer: Callable[[Mapping[str, Any]], str] = say
+    release: asyncio.Event | None = None
+    """Set by a test on its own loop: the tool waits for it."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        return ToolSpec(self.name, f"{self.name} of the tests.", {"type": "object"})
+
+    def forget(self) -> None:
+        self.calls.clear()
+        self.release, self.answer = None, say
+
+    async def call(self, arguments: Mapping[str, Any], caller: ToolCaller) -> ToolOutput:
+        self.calls.append((arguments, caller))
+        if self.release is not None:
+            await self.release.wait()
+        if arguments.get("fail"):
+            raise ToolFailure("It is closed today.")
+        return ToolOutput(self.answer(arguments))
+
+
+look_up = OwnTool("look_up", ToolTraits())
+send_mail = OwnTool("send_mail", ToolTraits(is_idempotent=False))
+pay = OwnTool("pay", ToolTraits(is_idempotent=False, needs_consent=True))
+ALL = (look_up, send_mail, pay)
+NAMES = [f"{__name__}.{tool.name}" for tool in ALL]

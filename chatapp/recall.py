@@ -11,6 +11,7 @@ from uuid import UUID
 from chatapp.models import Branch
 from chatapp.search_index import analyzer
 from chatapp.selectors.branches import visible_spans
+from chatapp.selectors.pauses import ALL_ON_RECORD, OffRecord
 from chatapp.selectors.search import EVERYTHING, SearchFilter, UserIndex, open_index
 from chatapp.selectors.search_sources import Found
 from memory.ranking import Candidate, Question, RecallSize, read_question, select_recall
@@ -77,11 +78,23 @@ def source_of(found: Found) -> dict[str, Any]:
 @dataclass(frozen=True, slots=True)
 class InContext:
     """What the asking context holds by itself. `message_ids` are in view; of the conversation itself only what
-    `branch` shows may come back, and not its own memory entries: its summary is in the context."""
+    `branch` shows may come back, and not its own memory entries: its summary is in the context.
+
+    What was said `off_record` comes back in its own conversation alone, and where memory `is_paused`, nothing of any
+    other does.
+    """
 
     message_ids: Collection[str] = ()
     conversation_id: UUID | None = None
     branch: Branch | None = None
+    off_record: OffRecord = ALL_ON_RECORD
+    is_paused: bool = False
+
+    def keeps_out(self, found: Found) -> bool:
+        if self.conversation_id is not None and found.conversation_id == self.conversation_id:
+            return False
+        was_paused = found.kind == "message" and self.off_record.covers(found.conversation_id, found.said_at)
+        return self.is_paused or was_paused
 
     def spans(self) -> dict[UUID, int | None]:
         return dict(visible_spans(self.branch)) if self.branch else {}
@@ -110,7 +123,7 @@ def _candidates(
     spans = context.spans()
     for start in range(0, len(ordinals), PAGE):
         for found in index.read(ordinals[start : start + PAGE], scores[start : start + PAGE]):
-            if not _is_in_context(found, context, spans):
+            if not (context.keeps_out(found) or _is_in_context(found, context, spans)):
                 candidate = _candidate(found)
                 sources[candidate.key] = found
                 yield candidate

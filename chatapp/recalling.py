@@ -11,6 +11,7 @@ from agents.context import AssembledContext
 from agents.events import RecalledItem
 from chatapp.contexts import LoadedContext
 from chatapp.recall import InContext, RecalledTurn, recall_for
+from chatapp.selectors.pauses import is_paused, off_record
 from memory.ranking import RecallSize
 from memory.summary import fence
 from memory.tokens import text_message
@@ -47,6 +48,8 @@ def recall_turns(loaded: LoadedContext, context: AssembledContext, now: datetime
             message_ids=frozenset(message.id for message in (*view.history, view.question) if message.id),
             conversation_id=loaded.conversation.pk,
             branch=loaded.branch,
+            off_record=off_record(loaded.user_id),
+            is_paused=is_paused(loaded.conversation),
         ),
     )
     if not turns:

@@ -28,6 +28,9 @@ class OffRecord:
         )
 
 
+ALL_ON_RECORD = OffRecord()
+
+
 def off_record(user_id: UUID) -> OffRecord:
     rows = MemoryPause.objects.filter(user_id=user_id)
     return OffRecord(list(rows.values_list("conversation_id", "began_at", "ended_at")))
@@ -36,6 +39,12 @@ def off_record(user_id: UUID) -> OffRecord:
 def is_paused(conversation: Conversation) -> bool:
     """Whether nothing is learned here now, and nothing recalled from elsewhere."""
     return conversation.memory == Conversation.Memory.PAUSED or conversation.user.memory_paused
+
+
+def is_closed(conversation_id: UUID | str) -> bool:
+    """Whether nothing of elsewhere may be known in this conversation: it is temporary, or memory is paused."""
+    row = Conversation.objects.select_related("user").filter(pk=conversation_id).first()
+    return row is None or row.temporary or is_paused(row)
 
 
 def was_paused(conversation: Conversation, upto_position: int) -> bool:

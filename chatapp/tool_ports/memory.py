@@ -17,6 +17,8 @@ from chatapp.models import Message
 from chatapp.recall import search_memory, source_of
 from chatapp.search_index import analyzer
 from chatapp.selectors.memory import day_entries, entry_of
+from chatapp.selectors.pauses import is_closed, off_record
+from chatapp.selectors.search import EVERYTHING, SearchFilter
 from chatapp.selectors.search_sources import Found
 from chatapp.selectors.turns import line_parts, messages_around, run_line
 from memory.daily import render_day
@@ -45,8 +47,21 @@ class OwnConversation:
 
 
 def _search(caller: ToolCaller, query: str, limit: int) -> list[Hit]:
-    found = search_memory(user_id=UUID(caller.user_id), query=query, limit=limit, now=clock.now())
-    return [Hit(item.text, _named(item), item.said_at, item.role) for item in found]
+    """Of what was said off the record, and where nothing of elsewhere may be known, only what was said here."""
+    user_id, here = UUID(caller.user_id), UUID(caller.conversation_id)
+    only = SearchFilter(conversation_id=here) if is_closed(here) else EVERYTHING
+    found = search_memory(user_id=user_id, query=query, limit=limit, now=clock.now(), only=only)
+    paused = off_record(user_id)
+    return [
+        Hit(item.text, _named(item), item.said_at, item.role)
+        for item in found
+        if item.conversation_id == here or not paused.covers(item.conversation_id, item.said_at)
+    ]
+
+
+def _check_open(caller: ToolCaller) -> None:
+    if is_closed(caller.conversation_id):
+        raise ToolFailure("Memory is paused here, or the chat is temporary: only this conversation is known.")
 
 
 def _named(found: Found) -> str:
@@ -57,6 +72,7 @@ def _named(found: Found) -> str:
 
 
 def _read_day(caller: ToolCaller, day: date) -> str:
+    _check_open(caller)
     rows = day_entries(UUID(caller.user_id), day)
     if not rows:
         raise ToolFailure(f"There is no memory of {day.isoformat()}.")
@@ -64,6 +80,7 @@ def _read_day(caller: ToolCaller, day: date) -> str:
 
 
 def _read_entry(caller: ToolCaller, entry_id: str) -> str:
+    _check_open(caller)
     try:
         row = entry_of(caller.user_id, entry_id)
     except NotFound:
@@ -76,7 +93,15 @@ def _read_around(caller: ToolCaller, message_id: str, around: int) -> list[Hit]:
         rows = messages_around(caller.user_id, message_id, around, own_conversation=caller.conversation_id)
     except NotFound:
         raise ToolFailure("There is no such message.") from None
-    return [_hit(row, mapping.text_of(row.parts)) for row in rows]
+    here, paused = UUID(caller.conversation_id), off_record(UUID(caller.user_id))
+    known = [
+        row
+        for row in rows
+        if row.conversation_id == here or not paused.covers(row.conversation_id, row.created_at)
+    ]
+    if any(row.conversation_id != here for row in known):
+        _check_open(caller)
+    return [_hit(row, mapping.text_of(row.parts)) for row in known]
 
 
 def _search_line(caller: ToolCaller, query: str, limit: int) -> list[Hit]:

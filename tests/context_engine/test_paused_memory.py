@@ -73,3 +73,55 @@ async def test_temporary_conversations_write_no_entry(alice: User) -> None:
         assert await entries() == []
         found = await chat.program.get("memory/search", q="heliotrope")
         assert found.json()["items"] == []
+
+
+async def elsewhere(chat: Chat, **fields: Any) -> Chat:
+    """Another conversation of the same user."""
+    made = await chat.program.post("conversations", **fields)
+    return Chat(chat.program, chat.server, made.json()["id"])
+
+
+async def recalled(chat: Chat, question: str = "What is the vault code?") -> str:
+    return str((await chat.see(question))["recalled"])
+
+
+@pytest.mark.parametrize("where", ["everywhere", "here"])
+@on_a_loop
+async def test_what_was_said_off_the_record_comes_back_in_its_own_conversation_alone(
+    alice: User, where: str
+) -> None:
+    async with chatting(alice, count=4) as chat:
+        other = await elsewhere(chat)
+        await pause(chat, where, on=True)
+        await chat.ask(SECRET)
+        await pause(chat, where, on=False)
+        assert "7731" not in await recalled(other)
+        await chat.ask("The vault is in Lisbon.")
+        assert "Lisbon" in await recalled(other, "Where is the vault?"), "what was said after the pause does"
+        for number in range(8):
+            await chat.ask(f"Order INV-{number}00 is due.")
+        await chat.compact()
+        assert "7731" in await recalled(chat)
+
+
+@pytest.mark.parametrize("where", ["everywhere", "here"])
+@on_a_loop
+async def test_while_memory_is_paused_nothing_of_another_conversation_is_recalled(
+    alice: User, where: str
+) -> None:
+    async with chatting(alice, count=4) as chat:
+        other = await elsewhere(chat)
+        await other.ask(SECRET)
+        assert "7731" in await recalled(chat)
+        await pause(chat, where, on=True)
+        assert "7731" not in await recalled(chat)
+        await pause(chat, where, on=False)
+        assert "7731" in await recalled(chat)
+
+
+@on_a_loop
+async def test_temporary_conversations_are_told_nothing(alice: User) -> None:
+    async with chatting(alice, count=4) as chat:
+        await chat.ask(SECRET)
+        other = await elsewhere(chat, temporary=True)
+        assert "7731" not in str(await other.see("What is the vault code?"))

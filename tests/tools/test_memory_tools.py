@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from agents.tools.protocol import ToolCaller, ToolFailure
 from chatapp import clock, toolbox
 from chatapp.actions.conversations import ImportedMessage, create_conversation, import_conversation
+from chatapp.actions.memory_edits import add_entry
 from chatapp.actions.messages import NewMessage, send_message
 from chatapp.database import in_database
-from chatapp.models import MemoryEntry, Message, Run
+from chatapp.models import Conversation, MemoryEntry, MemoryPause, Message, Run
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -115,3 +118,25 @@ async def test_another_users_run_leads_nowhere(history, bob):
 
 def new_chat(user):
     return caller_in(create_conversation(user=user, now=clock.now()))
+
+
+async def test_where_memory_is_paused_the_tools_know_this_conversation_alone(history, alice):
+    entry = await in_database(add_entry)(user=alice, text="The cabin code is 4711-Q.", now=clock.now())
+    message = await Message.objects.aget(conversation=history, position=2)
+    caller = await in_database(new_chat)(alice)
+    await Conversation.objects.filter(pk=caller.conversation_id).aupdate(memory="paused")
+    assert "4711-Q" not in await use("memory_search", caller, query="gate code of the cabin")
+    for asked in ({"day": str(entry.day)}, {"entry_id": str(entry.pk)}, {"message_id": str(message.pk)}):
+        with pytest.raises(ToolFailure, match="paused"):
+            await use("memory_read", caller, **asked)
+
+
+async def test_what_was_said_off_the_record_is_found_in_its_own_conversation_alone(history, alice):
+    began = clock.now() - timedelta(hours=1)
+    await MemoryPause.objects.acreate(user=alice, conversation=history, began_at=began)
+    caller = await in_database(new_chat)(alice)
+    message = await Message.objects.aget(conversation=history, position=2)
+    assert "4711-Q" not in await use("memory_search", caller, query="gate code of the cabin")
+    assert "4711-Q" not in await use("memory_read", caller, message_id=str(message.pk))
+    own = await in_database(caller_in)(history)
+    assert "4711-Q" in await use("memory_search", own, query="gate code of the cabin")

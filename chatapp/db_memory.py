@@ -5,12 +5,15 @@ Read-only. The cost depends on the model's window, never on how long the convers
 
 from __future__ import annotations
 
+import itertools
+import math
 from dataclasses import dataclass
 
-from chatapp.mapping import MESSAGE_COLUMNS, checkpoint_value, message_from_columns
+from chatapp.mapping import MESSAGE_COLUMNS, checkpoint_value, messages_from_columns
 from chatapp.models import Branch, Compaction, Message
 from chatapp.selectors.branches import usable_checkpoint, visible_messages
 from memory.loader import View
+from memory.tokens import total_tokens
 from memory.types import Checkpoint
 from memory.types import Message as MessageValue
 
@@ -75,14 +78,15 @@ def load_history(
     row = usable_checkpoint(branch, before_position=before_position, budget_tokens=budget_tokens)
     after = row.last_position if row else -1
     loaded: list[MessageValue] = []
-    tokens, end = 0, before_position
-    for _ in range(MAX_BLOCKS):
-        start = max(after + 1, (end - 1) // BLOCK * BLOCK)
-        loaded += [message for message in _block(branch, start, end) if message.parts]
-        end = start
-        tokens = sum(message.tokens for message in loaded)
-        if end <= after + 1 or tokens > window_tokens:
-            break
+    tokens, blocks, end = 0, 0, before_position
+    while end > after + 1 and tokens <= window_tokens and blocks < MAX_BLOCKS:
+        wanted = min(_blocks_to_fill(window_tokens, tokens, before_position - end), MAX_BLOCKS - blocks)
+        start = max(after + 1, (_block_of(end - 1) - wanted + 1) * BLOCK)
+        taken = _take_blocks(_messages(branch, start, end), window_tokens - tokens)
+        loaded += taken.messages
+        tokens += taken.tokens
+        blocks += wanted
+        end = taken.end if taken.is_full else start
     return LoadedHistory(
         checkpoint=checkpoint_value(row) if row else None,
         checkpoint_row=row,
@@ -91,8 +95,44 @@ def load_history(
     )
 
 
-def _block(branch: Branch, start: int, end: int) -> list[MessageValue]:
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """Messages of whole blocks, newest first; `end` is where the oldest of these blocks begins."""
+
+    messages: list[MessageValue]
+    tokens: int
+    end: int
+    is_full: bool
+
+
+def _take_blocks(messages: list[MessageValue], window_tokens: int) -> _Taken:
+    """Until the window is full."""
+    taken: list[MessageValue] = []
+    tokens, end = 0, 0
+    for block, group in itertools.groupby(messages, key=lambda message: _block_of(message.position or 0)):
+        members = list(group)
+        taken += members
+        tokens += total_tokens(members)
+        end = block * BLOCK
+        if tokens > window_tokens:
+            return _Taken(taken, tokens, end, is_full=True)
+    return _Taken(taken, tokens, end, is_full=False)
+
+
+def _block_of(position: int) -> int:
+    return position // BLOCK
+
+
+def _blocks_to_fill(window_tokens: int, tokens: int, positions: int) -> int:
+    """How many more, if they are like what was loaded; one to begin with. More than one at once, for a query costs."""
+    if not tokens:
+        return 1
+    return math.ceil((window_tokens - tokens) * positions / tokens / BLOCK) or 1
+
+
+def _messages(branch: Branch, start: int, end: int) -> list[MessageValue]:
     """Newest first. Finished messages only: an answer being written is not history yet."""
     rows = visible_messages(branch, start - 1).filter(position__lt=end)
     rows = rows.exclude(status=Message.Status.STREAMING).order_by("-position")
-    return [message_from_columns(columns) for columns in rows.values_list(*MESSAGE_COLUMNS)]
+    messages = messages_from_columns(list(rows.values_list(*MESSAGE_COLUMNS)))
+    return [message for message in messages if message.parts]

@@ -16,7 +16,7 @@ from memory.types import Message, TextPart, ToolCallPart, ToolResultPart
 
 SOURCE_CHARS = 50_000
 SOURCE_MESSAGES = 400
-"""Longer histories are sampled and their long messages shortened, so that the time stays bounded."""
+"""Of more than these a sample is read; long messages are shortened, so that the time stays bounded."""
 SENTENCE_CHARS = 320
 FACT_CHARS = 240
 LEAST_MISSING_TOKENS = 24
@@ -86,9 +86,14 @@ class _Sentence:
     tokens: int
 
 
-def extract_summary(messages: Sequence[Message], max_tokens: int) -> str:
-    """The most telling sentences of these messages in at most `max_tokens`, one a line, each with its speaker."""
-    chosen = _choose(_sentences(messages), max_tokens)
+def extract_summary(
+    messages: Sequence[Message], max_tokens: int, *, most_messages: int = SOURCE_MESSAGES
+) -> str:
+    """The most telling sentences of these messages in at most `max_tokens`, one a line, each with its speaker.
+
+    Of more than `most_messages` a sample is read, so that the time stays bounded.
+    """
+    chosen = _choose(_sentences(messages, most_messages), max_tokens)
     lines: list[str] = []
     speaker = ""
     for sentence in chosen:
@@ -126,8 +131,8 @@ def find_facts(text: str) -> dict[str, float]:
     return found
 
 
-def _sentences(messages: Sequence[Message]) -> list[_Sentence]:
-    messages = _sample(messages)
+def _sentences(messages: Sequence[Message], most_messages: int = SOURCE_MESSAGES) -> list[_Sentence]:
+    messages = _sample(messages, most_messages)
     texts = [_source_text(message) for message in messages]
     cap = level([len(text) for text in texts], SOURCE_CHARS)
     found: list[_Sentence] = []
@@ -140,11 +145,11 @@ def _sentences(messages: Sequence[Message]) -> list[_Sentence]:
     return found
 
 
-def _sample(messages: Sequence[Message]) -> Sequence[Message]:
+def _sample(messages: Sequence[Message], most_messages: int) -> Sequence[Message]:
     """As many as can each have a fair share: the newest half of them, and the rest evenly from what is older."""
-    if len(messages) <= SOURCE_MESSAGES:
+    if len(messages) <= most_messages:
         return messages
-    half = SOURCE_MESSAGES // 2
+    half = most_messages // 2
     older, newest = messages[:-half], messages[-half:]
     return [*(older[at * len(older) // half] for at in range(half)), *newest]
 

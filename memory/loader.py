@@ -25,6 +25,8 @@ from memory.types import Checkpoint, Message
 from memory.window import Cut, Room, find_cut, measure_room
 
 LEAST_SUMMARY_TOKENS = 24
+STAND_IN_MESSAGES = 120
+"""What stands in for a summary that is not written yet is made of so many: a question waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +268,8 @@ def _write_summary(
     if policy.strategy == "truncate":
         kept = bounded_summary(previous, text_space - MARKER_TOKENS)
         return summary_message(mark_truncated(kept))
-    return summary_message(write_extract(previous, gone, text_space), stand_in=True)
+    extract = write_extract(previous, gone, text_space, most_messages=STAND_IN_MESSAGES)
+    return summary_message(extract, stand_in=True)
 
 
 def _count_original(messages: Sequence[Message], checkpoint: Checkpoint | None) -> int:

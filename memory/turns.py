@@ -30,6 +30,13 @@ class Turn:
         return self.end - self.start
 
 
+def has_tool_calls(messages: Sequence[Message]) -> bool:
+    """Or results of some."""
+    return any(
+        message.role == "tool" or (message.role == "assistant" and message.tool_calls) for message in messages
+    )
+
+
 def starts_turn(message: Message) -> bool:
     return message.role == "user" and message.kind not in (
         "injected",
@@ -110,7 +117,7 @@ def repair_tool_calls(messages: Sequence[Message]) -> tuple[Message, ...]:
     A call without a result gets one that says it was interrupted; a result without a call is dropped, a second
     result of a call too; what came between a call and its results comes after them. Stored messages are untouched.
     """
-    if not any(message.role == "tool" or message.tool_calls for message in messages):
+    if not has_tool_calls(messages):
         return tuple(messages)
     repaired: list[Message] = []
     for start, end in _spans_of_assistants(messages):
@@ -181,7 +188,7 @@ def reduce_turns(messages: Sequence[Message]) -> list[Message]:
 
 def reduce_turn(turn: Sequence[Message]) -> list[Message]:
     """User text and last reply of one turn. A turn without tools, or with a pinned tool message, stays as it is."""
-    if not any(message.role == "tool" or message.tool_calls for message in turn):
+    if not has_tool_calls(turn):
         return list(turn)
     if any(message.pinned and (message.role == "tool" or message.tool_calls) for message in turn):
         return list(turn)

@@ -19,7 +19,7 @@ from memory.reminder import shorten_reminder
 from memory.summary import FRAME_TOKENS, MARKER_TOKENS
 from memory.tokens import Calibration
 from memory.truncate import PINNED_SHARE
-from memory.turns import is_safe_split, reduce_turn, safe_split, safe_split_after, starts_turn
+from memory.turns import has_tool_calls, is_safe_split, reduce_turn, safe_split, safe_split_after, starts_turn
 from memory.types import Message
 
 RECALL_SHARE = 0.8
@@ -155,7 +155,8 @@ class _Replay:
         self.starts = [index for index, message in enumerate(messages) if starts_turn(message)]
         self.sums = _running(message.tokens for message in messages)
         self.pinned = _running(message.tokens if message.pinned else 0 for message in messages)
-        self.reduced = _reduced_sums(messages, self.starts)
+        self.has_tool_calls = has_tool_calls(messages)
+        self.reduced = _reduced_sums(messages, self.starts) if self.has_tool_calls else self.sums
         self.cut = Cut()
         self.asked = 0
         self.since = policy.cooldown_turns
@@ -170,6 +171,8 @@ class _Replay:
 
     def _reduce_old(self, end: int, *, at_once: bool) -> None:
         """Moves the border of whole turns: in growing steps, or with a cut, which breaks the cached prefix anyway."""
+        if not self.has_tool_calls:
+            return
         whole = self.policy.full_turns
         border = bisect.bisect_left(self.starts, self.cut.text_only)
         step = 1 if at_once else max(whole, self.asked // 4)

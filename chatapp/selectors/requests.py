@@ -9,7 +9,7 @@ from django.db.models import Q
 
 from agents.manifest import Manifest, OwnText, StoredSpan, read_manifest
 from chatapp.errors import NotFound
-from chatapp.mapping import MESSAGE_COLUMNS, message_from_columns
+from chatapp.mapping import MESSAGE_COLUMNS, messages_from_columns
 from chatapp.models import Message, RequestText, Run, SentRequest
 from memory.types import Message as MessageValue
 
@@ -45,7 +45,7 @@ def _messages(run: Run, spans: list[StoredSpan]) -> dict[int, MessageValue]:
     for span in spans:
         where |= Q(position__gte=span.first_position, position__lte=span.last_position)
     rows = Message.objects.filter(where, conversation_id=run.conversation_id).values_list(*MESSAGE_COLUMNS)
-    messages = [message_from_columns(columns) for columns in rows]
+    messages = messages_from_columns(list(rows))
     return {
         message.position: message for message in messages if message.parts and message.position is not None
     }

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from uuid import UUID
 
 from django.db.models import Count, Sum
 
-from chatapp.mapping import MESSAGE_COLUMNS, message_from_columns
+from chatapp.mapping import MESSAGE_COLUMNS, messages_from_columns
 from chatapp.models import Branch, Message
 from chatapp.selectors.branches import visible_messages
 from memory.types import Message as MessageValue
@@ -69,10 +70,9 @@ def _early_end(branch: Branch, first_position: int, last_position: int) -> int |
 def span_messages(branch: Branch, first_position: int, last_position: int) -> Iterator[MessageValue]:
     """In order, a page at a time."""
     rows = visible_messages(branch, first_position - 1).filter(position__lte=last_position)
-    for columns in rows.order_by("position").values_list(*MESSAGE_COLUMNS).iterator(chunk_size=PAGE):
-        message = message_from_columns(columns)
-        if message.parts:
-            yield message
+    columns = rows.order_by("position").values_list(*MESSAGE_COLUMNS).iterator(chunk_size=PAGE)
+    while page := list(itertools.islice(columns, PAGE)):
+        yield from (message for message in messages_from_columns(page) if message.parts)
 
 
 def span_ends(branch: Branch, first_position: int, last_position: int) -> tuple[UUID, UUID]:

@@ -13,11 +13,15 @@ from chatapp.actions import retention
 from chatapp.actions.forget import Done, forget_items
 from chatapp.actions.forget_whole import forget_conversation, forget_everything
 from chatapp.actions.retention import Leftovers
+from chatapp.errors import NotFound
 from chatapp.live import hub
-from chatapp.models import ForgetReceipt, User
+from chatapp.models import ForgetReceipt, Offload, User
+from chatapp.search_index import vocabulary
 from chatapp.selectors import memory as memory_selectors
 from chatapp.selectors.access import accessible_message, parse_id
-from chatapp.selectors.forgetting import messages_of_day
+from chatapp.selectors.forgetting import messages_of_day, said_and_where
+from chatapp.selectors.offloads import text_offloads
+from memory.redaction import Forgotten
 
 
 def remove_leftovers(leftovers: Leftovers) -> None:
@@ -33,6 +37,7 @@ def _finish(done: Done) -> Done:
         hub.stop_run(str(run_id))
     for leftovers in done.leftovers:
         remove_leftovers(leftovers)
+    memory_files.write_profiles({leftovers.user_id for leftovers in done.leftovers})
     _purge_journal()
     return done
 
@@ -79,6 +84,8 @@ def forget_chosen(
     asked_in: UUID | None = None,
 ) -> Done:
     """Raises NotFound where nothing of it is there."""
+    message_ids, entry_ids = list(message_ids), list(entry_ids)
+    discarded = _discard_offloads(user, message_ids, entry_ids)
     return _finish(
         forget_items(
             user=user,
@@ -88,8 +95,19 @@ def forget_chosen(
             now=now,
             lines=lines,
             asked_in=asked_in,
+            offloads=discarded,
         )
     )
+
+
+def _discard_offloads(user: User, message_ids: Sequence[UUID], entry_ids: Sequence[UUID]) -> int:
+    """What was offloaded near them and says some of it. Ahead of the rows: after a crash the user asks again."""
+    texts, conversation_ids = said_and_where(user, message_ids, entry_ids)
+    forgotten = Forgotten(texts, vocabulary)
+    found = [row for row in text_offloads(conversation_ids) if forgotten.carried(_text_of(row))]
+    for row in found:
+        offloads.discard_offloads(row.conversation_id, [str(row.pk)])
+    return len(found)
 
 
 def forget_whole_conversation(user: User, conversation_id: str | UUID, *, now: datetime) -> Done:
@@ -99,6 +117,13 @@ def forget_whole_conversation(user: User, conversation_id: str | UUID, *, now: d
 
 def forget_all(user: User, *, now: datetime) -> Done:
     return _finish(forget_everything(user=user, now=now))
+
+
+def _text_of(row: Offload) -> str:
+    try:
+        return offloads.read_text(row)
+    except NotFound:  # its file is gone already
+        return ""
 
 
 # --- The clean-up -----------------------------------------------------------------------------------------

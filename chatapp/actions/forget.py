@@ -76,18 +76,20 @@ def forget_items(
     now: datetime,
     lines: Mapping[UUID, Sequence[str]] | None = None,
     asked_in: UUID | None = None,
+    offloads: int = 0,
 ) -> Done:
     """Messages and memory entries, with everything that says so because of them. Ids that are not the user's, or
     gone, are passed over; NotFound where none is left.
 
     An entry takes with it the sentences it was made of; of one with `lines` only these go. `asked_in` is the message
-    that wished for it.
+    that wished for it; `offloads` counts for the receipt what was discarded ahead.
     """
     with transaction.atomic():
         chosen = {*message_ids, *([asked_in] if asked_in else [])}
         work = _begin(user, chosen, entry_ids, lines or {}, now)
         forgotten = _forget_said(work)
         hashes = _forget_made(work, forgotten, asked_in)
+        work.removed["offloaded"] = offloads
         work.removed["tombstones"] = raise_tombstones(user.pk, work.texts, now)
         receipt = _write_receipt(work, what)
         proposal = None if asked_in else _propose_recitations(work, forgotten)
@@ -180,15 +182,13 @@ def _forget_traces(
     work: _Work, conversation: Conversation, forgotten: Forgotten, asked_in: UUID | None
 ) -> None:
     asked = work.messages.get(asked_in) if asked_in else None
-    for row in Message.objects.filter(
+    later = Message.objects.filter(
         conversation=conversation, role__in=(Message.Role.ASSISTANT, Message.Role.TOOL)
-    ).exclude(pk__in=list(work.changed)):
-        answers_wish = (
-            asked is not None
-            and row.conversation_id == asked.conversation_id
-            and row.position > asked.position
-        )
-        redact = traces.redact_message if answers_wish else traces.redact_tool_results
+    )
+    for row in later.select_related("run").exclude(pk__in=list(work.changed)):
+        # What answers the wish itself, or was being written, is no speech to be kept.
+        is_void = _answers(row, asked) or _run_of(row) in work.ended_runs
+        redact = traces.redact_message if is_void else traces.redact_tool_results
         if redact(row, forgotten, work.now):
             work.changed[row.pk] = row
     changed = {pk: row for pk, row in work.changed.items() if row.conversation_id == conversation.pk}
@@ -199,8 +199,19 @@ def _forget_traces(
     days, count = traces.redact_entries(conversation, forgotten)
     work.days |= days
     work.removed["entries_redacted"] += count
+    work.removed["requests"] += traces.redact_runs(conversation, forgotten)
     traces.redact_conversation(conversation, forgotten, work.now)
     traces.tell_forgotten(conversation, changed.values(), work.now)
+
+
+def _answers(row: Message, asked: Message | None) -> bool:
+    return (
+        asked is not None and row.conversation_id == asked.conversation_id and row.position > asked.position
+    )
+
+
+def _run_of(row: Message) -> UUID | None:
+    return row.run.pk if hasattr(row, "run") else None
 
 
 def _write_receipt(work: _Work, what: str) -> ForgetReceipt:

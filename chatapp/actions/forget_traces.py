@@ -16,7 +16,7 @@ from chatapp import event_log, jobs, mapping
 from chatapp.actions.conversations import updated_event
 from chatapp.actions.endings import interrupt_run
 from chatapp.actions.search import index_entry, reindex_message, remove_entries
-from chatapp.models import Compaction, Conversation, Event, MemoryEntry, Message, Run
+from chatapp.models import Compaction, Conversation, Event, MemoryEntry, Message, RequestText, Run, ToolCall
 from chatapp.selectors.spans import span_messages
 from memory.extractive import extract_missing
 from memory.redaction import Forgotten
@@ -230,14 +230,32 @@ def redact_entry(entry: MemoryEntry, forgotten: Forgotten) -> bool:
 
 
 def redact_conversation(conversation: Conversation, forgotten: Forgotten, now: datetime) -> None:
-    """Its title, what its hooks wait with, and what its runs failed with."""
+    """Its title and what its hooks wait with."""
     title = forgotten.redact(conversation.title)
     state = _redact_tree(conversation.hook_state, forgotten)
-    for run in Run.objects.filter(conversation=conversation).exclude(error_message=""):
-        detail, message = forgotten.redact(run.error_detail), forgotten.redact(run.error_message)
-        if (detail, message) != (run.error_detail, run.error_message):
-            Run.objects.filter(pk=run.pk).update(error_detail=detail, error_message=message or STOPPED)
     if (title, state) != (conversation.title, conversation.hook_state):
         conversation.title, conversation.hook_state = title, state
         conversation.save(update_fields=["title", "hook_state"])
         event_log.append(conversation, updated_event(conversation, now))
+
+
+def redact_runs(conversation: Conversation, forgotten: Forgotten) -> int:
+    """What runs planned, failed with, called and sent. How many texts of requests went: a hash cannot stand for less text."""
+    told = Run.objects.filter(conversation=conversation).exclude(error_message="", plan__isnull=True)
+    for run in told:
+        before = (run.plan, run.error_detail, run.error_message)
+        run.plan = _redact_tree(run.plan, forgotten)
+        run.error_detail = forgotten.redact(run.error_detail)
+        run.error_message = forgotten.redact(run.error_message) or (STOPPED if run.error_message else "")
+        if before != (run.plan, run.error_detail, run.error_message):
+            run.save(update_fields=["plan", "error_detail", "error_message"])
+    for call in ToolCall.objects.filter(run__conversation=conversation):
+        told_before = (call.arguments, call.result)
+        call.arguments = _redact_field("arguments", call.arguments, forgotten)
+        call.result = _redact_tree(call.result, forgotten)
+        if told_before != (call.arguments, call.result):
+            call.save(update_fields=["arguments", "result"])
+    texts = RequestText.objects.filter(conversation=conversation).values_list("pk", "content")
+    gone = [pk for pk, content in texts.iterator() if forgotten.carried(content)]
+    RequestText.objects.filter(pk__in=gone).delete()
+    return len(gone)

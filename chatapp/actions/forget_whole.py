@@ -53,6 +53,7 @@ def forget_conversation(*, user: User, conversation_id: str | UUID, now: datetim
         runs += traces.stop_work(row, now)
         removed["events"] += traces.redact_events(row, forgotten, changed={}, gone=[conversation.pk])
         removed["summaries_redacted"] += traces.redact_compactions(row, forgotten)
+        removed["requests"] += traces.redact_runs(row, forgotten)
     return Done(_receipt(user, ForgetReceipt.What.CONVERSATION, removed, now), (leftovers,), tuple(runs))
 
 
@@ -96,6 +97,8 @@ def _delete(conversation: Conversation, removed: Counter[str], now: datetime) ->
         entries=entries.count(),
         summaries=conversation.compactions.count(),
         events=conversation.events.count(),
+        requests=conversation.request_texts.count(),
+        offloaded=conversation.offloads.count(),
     )
     if not conversation.temporary:
         learned = chain(entries.values_list("text", flat=True), _texts(said))

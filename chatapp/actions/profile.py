@@ -9,6 +9,7 @@ from django.db import transaction
 
 from chatapp.errors import Conflict
 from chatapp.models import Profile, ProfileVersion, User
+from chatapp.selectors.forgetting import tombstones_of
 from chatapp.selectors.profile import accessible_version
 
 
@@ -39,7 +40,10 @@ def lock_profile(user_id: UUID) -> Profile:
 
 
 def set_text(profile: Profile, text: str, author: ProfileVersion.Author, now: datetime) -> bool:
-    """Called in a transaction that holds the row; whether there is anything new."""
+    """Called in a transaction that holds the row; whether there is anything new. Of what was forgotten, a
+    consolidation learns nothing again."""
+    if author == ProfileVersion.Author.CONSOLIDATION:
+        text = tombstones_of(profile.user_id).filter_text(text)
     if text == profile.text:
         return False
     profile.text = text

@@ -122,6 +122,19 @@ def citing_conversations(user_id: UUID, ids: Iterable[UUID], texts: Iterable[str
     return found
 
 
+def said_and_where(
+    user: User, message_ids: Collection[UUID], entry_ids: Collection[UUID]
+) -> tuple[list[str], set[UUID]]:
+    """What they say, and the conversations that are theirs or cite them."""
+    messages = Message.objects.filter(conversation__user=user, pk__in=message_ids)
+    entries = MemoryEntry.objects.filter(user=user, pk__in=entry_ids)
+    texts = [mapping.text_of(row.parts) for row in messages] + [row.text for row in entries]
+    homes = {row.conversation_id for row in messages} | {
+        row.conversation_id for row in entries if row.conversation_id
+    }
+    return texts, homes | citing_conversations(user.pk, [*message_ids, *entry_ids], texts)
+
+
 def recitations(conversation_ids: Collection[UUID], forgotten: Forgotten, limit: int) -> list[UUID]:
     """The newest messages there that say something of it again, oldest first."""
     rows = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from uuid import UUID
 
 from chatapp.errors import NotFound
@@ -16,6 +17,11 @@ def offload_of(conversation_id: UUID | str, reference: str) -> Offload:
     if row is None:
         raise NotFound("Nothing was offloaded here under this reference.")
     return row
+
+
+def text_offloads(conversation_ids: Iterable[UUID]) -> list[Offload]:
+    rows = Offload.objects.filter(conversation__in=list(conversation_ids))
+    return list(rows.exclude(kind=Offload.Kind.IMAGE))
 
 
 def known_offload_names(conversation_id: UUID) -> frozenset[str]:

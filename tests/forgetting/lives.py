@@ -20,8 +20,13 @@ from chatapp.models import (
     Message,
     Profile,
     ProfileVersion,
+    RequestText,
+    Run,
+    ToolCall,
     User,
 )
+from chatapp.offloads import ConversationOffloads
+from memory.types import ToolResultPart
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 
 SECRET = "celadon"
@@ -71,9 +76,44 @@ def live(user: User, shade: int = 1) -> Life:
         profile=profile, number=1, text=profile.text, author="consolidation", created_at=NOW
     )
     memory_files.write_day(user.pk, NOW.date())
+    memory_files.write_profile(user.pk)
+    offload(conversation)
     index_conversation(conversation.pk)
     elsewhere = recalled_elsewhere(user, messages[0])
     return Life(user, conversation, elsewhere, messages, entry, image)
+
+
+def offload(conversation: Conversation) -> None:
+    """A run that planned it, a tool that read it, and a request that carried it."""
+    question, answer = conversation.messages.order_by("position")[:2]
+    run = Run.objects.create(
+        conversation=conversation,
+        user=conversation.user,
+        question=question,
+        answer=answer,
+        status="failed",
+        plan=[{"id": "a", "task": f"Find out more of the colour {SECRET}.", "state": "done", "result": SAID}],
+        error_message="The provider refused.",
+        error_detail=f"400: {SAID}",
+        created_at=NOW,
+    )
+    ToolCall.objects.create(
+        run=run,
+        step=1,
+        ordinal=1,
+        call_id="1",
+        name="memory_search",
+        arguments=f'{{"query": "colour {SECRET}"}}',
+        state="done",
+        is_idempotent=True,
+        result=[{"type": "tool_result", "call_id": "1", "name": "memory_search", "text": SAID}],
+        requested_at=NOW,
+    )
+    RequestText.objects.create(
+        conversation=conversation, sha256="0" * 64, source="recall", content=f"Said earlier.\n{SAID}"
+    )
+    result = ToolResultPart(call_id="1", name="search", text=f"Line 1\n{SAID}\nLine 3")
+    ConversationOffloads().offload_tool_result(str(conversation.pk), result)
 
 
 def picture(shade: int) -> bytes:

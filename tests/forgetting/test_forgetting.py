@@ -44,7 +44,7 @@ def wishes(life: Life) -> dict[str, dict[str, object]]:
 @pytest.fixture
 def no_files() -> None:
     """Other tests leave theirs."""
-    for name in ("memory", "files"):
+    for name in ("memory", "files", "offloads"):
         shutil.rmtree(Path(settings.DATA_DIR) / name, ignore_errors=True)
 
 

@@ -1,0 +1,158 @@
+"""What was forgotten is not learned again: not from a repeated job, an import, a profile, a recall."""
+
+from __future__ import annotations
+
+import json
+from uuid import UUID
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from chatapp import clock
+from chatapp.actions.compactions import FinishedSummary, claim_compaction, complete_compaction
+from chatapp.actions.endings import Outcome, finish_run
+from chatapp.actions.messages import NewMessage, send_message
+from chatapp.actions.profile import lock_profile, set_text
+from chatapp.actions.runs import PartialAnswer, checkpoint_answers, claim_run
+from chatapp.database import in_database
+from chatapp.errors import LeaseLost
+from chatapp.forgetting import forget_message
+from chatapp.models import Compaction, MemoryEntry, Message, ProfileVersion, Run, Tombstone, User
+from chatapp.selectors.forgetting import tombstones_of
+from tests.api.program import Program
+from tests.context_engine.chatting import make_model, on_a_loop
+from tests.context_engine.talking import talking, work
+from tests.forgetting.everywhere import tables_with
+from tests.memory_store.rows import new_conversation, say
+from tests.servers.behaviour import says
+from tests.servers.openai_server import ModelServer
+
+SECRET = "celadon"
+SAID = f"My favourite colour is {SECRET}."
+FILLER = (
+    "We talk about the harbour, the choir and the price of bread for a long while, and nothing comes of it."
+)
+POLICY = {"keep_recent": 2, "reserve_ratio": 0.01}
+
+
+def history(first: str = SAID, count: int = 40) -> list[dict[str, str]]:
+    said = [first, "Noted.", *(f"{number}: {FILLER}" for number in range(count))]
+    return [
+        {"role": "user" if number % 2 == 0 else "assistant", "content": text}
+        for number, text in enumerate(said)
+    ]
+
+
+async def forget_first(user: User, conversation_id: str) -> None:
+    message = await Message.objects.aget(conversation_id=conversation_id, position=0)
+    await sync_to_async(forget_message)(user, message.pk, now=clock.now())
+
+
+@pytest.mark.django_db(transaction=True)
+@on_a_loop
+async def test_a_conversation_imported_again_does_not_bring_it_back_to_memory(
+    alice: User, alice_program: Program
+) -> None:
+    summary = says(f"The user's favourite colour is {SECRET}. They talk about the harbour.")
+    with ModelServer(summary_default=summary) as server:
+        await in_database(make_model)(server, name="Main", is_default=True)
+        async with talking(alice_program, history(), context_policy=POLICY) as talk:
+            await forget_first(alice, talk.id)
+        async with talking(alice_program, history(), context_policy=POLICY) as again:
+            await again.post("compact")
+            assert await work() == 1
+            [entry] = [row async for row in MemoryEntry.objects.filter(user=alice)]
+            assert SECRET not in entry.text
+            assert "harbour" in entry.text
+            seen = await again.inspect("What is my favourite colour, please tell me?")
+            recalled = [piece for piece in seen["messages"] if piece["source"] == "recall"]
+            assert SECRET not in json.dumps(recalled)
+
+
+def summary_row(user: User) -> Compaction:
+    conversation = new_conversation(user)
+    say(conversation, SAID, "Noted.", FILLER, "I see.")
+    return Compaction.objects.create(
+        conversation=conversation,
+        branch=conversation.branch,
+        first_position=0,
+        last_position=3,
+        message_count=4,
+        kept_count=0,
+        strategy="checkpoint",
+        status="pending",
+        created_at=clock.now(),
+    )
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_summary_under_way_cannot_write_what_it_had_read(alice: User) -> None:
+    row = summary_row(alice)
+    lease = claim_compaction(compaction_id=row.pk, holder="a worker", now=clock.now())
+    assert lease is not None
+    message = row.conversation.messages.get(position=0)
+    forget_message(alice, message.pk, now=clock.now())
+    result = FinishedSummary(
+        summary=SAID,
+        summary_tokens=5,
+        tokens_after=5,
+        strategy="checkpoint",
+        entry_text=SAID,
+        first_message_id=message.pk,
+        last_message_id=message.pk,
+        model=None,
+        calls=(),
+    )
+    with pytest.raises(LeaseLost):
+        complete_compaction(lease=lease, result=result, now=clock.now())
+    assert tables_with(SECRET) == []
+    assert not MemoryEntry.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_answer_under_way_cannot_write_what_it_had_read(alice: User) -> None:
+    conversation = new_conversation(alice)
+    message, _ = say(conversation, SAID, "Noted.")
+    receipt = send_message(
+        user=alice,
+        conversation_id=str(conversation.pk),
+        new=NewMessage("What is my favourite colour?"),
+        model=None,
+        now=clock.now(),
+    )
+    lease = claim_run(run_id=UUID(receipt.run_id), holder="a process", model_name="m", now=clock.now())
+    assert lease is not None
+    answer = PartialAnswer(lease, f"It is {SECRET}")
+    checkpoint_answers(answers=[answer])
+    forget_message(alice, message.pk, now=clock.now())
+    checkpoint_answers(answers=[answer])
+    with pytest.raises(LeaseLost):
+        finish_run(lease=lease, outcome=Outcome(Run.Status.COMPLETE, answer), now=clock.now())
+    run = Run.objects.get(pk=receipt.run_id)
+    assert run.status == Run.Status.INTERRUPTED
+    assert "forgotten" in run.error_message
+    assert tables_with(SECRET) == []
+
+
+def test_a_consolidation_does_not_learn_it_again(alice: User) -> None:
+    conversation = new_conversation(alice)
+    message, _ = say(conversation, SAID, "Noted.")
+    forget_message(alice, message.pk, now=clock.now())
+    profile = lock_profile(alice.pk)
+    set_text(
+        profile,
+        f"- The user's favourite colour is {SECRET}\n- Has a plum tree",
+        ProfileVersion.Author.CONSOLIDATION,
+        clock.now(),
+    )
+    assert profile.text == "- Has a plum tree"
+
+
+def test_tombstones_are_hashes_and_each_user_has_their_own(alice: User, bob: User) -> None:
+    conversation = new_conversation(alice)
+    message, _ = say(conversation, SAID, "Noted.")
+    forget_message(alice, message.pk, now=clock.now())
+    assert tombstones_of(alice.pk).cover(SAID)
+    assert not tombstones_of(bob.pk).cover(SAID)
+    assert Tombstone.objects.filter(user=alice).count() == 1
+    assert tables_with(SECRET) == []

@@ -1,0 +1,172 @@
+"""What a user tells is remembered, found again with its source, edited and, when they wish so, forgotten everywhere."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable, Iterator
+
+import httpx2
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.acceptance.conversations import SUBJECTS
+from tests.frontend.chatting import PASSWORD, ask, sign_in
+from tests.servers.behaviour import Behaviour, says
+from tests.servers.openai_server import ModelServer
+from tests.servers.service import Service
+from tests.servers.waiting import wait_for
+
+NAME = "Quillfeather"
+TOLD = f"My dentist is called Dr {NAME}, in Elm Street 14."
+SUMMARY = f"The user talks about harbours and gardens. Their dentist is Dr {NAME}, in Elm Street 14."
+FILLER_TURNS = 8
+FILLER_WORDS = 450
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[ModelServer]:
+    with ModelServer(default=says("I see."), summary_default=Behaviour(text=SUMMARY)) as server:
+        yield server
+
+
+@pytest.fixture
+def service(start_service: Callable[..., Service], model: ModelServer) -> Service:
+    service = start_service(
+        OPENAI_BASE_URL=model.base_url,
+        LLM_MODEL="test-model",
+        LLM_CONTEXT_SIZE="8000",
+        LLM_MAX_OUTPUT_TOKENS="500",
+    )
+    service.create_user("alice@example.com", PASSWORD)
+    return service
+
+
+@pytest.fixture
+def alice(service: Service) -> httpx2.Client:
+    return service.client(service.create_token("alice@example.com"))
+
+
+@pytest.fixture
+def page(browser: Browser, service: Service) -> Iterator[Page]:
+    context = browser.new_context(base_url=service.url, viewport={"width": 1440, "height": 900})
+    page = context.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    sign_in(page)
+    yield page
+    context.close()
+    assert not errors, errors
+
+
+def talk_on(alice: httpx2.Client, conversation: str) -> None:
+    """About anything else, until the beginning has left the context."""
+    for number in range(FILLER_TURNS):
+        words = " ".join(
+            f"{SUBJECTS[(number + step) % len(SUBJECTS)]} {step}" for step in range(FILLER_WORDS // 3)
+        )
+        said = {"content": f"Turn {number}: {words}", "stream": False}
+        alice.post(f"/api/v1/conversations/{conversation}/messages", json=said).raise_for_status()
+
+
+def entries(alice: httpx2.Client) -> list[dict[str, str]]:
+    days = alice.get("/api/v1/memory/days").json()["items"]
+    return [
+        entry for day in days for entry in alice.get(f"/api/v1/memory/days/{day['day']}").json()["entries"]
+    ]
+
+
+def traces(service: Service, alice: httpx2.Client, word: str) -> list[str]:
+    """Everywhere that this word is still stored or told."""
+    found = []
+    with sqlite3.connect(service.data_dir / "palimpsest.sqlite3") as database:
+        found += [line[:200] for line in database.iterdump() if word.lower() in line.lower()]
+    for file in service.data_dir.rglob("*"):
+        is_database = file.name.startswith("palimpsest.sqlite3")
+        if file.is_file() and not is_database and word.lower().encode() in file.read_bytes().lower():
+            found.append(str(file))
+    told = alice.get("/api/v1/memory/search", params={"q": word}).text
+    told += alice.get("/api/v1/memory/profile").text
+    for conversation in alice.get("/api/v1/conversations").json()["items"]:
+        for kind in ("json", "markdown"):
+            told += alice.get(f"/api/v1/conversations/{conversation['id']}/export?format={kind}").text
+    return found + ([told] if word.lower() in told.lower() else [])
+
+
+def test_a_fact_is_remembered_recalled_edited_and_forgotten_everywhere(
+    page: Page, service: Service, model: ModelServer, alice: httpx2.Client
+) -> None:
+    # Told, and gone from the context.
+    ask(page, TOLD)
+    page.wait_for_url("**/c/*")
+    first = page.url.rpartition("/")[2]
+    talk_on(alice, first)
+    wait_for(lambda: entries(alice), timeout_s=30, what="what left the context is remembered")
+    view = alice.post(f"/api/v1/conversations/{first}/context", json={"query": "Hello"}).json()
+    tail = [piece for piece in view["messages"] if piece["source"] == "history"]
+    assert not any(NAME in str(piece["content"]) for piece in tail)
+
+    # Asked about in another conversation: recalled, with its source.
+    page.get_by_role("link", name="New chat").click()
+    model.clear()
+    model.script(says(f"Dr {NAME}, in Elm Street 14."))
+    answer = ask(page, "What is my dentist called?")
+    expect(answer).to_contain_text(NAME)
+    [request] = model.requests_of("chat")
+    assert NAME in request.text, "the model was told"
+    answer.locator(".recalled summary").click()
+    source = answer.locator(".recalled a", has_text=NAME).first
+    expect(source).to_be_visible()
+    assert re.search(rf"/c/{first}#m-|/memory\?day=", source.get_attribute("href") or "")
+
+    # Edited.
+    page.goto("/memory")
+    entry = page.locator(".entry").first
+    expect(entry).to_contain_text(NAME)
+    entry.get_by_role("button", name="Edit").click()
+    text = page.get_by_label("Text of the entry")
+    text.fill(text.input_value() + f"\n\nDr {NAME} is closed on Mondays.")
+    page.get_by_role("button", name="Save").click()
+    expect(entry).to_contain_text("closed on Mondays")
+    files = (service.data_dir / "memory").rglob("*.md")
+    wait_for(
+        lambda: any("closed on Mondays" in file.read_text() for file in files),
+        timeout_s=20,
+        what="the file says it, too",
+    )
+    assert traces(service, alice, NAME), "there is something to forget"
+
+    # Forgotten: what is found for the wish, until nothing is.
+    page.goto("/memory?view=forgotten")
+    forget_all_of(page, f"my dentist is called Dr {NAME}")
+    wait_for(
+        lambda: not traces(service, alice, NAME),
+        timeout_s=20,
+        what="nothing of it is left",
+        explain=lambda: "\n".join(traces(service, alice, NAME)),
+    )
+    page.get_by_label("Search memory").fill(NAME)
+    expect(page.get_by_role("heading", name=f"Nothing found for “{NAME}”")).to_be_visible()
+
+    # And not learned again.
+    model.clear()
+    ask_again = alice.post("/api/v1/conversations").json()["id"]
+    said = {"content": "What is my dentist called?", "stream": False}
+    alice.post(f"/api/v1/conversations/{ask_again}/messages", json=said).raise_for_status()
+    assert NAME not in model.requests_of("chat")[0].text
+
+
+def forget_all_of(page: Page, wish: str) -> None:
+    """Wishes again and again, and forgets all that is found each time."""
+    for _ in range(5):
+        page.get_by_label("What is to be forgotten?").fill(wish)
+        page.get_by_role("button", name="Find it").click()
+        nothing = page.get_by_text("Nothing of the kind is remembered.")
+        forget = page.get_by_role("button", name=re.compile(r"Forget \d+ chosen"))
+        expect(nothing.or_(forget)).to_be_visible()
+        if nothing.is_visible():
+            return
+        forget.click()
+        expect(page.locator("main .receipt").first).to_be_visible()
+        page.reload()
+    raise AssertionError("it is found again and again")

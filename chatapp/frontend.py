@@ -178,6 +178,7 @@ def boot_data(request: HttpRequest) -> dict[str, Any]:
         "limits": {
             "max_upload_bytes": settings.MAX_UPLOAD_BYTES,
             "max_message_chars": settings.MAX_MESSAGE_CHARS,
+            "consent_timeout_s": settings.CONSENT_TIMEOUT_S,
         },
         "version": chatapp.__version__,
         "admin_url": reverse("admin:index") if user.is_staff else None,

@@ -1,4 +1,4 @@
-"""What stands beside messages on the screen: what was recalled, remembered or proposed, what the run did by itself."""
+"""What stands beside messages on the screen: what was recalled, remembered or proposed, and what the run did."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from chatapp.models import Event, ForgetProposal, MemoryEntry, Message, Run
+from chatapp import mapping
+from chatapp.models import Event, ForgetProposal, MemoryEntry, Message, Run, ToolCall
 
 Asides = dict[UUID, dict[str, Any]]
 """Fields of the message's shape, by message id."""
@@ -23,7 +24,9 @@ def asides_of(rows: Sequence[Message], runs: Mapping[UUID, Run]) -> Asides:
     """`rows`: one page, oldest first. `runs`: by the id of the answer they wrote."""
     asides: Asides = defaultdict(dict)
     if rows:
-        _add_facts(asides, {run.pk: answer_id for answer_id, run in runs.items()})
+        answers = {run.pk: answer_id for answer_id, run in runs.items()}
+        _add_facts(asides, answers)
+        _add_tools(asides, answers)
         _add_remembered(asides, rows)
         _add_proposals(asides, rows)
     return asides
@@ -53,6 +56,11 @@ def _add_facts(asides: Asides, answers: Mapping[UUID, UUID]) -> None:
     seqs = sorted(ends)
     for fact in late.order_by("seq"):
         _add_notice(asides, ends[seqs[bisect_right(seqs, fact.seq) - 1]], fact)
+
+
+def _add_tools(asides: Asides, answers: Mapping[UUID, UUID]) -> None:
+    for call in ToolCall.objects.filter(run__in=answers).order_by("run", "ordinal"):
+        asides[answers[call.run_id]].setdefault("tools", []).append(mapping.tool_call_shape(call))
 
 
 def _add_notice(asides: Asides, answer_id: UUID, fact: Event) -> None:

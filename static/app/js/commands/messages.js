@@ -50,7 +50,7 @@ export async function sendDraft() {
     await runCommand(command, text);
     return;
   }
-  if (currentThread.value?.run || currentThread.value?.pending.length) return;
+  if (currentThread.value?.pending.length) return;
   const outgoing = takeDraft();
   if (!outgoing) return;
   const from = currentId.value;
@@ -95,7 +95,9 @@ async function send(id, outgoing) {
   writeDraft(id, text);
   try {
     const body = { content: text, client_id: clientId, attachments: attached.map((one) => one.id) };
-    const answer = await postTwice(`/conversations/${id}/messages`, body);
+    // Into the answer that is being written, if one is: the model reads it before its next step.
+    const door = state.value.threads[id]?.run ? "inject" : "messages";
+    const answer = await postTwice(`/conversations/${id}/${door}`, body);
     writeDraft(id, currentId.value === id ? draftText.value : "");
     dispatch({ type: "send/acked", id, clientId, messageId: answer.message_id });
   } catch (error) {

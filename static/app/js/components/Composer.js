@@ -113,11 +113,12 @@ function AttachButton() {
 }
 
 function SendButton() {
-  if (currentThread.value?.run) {
+  const isAnswering = Boolean(currentThread.value?.run);
+  if (isAnswering && !draftText.value.trim()) {
     return html`<button type="button" class="send is-stop" aria-label=${t("Stop")} title=${t("Stop")} onClick=${stopRun}><i></i></button>`;
   }
   const isUploading = uploads.value.some((upload) => !upload.attached && !upload.error);
-  return html`<button type="submit" class="send" aria-label=${t("Send")} title=${t("Send")} disabled=${!canSend() || isUploading}>
+  return html`<button type="submit" class="send" aria-label=${t("Send")} title=${isAnswering ? t("Send into the answer that is being written") : t("Send")} disabled=${!canSend() || isUploading}>
     <${Icon} name="arrowUp" /></button>`;
 }
 

@@ -2,7 +2,7 @@
  * The shapes of the state. Server shapes keep the server's names; what only the screen knows is camelCase.
  *
  * @typedef {{id: string, email: string, name: string, is_staff: boolean}} User
- * @typedef {{max_upload_bytes: number, max_message_chars: number, consent_timeout_s?: number}} Limits
+ * @typedef {{max_upload_bytes: number, max_message_chars: number, consent_timeout_s: number}} Limits
  * @typedef {{id: string, name: string, is_default: boolean, demo: boolean, context_size: number,
  *   max_output_tokens: number}} Model
  * @typedef {{id: string, name: string, mode: string, model: string|null, greeting: string, description?: string,

@@ -118,6 +118,7 @@ def test_every_view_works_at_every_size_in_light_and_dark_without_a_barrier(page
         "/memory?view=review",
         "/memory?view=profile",
         "/memory?view=forgotten",
+        "/memory?view=chart",
     ):
         page.goto(address)
         for scheme in ("light", "dark"):

@@ -54,6 +54,9 @@ export async function loadDaysOf(month) {
   }
 }
 
+/** Of the last thirty days, in UTC. @returns {Promise<{key: string, input_tokens: number, output_tokens: number}[]>} */
+export const readUsageByDay = async () => (await get(`/usage${query({ group_by: "day" })}`)).items;
+
 /** @param {string} day @returns {Promise<DayFile>} */
 export const readDay = (day) => get(`/memory/days/${encodeURIComponent(day)}`);
 

@@ -4,7 +4,9 @@ import { get, post, put, query } from "../api.js";
 
 /**
  * @typedef {{markdown: string, version: number, author: string|null, updated_at: string|null, tokens: number,
- *   budget_tokens: number, is_used: boolean}} Profile
+ *   budget_tokens: number, is_used: boolean, consolidation: Consolidation|null}} Profile
+ * @typedef {{status: string, reason: string|null, entry_count: number, version: number|null, created_at: string,
+ *   finished_at: string|null}} Consolidation
  * @typedef {{version: number, author: string, created_at: string, tokens: number}} Version
  * @typedef {Version & {markdown: string, against: number,
  *   changes: {kind: "same"|"added"|"removed", text: string}[]}} VersionText
@@ -25,3 +27,6 @@ export const readVersion = (version) => get(`/memory/profile/versions/${version}
 
 /** @param {number} version @returns {Promise<Profile>} */
 export const revertProfile = (version) => post(`/memory/profile/versions/${version}/revert`);
+
+/** The worker writes it from what was remembered since. @returns {Promise<Profile>} */
+export const consolidateProfile = () => post("/memory/profile/consolidate");

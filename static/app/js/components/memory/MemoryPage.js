@@ -9,6 +9,7 @@ import { ThemeSwitch } from "../AccountRow.js";
 import { Icon, Mark } from "../icons.js";
 import { MemoryOverlays } from "./MemoryOverlays.js";
 import { Calendar } from "./Calendar.js";
+import { ChartView } from "./ChartView.js";
 import { DayView } from "./DayView.js";
 import { ForgottenView } from "./ForgottenView.js";
 import { MemorySwitches } from "./MemorySwitches.js";
@@ -23,6 +24,7 @@ const LINKS = [
   { view: "days", name: "Days", icon: "calendar" },
   { view: "review", name: "To review", icon: "inbox" },
   { view: "profile", name: "Profile", icon: "person" },
+  { view: "chart", name: "In numbers", icon: "chart" },
   { view: "forgotten", name: "Forgetting", icon: "trash" },
 ];
 
@@ -62,6 +64,7 @@ function ViewLink({ view, name, icon }) {
 function Chosen() {
   const { view, day, search } = place.value;
   if (search.q) return html`<${SearchResults} search=${search} />`;
+  if (view === "chart") return html`<${ChartView} />`;
   if (view === "review") return html`<${ReviewView} />`;
   if (view === "profile") return html`<${ProfileView} />`;
   if (view === "forgotten") return html`<${ForgottenView} />`;

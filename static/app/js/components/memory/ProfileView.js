@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { sentenceOf } from "../../commands/conversations.js";
-import { profileVersions, readProfile, readVersion, revertProfile, writeProfile } from "../../commands/profile.js";
+import { consolidateProfile, profileVersions, readProfile, readVersion, revertProfile, writeProfile } from "../../commands/profile.js";
 import { exact, formatMoment } from "../../format.js";
 import { html } from "../../html.js";
 import { t } from "../../i18n.js";
@@ -17,6 +17,21 @@ import { TextEditor } from "./TextEditor.js";
 /** @typedef {import("../../commands/profile.js").VersionText} VersionText */
 
 const authorOf = (/** @type {string|null} */ author) => (author === "user" ? t("You") : t("Nightly consolidation"));
+
+const LOOK_AGAIN_MS = 1500;
+const BUSY = new Set(["pending", "running"]);
+
+/** @param {Profile} profile */
+const isLearning = ({ consolidation }) => BUSY.has(consolidation?.status ?? "");
+
+/** @param {{consolidation: import("../../commands/profile.js").Consolidation|null}} props */
+function LearningNote({ consolidation }) {
+  if (!consolidation?.finished_at) return null;
+  const { status, reason, finished_at: at, version } = consolidation;
+  const done = version ? t("made version {n}", { n: version }) : t("found nothing new");
+  const outcome = status === "done" ? done : (reason ?? t(status));
+  return html`<p class="muted view-note">${t("Last learned {moment}: {outcome}", { moment: formatMoment(at), outcome })}</p>`;
+}
 
 export function ProfileView() {
   const profile = useSignal(/** @type {Profile|null} */ (null));
@@ -35,11 +50,24 @@ export function ProfileView() {
     profile.value = await writeProfile(shown, text);
     isEditing.value = false;
   };
+  const learn = async () => {
+    try {
+      profile.value = await consolidateProfile();
+      while (isLearning(profile.value)) {
+        await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+        profile.value = await readProfile();
+      }
+    } catch (error) {
+      showToast(sentenceOf(error), "bad");
+    }
+  };
   const tokens = t("{n} of {most} tokens", { n: exact(shown.tokens), most: exact(shown.budget_tokens) });
   return html`<article>
     <header class="view-head"><h2 class="day-title">${t("Profile")}</h2>
-      <div class="view-tools"><button type="button" class="button is-small" aria-pressed=${isEditing.value} onClick=${() => (isEditing.value = !isEditing.value)}><${Icon} name="rename" size=${16} />${t("Edit")}</button></div></header>
+      <div class="view-tools"><button type="button" class="button is-small" aria-pressed=${isEditing.value} onClick=${() => (isEditing.value = !isEditing.value)}><${Icon} name="rename" size=${16} />${t("Edit")}</button>
+        <button type="button" class="button is-small" disabled=${isLearning(shown)} onClick=${learn}><${Icon} name="retry" size=${16} />${isLearning(shown) ? t("Learning…") : t("Learn now")}</button></div></header>
     <p class="muted view-note">${t("Who you are, what you prefer, what you work on: told to the model in every conversation.")} ${tokens}${shown.is_used ? "" : ` · ${t("not in use")}`}</p>
+    <${LearningNote} consolidation=${shown.consolidation} />
     ${isEditing.value && html`<${TextEditor} label=${t("Text of the profile")} text=${shown.markdown} action=${t("Save")} mayBeEmpty onSave=${save} onCancel=${() => (isEditing.value = false)} />`}
     ${!isEditing.value && (shown.markdown ? html`<${Markdown} text=${shown.markdown} />` : html`<p>${t("There is nothing in it yet. It is written from your memory every night, or by you.")}</p>`)}
     ${shown.version > 0 && html`<${Versions} key=${shown.version} onReverted=${(/** @type {Profile} */ now) => (profile.value = now)} />`}

@@ -10,7 +10,16 @@ from django.test import Client
 
 from agents.events import Fact, HookFired, RunFinished, RunNotice, UsageTotals
 from chatapp import event_log
-from chatapp.models import Conversation, ForgetProposal, ForgetReceipt, MemoryEntry, Message, Run, User
+from chatapp.models import (
+    Conversation,
+    ForgetProposal,
+    ForgetReceipt,
+    MemoryEntry,
+    Message,
+    Run,
+    ToolCall,
+    User,
+)
 from tests.memory_store.rows import NOW, new_conversation, say
 
 pytestmark = pytest.mark.django_db
@@ -109,3 +118,27 @@ def test_a_wish_to_forget_is_asked_about_until_it_is_answered(
     proposal.save()
     [item] = messages(api_client(alice), conversation)
     assert "forget_proposal" not in item
+
+
+def test_the_tools_of_an_answer_stand_with_it_in_the_order_they_were_asked_for(
+    alice: User, api_client: Callable[..., Client]
+) -> None:
+    conversation = new_conversation(alice)
+    answer = answered(conversation, 1)
+    for ordinal, (name, state) in enumerate((("clock", "done"), ("pay", "denied"))):
+        ToolCall.objects.create(
+            run=answer.run,  # type: ignore[attr-defined]  # the other side of a one-to-one
+            message=answer,
+            step=1,
+            ordinal=ordinal,
+            call_id=f"call{ordinal}",
+            name=name,
+            state=state,
+            is_idempotent=True,
+            requested_at=NOW,
+        )
+    question, reply = messages(api_client(alice), conversation)
+    assert "tools" not in question
+    tools = reply["tools"]
+    assert isinstance(tools, list)
+    assert [(tool["name"], tool["state"]) for tool in tools] == [("clock", "done"), ("pay", "denied")]

@@ -7,7 +7,7 @@ const at = (second) => `2026-11-21T10:00:${String(second).padStart(2, "0")}Z`;
 
 test("steps and their tools stand where they began, and the whole is as long as its last end", () => {
   const call = { call_id: "t", name: "clock", state: "done", started_at: at(2), finished_at: at(5), duration_ms: 3000 };
-  const denied = { call_id: "d", name: "fetch", state: "denied", started_at: null, finished_at: at(3), duration_ms: null };
+  const denied = { call_id: "d", name: "fetch", state: "denied", requested_at: at(1), started_at: null, finished_at: at(3), duration_ms: null };
   const step = (n, second, more) => ({ n, purpose: "chat", model: "m", started_at: at(second), first_token_ms: 300, duration_ms: 1500, usage, tools: [], ...more });
   const { rows, totalMs } = drawTrace({ iterations: [step(1, 0, { tools: [call, denied] }), step(2, 6)], hooks: [] });
   assert.deepEqual(
@@ -15,7 +15,7 @@ test("steps and their tools stand where they began, and the whole is as long as 
     [
       ["step-1", 0, 1500],
       ["tool-t", 2000, 3000],
-      ["tool-d", 0, 0],
+      ["tool-d", 1000, 2000],
       ["step-2", 6000, 1500],
     ],
   );

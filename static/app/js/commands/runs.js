@@ -5,7 +5,7 @@ import { changeUi } from "../state/store.js";
 
 /**
  * @typedef {{input_tokens: number, output_tokens: number, cached_tokens: number, exact: boolean}} StepUsage
- * @typedef {{call_id: string, name: string, state: string, started_at: string|null, finished_at: string|null,
+ * @typedef {{call_id: string, name: string, state: string, requested_at: string, started_at: string|null, finished_at: string|null,
  *   duration_ms: number|null, preview: string, arguments: string}} TracedCall
  * @typedef {{n: number, purpose: string, model: string, started_at: string, first_token_ms: number|null,
  *   duration_ms: number, usage: StepUsage, tools: TracedCall[]}} Iteration

@@ -24,15 +24,19 @@ const stepRow = (step, begin) => ({
   usage: step.usage,
 });
 
-/** A call that never ran takes no time. @param {import("../commands/runs.js").TracedCall} call @param {number} begin @returns {Row} */
-const toolRow = (call, begin) => ({
-  key: `tool-${call.call_id}`,
-  kind: "tool",
-  label: call.name,
-  detail: "",
-  startMs: call.started_at ? Math.max(0, Date.parse(call.started_at) - begin) : 0,
-  durationMs: call.duration_ms ?? 0,
-  firstMs: null,
-  state: call.state,
-  usage: null,
-});
+/** Of a call that was denied, the time it waited. @param {import("../commands/runs.js").TracedCall} call @param {number} begin @returns {Row} */
+function toolRow(call, begin) {
+  const started = Date.parse(call.started_at ?? call.requested_at);
+  const waited = call.finished_at ? Date.parse(call.finished_at) - started : 0;
+  return {
+    key: `tool-${call.call_id}`,
+    kind: "tool",
+    label: call.name,
+    detail: "",
+    startMs: Math.max(0, started - begin),
+    durationMs: call.duration_ms ?? Math.max(0, waited),
+    firstMs: null,
+    state: call.state,
+    usage: null,
+  };
+}

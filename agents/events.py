@@ -117,6 +117,7 @@ class Tool(_Fact):
     name: str
     state: str
     step: int = 0
+    plan_step: str | None = None
     arguments: str
     preview: str = ""
     truncated: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
@@ -13,10 +14,11 @@ from agents import events
 from agents.context import AssembledContext
 from agents.errors import ModelError
 from agents.hooks import Hook
+from agents.plan.choosing import RunMode
 from agents.ports import CallKey, EarlierCall, ToolUse
 from agents.prompts import CONTINUE_PROMPT
 from agents.react import SHORTENED, AgentStep, CallFinished, CallSent, Notice, run_react
-from agents.tools.protocol import ToolCaller
+from agents.tools.protocol import Tool, ToolCaller
 from agents.types import ReasoningDelta, TextDelta, TokenUsage
 from agents.usage import count_request
 from chatapp import clock, hooking
@@ -35,6 +37,7 @@ from chatapp.database import in_database
 from chatapp.errors import LeaseLost, NotFound
 from chatapp.mapping import message_value
 from chatapp.models import ModelConfig, Run
+from chatapp.planning import PlanHost, Planning, PlanSetup, mode_of, set_up_plan
 from chatapp.recalling import Recalled, recall_turns
 from chatapp.selectors.model_configs import model_of
 from chatapp.selectors.tool_calls import earlier_calls
@@ -63,6 +66,11 @@ class PreparedRun:
     refusal: events.RunError | None = None
     earlier: Mapping[CallKey, EarlierCall] = field(default_factory=dict)
     """Tool calls that earlier attempts at this question may have made."""
+    plan: PlanSetup | None = None
+
+    @property
+    def mode(self) -> RunMode:
+        return "react" if self.plan is None else "plan"
 
 
 def describe_run(run_id: UUID) -> PreparedRun:
@@ -78,7 +86,9 @@ def describe_run(run_id: UUID) -> PreparedRun:
     conversation_id = str(run.conversation_id)
     try:
         config = run.model if run.model and run.model.enabled else model_of(run.conversation)
-        return PreparedRun(conversation_id, config.name, _load(run, config), earlier=earlier_calls(run))
+        loaded = _load(run, config)
+        plan = set_up_plan(run, loaded) if mode_of(run) == "plan" else None
+        return PreparedRun(conversation_id, config.name, loaded, earlier=earlier_calls(run), plan=plan)
     except NotFound as error:
         return PreparedRun(
             conversation_id, "", None, events.RunError(category="no_model", message=error.message)
@@ -119,7 +129,9 @@ class Session:
         self.pump = pump
         self.calls: list[CallUsage] = []
         self.asked: AssembledContext | None = None
-        self.clock = CallClock()
+        self.numbers = itertools.count(1)
+        self.clock = CallClock(self.numbers)
+        self.planning: Planning | None = None
         self._side_work: list[asyncio.Task[None]] = []
         self._has_planned = False
         self._is_emergency = False
@@ -168,21 +180,35 @@ class Session:
         context, recalled = await in_database(_assemble_and_recall)(loaded)
         data_urls = await load_data_urls(loaded.user_id, context.image_ids) if context.image_ids else {}
         context = replace(context, recall=recalled.message, data_urls=data_urls)
+        tools = loaded.tools
+        if self.prepared.plan is not None:
+            self.planning = Planning(self.prepared.plan, loaded, self._plan_host(loaded))
+            context = await self.planning.carry_out(context)
+            tools = tools if context.inputs.tools else ()
         self.asked = context
         if context.view.dropped and not loaded.rules.summarises:
             self._tell(self._fact(events.RunNotice, kind="truncated", text=LEFT_OUT))
         self._tell(*self._context_facts(context, recalled.items))
         model = chat_model_for(loaded.config)
-        async with aclosing(run_react(model, context, tool_use=self._tool_use(loaded))) as steps:
+        async with aclosing(run_react(model, context, tool_use=self._tool_use(loaded, tools))) as steps:
             async for step in steps:
                 self._take(step)
 
-    def _tool_use(self, loaded: LoadedContext) -> ToolUse:
+    def _plan_host(self, loaded: LoadedContext) -> PlanHost:
+        def notify(kind: str, text: str) -> None:
+            self._tell(self._fact(events.RunNotice, kind=kind, text=text))
+
+        return PlanHost(self.live.lease, self._caller(loaded), self.calls, self.numbers, notify, self._beside)
+
+    def _caller(self, loaded: LoadedContext) -> ToolCaller:
+        return ToolCaller(str(loaded.user_id), self.prepared.conversation_id, str(self.live.lease.run_id))
+
+    def _tool_use(self, loaded: LoadedContext, tools: Sequence[Tool]) -> ToolUse:
         """With the rights of the user who asks."""
-        caller = ToolCaller(str(loaded.user_id), self.prepared.conversation_id, str(self.live.lease.run_id))
+        caller = self._caller(loaded)
         desk = ToolDesk(self.live.lease, caller, self._take_spent)
         return ToolUse(
-            loaded.tools,
+            tools,
             caller,
             records=desk,
             consents=desk,
@@ -192,7 +218,8 @@ class Session:
         )
 
     def _take_spent(self) -> list[CallUsage]:
-        spent, self.calls = self.calls, []
+        spent = list(self.calls)
+        self.calls.clear()
         return spent
 
     def _take(self, step: AgentStep) -> None:
@@ -201,7 +228,7 @@ class Session:
                 self.asked = step.context
                 self.clock.begin(_estimate(step), self.live.length)
                 self.live.begin_part()
-                self._beside(in_database(self._store_request)(step))
+                self._beside(in_database(self._store_request)(step, self.clock.request_n))
             case TextDelta(text=text):
                 self.clock.note_token()
                 self.live.answer.append(text)
@@ -218,10 +245,11 @@ class Session:
             case CallFinished():
                 self._note_call(step)
 
-    def _store_request(self, step: CallSent) -> None:
+    def _store_request(self, step: CallSent, n: int) -> None:
         inputs = step.context.inputs
         store_request(
             lease=self.live.lease,
+            n=n,
             purpose="chat",
             model_name=self.prepared.model_name,
             sent=step.sent,
@@ -330,13 +358,15 @@ class Session:
         return Outcome(
             status=status,
             answer=self.live.partial,
-            calls=[*self.calls, *self._unfinished_call()],
+            calls=[*self.calls, *self._unfinished_calls()],
             error=error,
             model_name=self.prepared.model_name,
         )
 
-    def _unfinished_call(self) -> list[CallUsage]:
+    def _unfinished_calls(self) -> list[CallUsage]:
         """A call that ended early cost something too; the provider did not say what."""
+        if self.planning is not None and self.asked is None:
+            return self.planning.unfinished_calls()
         shown = self.live.length - self.clock.shown_before
         if self.asked is None or self.loaded is None or not shown:
             return []

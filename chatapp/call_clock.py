@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from datetime import datetime
 
 from chatapp import clock
@@ -10,19 +11,21 @@ from chatapp.actions.usage import CallTimes
 
 
 class CallClock:
-    """`request_tokens` is the estimate of what the last call was sent; `shown_before` how much the answer had then."""
+    """`request_tokens` is the estimate of what the last call was sent, `request_n` its number among all of the run,
+    `shown_before` how much the answer had then. `numbers` is shared by all clocks of a run."""
 
-    def __init__(self) -> None:
+    def __init__(self, numbers: Iterator[int]) -> None:
         self.request_tokens = 0
+        self.request_n = 0
         self.shown_before = 0
-        self.sent_count = 0
+        self._numbers = numbers
         self._started_at: datetime | None = None
         self._begun = 0.0
         self._first_token: float | None = None
 
     def begin(self, request_tokens: int, shown_before: int) -> None:
         self.request_tokens, self.shown_before = request_tokens, shown_before
-        self.sent_count += 1
+        self.request_n = next(self._numbers)
         self._started_at, self._begun, self._first_token = clock.now(), time.monotonic(), None
 
     def note_token(self) -> None:
@@ -40,5 +43,5 @@ class CallClock:
             started_at=self._started_at,
             first_token_ms=first_token_ms,
             duration_ms=round((time.monotonic() - self._begun) * 1000),
-            request_n=self.sent_count,
+            request_n=self.request_n,
         )

@@ -116,7 +116,11 @@ async def _execute(run_id: str) -> None:
     try:
         prepared = await in_database(answering.describe_run)(UUID(run_id))
         lease = await in_database(claim_run)(
-            run_id=UUID(run_id), holder=HOLDER, model_name=prepared.model_name, now=clock.now()
+            run_id=UUID(run_id),
+            holder=HOLDER,
+            model_name=prepared.model_name,
+            mode=prepared.mode,
+            now=clock.now(),
         )
     except Exception:
         # Nothing was claimed: the row stays queued, and the sweep tries it again or gives up on it.

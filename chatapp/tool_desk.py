@@ -120,6 +120,36 @@ class ToolDesk:
             raise ToolFailure(error.message) from None
 
 
+class StepDesk(ToolDesk):
+    """Of one step of a plan: its calls are recorded with its id, and are no messages of the conversation."""
+
+    def __init__(
+        self,
+        lease: Lease,
+        caller: ToolCaller,
+        take_spent: Callable[[], Sequence[CallUsage]],
+        plan_step: str,
+    ) -> None:
+        super().__init__(lease, caller, take_spent)
+        self.plan_step = plan_step
+
+    async def record_calls(self, message: Message, calls: Sequence[RequestedCall]) -> None:
+        spent = self.take_spent()
+        await _to_its_end(
+            in_database(record_tool_calls)(
+                lease=self.lease,
+                asking=message,
+                calls=calls,
+                spent=spent,
+                now=clock.now(),
+                plan_step=self.plan_step,
+            )
+        )
+
+    async def record_results(self, messages: Sequence[Message]) -> None:
+        """Each result was recorded by itself."""
+
+
 async def _wait(told: asyncio.Event, seconds: float) -> None:
     try:
         async with asyncio.timeout(seconds):

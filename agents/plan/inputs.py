@@ -30,8 +30,8 @@ def enrich_query(question: Message, history: str) -> Message:
 
 
 def history_of(messages: Sequence[Message]) -> str:
-    """What was said before, as text: summary, turns, recall; not the system prompt and not the question."""
-    return render_transcript([one for one in messages if one.role != "system" and one.kind != "question"])
+    """What was said before, as text."""
+    return render_transcript(messages)
 
 
 def extended(question: Message, text: str) -> Message:

@@ -69,8 +69,8 @@ class PlanRequest:
 
     @property
     def results_tokens(self) -> int:
-        """What all results together may take of a request of the main model."""
-        return self.input_tokens // 2
+        """What all results together may take of a request of the main model: half of what the question leaves."""
+        return max(0, self.input_tokens - self.calibration.apply(self.question.tokens)) // 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from memory.types import Message
 def store_request(
     *,
     lease: Lease,
+    n: int,
     purpose: Purpose,
     model_name: str,
     sent: RequestSent,
@@ -25,7 +26,7 @@ def store_request(
     tokens: int,
     now: datetime,
 ) -> None:
-    """The next request of a run; `tokens` as they were estimated. `stored` are the messages it was made of, as the
+    """Request number `n` of a run; `tokens` as they were estimated. `stored` are the messages it was made of, as the
     database has them: what was sent like that is kept by its position alone. Raises LeaseLost."""
     manifest, texts = write_manifest(sent, stored)
     with transaction.atomic():
@@ -41,7 +42,7 @@ def store_request(
         )
         SentRequest.objects.create(
             run=run,
-            n=SentRequest.objects.filter(run=run).count() + 1,
+            n=n,
             purpose=purpose,
             model_name=model_name,
             sha256=manifest.sha256,

@@ -15,6 +15,7 @@ from django.db.models import F
 from agents import events
 from agents.plan.steps import PlanStep
 from chatapp import event_log, mapping
+from chatapp.actions.usage import CallUsage, record_calls, usage_event
 from chatapp.errors import LeaseLost
 from chatapp.models import Conversation, Message, Run
 from memory.types import Part, ReasoningPart, TextPart
@@ -129,13 +130,20 @@ def record_facts(*, lease: Lease, facts: Sequence[events.Fact]) -> None:
         event_log.append(conversation, *facts, run=run)
 
 
-def record_plan(*, lease: Lease, steps: Sequence[PlanStep], now: datetime) -> None:
-    """How far the plan of a run is, for its readers and for whoever continues it. Raises LeaseLost."""
+def record_plan(
+    *, lease: Lease, steps: Sequence[PlanStep], spent: Sequence[CallUsage], now: datetime
+) -> None:
+    """How far the plan of a run is, for its readers and for whoever continues it, and what it cost until now.
+
+    Raises LeaseLost.
+    """
     with transaction.atomic():
         conversation, run = lock_held(lease)
+        record_calls(run, spent)
         run.plan = mapping.plan_to_json(steps)
         run.save(update_fields=["plan"])
-        event_log.append(conversation, plan_fact(run, now), run=run)
+        usage = [usage_event(run, call, now) for call in spent]
+        event_log.append(conversation, *usage, plan_fact(run, now), run=run)
 
 
 def plan_fact(run: Run, now: datetime) -> events.Plan:

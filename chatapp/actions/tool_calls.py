@@ -32,20 +32,24 @@ def record_tool_calls(
     calls: Sequence[RequestedCall],
     spent: Sequence[CallUsage],
     now: datetime,
+    plan_step: str = "",
 ) -> None:
-    """All calls of a step with the message that asks for them, and what the model call cost. Raises LeaseLost."""
+    """All calls of a step with the message that asks for them, and what the model call cost. Raises LeaseLost.
+
+    Those of a plan's step stay between it and its tools: they are no messages of the conversation.
+    """
     with transaction.atomic():
         conversation, run = lock_held(lease)
         record_calls(run, spent)
-        # What was said around the calls is part of the answer, where it was shown.
-        parts = mapping.parts_to_json(part for part in asking.parts if isinstance(part, ToolCallPart))
-        [message] = insert_before_answer(conversation, run, [Belonging(Message.Role.ASSISTANT, parts)], now)
-        first, step = ToolCall.objects.filter(run=run).count(), RunStep.objects.filter(run=run).count()
+        message = None if plan_step else _insert_asking(conversation, run, asking, now)
+        first, step = ToolCall.objects.filter(run=run).count(), _last_step(run, plan_step)
         rows = [
             ToolCall(
                 run=run,
                 message=message,
                 step=step,
+                plan_step=plan_step,
+                is_told=bool(plan_step),
                 ordinal=first + place,
                 call_id=call.call_id,
                 name=call.name,
@@ -61,6 +65,19 @@ def record_tool_calls(
         ToolCall.objects.bulk_create(rows)
         usage = [usage_event(run, call, now) for call in spent]
         event_log.append(conversation, *usage, *(_told(run, row, now) for row in rows), run=run)
+
+
+def _insert_asking(conversation: Conversation, run: Run, asking: MessageValue, now: datetime) -> Message:
+    """What was said around the calls is part of the answer, where it was shown."""
+    parts = mapping.parts_to_json(part for part in asking.parts if isinstance(part, ToolCallPart))
+    [message] = insert_before_answer(conversation, run, [Belonging(Message.Role.ASSISTANT, parts)], now)
+    return message
+
+
+def _last_step(run: Run, plan_step: str) -> int:
+    """The number of the model call that asks."""
+    last = RunStep.objects.filter(run=run, plan_step=plan_step).order_by("-n")
+    return last.values_list("n", flat=True).first() or 0
 
 
 def start_tool_call(*, lease: Lease, call_id: str, now: datetime) -> None:

@@ -41,6 +41,8 @@ class CallUsage:
     compaction_saved: Decimal | None = None
     cache_saved: Decimal | None = None
     times: CallTimes | None = None
+    plan_step: str = ""
+    """Of a plan: the id of the step that made it, or `planner` or `analyst`."""
 
     def as_event(self) -> dict[str, Any]:
         return {
@@ -119,6 +121,7 @@ def _record_steps(run: Run, calls: Sequence[CallUsage]) -> None:
             output_tokens=call.output_tokens,
             cached_tokens=call.cached_tokens,
             exact=call.exact,
+            plan_step=call.plan_step,
         )
         for n, (call, times) in enumerate(traced, start=first)
     )

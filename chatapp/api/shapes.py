@@ -215,6 +215,7 @@ class ToolCall(Shape):
     name: str
     state: Literal["requested", "waiting", "running", "done", "failed", "denied", "interrupted"]
     step: int = Field(description="The number of the model call that asked for it.")
+    plan_step: str | None = Field(description="In plan mode, the step that asked for it.")
     arguments: str
     preview: str = Field(description="The beginning of the result.")
     truncated: bool = Field(description="The model sees a part of the result only.")
@@ -241,6 +242,7 @@ class Iteration(Shape):
     n: int
     purpose: str
     model: str
+    plan_step: str | None = Field(description="In plan mode: a step's id, `planner` or `analyst`.")
     started_at: Moment
     first_token_ms: int | None
     duration_ms: int

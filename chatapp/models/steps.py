@@ -27,6 +27,9 @@ class RunStep(models.Model):
     output_tokens = models.PositiveIntegerField()
     cached_tokens = models.PositiveIntegerField(default=0)
     exact = models.BooleanField()
+    plan_step = models.CharField(
+        max_length=50, blank=True, help_text="In plan mode: the id of a step, `planner` or `analyst`."
+    )
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "n"], name="step_number_once")]
@@ -73,6 +76,9 @@ class ToolCall(models.Model):
     requested_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
+    plan_step = models.CharField(
+        max_length=50, blank=True, help_text="In plan mode: the step that asked for it."
+    )
 
     class Meta:
         constraints = [

@@ -1,0 +1,232 @@
+"""Overhead of the tool loop, and how well independent steps of a plan overlap.
+
+python -m benchmarks.agents
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import statistics
+import time
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from websockets.sync.client import connect
+
+from agents.chat_models.dialect import guess_dialect, write_body
+from agents.context import AssembledContext, ContextInputs
+from agents.ports import ToolUse
+from agents.react import CallFinished, run_react
+from agents.tools.protocol import ToolCaller, ToolOutput, ToolTraits
+from agents.types import (
+    Finished,
+    ModelEndpoint,
+    ModelItem,
+    ModelRequest,
+    RequestSent,
+    TextDelta,
+    TokenUsage,
+    ToolCallDelta,
+    ToolSpec,
+)
+from benchmarks.stage import ModelProcess, model_server, running_service
+from memory.budget import TokenBudget
+from memory.policy import ContextPolicy
+from memory.tokens import text_message
+from memory.types import Message, TextPart
+from tests.servers.service import Service
+
+WINDOW, OUTPUT = 128_000, 16_000
+ITERATIONS = 30
+STEPS = 6
+STEP_S = 0.4
+WORDS = "the quick brown fox jumps over a lazy dog near 42 rivers and tells nobody about it "
+
+
+@dataclass
+class EchoTool:
+    """One of many with a schema of the usual size; answers at once."""
+
+    number: int
+    size_chars: int
+    traits: ToolTraits = field(default_factory=ToolTraits)
+
+    @property
+    def spec(self) -> ToolSpec:
+        properties = {
+            name: {"type": "string", "description": f"The {name} to look for, as the user wrote it."}
+            for name in ("query", "place", "since")
+        }
+        schema = {"type": "object", "properties": properties, "required": ["query"]}
+        return ToolSpec(f"tool_{self.number}", f"Looks up number {self.number} of many things.", schema)
+
+    async def call(self, arguments: Mapping[str, Any], caller: ToolCaller) -> ToolOutput:
+        text = f"{arguments['query']}: " + WORDS * (self.size_chars // len(WORDS))
+        return ToolOutput(text)
+
+
+@dataclass
+class CallingModel:
+    """Asks for a tool `calls` times and then answers, at once. The request is written as for a real server."""
+
+    calls: int
+    name: str = "instant"
+    asked: int = 0
+    written_s: float = 0.0
+    sizes: list[int] = field(default_factory=list)
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
+        self.asked += 1
+        self.sizes.append(sum(message.tokens for message in request.messages))
+        started = time.perf_counter()
+        endpoint = ModelEndpoint("instant", "http://127.0.0.1:1/v1")
+        dialect = guess_dialect(endpoint)
+        sent = RequestSent(request, write_body(request, "instant", dialect), dialect.style)
+        self.written_s += time.perf_counter() - started
+        yield sent
+        if self.asked <= self.calls and request.tools:
+            arguments = f'{{"query": "number {self.asked}"}}'
+            yield ToolCallDelta(0, f"c{self.asked}", f"tool_{self.asked % len(request.tools)}", arguments)
+            yield Finished("tool_calls", TokenUsage(1, 1))
+        else:
+            yield TextDelta("Done.")
+            yield Finished("stop", TokenUsage(1, 1))
+
+
+def make_history(tokens: int, message_tokens: int) -> list[Message]:
+    """Stored turns of about so many tokens in all."""
+    text = WORDS * max(1, message_tokens // 20)
+    one = text_message("user", text)
+    count = max(2, tokens // one.tokens // 2 * 2)
+    roles = ("user", "assistant")
+    return [
+        Message(roles[at % 2], (TextPart(f"{at}: {text}"),), one.tokens, id=f"m{at}", position=at)  # type: ignore[arg-type]
+        for at in range(count)
+    ]
+
+
+def assemble(history: list[Message], tools: list[EchoTool]) -> AssembledContext:
+    policy = ContextPolicy(max_steps=ITERATIONS + 1, trigger=0.9)
+    inputs = ContextInputs(
+        system=text_message("system", "You are a helpful assistant."),
+        checkpoint=None,
+        messages=history,
+        question=text_message("user", "What of all this?", kind="question", pinned=True),
+        policy=policy,
+        budget=TokenBudget(WINDOW, OUTPUT, 4_000),
+        tools=tuple(tool.spec for tool in tools),
+    )
+    return AssembledContext(inputs, inputs.fit())
+
+
+@dataclass(frozen=True)
+class LoopRun:
+    """Milliseconds an iteration, the median one and the slowest."""
+
+    iterations: list[float]
+    written_ms: float
+    tokens: int
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.iterations)
+
+    @property
+    def worst(self) -> float:
+        return max(self.iterations)
+
+
+async def measure_loop(history: list[Message], tools: list[EchoTool]) -> LoopRun:
+    """Neither model nor tool takes any time: all that passes is the loop's."""
+    context = assemble(history, tools)
+    model = CallingModel(ITERATIONS)
+    use = ToolUse(tools, ToolCaller("u", "c", "r"))
+    ends = [time.perf_counter()]
+    async for step in run_react(model, context, tool_use=use):
+        if isinstance(step, CallFinished):
+            ends.append(time.perf_counter())
+    assert model.asked == ITERATIONS + 1, model.asked
+    passed = [(after - before) * 1_000 for before, after in itertools.pairwise(ends)]
+    return LoopRun(passed[1:], model.written_s * 1_000 / model.asked, max(model.sizes))
+
+
+async def report_loop(repeats: int) -> None:
+    print(f"\nThe loop, an iteration with one tool call ({ITERATIONS} iterations, best of {repeats} runs)\n")
+    print("| context | tools | median ms | slowest ms | of it writing the request | largest request |")
+    print("|---|---|---|---|---|---|")
+    few, many = [EchoTool(at, 200) for at in range(1)], [EchoTool(at, 3_000) for at in range(100)]
+    cases = {
+        "short": (make_history(500, 100), few),
+        "short, ": (make_history(500, 100), many),
+        "full, long messages": (make_history(85_000, 1_000), many),
+        "full, short messages": (make_history(85_000, 100), many),
+    }
+    for name, (history, tools) in cases.items():
+        runs = [await measure_loop(history, tools) for _ in range(repeats)]
+        best = min(runs, key=lambda run: run.median)
+        print(
+            f"| {name.strip(', ')} | {len(tools)} | {best.median:.2f} | {best.worst:.2f} | {best.written_ms:.2f} |"
+            f" {best.tokens:,} tokens |"
+        )
+
+
+# --- Plans, through the whole service --------------------------------------------------------------------
+
+
+def plan_of(count: int) -> str:
+    steps = [{"id": f"s{at}", "title": f"Part {at}", "task": f"Find part {at}."} for at in range(count)]
+    return json.dumps({"steps": steps})
+
+
+def steps_s(service: Service, model: ModelProcess, token: str, conversation: str, count: int) -> float:
+    """From the first step's start to the last one's end, as a reader of the socket sees it."""
+    model.script(chat=[{"text": plan_of(count)}])
+    begun = 0.0
+    with connect(service.ws_url, additional_headers={"Authorization": f"Bearer {token}"}) as socket:
+        page = service.client(token).get(f"/api/v1/conversations/{conversation}").json()
+        socket.send(
+            json.dumps({"type": "subscribe", "conversation_id": conversation, "after_seq": page["last_seq"]})
+        )
+        send = {"type": "message.send", "client_id": f"{conversation}{page['last_seq']}", "mode": "plan"}
+        socket.send(json.dumps({**send, "conversation_id": conversation, "content": "Find all parts."}))
+        passed = 0.0
+        while True:
+            event = json.loads(socket.recv(timeout=60))
+            if event["type"] == "plan":
+                states = {step["state"] for step in event["steps"]}
+                begun = begun or time.perf_counter()
+                if states == {"done"} and not passed:
+                    passed = time.perf_counter() - begun
+            elif event["type"] == "run.finished":
+                assert event["status"] == "complete", event
+                assert passed, "the steps were not all done"
+                return passed
+
+
+def report_plans(repeats: int) -> None:
+    with model_server("--delay", str(STEP_S), "--text", "Found.") as model:
+        with running_service(model.url, people=1) as (service, [(token, conversation)]):
+            steps_s(service, model, token, conversation, 1)  # the first answer of a process loads modules
+            one = [steps_s(service, model, token, conversation, 1) for _ in range(repeats)]
+            six = [steps_s(service, model, token, conversation, STEPS) for _ in range(repeats)]
+    ratio = statistics.median(six) / statistics.median(one)
+    print(f"\nSteps of a plan through the service, each {STEP_S:g} s at the model, median of {repeats}\n")
+    print("| 1 step | 6 independent steps | ratio |")
+    print("|---|---|---|")
+    print(f"| {statistics.median(one):.3f} s | {statistics.median(six):.3f} s | {ratio:.2f} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=5)
+    repeats = parser.parse_args().repeats
+    asyncio.run(report_loop(repeats))
+    report_plans(repeats)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,282 @@
+"""Plan mode in a run: which runs have a plan, on which models it is carried out, and how far it is for its readers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import assert_never, cast
+
+from agents.context import AssembledContext
+from agents.plan.choosing import RunMode, WantedMode, choose_mode
+from agents.plan.inputs import results_message
+from agents.plan.run import (
+    PlanChanged,
+    PlanDropped,
+    PlanItem,
+    PlanNotice,
+    PlanReady,
+    PlanRequest,
+    run_plan,
+)
+from agents.plan.scheduler import Steps
+from agents.plan.steps import PlanStep
+from agents.plan.working import ANALYST, PLANNER, LoopModels, PlanPorts, RuledModel
+from agents.ports import ToolUse
+from agents.react import AgentStep, CallFinished, CallSent, Notice
+from agents.summarise import SummaryResult
+from agents.tools.protocol import ToolCaller
+from agents.types import ReasoningDelta, TextDelta, TokenUsage
+from agents.usage import count_request
+from chatapp import clock, mapping
+from chatapp.actions.calibration import record_token_counts
+from chatapp.actions.model_configs import store_detected_sizes
+from chatapp.actions.requests import store_request
+from chatapp.actions.runs import Lease, record_plan
+from chatapp.actions.usage import CallUsage, priced_call
+from chatapp.call_clock import CallClock
+from chatapp.chat_models import chat_model_for
+from chatapp.contexts import LoadedContext
+from chatapp.database import in_database
+from chatapp.models import ModelConfig, Run
+from chatapp.policies import ContextRules, agent_of, rules_for
+from chatapp.selectors.model_configs import fast_model_of
+from chatapp.tool_desk import StepDesk
+from memory.tokens import estimate_text
+from memory.types import Message
+
+NOTICE = "plan"
+DROPPED = "plan_dropped"
+
+
+# --- Before the run: read from the database ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSetup:
+    """Who works on the steps, within a budget of its own. `resumed` is the plan of the run that this one continues,
+    `question` what that one was asked."""
+
+    fast: ModelConfig
+    fast_rules: ContextRules
+    resumed: Steps = ()
+    question: Message | None = None
+
+
+def mode_of(run: Run) -> RunMode:
+    """What the sender said, else the conversation, else its agent. A continued run goes on as it began."""
+    if run.continues_id is not None:
+        return "plan" if _plan_continued_by(run) else "react"
+    question = mapping.text_of(run.question.parts) if run.question else ""
+    return choose_mode(_wanted_mode(run), question)
+
+
+def _wanted_mode(run: Run) -> WantedMode:
+    agent = agent_of(run.conversation)
+    said = run.mode or run.conversation.mode or (agent.mode if agent else "")
+    return cast(WantedMode, said) if said in ("plan", "auto") else "react"
+
+
+def _plan_continued_by(run: Run) -> Steps:
+    if run.continues_id is None:
+        return ()
+    plans = Run.objects.filter(answer=run.continues_id).values_list("plan", flat=True)
+    return mapping.plan_from_json(plans.first())
+
+
+def set_up_plan(run: Run, loaded: LoadedContext) -> PlanSetup:
+    fast = fast_model_of(loaded.config)
+    if not fast.enabled:
+        fast = loaded.config
+    asked = mapping.message_value(run.question) if run.question and run.continues_id is not None else None
+    return PlanSetup(fast, _rules_of_steps(fast, loaded), _plan_continued_by(run), asked)
+
+
+def _rules_of_steps(fast: ModelConfig, loaded: LoadedContext) -> ContextRules:
+    """What agent and conversation say about keeping context holds for the steps, too; a window they name is that of
+    the model that answers, and not of another one."""
+    if fast == loaded.config:
+        return loaded.rules
+    return replace(rules_for(fast, loaded.conversation), resolved=rules_for(fast).resolved)
+
+
+# --- In the run --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PlanHost:
+    """The run a plan belongs to. `calls` are those no row counts yet, `numbers` those of its requests; `notify` tells
+    the user a sentence of a kind; `beside` does what nothing waits for."""
+
+    lease: Lease
+    caller: ToolCaller
+    calls: list[CallUsage]
+    numbers: Iterator[int]
+    notify: Callable[[str, str], None]
+    beside: Callable[[Awaitable[object]], None]
+
+    def take_spent(self) -> list[CallUsage]:
+        spent = list(self.calls)
+        self.calls.clear()
+        return spent
+
+
+class Planning:
+    """The plan of one run, from its planner to its results."""
+
+    def __init__(self, setup: PlanSetup, loaded: LoadedContext, host: PlanHost) -> None:
+        self.setup = setup
+        self.loaded = loaded
+        self.host = host
+        self._calls: dict[str, _OpenCall] = {}
+
+    async def carry_out(self, context: AssembledContext) -> AssembledContext:
+        """The context of the answer, with what the steps found; as it was where it is to be answered without a plan.
+
+        Raises ModelError and ContextError, as the planner does.
+        """
+        request = PlanRequest(
+            # Of the request, not of the view: there its images are.
+            question=self.setup.question or context.request.messages[-1],
+            history=_without_question(context.view.messages(context.recall)),
+            own_prompt=context.inputs.system.text,
+            input_tokens=context.budget_tokens,
+            calibration=context.inputs.calibration,
+            tools=context.inputs.tools,
+            resumed=self.setup.resumed,
+        )
+        found: Message | None = None
+        async with aclosing(run_plan(self._models(context), request)) as items:
+            async for item in items:
+                found = await self._take(item)
+        return context if found is None else await in_database(_with_findings)(context, found)
+
+    def unfinished_calls(self) -> list[CallUsage]:
+        """Calls that ended early cost something, too, where they had begun to answer."""
+        return [call.estimate(self._config_of(who), who) for who, call in self._calls.items() if call.written]
+
+    def _models(self, context: AssembledContext) -> LoopModels:
+        """Raises ModelError."""
+        main, fast = self.loaded.rules, self.setup.fast_rules
+        temperature = context.inputs.temperature
+        return LoopModels(
+            main=_ruled(self.loaded.config, main, temperature),
+            fast=_ruled(self.setup.fast, fast, temperature),
+            own_prompt=context.inputs.system.text,
+            ports=PlanPorts(self._note, self._note_summary, self._tool_use),
+        )
+
+    async def _take(self, item: PlanItem) -> Message | None:
+        match item:
+            case PlanChanged():
+                await in_database(record_plan)(
+                    lease=self.host.lease, steps=item.steps, spent=self.host.take_spent(), now=clock.now()
+                )
+            case PlanNotice():
+                self.host.notify(NOTICE, item.text)
+            case PlanDropped():
+                self.host.notify(DROPPED, item.reason)
+            case PlanReady():
+                return results_message(item.reports, item.missing)
+            case _:
+                assert_never(item)
+        return None
+
+    def _note(self, step: AgentStep, who: str) -> None:
+        """What one of the loops does; its words are its result, and not the answer."""
+        match step:
+            case CallSent():
+                if (broken := self._calls.get(who)) is not None and broken.written:
+                    self.host.calls.append(broken.estimate(self._config_of(who), who))
+                call = self._calls[who] = _OpenCall(step, CallClock(self.host.numbers))
+                self._store_request(step, call.clock.request_n, who)
+            case TextDelta(text=text) | ReasoningDelta(text=text):
+                self._calls[who].note(text)
+            case Notice():
+                self.host.notify(step.kind, f"{_name(who)}: {step.text}")
+                self._learn_window(step.window_tokens, who)
+            case CallFinished():
+                self._note_call(step, who)
+
+    def _store_request(self, step: CallSent, n: int, who: str) -> None:
+        tokens = step.context.inputs.calibration.apply(count_request(step.sent.request))
+        self.host.beside(
+            in_database(store_request)(
+                lease=self.host.lease,
+                n=n,
+                purpose="plan",
+                model_name=self._config_of(who).name,
+                sent=step.sent,
+                stored=(),
+                tokens=tokens,
+                now=clock.now(),
+            )
+        )
+
+    def _tool_use(self, step: PlanStep) -> ToolUse:
+        """Recorded and approved as in any answer; nobody talks into a single step."""
+        desk = StepDesk(self.host.lease, self.host.caller, self.host.take_spent, step.id)
+        return ToolUse(self.loaded.tools, self.host.caller, records=desk, consents=desk, store=desk)
+
+    def _learn_window(self, window_tokens: int | None, who: str) -> None:
+        rules = self.loaded.rules if who in (PLANNER, ANALYST) else self.setup.fast_rules
+        if window_tokens and window_tokens < rules.budget.context_size:
+            config = self._config_of(who)
+            self.host.beside(in_database(store_detected_sizes)(config=config, context_size=window_tokens))
+
+    def _note_call(self, step: CallFinished, who: str) -> None:
+        call, config = self._calls.pop(who), self._config_of(who)
+        self.host.calls.append(_traced(priced_call(config, step.usage, "plan"), call.clock, who))
+        if step.usage.exact:
+            counted = {"estimated": call.clock.request_tokens, "reported": step.usage.input_tokens}
+            self.host.beside(in_database(record_token_counts)(config_id=config.pk, **counted))
+
+    def _note_summary(self, summary: SummaryResult) -> None:
+        for usage in summary.usages:
+            self.host.calls.append(priced_call(self.setup.fast, usage, "compaction"))
+        if summary.fallback_reason is not None:
+            self.host.notify(NOTICE, f"No model's summary: {summary.fallback_reason}.")
+
+    def _config_of(self, who: str) -> ModelConfig:
+        return self.loaded.config if who in (PLANNER, ANALYST) else self.setup.fast
+
+
+class _OpenCall:
+    """A model call that is under way."""
+
+    def __init__(self, sent: CallSent, clock: CallClock) -> None:
+        self.sent = sent
+        self.clock = clock
+        self.clock.begin(count_request(sent.sent.request), 0)
+        self.written: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.clock.note_token()
+        self.written.append(text)
+
+    def estimate(self, config: ModelConfig, who: str) -> CallUsage:
+        asked = self.sent.context.inputs.calibration.apply(self.clock.request_tokens)
+        usage = TokenUsage(asked, estimate_text("".join(self.written)), exact=False)
+        return _traced(priced_call(config, usage, "plan"), self.clock, who)
+
+
+def _traced(call: CallUsage, clock: CallClock, who: str) -> CallUsage:
+    return replace(call, times=clock.read(), plan_step=who)
+
+
+def _with_findings(context: AssembledContext, found: Message) -> AssembledContext:
+    """In the place of notes, right before the question; the tools were the steps'."""
+    inputs = replace(context.inputs, notes=(*context.inputs.notes, found), tools=())
+    return replace(context, inputs=inputs, view=inputs.fit())
+
+
+def _without_question(messages: Sequence[Message]) -> tuple[Message, ...]:
+    return tuple(message for message in messages if message.role != "system" and message.kind != "question")
+
+
+def _ruled(config: ModelConfig, rules: ContextRules, temperature: float | None) -> RuledModel:
+    return RuledModel(chat_model_for(config), rules.policy, rules.budget, rules.calibration, temperature)
+
+
+def _name(who: str) -> str:
+    return {PLANNER: "The planner", ANALYST: "The analyst"}.get(who, f"Step {who}")

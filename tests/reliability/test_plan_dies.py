@@ -1,0 +1,53 @@
+"""kill -9 in the middle of a plan: what was found is kept, and only what was not done is done again."""
+
+from __future__ import annotations
+
+import json
+
+from tests.reliability.installation import LEASE_S, Installation, kill_group
+from tests.reliability.people import Person
+from tests.reliability.scripting import Script, new_key, slowly, words
+from tests.servers.waiting import wait_for
+
+GOAL_MET = '{"goal_met": true, "confidence": 1}'
+
+
+def test_a_plan_that_was_cut_off_is_interrupted_with_what_it_found_and_can_be_continued(
+    installation: Installation, alice: Person, alice_elsewhere: Person, script: Script
+) -> None:
+    key, first, second = new_key("plan"), new_key("first"), new_key("second")
+    steps = [
+        {"id": "a", "title": "First", "task": f"Find {first}."},
+        {"id": "b", "title": "Second", "task": f"Find {second}."},
+    ]
+    script.answer(key, json.dumps({"steps": steps}), GOAL_MET)
+    script.answer(first, "A is 1.")
+    script.answer(second, slowly(words(400)), "B is 2.")
+    conversation = alice.new_conversation()
+    sent = alice.send(conversation, f"{key} What of A and B?", mode="plan")
+    script.wait_for_request(second, event="first_token")
+    wait_for(
+        lambda: "done" in [step["state"] for step in alice.run(sent["run_id"])["plan"] or ()],
+        timeout_s=20,
+        what="the first step is done",
+    )
+    kill_group(installation.first)
+    installation.start()
+
+    ended = alice_elsewhere.wait_for_end(sent["run_id"], timeout_s=LEASE_S + 30)
+    assert (ended["status"], ended["mode"]) == ("interrupted", "plan")
+    assert [(step["state"], step["result"]) for step in ended["plan"]] == [
+        ("done", "A is 1."),
+        ("skipped", ""),
+    ]
+    assert ended["usage"]["input_tokens"] > 0
+
+    # The question of a continued run is ours and has no key: analyst and answer ask with what is there by default.
+    continued = alice_elsewhere.act(f"runs/{sent['run_id']}/continue")
+    run = alice_elsewhere.wait_for_end(continued["run_id"])
+    assert (run["status"], run["mode"]) == ("complete", "plan")
+    assert [(step["state"], step["result"]) for step in run["plan"]] == [
+        ("done", "A is 1."),
+        ("done", "B is 2."),
+    ]
+    assert (len(script.requests(first)), len(script.requests(second))) == (1, 2)

@@ -40,6 +40,8 @@ def cut_message(message: Message, char_limit: int, cut: Cutter = cut_end) -> Mes
 
     Long parts give first. Arguments of a tool call stay valid JSON.
     """
+    if message.is_plain and len(message.text) <= char_limit:
+        return message
     sizes = [_char_count(part) for part in message.parts]
     if sum(sizes) <= char_limit:
         return message

@@ -78,11 +78,20 @@ class Message:
     kind: Kind = "message"
 
     @property
+    def is_plain(self) -> bool:
+        """One text and nothing else, as nearly every message of a long view: readers need not look further."""
+        return len(self.parts) == 1 and isinstance(self.parts[0], TextPart)
+
+    @property
     def text(self) -> str:
+        if len(self.parts) == 1 and isinstance(self.parts[0], TextPart):
+            return self.parts[0].text
         return "\n".join(part.text for part in self.parts if isinstance(part, TextPart))
 
     @property
     def tool_calls(self) -> tuple[ToolCallPart, ...]:
+        if self.is_plain:
+            return ()
         return tuple(part for part in self.parts if isinstance(part, ToolCallPart))
 
     @property

@@ -28,6 +28,7 @@ from chatapp.api.memory import memory_router
 from chatapp.api.memory_entries import entries_router
 from chatapp.api.memory_search import search_router
 from chatapp.api.memory_settings import settings_router
+from chatapp.api.memory_stats import stats_router
 from chatapp.api.profile import profile_router
 
 DESCRIPTION = """\
@@ -70,6 +71,7 @@ for router in (
     memory_router,
     entries_router,
     settings_router,
+    stats_router,
     profile_router,
     search_router,
 ):

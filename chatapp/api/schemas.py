@@ -224,9 +224,12 @@ class MeChanges(Changes):
     time_zone: TimeZone | None = None
 
 
-class UsagePeriod(BaseModel):
-    start: Day | None = Field(None, alias="from", description="First day, in UTC; 30 days ago by default.")
+class Period(BaseModel):
+    start: Day | None = Field(None, alias="from", description="First day; 30 days ago by default.")
     end: Day | None = Field(None, alias="to", description="Last day; today by default.")
+
+
+class UsagePeriod(Period):
     group_by: Literal["day", "model", "purpose", "conversation"] = "day"
 
 

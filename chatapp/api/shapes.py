@@ -325,6 +325,14 @@ class MemoryDay(Shape):
     entry_count: int
 
 
+class MemoryStats(Shape):
+    day: str
+    entry_count: int
+    entry_tokens: int = Field(description="What the day's entries would take in a context; an estimate.")
+    input_tokens: int = Field(description="What models read for you on that day.")
+    output_tokens: int
+
+
 class MemoryDayText(Shape):
     day: str
     markdown: str

@@ -42,6 +42,11 @@ def accessible_token(user: User, token_id: UUID | str) -> ApiToken:
     return token
 
 
+def all_users() -> list[User]:
+    """The oldest first."""
+    return list(User.objects.order_by("date_joined", "pk"))
+
+
 def find_user(email: str) -> User | None:
     return User.objects.filter(email__iexact=email.strip()).first()
 

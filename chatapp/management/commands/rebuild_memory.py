@@ -1,0 +1,36 @@
+"""`manage.py rebuild_memory [EMAIL]`: files and search index anew, from the rows they stand for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from chatapp.actions.search import rebuild_index
+from chatapp.memory_files import rebuild_files
+from chatapp.models import User
+from chatapp.selectors.accounts import all_users, find_user
+
+
+class Command(BaseCommand):
+    help = (
+        "Writes the daily files, MEMORY.md and the search index anew from the database, of one user or of all."
+        " Nothing is learned or lost by it: what users edited stays as they wrote it. Safe while the service runs."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("email", nargs="?", default="", help="one user; all without it")
+
+    def handle(self, *args: Any, email: str, **options: Any) -> None:
+        for user in self._users(email):
+            files = rebuild_files(user.pk)
+            documents = rebuild_index(user.pk)
+            self.stdout.write(f"{user.email}: {files} files, {documents} documents in the index.")
+
+    def _users(self, email: str) -> list[User]:
+        if not email:
+            return all_users()
+        user = find_user(email)
+        if user is None:
+            raise CommandError(f"There is no user {email}.")
+        return [user]

@@ -1,0 +1,29 @@
+"""A user's memory to take away: the daily files and MEMORY.md, as Markdown in a zip."""
+
+from __future__ import annotations
+
+from tempfile import SpooledTemporaryFile
+from typing import IO
+from uuid import UUID
+from zipfile import ZIP_DEFLATED, ZipFile
+
+from chatapp.memory_files import daily_entry
+from chatapp.selectors.memory import all_days, day_entries
+from chatapp.selectors.profile import profile_of
+from memory.daily import render_day
+
+IN_MEMORY_BYTES = 2**20
+
+
+def write_archive(user_id: UUID) -> IO[bytes]:
+    """From the rows, day by day; read from its beginning on."""
+    archive = SpooledTemporaryFile(max_size=IN_MEMORY_BYTES)  # noqa: SIM115 - whoever sends it closes it
+    with ZipFile(archive, "w", ZIP_DEFLATED) as files:
+        profile = profile_of(user_id).text
+        if profile:
+            files.writestr("MEMORY.md", f"{profile}\n")
+        for day in all_days(user_id):
+            rows = [daily_entry(row) for row in day_entries(user_id, day)]
+            files.writestr(f"{day.isoformat()}.md", render_day(day, rows))
+    archive.seek(0)
+    return archive

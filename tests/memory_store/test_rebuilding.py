@@ -1,0 +1,117 @@
+"""`manage.py rebuild_memory`, the export, and the numbers: all from the rows."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import zipfile
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from chatapp import memory_files
+from chatapp.actions.memory_edits import add_entry, edit_entry
+from chatapp.actions.profile import write_profile
+from chatapp.models import MemoryEntry, SearchOwner, Usage, User
+from chatapp.recall import search_memory
+from memory.tokens import estimate_text
+from tests.memory_store.rows import NOW
+
+Clients = Callable[..., Client]
+
+
+@pytest.fixture
+def remembered(alice: User, charlie: User) -> MemoryEntry:
+    entry = add_entry(user=alice, text="She had a dog.", now=NOW)
+    edit_entry(user=alice, entry_id=str(entry.pk), text="She has a heliotrope cat.")
+    write_profile(user_id=alice.pk, text="- Plays the cello.", now=NOW)
+    add_entry(user=charlie, text="Charlie's heliotrope.", now=NOW)
+    return entry
+
+
+def rebuild(*arguments: str) -> str:
+    out = io.StringIO()
+    call_command("rebuild_memory", *arguments, stdout=out)
+    return out.getvalue()
+
+
+def test_files_and_index_are_rebuilt_with_what_users_edited(alice: User, remembered: MemoryEntry):
+    shutil.rmtree(memory_files.user_folder(alice.pk), ignore_errors=True)
+    stray = memory_files.day_path(alice.pk, datetime(2020, 1, 1, tzinfo=UTC).date())
+    stray.parent.mkdir(parents=True)
+    stray.write_text("# 2020-01-01\n")
+    SearchOwner.objects.all().delete()
+    assert rebuild("alice@example.com") == "alice@example.com: 2 files, 1 documents in the index.\n"
+    assert "heliotrope cat" in memory_files.day_path(alice.pk, NOW.date()).read_text()
+    assert memory_files.profile_path(alice.pk).read_text() == "- Plays the cello.\n"
+    assert not stray.exists()
+    [found] = search_memory(user_id=alice.pk, query="heliotrope", limit=5, now=NOW)
+    assert found.text == "She has a heliotrope cat."
+    assert not search_memory(user_id=alice.pk, query="dog", limit=5, now=NOW)
+
+
+def test_rebuilding_twice_changes_nothing(alice: User, remembered: MemoryEntry):
+    before = rebuild()
+    assert before == rebuild()
+    assert "charlie@example.com" in before
+    assert MemoryEntry.objects.count() == 2
+
+
+def test_an_unknown_user_is_told(db: None):
+    with pytest.raises(CommandError, match="no user nobody@"):
+        rebuild("nobody@example.com")
+
+
+def test_the_export_is_markdown_of_ones_own(alice: User, remembered: MemoryEntry, api_client: Clients):
+    answer = api_client(alice).get("/api/v1/memory/export")
+    assert answer["Content-Type"] == "application/zip"
+    with zipfile.ZipFile(io.BytesIO(answer.getvalue())) as archive:
+        assert sorted(archive.namelist()) == ["2026-11-21.md", "MEMORY.md"]
+        said = archive.read("2026-11-21.md").decode()
+    assert "heliotrope cat" in said
+    assert "Charlie" not in said
+
+
+def test_a_memory_that_is_empty_is_an_empty_zip(bob: User, api_client: Clients):
+    answer = api_client(bob).get("/api/v1/memory/export")
+    with zipfile.ZipFile(io.BytesIO(answer.getvalue())) as archive:
+        assert archive.namelist() == []
+
+
+def use(user: User, at: datetime, input_tokens: int) -> None:
+    row = Usage.objects.create(
+        user=user, model_name="m", purpose="chat", input_tokens=input_tokens, output_tokens=7, exact=True
+    )
+    Usage.objects.filter(pk=row.pk).update(created_at=at)
+
+
+def test_numbers_are_told_by_day_of_the_users_time_zone(
+    alice: User, charlie: User, remembered: MemoryEntry, api_client: Clients
+):
+    User.objects.filter(pk=alice.pk).update(time_zone="Asia/Tokyo")
+    use(alice, datetime(2026, 11, 20, 14, 59, tzinfo=UTC), 100)
+    use(alice, datetime(2026, 11, 20, 15, 1, tzinfo=UTC), 200)
+    use(alice, datetime(2026, 11, 20, 16, 1, tzinfo=UTC), 300)
+    use(charlie, datetime(2026, 11, 20, 16, 1, tzinfo=UTC), 5_000)
+    told = api_client(alice).get("/api/v1/memory/stats?from=2026-11-19&to=2026-11-21").json()
+    assert told["items"] == [
+        {"day": "2026-11-20", "entry_count": 0, "entry_tokens": 0, "input_tokens": 100, "output_tokens": 7},
+        {
+            "day": "2026-11-21",
+            "entry_count": 1,
+            "entry_tokens": estimate_text("She has a heliotrope cat."),
+            "input_tokens": 500,
+            "output_tokens": 14,
+        },
+    ]
+    assert told["from"] == "2026-11-19"
+
+
+@pytest.mark.parametrize(
+    "period", ["from=2026-11-22&to=2026-11-21", "from=2020-01-01&to=2026-11-21", "to=soon"]
+)
+def test_a_period_that_is_none_is_refused(alice: User, api_client: Clients, period: str):
+    assert api_client(alice).get(f"/api/v1/memory/stats?{period}").status_code == 422

@@ -234,6 +234,13 @@ class MessageForgotten(_Fact):
     message: dict[str, Any]
 
 
+class MessagePinned(_Fact):
+    """The message, since its user pinned it or took its pin away."""
+
+    type: Literal["message.pinned"] = "message.pinned"
+    message: dict[str, Any]
+
+
 class ForgetProposed(_Fact):
     """The user wished to forget something: what was found waits for their word (`/memory/forget/confirm`)."""
 
@@ -273,6 +280,7 @@ Fact = (
     | RunFinished
     | MemoryWritten
     | MessageForgotten
+    | MessagePinned
     | ForgetProposed
     | MemoryProposed
     | ConversationUpdated

@@ -9,22 +9,27 @@ import itertools
 import math
 from dataclasses import dataclass
 
+from django.db.models import Q
+
 from chatapp.mapping import MESSAGE_COLUMNS, checkpoint_value, messages_from_columns
 from chatapp.models import Branch, Compaction, Message
-from chatapp.selectors.branches import usable_checkpoint, visible_messages
+from chatapp.selectors.branches import cleared_upto, usable_checkpoint, visible_messages
 from memory.loader import View
 from memory.tokens import total_tokens
+from memory.truncate import PINNED_SHARE
 from memory.types import Checkpoint
 from memory.types import Message as MessageValue
 
 BLOCK = 256
 MAX_BLOCKS = 40
+MAX_PINS = 50
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedHistory:
-    """`messages` are oldest first and end before the question. `left_out` counts those after the checkpoint
-    that were not even loaded, because the newer ones fill the window already."""
+    """`messages` are oldest first and end before the question: what the user pinned long ago, then all from one
+    position on. `left_out` counts those after the checkpoint that were not even loaded, because the newer ones fill the
+    window already."""
 
     checkpoint: Checkpoint | None
     checkpoint_row: Compaction | None
@@ -87,12 +92,35 @@ def load_history(
         tokens += taken.tokens
         blocks += wanted
         end = taken.end if taken.is_full else start
+    pins = _pinned_before(branch, end, int(window_tokens * PINNED_SHARE))
+    left_out = end - after - 1 - sum(1 for pin in pins if (pin.position or 0) > after)
     return LoadedHistory(
         checkpoint=checkpoint_value(row) if row else None,
         checkpoint_row=row,
-        messages=tuple(reversed(loaded)),
-        left_out=max(0, end - after - 1),
+        messages=(*pins, *reversed(loaded)),
+        left_out=max(0, left_out),
     )
+
+
+def _pinned_before(branch: Branch, end: int, most_tokens: int) -> list[MessageValue]:
+    """In order: the newest of what the user pinned before `end` and did not clear, as many as fit; a pinned reply
+    behind the question it answers."""
+    newest = visible_messages(branch).filter(pinned=True, kind=Message.Kind.MESSAGE, position__lt=end)
+    pins = list(newest.order_by("-position")[:MAX_PINS].values_list("position", "parent_id", "role"))
+    if not pins:
+        return []
+    questions = [parent for _, parent, role in pins if role == Message.Role.ASSISTANT]
+    wanted = Q(position__in=[position for position, _, _ in pins]) | Q(
+        pk__in=questions, role=Message.Role.USER
+    )
+    rows = visible_messages(branch, cleared_upto(branch, end)).filter(wanted, position__lt=end)
+    found = messages_from_columns(list(rows.order_by("-position").values_list(*MESSAGE_COLUMNS)))
+    kept: list[MessageValue] = []
+    for message in found:
+        most_tokens -= message.tokens
+        if most_tokens >= 0 and message.parts:
+            kept.append(message)
+    return kept[::-1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,12 @@ from ninja.params.functions import Header, Query
 
 from chatapp import clock
 from chatapp.actions.messages import Receipt, regenerate_message, send_message
+from chatapp.actions.pins import pin_message
 from chatapp.api import shapes
 from chatapp.api.answers import ANSWERS, DESCRIBED, answer_with, wanted_mode
 from chatapp.api.auth import ApiRequest, allow, client_address
 from chatapp.api.contents import new_message
-from chatapp.api.schemas import MAX_ID, NewMessageIn, RunOptions, SentMessage
+from chatapp.api.schemas import MAX_ID, MessageChange, NewMessageIn, PinIn, RunOptions, SentMessage
 from chatapp.errors import InvalidInput
 from chatapp.forgetting import forget_message
 from chatapp.models import ModelConfig, User
@@ -119,22 +120,33 @@ def _model(name_or_id: str | None) -> ModelConfig | None:
 @router.patch(
     "/conversations/{conversation_id}/messages/{message_id}",
     auth=allow("chat"),
-    response=ANSWERS,
+    response=ANSWERS | {200: shapes.Answer | shapes.Message},
     openapi_extra=DESCRIBED,
 )
 async def edit(
     request: ApiRequest,
     conversation_id: str,
     message_id: str,
-    message: SentMessage,
+    body: MessageChange,
     idempotency_key: str | None = IdempotencyKey,
-) -> HttpResponseBase:
-    """Sends an edited version of one of your messages, in a branch of its own; the old one stays where it was."""
+) -> Any:
+    """With `content`: sends an edited version of one of your messages, in a branch of its own; the old one stays where
+    it was. With `pinned` alone: pins a message or takes its pin away, and answers with the message."""
+    change = body.root
+    if isinstance(change, PinIn):
+        return await sync_to_async(_pin)(request.auth.user, conversation_id, message_id, change.pinned)
     await check_message_rate(request.auth.user.pk, client_address(request))
     receipt = await sync_to_async(_send)(
-        request.auth.user, conversation_id, message, idempotency_key, replaces_id=message_id
+        request.auth.user, conversation_id, change, idempotency_key, replaces_id=message_id
     )
-    return await answer_with(request, receipt, wanted_mode(request, message.stream))
+    return await answer_with(request, receipt, wanted_mode(request, change.stream))
+
+
+def _pin(user: User, conversation_id: str, message_id: str, pinned: bool) -> dict[str, Any]:
+    row = pin_message(
+        user=user, conversation_id=conversation_id, message_id=message_id, pinned=pinned, now=clock.now()
+    )
+    return shape_message(row)
 
 
 @router.delete(

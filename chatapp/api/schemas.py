@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.conf import settings
-from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, BaseModel, Discriminator, Field, RootModel, Tag, model_validator
 
 from chatapp.text import normalize_text
 from memory.policy import Strategy
@@ -144,6 +144,22 @@ class SentMessage(RunOptions):
     content: ContentIn
     attachments: list[Id] = Field(default_factory=list, max_length=MAX_ATTACHMENTS)
     client_id: Key | None = Field(None, description="Idempotency: the same key never sends twice.")
+
+
+class PinIn(BaseModel):
+    pinned: bool = Field(description="Whether it stays in context however long the conversation becomes.")
+
+
+def _is_pin(body: Any) -> str:
+    return "pin" if isinstance(body, dict) and "pinned" in body and "content" not in body else "edit"
+
+
+class MessageChange(RootModel[Any]):
+    """New words, or a pin alone."""
+
+    root: Annotated[
+        Annotated[PinIn, Tag("pin")] | Annotated[SentMessage, Tag("edit")], Discriminator(_is_pin)
+    ]
 
 
 class NewMessageIn(SentMessage):

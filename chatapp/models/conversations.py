@@ -124,6 +124,8 @@ class Message(models.Model):
         indexes = [
             # Loading a context and paging a view: one branch, by position.
             models.Index(fields=["branch", "position"], name="message_branch_position"),
+            # The pinned ones among them, however long ago.
+            models.Index(fields=["branch", "position"], condition=Q(pinned=True), name="message_pinned"),
         ]
 
 

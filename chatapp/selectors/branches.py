@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import Max, Q, QuerySet, Sum
 
 from chatapp.models import Branch, Compaction, Message
 
@@ -72,3 +72,12 @@ def latest_checkpoint(branch: Branch, before_position: int) -> Compaction | None
         status=Compaction.Status.DONE, last_position__lt=before_position
     )
     return done.order_by("-last_position").first()
+
+
+def cleared_upto(branch: Branch, before_position: int) -> int:
+    """The last position the user cleared from the context before there; -1 where they did not."""
+    cleared = visible_compactions(branch).filter(
+        status=Compaction.Status.DONE, strategy=Compaction.CLEARED, last_position__lt=before_position
+    )
+    last: int = cleared.aggregate(last=Max("last_position", default=-1))["last"]
+    return last

@@ -12,7 +12,7 @@ from memory.extractive import extract_summary
 from memory.policy import ContextPolicy
 from memory.profile import profile_message
 from memory.tokens import Calibration, estimate_text, total_tokens
-from memory.truncate import is_fixed
+from memory.truncate import PINNED_SHARE, is_fixed
 from memory.turns import repair_tool_calls
 from memory.types import Checkpoint, Message
 from tests.memory.histories import budgets, calibrations, histories, policies, questions, spoken, systems
@@ -67,6 +67,30 @@ def test_every_view_keeps_the_invariants(
     assert total - system_total + view.recall_tokens <= budget.input_after(system_total) + 1
     if view.dropped:
         assert messages[len(fixed)].role == "user"
+
+
+@settings(max_examples=100, deadline=None)
+@given(histories(), st.data(), policies, budgets())
+def test_pins_behind_a_checkpoint_are_in_the_view_in_order_and_within_half_of_it(
+    history: list[Message], data: st.DataObject, policy: ContextPolicy, budget: TokenBudget
+) -> None:
+    """What a load brings: the pinned of what the checkpoint covers, then all that came after it."""
+    covered = data.draw(st.integers(0, len(history))) - 1
+    behind = [each for each in spoken(history[: covered + 1]) if each.pinned]
+    loaded = [*behind, *history[covered + 1 :]]
+    checkpoint = Checkpoint("c", "Before: order A-17.", covered, covered + 1, 10) if covered >= 0 else None
+    view = fit(loaded, checkpoint=checkpoint, policy=policy, budget=budget)
+    messages = view.messages()
+    said = [each.position for each in view.history if each.role != "tool"]
+    assert said == sorted(set(said))
+    assert_no_orphans(messages)
+    total = total_tokens(messages)
+    assert total <= budget.input_tokens
+    assert view.original_count == len(history)
+    if not view.dropped:
+        assert {each.position for each in behind} <= set(said)
+    held = [each for each in view.history if each.position in {pin.position for pin in behind}]
+    assert view.dropped is None or total_tokens(held) <= budget.input_tokens * PINNED_SHARE
 
 
 @settings(max_examples=60, deadline=None)

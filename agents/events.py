@@ -65,8 +65,12 @@ class RecalledItem(BaseModel):
 
 
 class Recall(_Fact):
+    """`items` are the best of what was recalled, best first; the totals count all of it."""
+
     type: Literal["recall"] = "recall"
     items: list[RecalledItem]
+    total_count: int = 0
+    total_tokens: int = 0
 
 
 class ContextParts(BaseModel):

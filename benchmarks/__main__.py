@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 FIRST = ("context_load", "compaction_turn", "streaming")
-APART = frozenset({"__init__", "__main__", "stage"})
+APART = frozenset({"__init__", "__main__", "stage", "recall_baselines", "recall_speed"})
 
 
 def main() -> int:

@@ -1,6 +1,6 @@
-"""Recall in figures: the share of a question's evidence in the assembled context, beside two baselines.
+"""Recall in figures: the share of a question's evidence in the assembled context, beside two baselines; and how fast.
 
-python -m benchmarks.recall [DATA] [--database sqlite|postgres] [--over-rest] [--skip-speed]
+python -m benchmarks.recall [DATA] [--database sqlite|postgres] [--over-rest] [--skip-speed] [--skip-quality]
 
 DATA holds conversations with questions and the positions of the messages that answer them; it is not part of this
 project. A context is counted at 4 characters a token over all its texts; one over its budget scores nothing.
@@ -8,14 +8,23 @@ project. A context is counted at 4 characters a token over all its texts; one ov
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
+import shutil
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "recall_dev.json"
+from benchmarks import context_load, recall_baselines, recall_speed
+from benchmarks.stage import model_server, running_service
+from tests.environment import clean_environment
+from tests.servers.postgres import Postgres
+
+DATA = Path("../shared/data/recall_dev.json")
 BUDGETS = (2_000, 4_000, 8_000)
 ALLOWED_EXCESS = 1.05
 CHARS_PER_TOKEN = 4
@@ -52,18 +61,17 @@ def _history(name: str, messages: list[dict[str, Any]], questions: list[dict[str
     return History(name, messages, asked)
 
 
-def joined(histories: Sequence[History]) -> History:
-    """All of them as one conversation, in the order of time, with everybody's questions."""
-    messages = [message for history in histories for message in history.messages]
-    messages.sort(key=lambda message: message["created_at"])
-    questions = [asked for history in histories for asked in history.questions]
-    return History("all in one", messages, questions)
-
-
 def chained(histories: Sequence[History]) -> History:
-    """All of them as one conversation, one after the other."""
+    """All of them as one conversation, one after the other, with everybody's questions."""
     messages = [message for history in histories for message in history.messages]
-    return History("one by one", messages, [asked for history in histories for asked in history.questions])
+    return History("all in one", messages, [asked for history in histories for asked in history.questions])
+
+
+def said_in(history: History) -> list[dict[str, Any]]:
+    """As an import takes it."""
+    return [
+        {name: message[name] for name in ("role", "content", "created_at")} for message in history.messages
+    ]
 
 
 @dataclass
@@ -104,4 +112,138 @@ def measure_contexts(histories: Sequence[tuple[History, str]], context_of: Conte
 
 def report(title: str, scores: Sequence[Score]) -> None:
     columns = "   ".join(f"{budget:,}: {score}" for budget, score in zip(BUDGETS, scores, strict=True))
-    print(f"  {title:26} {columns}", flush=True)
+    print(f"  {title:30} {columns}", flush=True)
+
+
+class Installation:
+    """A database of its own with one user per history."""
+
+    def __init__(self) -> None:
+        from chatapp.actions.model_configs import ensure_first_model
+
+        ensure_first_model()
+        self._users: dict[str, Any] = {}
+
+    def take_in(self, history: History) -> str:
+        """The id of the conversation it became, all of it indexed."""
+        from chatapp import clock
+        from chatapp.actions.conversations import import_conversation
+        from chatapp.actions.search import index_conversation
+        from chatapp.api.imports import read_messages
+        from chatapp.models import User
+
+        user = User.objects.create_user(f"{history.name.replace(' ', '-')}@example.com")
+        conversation = import_conversation(
+            user=user, messages=read_messages(said_in(history)), now=clock.now()
+        )
+        index_conversation(conversation.pk)
+        self._users[str(conversation.pk)] = user
+        return str(conversation.pk)
+
+    def begin_another(self, conversation_id: str) -> str:
+        """The id of an empty conversation of the same user."""
+        from chatapp import clock
+        from chatapp.actions.conversations import create_conversation
+
+        user = self._users[conversation_id]
+        fresh = str(create_conversation(user=user, now=clock.now()).pk)
+        self._users[fresh] = user
+        return fresh
+
+    def user_of(self, conversation_id: str) -> Any:
+        return self._users[conversation_id]
+
+    def assembled(self, conversation_id: str, question: str, budget: int) -> list[str]:
+        """What the inspector shows: the context the model would be sent."""
+        from chatapp.inspector import inspect_context
+
+        shown = inspect_context(
+            user=self._users[conversation_id],
+            conversation_id=conversation_id,
+            query=question,
+            budget_tokens=budget,
+            model=None,
+        )
+        return [message["content"] for message in shown["messages"]]
+
+
+def measure_quality(histories: Sequence[History]) -> None:
+    installation = Installation()
+    alone = [(history, installation.take_in(history)) for history in histories]
+    elsewhere = [(history, installation.begin_another(taken)) for history, taken in alone]
+    whole = chained(histories)
+    in_one = [(whole, installation.take_in(whole))]
+    print("Share of the evidence in the context")
+    report("assembled", measure_contexts(alone, installation.assembled))
+    report("assembled, new conversation", measure_contexts(elsewhere, installation.assembled))
+    report("assembled, all in one history", measure_contexts(in_one, installation.assembled))
+    report("keep the latest", measure_contexts(alone, recall_baselines.latest))
+    report("the database's full text", measure_contexts(alone, recall_baselines.FullText()))
+
+
+def measure_over_rest(histories: Sequence[History]) -> None:
+    """The same through the door, with the answers of a running service."""
+    with model_server() as model, running_service(model.url, people=1) as (service, [(token, _)]):
+        client = service.client(token)
+
+        def take_in(history: History) -> str:
+            body = {
+                "messages": [
+                    {name: m[name] for name in ("role", "content", "created_at")} for m in history.messages
+                ]
+            }
+            answer = client.post("/api/v1/conversations/import", json=body, timeout=120)
+            taken: str = answer.raise_for_status().json()["id"]
+            return taken
+
+        def assembled(conversation_id: str, question: str, budget: int) -> list[str]:
+            asked = {"query": question, "budget_tokens": budget}
+            answer = client.post(f"/api/v1/conversations/{conversation_id}/context", json=asked, timeout=60)
+            return [message["content"] for message in answer.raise_for_status().json()["messages"]]
+
+        alone = [(history, take_in(history)) for history in histories]
+        print("Share of the evidence in the context, over REST, one user with all histories")
+        report("assembled", measure_contexts(alone, assembled))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", nargs="?", type=Path, default=DATA)
+    parser.add_argument("--database", choices=["sqlite", "postgres"], default="sqlite")
+    parser.add_argument("--over-rest", action="store_true", help="through a running service, on SQLite")
+    parser.add_argument("--skip-speed", action="store_true")
+    parser.add_argument("--skip-quality", action="store_true")
+    arguments = parser.parse_args()
+    if not arguments.data.is_file():
+        raise SystemExit(f"{arguments.data} is not there: give the path of the questions.")
+    histories = read_histories(arguments.data)
+    if arguments.over_rest:
+        return measure_over_rest(histories)
+    with prepared(arguments.database):
+        print(f"On {arguments.database}: {sum(len(history.questions) for history in histories)} questions")
+        if not arguments.skip_quality:
+            measure_quality(histories)
+        if not arguments.skip_speed:
+            recall_speed.measure(histories)
+
+
+@contextmanager
+def prepared(database: str) -> Iterator[None]:
+    clean_environment()
+    postgres = Postgres().start() if database == "postgres" else None
+    if postgres:
+        os.environ["DATABASE_URL"] = postgres.new_database()
+    folder = context_load.prepare()
+    try:
+        yield
+    finally:
+        from django.db import connections
+
+        connections.close_all()
+        if postgres:
+            postgres.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

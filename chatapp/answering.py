@@ -53,6 +53,8 @@ log = logging.getLogger(__name__)
 LEFT_OUT = (
     "The conversation is longer than the model's window; its oldest messages were left out of this request."
 )
+RECALL_TOLD = 20
+"""Recalled turns an event lists: nobody reads more, and all of them are in the context that can be inspected."""
 NO_ANSWER = "The model answered with nothing; your message is stored. Press Retry."
 
 
@@ -328,7 +330,15 @@ class Session:
             parts=told,
             exact=False,
         )
-        return [self._fact(events.Recall, items=list(recalled)), described] if recalled else [described]
+        return [self._recall_fact(recalled), described] if recalled else [described]
+
+    def _recall_fact(self, recalled: Sequence[events.RecalledItem]) -> events.Fact:
+        return self._fact(
+            events.Recall,
+            items=list(recalled[:RECALL_TOLD]),
+            total_count=len(recalled),
+            total_tokens=sum(item.tokens for item in recalled),
+        )
 
     # --- the end -----------------------------------------------------------------------------------
 

@@ -28,6 +28,8 @@ PREVIEW_CHARS = 160
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
+    """The message for the model is in the order of time, `items` are best first."""
+
     message: Message | None
     items: tuple[RecalledItem, ...] = ()
 
@@ -57,7 +59,8 @@ def recall_turns(loaded: LoadedContext, context: AssembledContext, now: datetime
     turns = without_forgotten(turns, tombstones_of(loaded.user_id))
     if not turns:
         return NOTHING
-    return Recalled(_message(turns), tuple(_item(turn) for turn in turns))
+    best_first = sorted(turns, key=lambda turn: -turn.score)
+    return Recalled(_message(turns), tuple(_item(turn) for turn in best_first))
 
 
 def _room(loaded: LoadedContext, context: AssembledContext) -> RecallSize:

@@ -42,8 +42,8 @@ async def check_message_rate(user_id: Any, address: str = "") -> None:
 
 
 async def check_failed_sign_in(address: str) -> None:
-    """Counts one token that was not valid. Raises RateLimited."""
-    sentence = "Too many tokens from this address were not valid."
+    """Counts one token or password that was not valid. Raises RateLimited."""
+    sentence = "Too many tokens or passwords from this address were not valid."
     await _take(RateLimitItemPerMinute(FAILED_SIGN_INS_PER_MINUTE), sentence, "failed_sign_ins", address)
 
 

@@ -9,7 +9,11 @@ from hmac import compare_digest
 from typing import Any
 from uuid import UUID
 
+from allauth.usersessions.models import UserSession
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth.password_validation import validate_password
+from django.contrib.contenttypes.models import ContentType
+from django.contrib.sessions.models import Session
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
@@ -18,7 +22,7 @@ from django.db.models import Q
 from chatapp import clock
 from chatapp.errors import Conflict, InvalidInput, NotFound
 from chatapp.models import ApiToken, SetupLink, User
-from chatapp.selectors.accounts import SCOPES, accessible_token, has_admin, hash_token
+from chatapp.selectors.accounts import SCOPES, accessible_token, has_admin, hash_token, is_only_admin
 from chatapp.text import normalize_text
 
 TOKEN_MARK = "pal_"
@@ -57,6 +61,27 @@ def claim_setup_link(*, token: str, email: str, password: str, name: str = "") -
             raise Conflict("There is an admin already.")
         _save_new(user)
     return user
+
+
+def check_replaceable(user: User) -> None:
+    """Raises Conflict for the only admin: nobody could make another one."""
+    if is_only_admin(user):
+        raise Conflict("This is the only admin: make somebody else one first.", code="only_admin")
+
+
+def delete_user(*, user: User) -> None:
+    """The account itself with its tokens, sessions and what operators noted of it; it holds nothing else any more.
+
+    What came in meanwhile goes with it. Raises Conflict for the only admin.
+    """
+    with transaction.atomic():
+        list(User.objects.select_for_update().filter(is_superuser=True).order_by("pk"))
+        check_replaceable(user)
+        keys = UserSession.objects.filter(user=user).values_list("session_key", flat=True)
+        Session.objects.filter(session_key__in=list(keys)).delete()
+        of_users = ContentType.objects.get_for_model(User)
+        LogEntry.objects.filter(content_type=of_users, object_id=str(user.pk)).delete()
+        user.delete()
 
 
 def create_token(*, user: User, name: str, scopes: Sequence[str]) -> tuple[ApiToken, str]:

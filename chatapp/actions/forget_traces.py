@@ -240,7 +240,7 @@ def redact_conversation(conversation: Conversation, forgotten: Forgotten, now: d
 
 
 def redact_runs(conversation: Conversation, forgotten: Forgotten) -> int:
-    """What runs planned, failed with, called and sent. How many texts of requests went: a hash cannot stand for less text."""
+    """What runs planned, failed with, called and sent. How many texts of requests went: their hash stands for all."""
     told = Run.objects.filter(conversation=conversation).exclude(error_message="", plan__isnull=True)
     for run in told:
         before = (run.plan, run.error_detail, run.error_message)

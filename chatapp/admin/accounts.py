@@ -18,9 +18,12 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 
+from chatapp import clock
+from chatapp.account_deletion import delete_account
 from chatapp.accounts import invitation_path
 from chatapp.admin.viewing import ViewOnlyAdmin
 from chatapp.models import ApiToken, User
+from chatapp.selectors.accounts import is_only_admin
 
 # Their pages would show operators second factors and session keys: with those one can act as somebody else.
 admin.site.unregister([Authenticator, UserSession])
@@ -50,8 +53,7 @@ class UserForm(UserChangeForm):  # type: ignore[type-arg]
         stays_admin = cleaned.get("is_active", True) and cleaned.get(
             "is_superuser", self.instance.is_superuser
         )
-        others = User.objects.filter(is_superuser=True, is_active=True).exclude(pk=self.instance.pk)
-        if self.instance.is_superuser and not stays_admin and not others.exists():
+        if not stays_admin and is_only_admin(self.instance):
             raise ValidationError("This is the only admin: make somebody else one first.")
         return cleaned
 
@@ -80,8 +82,23 @@ class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]
     actions = ("deactivate",)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Deleting takes files, memory and index entries too, which a deleted row would leave behind."""
-        return False
+        """Admins only, one account at a time, and never the only admin."""
+        return bool(request.user.is_superuser) and not (obj is not None and is_only_admin(obj))
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        return {
+            name: action for name, action in super().get_actions(request).items() if name != "delete_selected"
+        }
+
+    def get_deleted_objects(
+        self, objs: Any, request: HttpRequest
+    ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
+        """In short: what operators need not see is not listed."""
+        told = [f"{user.email}: conversations, memory, files, tokens, sessions and usage" for user in objs]
+        return told, {}, set(), []
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        delete_account(obj, now=clock.now())
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """Operators who are not admins cannot make themselves one."""

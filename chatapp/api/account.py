@@ -9,14 +9,16 @@ from asgiref.sync import sync_to_async
 from ninja import Query, Router, Status
 
 from chatapp import clock
+from chatapp.account_deletion import delete_own_account
 from chatapp.actions.accounts import create_token, delete_token
 from chatapp.actions.user_settings import update_settings
 from chatapp.api import shapes
-from chatapp.api.auth import ApiRequest, Caller, allow
-from chatapp.api.schemas import MeChanges, NewToken, UsagePeriod
+from chatapp.api.auth import ApiRequest, Caller, allow, client_address
+from chatapp.api.schemas import AccountDeletion, MeChanges, NewToken, UsagePeriod
 from chatapp.errors import Forbidden, InvalidInput
 from chatapp.models import ApiToken, ModelConfig, User
 from chatapp.policies import rules_for
+from chatapp.rate_limits import check_failed_sign_in
 from chatapp.selectors.accounts import accessible_token, visible_tokens
 from chatapp.selectors.model_configs import visible_models
 from chatapp.selectors.usage import usage_rows
@@ -38,6 +40,27 @@ async def change_me(request: ApiRequest, changes: MeChanges) -> Any:
     if changes.model_fields_set:
         await sync_to_async(update_settings)(user=request.auth.user, changes=changes.sent())
     return _me(request.auth)
+
+
+@router.delete("/me", auth=allow("chat"), response=shapes.answers(403, 409))
+async def delete_me(request: ApiRequest, sure: AccountDeletion = AccountDeletion()) -> Any:
+    """The account with everything in it: conversations, memory, files, tokens, usage. It cannot be undone.
+
+    A page sends the `password`; a token needs the scopes `chat` and `memory`.
+    """
+    caller = request.auth
+    if not {"chat", "memory"} <= caller.scopes:
+        raise Forbidden("This needs a token with the scopes chat and memory.", code="insufficient_scope")
+    try:
+        await sync_to_async(delete_own_account)(
+            caller.user, sure.password, needs_password=caller.token_id is None, now=clock.now()
+        )
+    except Forbidden:
+        await check_failed_sign_in(client_address(request))
+        raise
+    if caller.session_key is not None:
+        await sync_to_async(request.session.flush)()
+    return Status(204, None)
 
 
 def _me(caller: Caller) -> dict[str, Any]:

@@ -240,6 +240,10 @@ class MeChanges(Changes):
     time_zone: TimeZone | None = None
 
 
+class AccountDeletion(BaseModel):
+    password: str | None = Field(None, max_length=1_000, description="Asked of a page, not of a program.")
+
+
 class Period(BaseModel):
     start: Day | None = Field(None, alias="from", description="First day; 30 days ago by default.")
     end: Day | None = Field(None, alias="to", description="Last day; today by default.")

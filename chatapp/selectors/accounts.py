@@ -59,6 +59,11 @@ def has_admin() -> bool:
     return User.objects.filter(is_superuser=True, is_active=True).exists()
 
 
+def is_only_admin(user: User) -> bool:
+    others = User.objects.filter(is_superuser=True, is_active=True).exclude(pk=user.pk)
+    return user.is_superuser and not others.exists()
+
+
 def is_setup_link(token: str) -> bool:
     """Does this set-up link open? Claiming it asks again, under a lock."""
     link = SetupLink.objects.first()

@@ -1,0 +1,28 @@
+"""Accounts end as a whole: all that their user said, uploaded and is remembered by, then account and sessions."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import datetime
+
+from chatapp.actions.accounts import check_replaceable, delete_user
+from chatapp.errors import Forbidden
+from chatapp.forgetting import forget_all
+from chatapp.memory_files import user_folder
+from chatapp.models import User
+
+
+def delete_own_account(user: User, password: str | None, *, needs_password: bool, now: datetime) -> None:
+    """Raises Forbidden where the password is asked for and not right, Conflict for the only admin."""
+    if needs_password and not user.check_password(password or ""):
+        raise Forbidden("Enter your password to delete the account.", code="wrong_password")
+    delete_account(user, now=now)
+
+
+def delete_account(user: User, *, now: datetime) -> None:
+    """Raises Conflict for the only admin. Cut short, it can be asked for again."""
+    check_replaceable(user)
+    folder = user_folder(user.pk)
+    forget_all(user, now=now)
+    delete_user(user=user)
+    shutil.rmtree(folder, ignore_errors=True)

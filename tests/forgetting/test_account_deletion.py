@@ -1,0 +1,106 @@
+"""An account ends with everything in it, and nothing of anybody else's."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.contrib.sessions.models import Session
+from django.test import Client
+
+from chatapp import attachments
+from chatapp.memory_files import user_folder
+from chatapp.models import Conversation, MemoryEntry, Message, User
+from tests.forgetting.everywhere import files_with, tables_with
+from tests.forgetting.lives import SECRET, live
+
+Clients = Callable[..., Client]
+ME = "/api/v1/me"
+
+
+@pytest.fixture
+def no_files() -> None:
+    for name in ("memory", "files", "offloads"):
+        shutil.rmtree(Path(settings.DATA_DIR) / name, ignore_errors=True)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("no_files")
+def test_nothing_of_a_deleted_account_is_anywhere(alice: User, api_client: Clients) -> None:
+    life = live(alice)
+    client = api_client(alice)
+    assert client.delete(ME).status_code == 204
+    assert tables_with(SECRET) == []
+    assert tables_with("alice@example.com") == []
+    assert tables_with(str(alice.pk)) == []
+    assert tables_with(alice.pk.hex) == []
+    assert files_with(SECRET) == []
+    assert not user_folder(alice.pk).exists()
+    assert not attachments.content_path(life.image.sha256).exists()
+    assert client.get(ME).status_code == 401
+
+
+def test_others_keep_what_is_theirs(alice: User, bob: User, api_client: Clients) -> None:
+    live(alice, shade=3)
+    theirs = live(bob, shade=3)
+    assert api_client(alice).delete(ME).status_code == 204
+    assert Message.objects.filter(user=bob).count() == 6
+    assert MemoryEntry.objects.filter(user=bob).count() == 1
+    assert attachments.content_path(theirs.image.sha256).exists(), "the same picture"
+    assert api_client(bob).get(ME).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"), [({}, 403), ({"password": "wrong"}, 403), ({"password": "right one"}, 204)]
+)
+def test_a_page_asks_for_the_password_again(alice: User, sent: dict[str, Any], status: int) -> None:
+    alice.set_password("right one")
+    alice.save()
+    client = Client()
+    client.force_login(alice)
+    answer = client.delete(ME, sent, content_type="application/json")
+    assert answer.status_code == status
+    assert User.objects.filter(pk=alice.pk).exists() == (status != 204)
+    if status == 204:
+        assert not Session.objects.exists()
+        assert client.get(ME).status_code == 401
+
+
+@pytest.mark.parametrize("scopes", [["chat"], ["memory"], ["read"]])
+def test_a_token_with_less_cannot(alice: User, api_client: Clients, scopes: list[str]) -> None:
+    assert api_client(alice, scopes).delete(ME).status_code == 403
+    assert User.objects.filter(pk=alice.pk).exists()
+
+
+def test_the_only_admin_stays(admin_user: User, api_client: Clients) -> None:
+    answer = api_client(admin_user).delete(ME)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "only_admin")
+    User.objects.create_superuser("second@example.com")
+    assert api_client(admin_user).delete(ME).status_code == 204
+
+
+@pytest.mark.usefixtures("static_files")
+def test_an_admin_deletes_an_account_with_all_that_hangs_on_it(alice: User, admin_client: Client) -> None:
+    live(alice)
+    page = f"/admin/chatapp/user/{alice.pk}/delete/"
+    asked = admin_client.get(page)
+    assert asked.status_code == 200
+    assert SECRET not in asked.content.decode()
+    assert admin_client.post(page, {"post": "yes"}).status_code == 302
+    assert not Conversation.objects.exists()
+    assert tables_with(SECRET) == []
+    assert not user_folder(alice.pk).exists()
+
+
+@pytest.mark.usefixtures("static_files")
+def test_operators_who_are_no_admins_delete_nobody(alice: User, bob: User) -> None:
+    bob.is_staff = True
+    bob.save()
+    client = Client()
+    client.force_login(bob)
+    assert client.post(f"/admin/chatapp/user/{alice.pk}/delete/", {"post": "yes"}).status_code == 403
+    assert User.objects.filter(pk=alice.pk).exists()

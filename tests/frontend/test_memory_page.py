@@ -103,8 +103,10 @@ def test_the_profile_is_written_compared_and_reverted(page: Page) -> None:
 
 
 def test_what_is_searched_for_is_found_and_opened(page: Page) -> None:
-    page.get_by_label("Search memory").fill("budget")
+    page.get_by_label("Search memory").fill("the boat and the budget")
     results = page.locator(".result")
+    expect(results).to_have_count(2)
+    page.get_by_label("To", exact=True).fill("2026-10-31")
     expect(results).to_have_count(1)
     expect(results).to_contain_text("6,500 €")
     results.click()

@@ -54,8 +54,8 @@ export async function loadDaysOf(month) {
   }
 }
 
-/** Of the last thirty days, in UTC. @returns {Promise<{key: string, input_tokens: number, output_tokens: number}[]>} */
-export const readUsageByDay = async () => (await get(`/usage${query({ group_by: "day" })}`)).items;
+/** Of the last thirty days; those of which there is nothing to tell are left out. @returns {Promise<import("../state/chart.js").DayStats[]>} */
+export const readStats = async () => (await get("/memory/stats")).items;
 
 /** @param {string} day @returns {Promise<DayFile>} */
 export const readDay = (day) => get(`/memory/days/${encodeURIComponent(day)}`);
@@ -76,8 +76,8 @@ export const entryHistory = async (id) => (await get(`/memory/entries/${id}/hist
 /** @param {string} id @param {number} revision @returns {Promise<Entry>} */
 export const revertEntry = (id, revision) => post(`/memory/entries/${id}/revert`, { revision });
 
-/** @param {import("../state/memory.js").Search} search @returns {Promise<Found[]>} */
+/** Up to the end of its last day, as it was known then. @param {import("../state/memory.js").Search} search @returns {Promise<Found[]>} */
 export async function searchMemory({ q, from, to, conversation }) {
-  const found = await get(`/memory/search${query({ q, from, to, conversation_id: conversation, limit: SEARCH_LIMIT })}`);
+  const found = await get(`/memory/search${query({ q, after: from, as_of: to, conversation_id: conversation, limit: SEARCH_LIMIT })}`);
   return found.items;
 }

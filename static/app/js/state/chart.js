@@ -1,6 +1,9 @@
 /** Days side by side: what was remembered, and the tokens that were used. Pure. */
 
-/** @typedef {{day: string, entries: number, tokens: number}} DayBar */
+/**
+ * @typedef {{day: string, entry_count: number, input_tokens: number, output_tokens: number}} DayStats
+ * @typedef {{day: string, entries: number, tokens: number}} DayBar
+ */
 
 /** @param {string} day @param {number} by */
 function shiftDay(day, by) {
@@ -11,15 +14,13 @@ function shiftDay(day, by) {
 
 /**
  * The `count` days up to `today`, oldest first; a day of nothing is there too.
- * @param {{day: string, entry_count: number}[]} days
- * @param {{key: string, input_tokens: number, output_tokens: number}[]} usage by day
- * @param {string} today @param {number} count @returns {DayBar[]}
+ * @param {DayStats[]} stats @param {string} today @param {number} count @returns {DayBar[]}
  */
-export function barsOf(days, usage, today, count) {
-  const entries = new Map(days.map((one) => [one.day, one.entry_count]));
-  const tokens = new Map(usage.map((one) => [one.key, one.input_tokens + one.output_tokens]));
+export function barsOf(stats, today, count) {
+  const known = new Map(stats.map((one) => [one.day, one]));
   return Array.from({ length: count }, (_, at) => {
     const day = shiftDay(today, at - count + 1);
-    return { day, entries: entries.get(day) ?? 0, tokens: tokens.get(day) ?? 0 };
+    const { entry_count: entries = 0, input_tokens: read = 0, output_tokens: written = 0 } = known.get(day) ?? {};
+    return { day, entries, tokens: read + written };
   });
 }

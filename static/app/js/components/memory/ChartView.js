@@ -3,13 +3,11 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { sentenceOf } from "../../commands/conversations.js";
-import { loadDaysOf, readUsageByDay } from "../../commands/memory.js";
+import { readStats } from "../../commands/memory.js";
 import { exact, formatDay, formatTokens } from "../../format.js";
 import { html } from "../../html.js";
 import { t } from "../../i18n.js";
-import { monthOf } from "../../state/calendar.js";
 import { barsOf } from "../../state/chart.js";
-import { days } from "../../state/memory.js";
 
 /** @typedef {import("../../state/chart.js").DayBar} DayBar */
 
@@ -21,20 +19,17 @@ const HEIGHT = 120;
 const today = () => new Date().toLocaleDateString("sv");
 
 export function ChartView() {
-  const usage = useSignal(/** @type {any[]|null} */ (null));
+  const stats = useSignal(/** @type {import("../../state/chart.js").DayStats[]|null} */ (null));
   const problem = useSignal("");
   useEffect(() => {
-    readUsageByDay().then(
-      (items) => (usage.value = items),
+    readStats().then(
+      (items) => (stats.value = items),
       (error) => (problem.value = sentenceOf(error)),
     );
   }, []);
-  const bars = barsOf(days.value ?? [], usage.value ?? [], today(), SHOWN_DAYS);
-  useEffect(() => {
-    if (days.value) loadDaysOf(monthOf(bars[0].day)).catch(() => {});
-  }, [days.value === null]);
   if (problem.value) return html`<p class="card is-bad" role="alert">${problem.value}</p>`;
-  if (!usage.value || !days.value) return html`<div class="skeletons" role="status" aria-label=${t("Loading…")}><i></i><i></i><i></i></div>`;
+  if (!stats.value) return html`<div class="skeletons" role="status" aria-label=${t("Loading…")}><i></i><i></i><i></i></div>`;
+  const bars = barsOf(stats.value, today(), SHOWN_DAYS);
   return html`<article>
     <header class="view-head"><h2 class="day-title">${t("The last {n} days", { n: SHOWN_DAYS })}</h2></header>
     <${Bars} title=${t("Entries")} bars=${bars} valueOf=${(/** @type {DayBar} */ bar) => bar.entries} format=${exact} />

@@ -3,6 +3,7 @@
 import { changeMemorySettings } from "../../commands/memory_settings.js";
 import { html } from "../../html.js";
 import { t } from "../../i18n.js";
+import { Icon } from "../icons.js";
 import { memorySettings } from "../../state/memory.js";
 
 /** @typedef {import("../../state/memory.js").MemorySettings} MemorySettings */
@@ -24,5 +25,6 @@ export function MemorySwitches() {
         <input type="checkbox" role="switch" checked=${settings[name]} onChange=${(/** @type {any} */ event) => changeMemorySettings({ [name]: event.target.checked })} />
       </label>`,
     )}
+    <a class="memory-link" href="/api/v1/memory/export" download><${Icon} name="export" size=${18} />${t("Export as Markdown")}</a>
   </section>`;
 }

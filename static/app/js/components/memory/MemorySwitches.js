@@ -3,8 +3,8 @@
 import { changeMemorySettings } from "../../commands/memory_settings.js";
 import { html } from "../../html.js";
 import { t } from "../../i18n.js";
-import { Icon } from "../icons.js";
 import { memorySettings } from "../../state/memory.js";
+import { Icon } from "../icons.js";
 
 /** @typedef {import("../../state/memory.js").MemorySettings} MemorySettings */
 

@@ -1,0 +1,152 @@
+"""What a user sees of an agent at work: its tools, a question before one of them, what is said meanwhile, and a plan."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+
+import httpx2
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from agents.plan.prompts import ANALYST_MARK, PLANNER_MARK, STEP_MARK
+from tests.frontend.chatting import PASSWORD, barriers, sign_in
+from tests.servers.behaviour import Behaviour, says
+from tests.servers.openai_server import ModelServer
+from tests.servers.recording import RecordedRequest
+from tests.servers.service import Service
+from tests.servers.waiting import wait_for
+
+STEPS = [
+    {"id": "price", "title": "Price of larch", "task": "Find the price of larch.", "dependencies": []},
+    {"id": "hours", "title": "Opening hours", "task": "Find the opening hours.", "dependencies": []},
+    {"id": "letter", "title": "Letter", "task": "Draft the letter.", "dependencies": ["price", "hours"]},
+]
+GOAL_MET = {"goal_met": True, "confidence": 1.0, "missing": ""}
+
+
+def asks_for(name: str, **arguments: object) -> Behaviour:
+    return Behaviour(tokens=0, tool_calls=({"name": name, "arguments": arguments},))
+
+
+def answer_of(request: RecordedRequest) -> Behaviour:
+    """A planner, its steps, the analyst and the last word, told apart by their instructions."""
+    if PLANNER_MARK in request.text:
+        return says(json.dumps({"steps": STEPS}))
+    if ANALYST_MARK in request.text:
+        return says(json.dumps(GOAL_MET))
+    if STEP_MARK in request.text:
+        return says("It was found.", delay_s=0.8)
+    return says("All **done**.")
+
+
+@pytest.fixture
+def model() -> Iterator[ModelServer]:
+    with ModelServer(default=answer_of) as server:
+        yield server
+
+
+@pytest.fixture
+def service(start_service: Callable[..., Service], model: ModelServer) -> Service:
+    service = start_service(
+        OPENAI_BASE_URL=model.base_url,
+        LLM_MODEL="test-model",
+        EXTRA_TOOLS="tests.api.own_tools.pay",
+        DEFAULT_TOOLS="calculator pay",
+    )
+    service.create_user("alice@example.com", PASSWORD)
+    return service
+
+
+@pytest.fixture
+def alice(service: Service) -> httpx2.Client:
+    return service.client(service.create_token("alice@example.com"))
+
+
+@pytest.fixture
+def page(browser: Browser, service: Service) -> Iterator[Page]:
+    context = browser.new_context(base_url=service.url, viewport={"width": 1440, "height": 900})
+    page = context.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    sign_in(page)
+    yield page
+    context.close()
+    assert not errors, errors
+
+
+def say(page: Page, text: str) -> None:
+    page.locator("#composer").fill(text)
+    page.get_by_role("button", name="Send").click()
+
+
+def test_tools_are_seen_a_denied_one_is_not_called_and_what_is_said_meanwhile_is_heard(
+    page: Page, model: ModelServer, alice: httpx2.Client
+) -> None:
+    model.script(asks_for("calculator", expression="17*23"), asks_for("pay", amount=391))
+    say(page, "Compute 17 times 23 and pay it")
+    consent = page.get_by_role("alertdialog")
+    expect(consent).to_contain_text("pay")
+    expect(consent).to_contain_text(re.compile(r"\d:\d\d left"))
+    tools = page.locator(".tool")
+    expect(tools).to_have_count(2)
+    expect(tools.first).to_have_attribute("data-state", "done")
+    tools.first.locator("summary").click()
+    expect(tools.first).to_contain_text("391")
+    assert barriers(page) == []
+
+    say(page, "And be quick about it")
+    expect(page.locator("article.is-user").last).to_contain_text("And be quick about it")
+    consent.get_by_role("button", name="Deny").click()
+    answer = page.locator("article.is-assistant").last
+    expect(answer).to_have_attribute("data-status", "complete")
+    expect(tools.last).to_have_attribute("data-state", "denied")
+    last = model.requests_of("chat")[-1]
+    assert "denied this call" in last.text
+    assert "And be quick about it" in last.text
+
+    page.reload()
+    expect(page.locator("article")).to_have_count(3)
+    expect(page.locator("article").nth(1)).to_contain_text("And be quick about it")
+    expect(tools).to_have_count(2)
+    expect(tools.last).to_contain_text("denied")
+
+    page.locator("article.is-assistant").get_by_role("button", name="More").click()
+    page.get_by_role("menuitem", name="How it came about").click()
+    expect(page.locator(".waterfall tbody tr")).to_have_count(5)
+    page.get_by_role("tab", name="What the model saw").click()
+    expect(page.locator(".request")).to_have_count(3)
+    assert barriers(page) == []
+
+
+def test_a_plan_is_chosen_seen_at_work_and_there_after_a_reload(
+    page: Page, model: ModelServer, alice: httpx2.Client
+) -> None:
+    page.get_by_role("button", name="Mode:").click()
+    page.get_by_role("menuitemradio", name=re.compile("^Plan")).click()
+    say(page, "Find the price of larch and the opening hours, then draft a letter")
+    plan = page.locator(".plan")
+    expect(plan.locator(".plan-node.is-running")).to_have_count(2)
+    expect(plan.locator(".plan-node.is-pending")).to_have_count(1)
+    assert barriers(page) == []
+    answer = page.locator("article.is-assistant").last
+    expect(answer).to_have_attribute("data-status", "complete", timeout=15_000)
+    expect(answer).to_contain_text("All done.")
+    expect(plan.locator(".plan-node.is-done")).to_have_count(3)
+
+    page.reload()
+    expect(plan).to_contain_text("Plan: 3 of 3 steps done")
+    letter = plan.locator(".plan-step").last
+    letter.locator("summary").click()
+    expect(letter).to_contain_text("Price of larch, Opening hours")
+    expect(letter).to_contain_text("It was found.")
+    conversation = page.url.rpartition("/")[2]
+    run = alice.get(f"/api/v1/conversations/{conversation}/messages").json()["items"][-1]["run"]
+    assert [step["state"] for step in run["plan"]] == ["done"] * 3
+    wait_for(
+        lambda: len(model.requests_of("chat")) == 6,
+        timeout_s=5,
+        what="planner, three steps, analyst and the answer",
+        explain=lambda: str(len(model.requests_of("chat"))),
+    )

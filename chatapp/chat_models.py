@@ -10,6 +10,7 @@ from django.conf import settings
 
 from agents.chat_models.demo_model import DemoModel
 from agents.chat_models.openai_model import OpenAIModel, close_clients
+from agents.chat_models.prompted_model import AutoToolsModel, PromptedModel
 from agents.errors import ModelError
 from agents.types import ChatModel, ModelEndpoint
 from chatapp import secrets_box
@@ -35,13 +36,23 @@ def chat_model_for(config: ModelConfig) -> ChatModel:
     if config.kind == ModelConfig.Kind.DEMO:
         return DemoModel()
     try:
-        return OpenAIModel(endpoint_of(config))
+        return _with_tools(OpenAIModel(endpoint_of(config)), config)
     except secrets_box.SecretUnreadable as error:
         raise ModelError(
             "auth",
             "The stored key of this model can no longer be read; an operator has to enter it again.",
             detail=error.message,
         ) from None
+
+
+def _with_tools(model: ChatModel, config: ModelConfig) -> ChatModel:
+    match config.tool_calling:
+        case ModelConfig.ToolCalling.PROMPTED:
+            return PromptedModel(model)
+        case ModelConfig.ToolCalling.NATIVE:
+            return model
+        case _:
+            return AutoToolsModel(model, (config.base_url, config.model_id))
 
 
 def ask_in_thread(question: Coroutine[Any, Any, T]) -> T:

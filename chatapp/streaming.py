@@ -33,7 +33,8 @@ class _Stream:
     def append(self, text: str) -> None:
         if self.has_gap:
             self.has_gap = False
-            text = f"\n\n{text.lstrip()}"
+            end = self.pieces[-1]
+            text = "\n" * max(0, 2 - len(end) + len(end.rstrip("\n"))) + text.lstrip()
         if self.half or not text.isascii() or "\x00" in text:
             whole, self.half = split_half(self.half + text)
             text = storable_text(whole)

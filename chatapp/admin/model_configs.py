@@ -54,7 +54,7 @@ class ModelConfigAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             (None, {"fields": ("name", *endpoint, *key, *removal, "enabled", "make_default", *shown)}),
             ("Sizes in tokens", {"fields": sizes}),
             *(() if is_demo else (prices,)),
-            ("Use", {"fields": ("fast_model", "system_prompt", "context_policy")}),
+            ("Use", {"fields": ("fast_model", "system_prompt", "tool_calling", "context_policy")}),
         )
 
     def get_readonly_fields(self, request: HttpRequest, obj: ModelConfig | None = None) -> tuple[str, ...]:

@@ -45,6 +45,7 @@ class ModelConfigForm(forms.ModelForm):  # type: ignore[type-arg]
             "fast_model",
             "context_policy",
             "system_prompt",
+            "tool_calling",
             "enabled",
         )
 

@@ -25,6 +25,7 @@ class Migration(migrations.Migration):
             model_name="modelconfig",
             name="tool_calling",
             field=models.CharField(
+                blank=True,
                 choices=[
                     ("auto", "found out by asking"),
                     ("native", "the endpoint's own"),

@@ -98,6 +98,7 @@ class ModelConfig(models.Model):
         max_length=10,
         choices=ToolCalling,
         default=ToolCalling.AUTO,
+        blank=True,
         help_text="How the model calls tools. Prompted works with models that know nothing of them.",
     )
     token_ratio = models.FloatField(default=1.0, editable=False)

@@ -368,3 +368,19 @@ async def test_a_hostile_result_changes_neither_rights_nor_recipients(
     assert pay.calls == []
     [(_, caller)] = look_up.calls
     assert caller.conversation_id == conversation
+
+
+async def test_a_model_without_tool_calling_is_served_through_its_prompt(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    call = '```tool_call\n{"name": "look_up", "arguments": {"say": "Lisbon"}}\n```'
+    model_server.script(says(f"Let me look.\n{call}"), says("It is Lisbon."))
+    await ModelConfig.objects.aupdate(tool_calling="prompted")
+    async with running_service():
+        conversation = await new_conversation(alice_program)
+        events = await read_all(await send(alice_program, conversation, "Where?", stream=True))
+    [completed] = [event.data["message"] for event in events if event.type == "message.completed"]
+    assert completed["content"] == "Let me look.\n\nIt is Lisbon."
+    assert "```" not in "".join(event.data["text"] for event in events if event.type == "text.delta")
+    assert all("tools" not in request.body for request in model_server.requests)
+    assert "<tool_result>" in model_server.requests[-1].messages[-1]["content"]

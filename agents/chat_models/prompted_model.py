@@ -1,0 +1,163 @@
+"""Tools for models without tool calling: described in the system prompt, called in fenced JSON, answered as data."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+
+from agents.chat_models.call_fences import CLOSE, OPEN, CallFences
+from agents.errors import ModelError
+from agents.types import ChatModel, Finished, ModelItem, ModelRequest, TextDelta, ToolSpec
+from memory.summary import fence
+from memory.tokens import text_message, with_parts
+from memory.types import ImagePart, Message, Part, TextPart
+
+log = logging.getLogger(__name__)
+
+HOW_TO_CALL = f"""\
+# Tools
+
+To call a tool, write a block like this at the end of your message, then stop; one block for each call. The results \
+come in the next message. Without such a block your message is your answer.
+
+{OPEN}
+{{"name": "the tool", "arguments": {{"its": "arguments"}}}}
+{CLOSE}
+
+There are these tools, each with the JSON schema of its arguments:
+"""
+
+
+class PromptedModel:
+    """Any chat model, with tools."""
+
+    def __init__(self, model: ChatModel) -> None:
+        self._model = model
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
+        fences = CallFences()
+        async with aclosing(self._model.stream(write_prompted(request))) as items:
+            async for item in items:
+                match item:
+                    case TextDelta() if request.tools:
+                        for found in fences.feed(item.text):
+                            yield found
+                    case Finished():
+                        for found in fences.close():
+                            yield found
+                        yield replace(item, reason="tool_calls") if fences.call_count else item
+                    case _:
+                        yield item
+
+
+class AutoToolsModel:
+    """Calls tools as its server can: natively, or, once that was refused, through the prompt. Remembered by `key` for
+    as long as the process lives."""
+
+    def __init__(self, model: ChatModel, key: tuple[str, str]) -> None:
+        self._model = model
+        self._key = key
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
+        if not _has_tools(request):
+            stream = self._model.stream(request)
+        elif self._key in _without_tools:
+            stream = PromptedModel(self._model).stream(request)
+        else:
+            stream = self._try_native(request)
+        async with aclosing(stream) as items:
+            async for item in items:
+                yield item
+
+    async def _try_native(self, request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
+        try:
+            async with aclosing(self._model.stream(request)) as items:
+                async for item in items:
+                    yield item
+            return
+        except ModelError as error:
+            if not refuses_tools(error):
+                raise
+            log.info("%s takes no tools (%s); they are described in its prompt.", self.name, error.detail)
+            _without_tools.add(self._key)
+        async with aclosing(PromptedModel(self._model).stream(request)) as items:
+            async for item in items:
+                yield item
+
+
+_without_tools: set[tuple[str, str]] = set()
+
+_REFUSES_TOOLS = re.compile(
+    r"(?:tool|function)s?(?:[ _-](?:use|call(?:s|ing)?|choice))?['\"`]?.{0,30}"
+    r"(?:not (?:supported|enabled|available|permitted|allowed)|unsupported)"
+    r"|(?:does ?n[o']t|not|no endpoints? found that|cannot) support.{0,30}(?:tool|function)"
+    r"|(?:unsupported|unknown|unrecogni[sz]ed|unexpected).{0,40}['\"`]?\btools?\b"
+    r"|enable-auto-tool-choice|tools param requires|extra (?:inputs|fields).{0,60}\btools\b",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def refuses_tools(error: ModelError) -> bool:
+    """Whether a server says that it, or this model, takes no tools."""
+    if error.category in ("overflow", "rate_limit", "quota", "auth"):
+        return False
+    return bool(_REFUSES_TOOLS.search(f"{error.message} {error.detail}"))
+
+
+def _has_tools(request: ModelRequest) -> bool:
+    return bool(request.tools) or any(
+        message.role == "tool" or message.tool_calls for message in request.messages
+    )
+
+
+def write_prompted(request: ModelRequest) -> ModelRequest:
+    """The same request without anything a server has to know of tools."""
+    messages = [_write_message(message) for message in request.messages]
+    if request.tools and messages and messages[0].role == "system":
+        system = f"{messages[0].text}\n\n{describe_tools(request.tools)}"
+        messages[0] = replace(text_message("system", system), kind=messages[0].kind)
+    return replace(request, messages=tuple(messages), tools=())
+
+
+def describe_tools(tools: Sequence[ToolSpec]) -> str:
+    lines = [
+        f"- {tool.name}: {tool.description}\n  {json.dumps(tool.parameters, ensure_ascii=False)}"
+        for tool in tools
+    ]
+    return HOW_TO_CALL + "\n".join(lines)
+
+
+def _write_message(message: Message) -> Message:
+    if message.role == "tool":
+        return _as_data(message)
+    if not message.tool_calls:
+        return message
+    blocks = [
+        f'{OPEN}\n{{"name": {json.dumps(call.name)}, "arguments": {call.arguments or "{}"}}}\n{CLOSE}'
+        for call in message.tool_calls
+    ]
+    said = [message.text] if message.text else []
+    return with_parts(message, (TextPart("\n\n".join([*said, *blocks])),))
+
+
+def _as_data(message: Message) -> Message:
+    """As the user's, between tags it cannot close itself. It starts no turn."""
+    texts = [
+        fence("tool_result", f"{result.name}:\n{result.text or '(no output)'}")
+        for result in message.tool_results
+    ]
+    images = [part for part in message.parts if isinstance(part, ImagePart)]
+    parts: tuple[Part, ...] = (TextPart("\n".join(texts)), *images)
+    return replace(with_parts(message, parts), role="user", kind="injected")

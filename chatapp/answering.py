@@ -200,7 +200,15 @@ class Session:
         def notify(kind: str, text: str) -> None:
             self._tell(self._fact(events.RunNotice, kind=kind, text=text))
 
-        return PlanHost(self.live.lease, self._caller(loaded), self.calls, self.numbers, notify, self._beside)
+        return PlanHost(
+            lease=self.live.lease,
+            caller=self._caller(loaded),
+            earlier=self.prepared.earlier,
+            calls=self.calls,
+            numbers=self.numbers,
+            notify=notify,
+            beside=self._beside,
+        )
 
     def _caller(self, loaded: LoadedContext) -> ToolCaller:
         return ToolCaller(str(loaded.user_id), self.prepared.conversation_id, str(self.live.lease.run_id))

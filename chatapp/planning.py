@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import assert_never, cast
@@ -22,7 +22,7 @@ from agents.plan.run import (
 from agents.plan.scheduler import Steps
 from agents.plan.steps import PlanStep
 from agents.plan.working import ANALYST, PLANNER, LoopModels, PlanPorts, RuledModel
-from agents.ports import ToolUse
+from agents.ports import CallKey, EarlierCall, ToolUse
 from agents.react import AgentStep, CallFinished, CallSent, Notice
 from agents.summarise import SummaryResult
 from agents.tools.protocol import ToolCaller
@@ -41,6 +41,7 @@ from chatapp.database import in_database
 from chatapp.models import ModelConfig, Run
 from chatapp.policies import ContextRules, agent_of, rules_for
 from chatapp.selectors.model_configs import fast_model_of
+from chatapp.selectors.tool_calls import calls_of_step
 from chatapp.tool_desk import StepDesk
 from memory.tokens import estimate_text
 from memory.types import Message
@@ -105,11 +106,13 @@ def _rules_of_steps(fast: ModelConfig, loaded: LoadedContext) -> ContextRules:
 
 @dataclass(frozen=True, slots=True)
 class PlanHost:
-    """The run a plan belongs to. `calls` are those no row counts yet, `numbers` those of its requests; `notify` tells
-    the user a sentence of a kind; `beside` does what nothing waits for."""
+    """The run a plan belongs to. `earlier` are tool calls not to be made again; `calls` the model calls no row counts
+    yet, `numbers` those of its requests; `notify` tells the user a sentence of a kind; `beside` does what nothing
+    waits for."""
 
     lease: Lease
     caller: ToolCaller
+    earlier: Mapping[CallKey, EarlierCall]
     calls: list[CallUsage]
     numbers: Iterator[int]
     notify: Callable[[str, str], None]
@@ -213,10 +216,15 @@ class Planning:
             )
         )
 
-    def _tool_use(self, step: PlanStep) -> ToolUse:
+    async def _tool_use(self, step: PlanStep) -> ToolUse:
         """Recorded and approved as in any answer; nobody talks into a single step."""
-        desk = StepDesk(self.host.lease, self.host.caller, self.host.take_spent, step.id)
-        return ToolUse(self.loaded.tools, self.host.caller, records=desk, consents=desk, store=desk)
+        lease, earlier = self.host.lease, self.host.earlier
+        if step.attempts > 1:
+            earlier = {**earlier, **await in_database(calls_of_step)(lease.run_id, step.id)}
+        desk = StepDesk(lease, self.host.caller, self.host.take_spent, step.id)
+        return ToolUse(
+            self.loaded.tools, self.host.caller, records=desk, consents=desk, store=desk, earlier=earlier
+        )
 
     def _learn_window(self, window_tokens: int | None, who: str) -> None:
         rules = self.loaded.rules if who in (PLANNER, ANALYST) else self.setup.fast_rules

@@ -5,7 +5,7 @@ Each follows its own model's budget, and the same rules about retries and overfl
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
@@ -68,11 +68,11 @@ class RuledModel:
 @dataclass(frozen=True, slots=True)
 class PlanPorts:
     """Who hears of what happens. `took`: what a loop does, and whose it is (a step's id, `planner` or `analyst`);
-    `summarised`: a call or two of the fast model."""
+    `summarised`: a call or two of the fast model; `tool_use`: what a step may use."""
 
     took: Callable[[AgentStep, str], None]
     summarised: Callable[[SummaryResult], None]
-    tool_use: Callable[[PlanStep], ToolUse | None] = lambda step: None
+    tool_use: Callable[[PlanStep], Awaitable[ToolUse | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class LoopModels:
         return await self._summarise(history, "planner_input")
 
     async def run_step(self, step: PlanStep, dependencies: tuple[PlanStep, ...]) -> str:
-        tool_use = self.ports.tool_use(step)
+        tool_use = await self.ports.tool_use(step)
         task = text_message("user", step.task, kind="question", pinned=True)
         try:
             found = await self._fit_dependencies(dependencies)

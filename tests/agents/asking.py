@@ -86,3 +86,7 @@ def make_inputs(
 
 def assemble(inputs: ContextInputs) -> AssembledContext:
     return AssembledContext(inputs, inputs.fit())
+
+
+async def no_tools(step: object) -> None:
+    """For the steps of a plan."""

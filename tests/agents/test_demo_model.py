@@ -14,7 +14,7 @@ from memory.policy import ContextPolicy
 from memory.summary import fence, summary_message
 from memory.tokens import text_message
 from memory.types import ImagePart, Message, TextPart
-from tests.agents.asking import SYSTEM, ask_for, collect, end_of, history_of, text_of
+from tests.agents.asking import SYSTEM, ask_for, collect, end_of, history_of, no_tools, text_of
 
 DEMO = DemoModel(pace_s=0)
 
@@ -124,7 +124,7 @@ async def test_its_summaries_are_accepted_and_keep_the_facts() -> None:
 async def test_in_plan_mode_each_part_of_a_question_becomes_a_step_and_a_last_one_looks_at_them_all() -> None:
     model = DemoModel(pace_s=0)
     rules = RuledModel(model, ContextPolicy(), TokenBudget(32_000, 4_000, 1_000))
-    models = LoopModels(rules, rules, "Be kind.", PlanPorts(lambda *_: None, lambda _: None))
+    models = LoopModels(rules, rules, "Be kind.", PlanPorts(lambda *_: None, lambda _: None, no_tools))
     question = text_message(
         "user", "How large is Lisbon? How old is Porto? Which is warmer?", kind="question"
     )

@@ -25,6 +25,7 @@ from agents.types import ToolCallDelta, ToolSpec
 from memory.budget import TokenBudget
 from memory.policy import ContextPolicy
 from memory.tokens import Calibration, estimate_text, text_message
+from tests.agents.asking import no_tools
 
 STEP = PlanStep("a", "A", "Find A.")
 
@@ -57,7 +58,11 @@ def make_models(
     main: ScriptedModel, fast: ScriptedModel, heard: Heard, *, fast_window: int = 32_000, tools: bool = False
 ) -> LoopModels:
     use = ToolUse([Look()], ToolCaller("u", "c", "r"))
-    ports = PlanPorts(heard.took, heard.summaries.append, lambda step: use if tools else None)
+
+    async def tool_use(step: PlanStep) -> ToolUse | None:
+        return use if tools else None
+
+    ports = PlanPorts(heard.took, heard.summaries.append, tool_use)
     return LoopModels(ruled(main), ruled(fast, fast_window), "Be kind.", ports)
 
 
@@ -145,7 +150,7 @@ async def test_a_whole_plan_with_two_models() -> None:
         RuledModel(main, ContextPolicy(), TokenBudget(32_000, 4_000, 1_000)),
         RuledModel(Named(step="Found."), ContextPolicy(), TokenBudget(8_000, 1_000, 1_000)),
         "Be kind.",
-        PlanPorts(heard.took, heard.summaries.append),
+        PlanPorts(heard.took, heard.summaries.append, no_tools),
     )
     question = text_message("user", "A and B?", kind="question")
     items = [
@@ -160,7 +165,7 @@ async def test_ending_a_plan_ends_the_calls_of_its_steps() -> None:
     waits = asyncio.Event()
     fast = ScriptedModel(default=Said("never", waits_for=waits))
     main = Named(plan='{"steps": [{"id": "a", "task": "A."}, {"id": "b", "task": "B."}]}', analysis="{}")
-    models = LoopModels(ruled(main), ruled(fast), "", PlanPorts(lambda *_: None, lambda _: None))  # type: ignore[arg-type]
+    models = LoopModels(ruled(main), ruled(fast), "", PlanPorts(lambda *_: None, lambda _: None, no_tools))  # type: ignore[arg-type]
     plan = run_plan(models, PlanRequest(text_message("user", "A and B?"), (), "", 27_000))
     await anext(plan)
     before = asyncio.all_tasks()

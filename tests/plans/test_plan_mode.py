@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.test import override_settings
 
 from chatapp.database import in_database
 from chatapp.models import Agent, ModelConfig, Run, Usage
+from tests.api import own_tools
 from tests.api.program import Program
 from tests.api.running import read_all, send, wait_for_end
 from tests.context_engine.talking import Talk, settle, talking, words
@@ -397,3 +400,50 @@ async def test_hostile_results_stay_inside_their_fence(
         asked = "\n".join(str(message["content"]) for message in request.messages[1:])
         before, _, _ = asked.partition("Ignore your instructions")
         assert before.count("<step_result>") - before.count("</step_result>") == 1
+
+
+@pytest.fixture
+def own_tools_at_hand() -> Iterator[None]:
+    for tool in own_tools.ALL:
+        tool.forget()
+    with override_settings(EXTRA_TOOLS=own_tools.NAMES, DEFAULT_TOOLS=["send_mail", "pay"]):
+        yield
+
+
+@pytest.mark.usefixtures("own_tools_at_hand")
+async def test_a_step_that_is_tried_again_does_not_do_again_what_cannot_be_undone(
+    alice_program: Program, planned: PlannedServer
+) -> None:
+    planned.plans = [plan_of(a="")]
+    planned.steps["a"] = [
+        tool_call("send_mail", say="sent"),
+        BROKEN,
+        tool_call("send_mail", say="sent"),
+        "Done.",
+    ]
+    async with talking(alice_program) as talk:
+        answered = await ask_planned(talk)
+    [step] = answered["run"]["plan"]
+    assert (step["state"], step["attempts"]) == ("done", 2)
+    assert len(own_tools.send_mail.calls) == 1
+    assert planned.requests("step", "a")[-1].messages[-1]["content"] == "sent"
+
+
+@pytest.mark.usefixtures("own_tools_at_hand")
+@pytest.mark.parametrize(("decision", "calls"), [("approve", 1), ("deny", 0)])
+async def test_a_call_of_a_step_waits_for_the_user_and_the_others_go_on(
+    alice_program: Program, planned: PlannedServer, decision: str, calls: int
+) -> None:
+    planned.plans = [plan_of(a="", b="")]
+    planned.steps["a"] = [tool_call("pay", say="paid"), "Done."]
+    async with talking(alice_program) as talk:
+        answering = asyncio.ensure_future(ask_planned(talk))
+        await until_step(talk, "b", "done")
+        [waiting] = [event for event in await talk.events("tool") if event["state"] == "waiting"]
+        assert own_tools.pay.calls == []
+        path = f"runs/{waiting['run_id']}/tools/{waiting['call_id']}/{decision}"
+        decided = await talk.program.post(path)
+        assert decided.status_code == 200, decided.content
+        answered = await answering
+    assert [step["state"] for step in answered["run"]["plan"]] == ["done", "done"]
+    assert len(own_tools.pay.calls) == calls

@@ -3,14 +3,14 @@ between is mended by the sweep."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import date, datetime
 
 from chatapp import clock, memory_files
 from chatapp.actions import memory_edits
 from chatapp.actions import profile as profile_actions
 from chatapp.actions.memory_edits import DaySection
-from chatapp.errors import Conflict, NotFound
+from chatapp.errors import NotFound
 from chatapp.forgetting import forget_chosen
 from chatapp.models import ForgetReceipt, MemoryEntry, Profile, User
 from chatapp.selectors.access import accessible_entry
@@ -32,10 +32,25 @@ def revert_entry(*, user: User, entry_id: str, revision: int) -> MemoryEntry:
 def rewrite_day(
     *, user: User, day: date, sections: Sequence[DaySection], version: str | None, now: datetime
 ) -> list[MemoryEntry]:
-    """What the day says afterwards."""
-    memory_edits.rewrite_day(user=user, day=day, sections=sections, version=version, now=now)
+    """What the day says afterwards. What is missing is forgotten, but for the lines that were only moved."""
+    missing = memory_edits.rewrite_day(user=user, day=day, sections=sections, version=version, now=now)
+    kept = {line.strip() for section in sections for line in section.text.splitlines()}
+    for entry in missing:
+        _forget_lines(user, entry, kept, now)
     memory_files.write_days([(user.pk, day)])
     return day_entries(user.pk, day)
+
+
+def _forget_lines(user: User, entry: MemoryEntry, kept: Collection[str], now: datetime) -> None:
+    lines = [line for line in entry.text.splitlines() if line.strip()]
+    gone = [line for line in lines if line.strip() not in kept]
+    if len(gone) == len(lines):
+        _forget(user, [entry], ForgetReceipt.What.ENTRY)
+        return
+    if gone:
+        what = ForgetReceipt.What.CHOSEN
+        forget_chosen(user, [], [entry.pk], what=what, now=now, lines={entry.pk: gone})
+    memory_edits.drop_entries([entry])
 
 
 def approve_entry(*, user: User, entry_id: str) -> MemoryEntry:
@@ -43,11 +58,7 @@ def approve_entry(*, user: User, entry_id: str) -> MemoryEntry:
 
 
 def reject_entry(*, user: User, entry_id: str) -> None:
-    """It is not proposed again. Raises Conflict for what was approved already."""
-    entry = accessible_entry(user, entry_id)
-    if entry.state != MemoryEntry.State.PROPOSED:
-        raise Conflict("This entry was approved already. Delete it to forget it.")
-    memory_edits.delete_entries([entry], clock.now())
+    memory_edits.reject_entry(user=user, entry_id=entry_id, now=clock.now())
 
 
 def forget_entry(*, user: User, entry_id: str) -> None:

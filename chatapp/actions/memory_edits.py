@@ -84,9 +84,9 @@ def approve_entry(*, user: User, entry_id: str) -> MemoryEntry:
 @transaction.atomic
 def rewrite_day(
     *, user: User, day: date, sections: Sequence[DaySection], now: datetime, version: str | None = None
-) -> None:
-    """Afterwards the day says what `sections` say: other words are edits, what is missing is forgotten, what has no
-    id is new.
+) -> list[MemoryEntry]:
+    """Afterwards the day says what `sections` say: other words are edits, what has no id is new. What is missing is
+    returned: it is to be forgotten.
 
     Raises Conflict where `version` is given and is not that of the day, or a section names what is not there.
     """
@@ -101,7 +101,7 @@ def rewrite_day(
         elif section.text != known[section.entry_id].text.strip():
             rewrite_entry(known[section.entry_id], section.text, MemoryEntry.Author.USER)
     named = {section.entry_id for section in sections}
-    delete_entries([row for row in rows if str(row.pk) not in named], now)
+    return [row for row in rows if str(row.pk) not in named]
 
 
 def _check_ids(sections: Sequence[DaySection], known: dict[str, MemoryEntry]) -> None:
@@ -117,10 +117,19 @@ def _check_ids(sections: Sequence[DaySection], known: dict[str, MemoryEntry]) ->
 
 
 @transaction.atomic
-def delete_entries(entries: Iterable[MemoryEntry], now: datetime) -> None:
-    """With their history, their place in the index and, once the day is written anew, in its file."""
+def reject_entry(*, user: User, entry_id: str, now: datetime) -> None:
+    """What was proposed is not proposed again. Raises Conflict for what was approved already."""
+    entry = lock_entry(user, entry_id)
+    if entry.state != MemoryEntry.State.PROPOSED:
+        raise Conflict("This entry was approved already. Delete it to forget it.")
+    raise_tombstones(user.pk, [entry.text], now)
+    entry.delete()
+
+
+@transaction.atomic
+def drop_entries(entries: Iterable[MemoryEntry]) -> None:
+    """With their history and their place in the index; what they said is not forgotten, it stands elsewhere now."""
     for entry in entries:
         remove_entries(entry.user_id, [entry.pk])
         mark_days_stale(entry.user_id, [entry.day])
-        raise_tombstones(entry.user_id, [entry.text], now)
         entry.delete()

@@ -13,6 +13,7 @@ from chatapp import memory_files
 from chatapp.actions.memory import record_entry
 from chatapp.models import Compaction, Conversation, EntryRevision, MemoryEntry, User
 from chatapp.recall import search_memory
+from chatapp.selectors.forgetting import tombstones_of
 from memory.daily import parse_day
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 
@@ -198,6 +199,28 @@ class TestWholeDays:
         assert client.get(f"{ENTRIES}/{two['id']}").status_code == 404
         assert "Two." in second
         assert file_of(alice, one) == ["Uno."]
+
+    def test_a_missing_section_is_forgotten_as_a_deletion_forgets_it(self, alice: User, client: Client):
+        before = client.get(self.DAY).json()["markdown"]
+        self.put(client, before.replace("Two.", "Grows heliotrope in Lisbon."))
+        put_profile = {"markdown": "- Grows heliotrope in Lisbon."}
+        client.put("/api/v1/memory/profile", put_profile, content_type="application/json")
+        self.put(client, "# 2026-11-21\n")
+        assert client.get("/api/v1/memory/profile").json()["markdown"] == ""
+        assert tombstones_of(alice.pk).cover("In Lisbon she grows heliotrope.")
+
+    def test_what_was_only_moved_to_another_section_is_not_forgotten(self, alice: User, client: Client):
+        before = client.get(self.DAY).json()["markdown"]
+        first, second = "Grows heliotrope in Lisbon.", "Repairs old clocks for neighbours."
+        two = self.put(
+            client, before.replace("One.", first).replace("Two.", f"{second}\nWears a red hat.")
+        ).json()
+        head, _, _ = two["markdown"].partition(first)
+        after = self.put(client, f"{head}{first}\n{second}\n").json()
+        assert [entry["text"] for entry in after["entries"]] == [f"{first}\n{second}"]
+        assert found(alice, "clocks") == [f"{first}\n{second}"]
+        assert not tombstones_of(alice.pk).cover(second)
+        assert tombstones_of(alice.pk).cover("She wears a red hat."), "what was not moved is"
 
     def test_a_section_by_hand_is_a_new_entry_at_its_time(self, alice: User, client: Client):
         client.patch("/api/v1/me", {"time_zone": "Asia/Tokyo"}, content_type="application/json")

@@ -73,6 +73,9 @@ class _AgentDeclaration(_Declared):
     role: str = ""
     brain: Brain
     system_prompt: str = ""
+    tools: list[str] | None = None
+    mcp_servers: list[str] | None = None
+    memory: bool = True
 
 
 class _Execution(_Declared):
@@ -102,6 +105,10 @@ class AgentProfile:
     context_policy: Mapping[str, Any]
     hooks: tuple[Hook, ...]
     timeout_s: float
+    tools: tuple[str, ...] | None = None
+    mcp_servers: tuple[str, ...] | None = None
+    """None, of both: it names none."""
+    uses_memory: bool = True
 
 
 def read_profiles(content: Any, environment: Mapping[str, str]) -> list[AgentProfile]:
@@ -136,6 +143,9 @@ def _profile(agent: _AgentDeclaration, place: str, execution: _Execution) -> Age
         },
         hooks=tuple(execution.hooks),
         timeout_s=execution.timeout,
+        tools=None if agent.tools is None else tuple(agent.tools),
+        mcp_servers=None if agent.mcp_servers is None else tuple(agent.mcp_servers),
+        uses_memory=agent.memory,
     )
 
 

@@ -40,6 +40,7 @@ DEFAULT_TOOLS = env.words(
     "memory_search memory_read conversation_search files_list files_read offloaded_page offloaded_grep "
     "offloaded_view_image http_fetch clock calculator",
 )
+MAX_OWN_AGENTS = env.number("MAX_OWN_AGENTS", 20)  # presets a user may make for himself
 # http_fetch is off until a host is named: docs.python.org, *.wikipedia.org, or * for all public ones.
 HTTP_FETCH_HOSTS = env.words("HTTP_FETCH_HOSTS")
 HTTP_FETCH_OWN_HOSTS = env.words("HTTP_FETCH_OWN_HOSTS")  # on your own network: wiki.example:8080

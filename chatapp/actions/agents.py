@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 
 from agents.profiles import ADDRESSES, AgentProfile, Brain
 from chatapp.actions.hook_actions import check_hooks
 from chatapp.actions.model_configs import free_name, key_differs, save_model_config
-from chatapp.models import Agent, ModelConfig
+from chatapp.errors import Conflict, InvalidInput
+from chatapp.models import Agent, McpServer, ModelConfig, User
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,7 @@ class LoadedAgent:
 def load_agents(*, profiles: Sequence[AgentProfile]) -> list[LoadedAgent]:
     """All or none. What is known by its name is brought up to date; models are known by address and model.
 
-    Raises InvalidInput for a hook that names an action nobody knows.
+    Raises InvalidInput for a hook that names an action nobody knows, or an MCP server that is not there.
     """
     for profile in profiles:
         check_hooks(profile.hooks, "execution.hooks")
@@ -48,12 +51,25 @@ def _load(profile: AgentProfile) -> LoadedAgent:
         "timeout_s": profile.brain.timeout or profile.timeout_s,
         "context_policy": policy,
         "hooks": [hook.model_dump(mode="json", exclude_none=True) for hook in profile.hooks],
+        "uses_memory": profile.uses_memory,
     }
-    # A profile names no tools, so its agent begins without any; what an operator gives it stays.
+    if profile.tools is not None:
+        values["tools"] = list(profile.tools)
+    # A profile that names no tools makes an agent without any; what an operator gives it stays.
     agent, is_new = Agent.objects.update_or_create(
-        name=profile.name, owner=None, defaults=values, create_defaults=values | {"tools": []}
+        name=profile.name, owner=None, defaults=values, create_defaults={"tools": []} | values
     )
+    if profile.mcp_servers is not None:
+        agent.mcp_servers.set(_servers(profile.name, profile.mcp_servers))
     return LoadedAgent(agent, is_new, summary_model)
+
+
+def _servers(agent: str, names: Sequence[str]) -> list[McpServer]:
+    found = {server.name: server for server in McpServer.objects.filter(name__in=names)}
+    missing = next((name for name in names if name not in found), None)
+    if missing is not None:
+        raise InvalidInput(f"{agent}: there is no MCP server {missing}.")
+    return list(found.values())
 
 
 def _model_for(brain: Brain) -> ModelConfig:
@@ -70,6 +86,51 @@ def _model_for(brain: Brain) -> ModelConfig:
 
 def _address_of(config: ModelConfig) -> str:
     return config.base_url.rstrip("/") or ADDRESSES["openai"]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentValues:
+    """What an agent is made of, checked: columns by name, and its MCP servers."""
+
+    columns: Mapping[str, Any]
+    servers: Sequence[McpServer] = ()
+
+
+def create_agent(*, owner: User | None, values: AgentValues) -> Agent:
+    """Without an owner, for everybody. Raises Conflict where the name is taken, or the owner has too many."""
+    with transaction.atomic():
+        if owner is not None:
+            User.objects.select_for_update().get(pk=owner.pk)
+            if Agent.objects.filter(owner=owner).count() >= settings.MAX_OWN_AGENTS:
+                raise Conflict(
+                    f"You have {settings.MAX_OWN_AGENTS} agents, which is the most; delete one first."
+                )
+        _refuse_taken(owner.pk if owner else None, values, None)
+        agent = Agent.objects.create(owner=owner, **values.columns)
+        agent.mcp_servers.set(values.servers)
+        return agent
+
+
+def update_agent(*, agent: Agent, values: AgentValues) -> Agent:
+    """Raises Conflict where the name is taken."""
+    with transaction.atomic():
+        _refuse_taken(agent.owner_id, values, agent)
+        for name, value in values.columns.items():
+            setattr(agent, name, value)
+        agent.save(update_fields=list(values.columns))
+        agent.mcp_servers.set(values.servers)
+        return agent
+
+
+def delete_agent(*, agent: Agent) -> None:
+    """Its conversations go on without one."""
+    agent.delete()
+
+
+def _refuse_taken(owner_id: UUID | None, values: AgentValues, itself: Agent | None) -> None:
+    same = Agent.objects.filter(owner=owner_id, name=values.columns["name"])
+    if (same.exclude(pk=itself.pk) if itself else same).exists():
+        raise Conflict("There is an agent of this name already.", code="name_taken")
 
 
 def save_agent(*, agent: Agent) -> None:

@@ -1,18 +1,26 @@
-"""The agents to choose from."""
+"""The agents to choose from, and those that users and operators make."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from asgiref.sync import sync_to_async
-from ninja import Router
+from django.http import HttpResponse
+from ninja import Router, Status
+from pydantic import BaseModel, ConfigDict, Field
 
+from agents.plan.choosing import WantedMode
+from agents.presets import MAX_YAML_CHARS, Preset, PresetError, read_preset, write_preset
+from chatapp.actions.agents import create_agent, delete_agent, update_agent
 from chatapp.api import shapes
-from chatapp.api.auth import ApiRequest, allow
-from chatapp.models import Agent
+from chatapp.api.auth import ApiRequest, Caller, allow
+from chatapp.api.schemas import Id, Name
+from chatapp.errors import Forbidden, InvalidInput
+from chatapp.models import Agent, User
+from chatapp.presets import changed_preset, check_preset, preset_of
 from chatapp.selectors.agents import accessible_agent, visible_agents
 
-router = Router(tags=["account"])
+router = Router(tags=["agents"])
 
 DEFAULT_ID = "default"
 DEFAULT = {
@@ -24,16 +32,46 @@ DEFAULT = {
     "greeting": "",
     "is_default": True,
 }
+YAML = {"schema": {"type": "string"}}
+EXPORTED = {"responses": {200: {"content": {"application/yaml": YAML}}}}
+IMPORTED = {"requestBody": {"content": {"application/yaml": YAML}}}
+
+
+class NewAgent(Preset):
+    for_everyone: bool = Field(False, description="Not only for yourself; operators may.")
+
+
+class AgentChanges(BaseModel):
+    """The fields of a new agent, each of them optional."""
+
+    model_config = ConfigDict(extra="forbid", protected_namespaces=())
+
+    name: Name | None = None
+    model: Id | None = None
+    mode: WantedMode | None = None
+    system_prompt: str | None = None
+    greeting: str | None = None
+    temperature: float | None = None
+    tools: list[str] | None = None
+    mcp_servers: list[str] | None = None
+    uses_memory: bool | None = None
+    context_policy: dict[str, Any] | None = None
+    hooks: list[dict[str, Any]] | None = None
+
+
+class AgentYaml(BaseModel):
+    yaml: Annotated[str, Field(max_length=MAX_YAML_CHARS)]
+    for_everyone: bool = False
 
 
 @router.get("/agents", auth=allow("chat", "read"), response=shapes.answers(ok=shapes.Page[shapes.Agent]))
 async def list_agents(request: ApiRequest) -> Any:
     """What you may choose, the default first; it stands for no agent at all."""
-    return {"items": await sync_to_async(_agents)(), "next_cursor": None}
+    return {"items": await sync_to_async(_agents)(request.auth.user), "next_cursor": None}
 
 
-def _agents() -> list[dict[str, Any]]:
-    return [DEFAULT, *(_agent(row) for row in visible_agents())]
+def _agents(user: User) -> list[dict[str, Any]]:
+    return [DEFAULT, *(_agent(row) for row in visible_agents(user))]
 
 
 def _agent(row: Agent) -> dict[str, Any]:
@@ -44,9 +82,129 @@ def _agent(row: Agent) -> dict[str, Any]:
         "model": row.model.name if row.model else None,
         "greeting": row.greeting,
         "is_default": False,
+        "is_mine": row.owner_id is not None,
+        "uses_memory": row.uses_memory,
+        "tools": row.tools,
     }
 
 
-def chosen_agent(name_or_id: str | None) -> Agent | None:
+@router.post("/agents", auth=allow("chat"), response=shapes.answers(409, created=shapes.AgentDetails))
+async def create(request: ApiRequest, new: NewAgent) -> Any:
+    """An agent of your own, among the models and tools that everybody has; an operator's `for_everyone`, too."""
+    return Status(201, await sync_to_async(_create)(request.auth, new, new.for_everyone))
+
+
+def _create(caller: Caller, preset: Preset, for_everyone: bool, *, is_import: bool = False) -> dict[str, Any]:
+    if for_everyone and not _is_operator(caller):
+        raise Forbidden("Only an operator makes agents for everybody.")
+    checked = check_preset(preset, is_operator=for_everyone, is_import=is_import)
+    row = create_agent(owner=None if for_everyone else caller.user, values=checked.values)
+    return _details(caller, row) | {"notes": list(checked.notes)}
+
+
+def _is_operator(caller: Caller) -> bool:
+    return "admin" in caller.scopes
+
+
+@router.post(
+    "/agents/import",
+    auth=allow("chat"),
+    response=shapes.answers(409, created=shapes.AgentDetails),
+    openapi_extra=IMPORTED,
+)
+async def import_agent(request: ApiRequest, body: AgentYaml) -> Any:
+    """From the YAML of an export: as `{"yaml": …}`, or as a body of type application/yaml. What this deployment has
+    not, a model or a tool, is left out and told in `notes`."""
+    return Status(201, await sync_to_async(_import)(request.auth, body))
+
+
+def _import(caller: Caller, body: AgentYaml) -> dict[str, Any]:
+    try:
+        preset = read_preset(body.yaml)
+    except PresetError as error:
+        details = [{"field": error.place, "message": error.problem}]
+        raise InvalidInput(f"{error}.", details=details) from None
+    return _create(caller, preset, body.for_everyone, is_import=True)
+
+
+@router.get(
+    "/agents/{agent_id}", auth=allow("chat", "read"), response=shapes.answers(404, ok=shapes.AgentDetails)
+)
+async def read(request: ApiRequest, agent_id: str) -> Any:
+    return await sync_to_async(_read)(request.auth, agent_id)
+
+
+def _read(caller: Caller, agent_id: str) -> dict[str, Any]:
+    return _details(caller, accessible_agent(caller.user, agent_id))
+
+
+def _details(caller: Caller, row: Agent) -> dict[str, Any]:
+    is_open = _may_change(caller, row)
+    inside = {
+        "temperature": row.temperature,
+        "mcp_servers": [server.name for server in row.mcp_servers.all()],
+        "system_prompt": row.system_prompt,
+        "context_policy": row.context_policy,
+        "hooks": row.hooks,
+    }
+    return _agent(row) | (inside if is_open else dict.fromkeys(inside))
+
+
+def _may_change(caller: Caller, row: Agent) -> bool:
+    return row.owner_id == caller.user.pk or _is_operator(caller)
+
+
+def _own(caller: Caller, agent_id: str) -> Agent:
+    row = accessible_agent(caller.user, agent_id)
+    if not _may_change(caller, row):
+        raise Forbidden("An operator made this agent; you can use it, but not change it.")
+    return row
+
+
+@router.patch(
+    "/agents/{agent_id}", auth=allow("chat"), response=shapes.answers(404, 409, ok=shapes.AgentDetails)
+)
+async def change(request: ApiRequest, agent_id: str, changes: AgentChanges) -> Any:
+    """Only what is sent is changed. What answers are being written goes on as it was."""
+    return await sync_to_async(_change)(request.auth, agent_id, changes.model_dump(exclude_unset=True))
+
+
+def _change(caller: Caller, agent_id: str, changes: dict[str, Any]) -> dict[str, Any]:
+    row = _own(caller, agent_id)
+    checked = check_preset(changed_preset(row, changes), is_operator=row.owner_id is None)
+    return _details(caller, update_agent(agent=row, values=checked.values))
+
+
+@router.delete("/agents/{agent_id}", auth=allow("chat"), response=shapes.answers(404))
+async def delete(request: ApiRequest, agent_id: str) -> Any:
+    """Its conversations go on without one."""
+    await sync_to_async(_delete)(request.auth, agent_id)
+    return Status(204, None)
+
+
+def _delete(caller: Caller, agent_id: str) -> None:
+    delete_agent(agent=_own(caller, agent_id))
+
+
+@router.get(
+    "/agents/{agent_id}/export",
+    auth=allow("chat", "read"),
+    response=shapes.answers(404, ok=None),
+    openapi_extra=EXPORTED,
+)
+async def export(request: ApiRequest, agent_id: str) -> Any:
+    """As YAML, without addresses and keys: models and MCP servers are named."""
+    return await sync_to_async(_export)(request.auth, agent_id)
+
+
+def _export(caller: Caller, agent_id: str) -> HttpResponse:
+    row = _own(caller, agent_id)
+    response = HttpResponse(write_preset(preset_of(row)), content_type="application/yaml; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="agent-{row.pk}.yaml"'
+    response["X-Content-Type-Options"] = "nosniff"
+    return response
+
+
+def chosen_agent(user: User, name_or_id: str | None) -> Agent | None:
     """None for the default one. Raises NotFound."""
-    return None if name_or_id in (None, "", DEFAULT_ID) else accessible_agent(str(name_or_id))
+    return None if name_or_id in (None, "", DEFAULT_ID) else accessible_agent(user, str(name_or_id))

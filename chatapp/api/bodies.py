@@ -1,6 +1,6 @@
 """JSON bodies: parsed once, off the event loop when they are large, with nothing in them that cannot be stored.
 
-A body that is Markdown is taken as `{"markdown": …}`.
+A body that is Markdown is taken as `{"markdown": …}`, one that is YAML as `{"yaml": …}`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, NoReturn
 
 from asgiref.sync import sync_to_async
@@ -22,6 +22,12 @@ from ninja.parser import Parser
 from chatapp.errors import ServiceError
 from chatapp.text import normalize_text
 
+TEXT_BODIES = {
+    "text/markdown": "markdown",
+    "application/yaml": "yaml",
+    "application/x-yaml": "yaml",
+    "text/yaml": "yaml",
+}
 LARGE_BYTES = 64 * 1024
 # NUL and surrogates: only these escapes can bring what no database stores.
 _SUSPICIOUS = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)")
@@ -38,13 +44,14 @@ class BodyParser(Parser):
 
 
 def _parser_of(request: HttpRequest) -> Callable[[bytes], Any]:
-    return parse_markdown if request.content_type == "text/markdown" else parse_json
+    field = TEXT_BODIES.get(request.content_type or "")
+    return partial(parse_text, field) if field else parse_json
 
 
-def parse_markdown(raw: bytes) -> Any:
+def parse_text(field: str, raw: bytes) -> Any:
     """Raises MalformedBody."""
     try:
-        return _normalized({"markdown": raw.decode("utf-8")})
+        return _normalized({field: raw.decode("utf-8")})
     except UnicodeDecodeError:
         raise MalformedBody("The body is not UTF-8 text.") from None
 

@@ -39,7 +39,7 @@ def _create(user: User, new: NewConversation) -> dict[str, Any]:
         now=clock.now(),
         title=new.title,
         model=accessible_model(new.model) if new.model else None,
-        agent=chosen_agent(new.agent),
+        agent=chosen_agent(user, new.agent),
         mode=new.mode or "",
         temporary=new.temporary,
         memory=new.memory,
@@ -116,7 +116,7 @@ def _change(user: User, conversation_id: str, changes: dict[str, Any]) -> dict[s
     if changes.get("model"):
         changes["model"] = accessible_model(changes["model"])
     if "agent" in changes:
-        changes["agent"] = chosen_agent(changes["agent"])
+        changes["agent"] = chosen_agent(user, changes["agent"])
     if "mode" in changes:
         changes["mode"] = changes["mode"] or ""
     if "context_policy" in changes:

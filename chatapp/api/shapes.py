@@ -55,6 +55,20 @@ class Agent(Shape):
     model: str | None
     greeting: str
     is_default: bool
+    is_mine: bool = Field(False, description="Whether you made it for yourself.")
+    uses_memory: bool = True
+    tools: list[str] | None = Field(None, description="By name; null is the deployment's choice.")
+
+
+class AgentDetails(Agent):
+    """What an operator made for everybody shows its instructions to operators only."""
+
+    temperature: float | None
+    mcp_servers: list[str] | None
+    system_prompt: str | None
+    context_policy: dict[str, Any] | None
+    hooks: list[dict[str, Any]] | None
+    notes: list[str] = Field([], description="What an import left out, because this deployment has it not.")
 
 
 class UsageRow(Shape):

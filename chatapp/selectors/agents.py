@@ -4,27 +4,29 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import F, Q, QuerySet
 
 from chatapp.errors import NotFound
-from chatapp.models import Agent
+from chatapp.models import Agent, User
 
 
-def visible_agents() -> QuerySet[Agent]:
-    """What users may choose: every enabled one, for every user."""
-    return Agent.objects.filter(enabled=True).select_related("model")
+def visible_agents(user: User) -> QuerySet[Agent]:
+    """What this user may choose: enabled ones for everybody, then his own."""
+    rows = Agent.objects.filter(Q(owner=None) | Q(owner=user), enabled=True).select_related("model")
+    return rows.order_by(F("owner").asc(nulls_first=True), "name")
 
 
-def accessible_agent(name_or_id: str) -> Agent:
-    """By id or by name. Raises NotFound, also for a disabled one."""
-    agent = _by_id(name_or_id) or visible_agents().filter(name=name_or_id).first()
+def accessible_agent(user: User, name_or_id: str) -> Agent:
+    """By id or by name, of two with one name the user's own. Raises NotFound, also for a disabled one."""
+    rows = visible_agents(user).filter(_is_named(name_or_id))
+    agent = rows.order_by(F("owner").asc(nulls_last=True)).first()
     if agent is None:
         raise NotFound("There is no such agent, or it is switched off.", code="agent_not_found")
     return agent
 
 
-def _by_id(raw: str) -> Agent | None:
+def _is_named(name_or_id: str) -> Q:
     try:
-        return visible_agents().filter(pk=UUID(raw)).first()
+        return Q(pk=UUID(name_or_id)) | Q(name=name_or_id)
     except ValueError:
-        return None
+        return Q(name=name_or_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -26,6 +27,11 @@ def servers_of(agent: Agent | None) -> list[McpServer]:
     if agent is not None and agent.owner_id is not None:
         rows = rows.filter(for_everyone=True)
     return list(rows.distinct())
+
+
+def servers_by_name(names: Sequence[str], *, only_for_everyone: bool) -> list[McpServer]:
+    rows = McpServer.objects.filter(name__in=list(names))
+    return list(rows.filter(for_everyone=True, enabled=True) if only_for_everyone else rows)
 
 
 def servers_to_list(before: datetime) -> list[UUID]:

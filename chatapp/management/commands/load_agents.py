@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import yaml
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from agents.profiles import ProfileError, list_ignored, read_profiles
+from agents.profiles import AgentProfile, ProfileError, list_ignored, read_profiles
 from chatapp.actions.agents import LoadedAgent, load_agents
 from chatapp.errors import ServiceError
+from chatapp.toolbox import BUILT_IN
 
 
 class Command(BaseCommand):
@@ -23,7 +25,9 @@ class Command(BaseCommand):
     def handle(self, *args: Any, file: Path, **options: Any) -> None:
         content = read_yaml(file)
         try:
-            loaded = load_agents(profiles=read_profiles(content, os.environ))
+            profiles = read_profiles(content, os.environ)
+            check_tools(profiles)
+            loaded = load_agents(profiles=profiles)
         except ProfileError as error:
             raise CommandError(f"{file}: {error}. Nothing was loaded.") from None
         except ServiceError as error:
@@ -33,6 +37,16 @@ class Command(BaseCommand):
         ignored = list_ignored(content)
         if ignored:
             self.stdout.write(f"Without meaning here, and left out: {', '.join(ignored)}.")
+
+
+def check_tools(profiles: Iterable[AgentProfile]) -> None:
+    """Raises ProfileError for a name that no tool has."""
+    for profile in profiles:
+        for name in profile.tools or ():
+            if name not in BUILT_IN:
+                raise ProfileError(
+                    f"{profile.name}.tools", f"there is no tool {name}; there are {', '.join(BUILT_IN)}"
+                )
 
 
 def read_yaml(file: Path) -> Any:

@@ -69,6 +69,7 @@ def load_context(
         before_position=before_position,
         window_tokens=rules.calibration.invert(rules.budget.input_tokens),
         budget_tokens=rules.budget.input_tokens,
+        trigger=rules.policy.trigger if rules.policy.auto_compact else 1.0,
     )
     today = now.astimezone(ZoneInfo(conversation.user.time_zone)).date()
     agent = agent_of(conversation)

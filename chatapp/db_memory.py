@@ -8,8 +8,10 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from typing import Any
 
-from django.db.models import Q
+from django.db import connection
+from django.db.models import Q, QuerySet
 
 from chatapp.mapping import MESSAGE_COLUMNS, checkpoint_value, messages_from_columns
 from chatapp.models import Branch, Compaction, Message
@@ -71,23 +73,25 @@ class DbMemory:
 
 
 def load_history(
-    branch: Branch, *, before_position: int, window_tokens: int, budget_tokens: int
+    branch: Branch, *, before_position: int, window_tokens: int, budget_tokens: int, trigger: float = 1.0
 ) -> LoadedHistory:
     """Newest first until the window is full, so that a million older messages cost nothing.
 
-    `window_tokens` is the budget in uncalibrated estimates, `budget_tokens` the same as the model counts.
+    `window_tokens` is the budget in uncalibrated estimates, `budget_tokens` the same as the model counts. `trigger` is
+    the share of it a view that was never compacted may take: past that all but a tail leaves, and more is of no use.
 
     Whole blocks of positions are loaded, so that the oldest loaded message, and with it the cut, stays the same
     from turn to turn.
     """
     row = usable_checkpoint(branch, before_position=before_position, budget_tokens=budget_tokens)
     after = row.last_position if row else -1
+    wanted_tokens = window_tokens if row else int(window_tokens * trigger)
     loaded: list[MessageValue] = []
     tokens, blocks, end = 0, 0, before_position
-    while end > after + 1 and tokens <= window_tokens and blocks < MAX_BLOCKS:
-        wanted = min(_blocks_to_fill(window_tokens, tokens, before_position - end), MAX_BLOCKS - blocks)
+    while end > after + 1 and tokens <= wanted_tokens and blocks < MAX_BLOCKS:
+        wanted = min(_blocks_to_fill(wanted_tokens, tokens, before_position - end), MAX_BLOCKS - blocks)
         start = max(after + 1, (_block_of(end - 1) - wanted + 1) * BLOCK)
-        taken = _take_blocks(_messages(branch, start, end), window_tokens - tokens)
+        taken = _take_blocks(_messages(branch, start, end), wanted_tokens - tokens)
         loaded += taken.messages
         tokens += taken.tokens
         blocks += wanted
@@ -162,5 +166,13 @@ def _messages(branch: Branch, start: int, end: int) -> list[MessageValue]:
     """Newest first. Finished messages only: an answer being written is not history yet."""
     rows = visible_messages(branch, start - 1).filter(position__lt=end)
     rows = rows.exclude(status=Message.Status.STREAMING).order_by("-position")
-    messages = messages_from_columns(list(rows.values_list(*MESSAGE_COLUMNS)))
+    messages = messages_from_columns(_fetch(rows.values_list(*MESSAGE_COLUMNS)))
     return [message for message in messages if message.parts]
+
+
+def _fetch(rows: QuerySet[Message, Any]) -> list[tuple[Any, ...]]:
+    """As the database gives them: the ORM looks at each value once more."""
+    sql, params = rows.query.sql_with_params()
+    with connection.cursor() as cursor:
+        cursor.execute(sql, params)
+        return list(cursor.fetchall())

@@ -25,7 +25,7 @@ from memory.types import Checkpoint, Message
 from memory.window import Cut, Room, find_cut, measure_room
 
 LEAST_SUMMARY_TOKENS = 24
-STAND_IN_MESSAGES = 120
+STAND_IN_MESSAGES = 80
 """What stands in for a summary that is not written yet is made of so many: a question waits for it."""
 
 

@@ -29,7 +29,7 @@ def _only(rows: QuerySet[Row], row_id: str | UUID) -> Row:
 
 
 def accessible_conversation(user: User, conversation_id: str | UUID) -> Conversation:
-    rows = Conversation.objects.select_related("model", "agent__model").filter(user=user)
+    rows = Conversation.objects.select_related("model", "agent__model", "branch", "user").filter(user=user)
     return _only(rows, conversation_id)
 
 

@@ -8,13 +8,24 @@ from datetime import date, datetime
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
+
+from chatapp.embedding import embed_question
 from chatapp.models import Branch
 from chatapp.search_index import analyzer
+from chatapp.search_vectors import NOTHING_NEAR, Near
 from chatapp.selectors.branches import visible_spans
 from chatapp.selectors.pauses import ALL_ON_RECORD, OffRecord
 from chatapp.selectors.search import EVERYTHING, SearchFilter, UserIndex, open_index
 from chatapp.selectors.search_sources import Found
-from memory.ranking import Candidate, Question, RecallSize, read_question, select_recall
+from memory.ranking import (
+    Candidate,
+    Question,
+    RecallSize,
+    fuse_rankings,
+    read_question,
+    select_recall,
+)
 from memory.terms import split_speaker
 from memory.tokens import estimate_text
 
@@ -52,7 +63,10 @@ def search_memory(
     is_lookup = len(query.split()) <= LOOKUP_WORDS and "?" not in query
     index = open_index(user_id)
     ranking = index.rank(question, limit * 2, only_matches=is_lookup, only=only)
-    found = index.read(ranking.ordinals, ranking.scores)
+    scored = dict(zip(ranking.ordinals, ranking.scores, strict=True))
+    if not is_lookup and (near := _near(index, query, only)).ordinals:
+        scored = fuse_rankings(ranking.ordinals, near.ordinals[: limit * 2])
+    found = index.read(list(scored), list(scored.values()))
     return _merge_pieces(item for item in found if only.allows(item.said_at))[:limit]
 
 
@@ -111,15 +125,33 @@ def recall_for(
     if asked.is_small_talk or room.tokens <= 0 or room.chars <= 0:
         return []
     sources: dict[str, Found] = {}
-    chosen = select_recall(_candidates(open_index(user_id), asked, context, sources), room)
+    index = open_index(user_id)
+    scored = _worth_recalling(index, asked, _near(index, question))
+    chosen = select_recall(_candidates(index, scored, context, sources), room)
     return [_recalled(candidate, sources[candidate.key]) for candidate in chosen]
 
 
+def _near(index: UserIndex, question: str, only: SearchFilter = EVERYTHING) -> Near:
+    """Nothing where no embeddings endpoint is configured, or none answers."""
+    if not settings.EMBEDDINGS_MODEL:
+        return NOTHING_NEAR
+    asked = embed_question(question)
+    return index.near(asked, settings.EMBEDDINGS_MODEL, only) if asked else NOTHING_NEAR
+
+
+def _worth_recalling(index: UserIndex, question: Question, near: Near) -> dict[int, float]:
+    """Ordinals with their scores, best first; none where neither words nor meaning fit."""
+    ordinals, scores = index.rank(question, MAX_CANDIDATES).worth_recalling()
+    if not near.ordinals or not (ordinals or near.stands_out):
+        return dict(zip(ordinals, scores, strict=True))
+    return fuse_rankings(ordinals, near.ordinals)
+
+
 def _candidates(
-    index: UserIndex, question: Question, context: InContext, sources: dict[str, Found]
+    index: UserIndex, scored: dict[int, float], context: InContext, sources: dict[str, Found]
 ) -> Iterator[Candidate]:
     """Best first, read page by page as far as they are asked for; `sources` gets what each was made of."""
-    ordinals, scores = index.rank(question, MAX_CANDIDATES).worth_recalling()
+    ordinals, scores = list(scored), list(scored.values())
     spans = context.spans()
     for start in range(0, len(ordinals), PAGE):
         for found in index.read(ordinals[start : start + PAGE], scores[start : start + PAGE]):

@@ -72,6 +72,11 @@ HEARTBEAT_S = LEASE_S / 3
 SSE_HEARTBEAT_S = env.number("SSE_HEARTBEAT_S", 15)
 SOCKET_CHECK_S = env.number("SOCKET_CHECK_S", 10)
 
+# Vectors beside the words of the search; empty: the words alone, which is good.
+EMBEDDINGS_BASE_URL = env.text("EMBEDDINGS_BASE_URL").rstrip("/")
+EMBEDDINGS_MODEL = env.text("EMBEDDINGS_MODEL")
+EMBEDDINGS_API_KEY = env.text("EMBEDDINGS_API_KEY")
+
 # --- Where things are kept -------------------------------------------------------------------------
 S3_BUCKET = env.text("S3_BUCKET")  # for what agents offload; empty: the data folder
 S3_ENDPOINT_URL = env.text("S3_ENDPOINT_URL").rstrip("/")

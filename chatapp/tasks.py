@@ -8,7 +8,8 @@ from uuid import UUID
 from celery import shared_task
 from django.conf import settings
 
-from chatapp import clock, compactor, consolidating, jobs, memory_files
+from agents.errors import ModelError
+from chatapp import clock, compactor, consolidating, embedding, jobs, memory_files
 from chatapp.actions.endings import INTERRUPTED, NOT_STARTED, interrupt_run
 from chatapp.actions.mcp_servers import LIST_AGAIN_AFTER
 from chatapp.actions.search import index_conversation as index_turns
@@ -21,7 +22,7 @@ from chatapp.selectors.compactions import waiting_compactions
 from chatapp.selectors.consolidations import waiting_consolidations
 from chatapp.selectors.mcp_servers import servers_to_list
 from chatapp.selectors.runs import abandoned_runs, dead_runs
-from chatapp.selectors.unindexed import overlooked_conversations
+from chatapp.selectors.unindexed import overlooked_conversations, owner_of, users_without_vectors
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +40,16 @@ def plan_compaction(conversation_id: str) -> None:
 @shared_task
 def index_conversation(conversation_id: str) -> None:
     index_turns(UUID(conversation_id))
+    if settings.EMBEDDINGS_MODEL and (user_id := owner_of(conversation_id)):
+        jobs.wake_worker("embed_index", str(user_id))
+
+
+@shared_task
+def embed_index(user_id: str) -> None:
+    try:
+        embedding.embed_index(UUID(user_id))
+    except ModelError as error:
+        log.warning("The embeddings endpoint does not answer (%s); the sweep tries again.", error)
 
 
 @shared_task
@@ -77,6 +88,8 @@ def sweep() -> None:
         jobs.wake_worker("consolidate", str(consolidation_id))
     for server_id in servers_to_list(now - LIST_AGAIN_AFTER):
         jobs.wake_worker("list_mcp_tools", str(server_id))
+    for user_id in users_without_vectors(settings.EMBEDDINGS_MODEL):
+        jobs.wake_worker("embed_index", str(user_id))
     memory_files.sweep_unwritten()
 
 

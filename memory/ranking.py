@@ -118,6 +118,19 @@ def weigh_feedback(
     return {word: FEEDBACK_WEIGHT * telling[word] / telling[chosen[0]] for word in chosen}
 
 
+RANK_OFFSET = 60
+"""How little the first places of a ranking count more than those behind them (Cormack's reciprocal rank fusion)."""
+
+
+def fuse_rankings(*rankings: Sequence[int]) -> dict[int, float]:
+    """Each document's score over all rankings, best first; a tie goes to the one the first ranking has first."""
+    scores: dict[int, float] = defaultdict(float)
+    for ranking in rankings:
+        for place, document in enumerate(ranking):
+            scores[document] += 1 / (RANK_OFFSET + place)
+    return dict(sorted(scores.items(), key=lambda scored: -scored[1]))
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """Something that may be recalled, as it would be shown. `tokens` counts all of it."""

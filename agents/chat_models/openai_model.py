@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import aiohttp
@@ -146,6 +146,34 @@ async def fetch_models(endpoint: ModelEndpoint) -> object:
                 return await client.get("/models", cast_to=object)
     except openai.APIStatusError as refusal:
         raise map_error(refusal.status_code, refusal.response.text, refusal.response.headers) from refusal
+
+
+def embed_texts(endpoint: ModelEndpoint, texts: Sequence[str]) -> list[list[float]]:
+    """One vector a text, in their order. Blocks, for threads without an event loop; gives up after the endpoint's
+    `first_token_timeout_s`. Raises ModelError."""
+    client = _blocking_client(endpoint.base_url, endpoint.api_key)
+    timeout = openai.Timeout(endpoint.first_token_timeout_s, connect=endpoint.connect_timeout_s)
+    try:
+        with _plain_errors():
+            answer = client.embeddings.create(
+                model=endpoint.model_id, input=list(texts), encoding_format="float", timeout=timeout
+            )
+    except openai.APIStatusError as refusal:
+        raise map_error(refusal.status_code, refusal.response.text, refusal.response.headers) from refusal
+    vectors = [item.embedding for item in sorted(answer.data or (), key=lambda item: item.index)]
+    if len(vectors) != len(texts) or len({len(vector) for vector in vectors}) > 1:
+        raise describe_error("bad_response", f"{len(texts)} texts, {len(vectors)} vectors.")
+    return vectors
+
+
+@lru_cache(maxsize=8)
+def _blocking_client(base_url: str, api_key: str) -> openai.OpenAI:
+    http = openai.DefaultHttpxClient(verify=_tls_context(), follow_redirects=False)
+    client = openai.OpenAI(
+        api_key=api_key or NO_KEY, base_url=base_url or OPENAI_ADDRESS, http_client=http, max_retries=0
+    )
+    client.organization = client.project = None
+    return client
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import numpy as np
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
+from chatapp.actions.vectors import remove_vectors
 from chatapp.models import (
     Conversation,
     MemoryEntry,
@@ -191,6 +192,7 @@ def _remove(user_id: UUID, documents: QuerySet[SearchDocument]) -> None:
     sealed = [row for row in rows if row.ordinal < owner.sealed_ordinal]
     for number in sorted({row.ordinal // BLOCK for row in sealed}):
         _clean_block(owner, number, [row for row in sealed if row.ordinal // BLOCK == number])
+    remove_vectors(owner, [row.ordinal for row in rows])
     documents.filter(owner=owner).delete()
     owner.document_count -= len(rows)
     owner.total_length -= sum(row.length for row in rows)

@@ -16,6 +16,7 @@ from chatapp.models.search import (
     SearchDocument,
     SearchOwner,
     SearchPosting,
+    SearchVectors,
     StaleDay,
 )
 from chatapp.models.steps import RunStep, ToolCall
@@ -50,6 +51,7 @@ __all__ = [
     "SearchDocument",
     "SearchOwner",
     "SearchPosting",
+    "SearchVectors",
     "SentRequest",
     "SetupLink",
     "StaleDay",

@@ -28,6 +28,8 @@ class SearchOwner(models.Model):
     sealed_ordinal = models.PositiveIntegerField(default=0, help_text="Documents below it are in blocks.")
     document_count = models.PositiveIntegerField(default=0)
     total_length = models.PositiveBigIntegerField(default=0)
+    vector_model = models.CharField(max_length=200, blank=True, help_text="Whose vectors it has.")
+    embedded_ordinal = models.PositiveIntegerField(default=0, help_text="Documents below it have vectors.")
 
 
 class SearchCursor(models.Model):
@@ -97,4 +99,20 @@ class SearchPosting(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["owner", "term", "block"], name="search_posting_once"),
+        ]
+
+
+class SearchVectors(models.Model):
+    """Vectors of a run of documents: float16, of length 1. A document has one for its whole text and one for each of
+    its sentences; `ordinals` (int32) says whose each is."""
+
+    owner = models.ForeignKey(SearchOwner, on_delete=models.CASCADE, related_name="vectors")
+    first_ordinal = models.PositiveIntegerField()
+    last_ordinal = models.PositiveIntegerField()
+    ordinals = models.BinaryField()
+    vectors = models.BinaryField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["owner", "first_ordinal"], name="search_vectors_once"),
         ]

@@ -12,7 +12,7 @@ import numpy as np
 from django.db.models import Sum
 from django.db.models.functions import Length
 
-from chatapp.models import SearchBlock, SearchDocument, SearchOwner, SearchPosting
+from chatapp.models import SearchBlock, SearchDocument, SearchOwner, SearchPosting, SearchVectors
 from chatapp.search_index import (
     BLOCK,
     COLUMNS,
@@ -34,6 +34,7 @@ from chatapp.search_ranking import (
     rank,
     speakers_asked_about,
 )
+from chatapp.search_vectors import Near, find_near
 from chatapp.selectors.search_sources import Found, Place, read_places
 from chatapp.selectors.unindexed import conversations_behind, unindexed_documents
 from memory.ranking import FEEDBACK_DOCUMENTS, Feedback, Question, idf, weigh_feedback
@@ -41,6 +42,9 @@ from memory.terms import split_speaker
 
 SCORED_UNINDEXED = 500
 """Messages that the index lacks and a search scores from memory; more are found once the worker was there."""
+
+
+MOST_NEAR = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,18 @@ class UserIndex:
         places = self._places(ordinals)
         scored = zip(ordinals, scores, strict=True)
         return read_places(self.user_id, [(places[at], score) for at, score in scored if at in places])
+
+    def near(self, asked: Sequence[float], model: str, only: SearchFilter = EVERYTHING) -> Near:
+        """What is near a question's vector, of what has vectors of this model."""
+        rows = SearchVectors.objects.filter(owner=self.owner_id, owner__vector_model=model)
+        found = find_near(list(rows.values_list("ordinals", "vectors")), asked, MOST_NEAR)
+        among = self._among(only)
+        here = [
+            ordinal
+            for ordinal in found.ordinals
+            if ordinal < len(self.columns) and (among is None or among[ordinal])
+        ]
+        return Near(here, found.stands_out and bool(here))
 
     def _places(self, ordinals: Sequence[int]) -> dict[int, Place]:
         stored = [ordinal for ordinal in ordinals if ordinal < self.first_unstored]
@@ -180,6 +196,19 @@ def open_index(user_id: UUID) -> UserIndex:
         document_count=(owner.document_count if owner else 0) + len(fresh),
         total_length=(owner.total_length if owner else 0) + sum(row.length for row in fresh),
     )
+
+
+def texts_of_documents(user_id: UUID, ordinals: range) -> dict[int, str]:
+    """The words of stored documents, by ordinal; without those that lost their source."""
+    rows = SearchDocument.objects.filter(
+        owner__user_id=user_id, ordinal__gte=ordinals.start, ordinal__lt=ordinals.stop
+    )
+    columns = rows.values_list("ordinal", "kind", "source_id", "start", "end")
+    texts = {}
+    for ordinal, kind, source, start, end in columns:
+        for found in read_places(user_id, [(Place(kind, source, start, end), 0.0)]):
+            texts[ordinal] = found.text
+    return texts
 
 
 def _columns(owner: SearchOwner | None, size: int, unsealed: Sequence[SearchDocument]) -> Columns:

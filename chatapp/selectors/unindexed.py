@@ -13,7 +13,7 @@ from uuid import UUID
 from django.db.models import F, Q
 
 from chatapp import mapping
-from chatapp.models import Conversation, Message, SearchCursor, SearchDocument
+from chatapp.models import Conversation, Message, SearchCursor, SearchDocument, SearchOwner
 from chatapp.search_index import NO_ORDINAL, PackedTerms, pack_terms
 from memory.pieces import split_pieces
 
@@ -111,6 +111,19 @@ def overlooked_conversations(now: datetime, limit: int = 20) -> list[UUID]:
     rows = Conversation.objects.filter(_IS_BEHIND, temporary=False)
     rows = rows.filter(last_activity_at__gte=now - LOOKED_BACK, last_activity_at__lt=now - PICKED_UP_AFTER)
     return list(rows.order_by("last_activity_at").values_list("pk", flat=True)[:limit])
+
+
+def owner_of(conversation_id: str) -> UUID | None:
+    return Conversation.objects.filter(pk=conversation_id).values_list("user_id", flat=True).first()
+
+
+def users_without_vectors(model: str, limit: int = 20) -> list[UUID]:
+    """Those who have documents without vectors of this model; none where there is no model."""
+    if not model:
+        return []
+    behind = ~Q(vector_model=model) | Q(embedded_ordinal__lt=F("next_ordinal"))
+    owners = SearchOwner.objects.filter(behind, next_ordinal__gt=0)
+    return list(owners.order_by("pk").values_list("user_id", flat=True)[:limit])
 
 
 def conversations_behind(user_id: UUID, limit: int = CONVERSATIONS_AT_ONCE) -> list[Behind]:

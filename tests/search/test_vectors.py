@@ -1,0 +1,124 @@
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from chatapp import embedding, tasks
+from chatapp.actions import search
+from chatapp.models import Conversation, SearchOwner, SearchVectors, User
+from chatapp.recall import recall_for, search_memory
+from memory.ranking import RecallSize, fuse_rankings
+from tests.memory_store.rows import NOW, new_conversation, say
+from tests.search.test_search_index import filler
+from tests.servers.embeddings_server import EmbeddingsServer
+
+pytestmark = pytest.mark.django_db
+
+CONCEPTS = {"pet": ["greyhound", "dog", "pet"], "illness": ["swelled", "allergic", "rash"]}
+SAID = "We adopted a greyhound. The train was late that evening."
+QUESTION = "Do you own a pet?"
+
+
+@pytest.fixture
+def server(settings) -> Iterator[EmbeddingsServer]:
+    with EmbeddingsServer(CONCEPTS, api_key="secret") as running:
+        settings.EMBEDDINGS_BASE_URL = running.base_url
+        settings.EMBEDDINGS_MODEL = "concepts"
+        settings.EMBEDDINGS_API_KEY = "secret"
+        embedding.forget_failures()
+        yield running
+
+
+@pytest.fixture
+def conversation(alice: User) -> Conversation:
+    conversation = new_conversation(alice)
+    say(conversation, *filler(60), SAID, *filler(60))
+    search.index_conversation(conversation.pk)
+    return conversation
+
+
+def recalled(user: User, question: str = QUESTION) -> str:
+    room = RecallSize(200, 800)
+    return "\n".join(turn.text for turn in recall_for(user_id=user.pk, question=question, now=NOW, room=room))
+
+
+def test_what_means_the_same_in_other_words_is_recalled(
+    alice: User, conversation: Conversation, server: EmbeddingsServer
+):
+    assert "greyhound" not in recalled(alice)
+    assert embedding.embed_index(alice.pk) == 121
+    assert "greyhound" in recalled(alice)
+    found = search_memory(user_id=alice.pk, query=QUESTION, limit=3, now=NOW)
+    assert SAID in [item.text for item in found]
+
+
+def test_without_an_endpoint_nothing_is_asked_and_the_words_decide(
+    alice: User, conversation: Conversation, server: EmbeddingsServer, settings
+):
+    settings.EMBEDDINGS_MODEL = ""
+    assert embedding.embed_index(alice.pk) == 0
+    assert "greyhound" in recalled(alice, "What about the greyhound?")
+    assert server.requests == []
+
+
+def test_an_endpoint_that_is_down_costs_one_question_and_is_told_in_the_log(
+    alice: User, conversation: Conversation, server: EmbeddingsServer, caplog: pytest.LogCaptureFixture
+):
+    embedding.embed_index(alice.pk)
+    server.is_down = True
+    asked = len(server.requests)
+    with caplog.at_level(logging.WARNING):
+        assert "greyhound" in recalled(alice, "What about the greyhound?")
+        assert "greyhound" in recalled(alice, "And the greyhound?")
+    assert len(server.requests) == asked + 1
+    assert "recall goes by the words alone" in caplog.text
+
+
+def test_a_worker_that_meets_a_dead_endpoint_goes_on_where_it_was(
+    alice: User, conversation: Conversation, server: EmbeddingsServer
+):
+    server.is_down = True
+    tasks.embed_index(str(alice.pk))
+    assert not SearchVectors.objects.exists()
+    server.is_down = False
+    tasks.embed_index(str(alice.pk))
+    say(conversation, "The zeppelin has landed.")
+    search.index_conversation(conversation.pk)
+    assert embedding.embed_index(alice.pk) == 1
+    owner = SearchOwner.objects.get()
+    assert owner.embedded_ordinal == owner.next_ordinal == 122
+
+
+def test_vectors_of_another_model_are_replaced(
+    alice: User, conversation: Conversation, server: EmbeddingsServer, settings
+):
+    embedding.embed_index(alice.pk)
+    settings.EMBEDDINGS_MODEL = "other"
+    assert "greyhound" not in recalled(alice)
+    assert embedding.embed_index(alice.pk) == 121
+    assert "greyhound" in recalled(alice)
+    assert SearchOwner.objects.get().vector_model == "other"
+
+
+def test_what_is_removed_loses_its_vectors(alice: User, conversation: Conversation, server: EmbeddingsServer):
+    embedding.embed_index(alice.pk)
+    size = sum(len(row.ordinals) // 4 for row in SearchVectors.objects.all())
+    gone = conversation.messages.get(position=60)
+    search.remove_messages(alice.pk, [gone.pk])
+    left = sum(len(row.ordinals) // 4 for row in SearchVectors.objects.all())
+    assert size - left == 3  # the turn and its two sentences
+    search.remove_conversation(conversation)
+    assert not SearchVectors.objects.exists()
+
+
+def test_nobody_meets_the_vectors_of_another_user(
+    alice: User, charlie: User, conversation: Conversation, server: EmbeddingsServer
+):
+    embedding.embed_index(alice.pk)
+    assert recalled(charlie) == ""
+
+
+def test_rankings_are_fused_by_place():
+    fused = fuse_rankings([1, 2, 3], [3, 4])
+    assert list(fused) == [3, 1, 2, 4]
+    assert fused[3] > fused[1] > fused[2]

@@ -1,0 +1,87 @@
+"""An OpenAI-compatible embeddings endpoint on a real socket whose vectors know a few synonyms, and nothing else.
+
+A text's vector is the sum of its words' vectors; a word's is drawn from its own letters, or from its concept's. So two
+texts are near when they share words or concepts, as with a real model, only that the concepts are written down here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from random import Random
+from typing import Any
+
+DIMENSIONS = 96
+
+
+class EmbeddingsServer:
+    """`requests` are the bodies it was sent; `is_down` makes it refuse everything."""
+
+    def __init__(self, concepts: Mapping[str, Sequence[str]], api_key: str = "") -> None:
+        self.concept_of = {word: name for name, words in concepts.items() for word in words}
+        self.api_key = api_key
+        self.requests: list[dict[str, Any]] = []
+        self.is_down = False
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+
+    def __enter__(self) -> EmbeddingsServer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def vector(self, text: str) -> list[float]:
+        total = [0.0] * DIMENSIONS
+        for word in re.findall(r"\w+", text.lower()):
+            seed = hashlib.sha256(self.concept_of.get(word, word).encode()).digest()
+            dice = Random(seed)
+            total = [value + dice.gauss(0, 1) for value in total]
+        return total
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                server.requests.append({"path": self.path, **body})
+                allowed = not server.api_key or self.headers["authorization"] == f"Bearer {server.api_key}"
+                if server.is_down or not allowed:
+                    return self._send(503 if server.is_down else 401, {"error": {"message": "Not now."}})
+                data = [
+                    {"object": "embedding", "index": index, "embedding": server.vector(text)}
+                    for index, text in enumerate(body["input"])
+                ]
+                self._send(
+                    200,
+                    {
+                        "object": "list",
+                        "model": body["model"],
+                        "data": data,
+                        "usage": {"prompt_tokens": 1, "total_tokens": 1},
+                    },
+                )
+
+            def _send(self, status: int, shape: dict[str, Any]) -> None:
+                content = json.dumps(shape).encode()
+                self.send_response(status)
+                self.send_header("content-type", "application/json")
+                self.send_header("content-length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, format: str, *values: object) -> None:
+                """Tests have nothing to say on the terminal."""
+
+        return Handler

@@ -20,8 +20,8 @@ from agents.plan.run import (
     run_plan,
 )
 from agents.plan.scheduler import Steps
-from agents.plan.steps import PlanStep
-from agents.plan.working import ANALYST, PLANNER, LoopModels, PlanPorts, RuledModel
+from agents.plan.steps import RESERVED, PlanStep
+from agents.plan.working import LoopModels, PlanPorts, RuledModel
 from agents.ports import CallKey, EarlierCall, ToolUse
 from agents.react import AgentStep, CallFinished, CallSent, Notice
 from agents.summarise import SummaryResult
@@ -98,7 +98,9 @@ def _rules_of_steps(fast: ModelConfig, loaded: LoadedContext) -> ContextRules:
     the model that answers, and not of another one."""
     if fast == loaded.config:
         return loaded.rules
-    return replace(rules_for(fast, loaded.conversation), resolved=rules_for(fast).resolved)
+    rules, own = rules_for(fast, loaded.conversation), rules_for(fast).resolved
+    budget = replace(own.budget, input_limit=rules.policy.max_input_tokens)
+    return replace(rules, resolved=replace(own, budget=budget))
 
 
 # --- In the run --------------------------------------------------------------------------------------------
@@ -227,7 +229,7 @@ class Planning:
         )
 
     def _learn_window(self, window_tokens: int | None, who: str) -> None:
-        rules = self.loaded.rules if who in (PLANNER, ANALYST) else self.setup.fast_rules
+        rules = self.loaded.rules if who in RESERVED else self.setup.fast_rules
         if window_tokens and window_tokens < rules.budget.context_size:
             config = self._config_of(who)
             self.host.beside(in_database(store_detected_sizes)(config=config, context_size=window_tokens))
@@ -246,7 +248,7 @@ class Planning:
             self.host.notify(NOTICE, f"No model's summary: {summary.fallback_reason}.")
 
     def _config_of(self, who: str) -> ModelConfig:
-        return self.loaded.config if who in (PLANNER, ANALYST) else self.setup.fast
+        return self.loaded.config if who in RESERVED else self.setup.fast
 
 
 class _OpenCall:
@@ -287,4 +289,4 @@ def _ruled(config: ModelConfig, rules: ContextRules, temperature: float | None) 
 
 
 def _name(who: str) -> str:
-    return {PLANNER: "The planner", ANALYST: "The analyst"}.get(who, f"Step {who}")
+    return f"The {who}" if who in RESERVED else f"Step {who}"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agents.plan.json_answers import find_values
+from agents.plan.json_answers import clean_text, find_values
 from agents.plan.limits import SURE
 
 
@@ -29,7 +29,9 @@ def read_analysis(text: str) -> Analysis | None:
     for value in find_values(text):
         if isinstance(value, Mapping) and (judged := _judgement(value)) is not None:
             return Analysis(
-                judged, _confidence(value.get("confidence")), str(value.get("missing") or "").strip()
+                judged,
+                _confidence(value.get("confidence")),
+                clean_text(str(value.get("missing") or "")).strip(),
             )
     return None
 

@@ -1,4 +1,4 @@
-"""Finds the JSON a model was asked for in what it wrote: bare, fenced, or with prose around it."""
+"""Finds the JSON a model was asked for in what it wrote: bare, fenced, or amid prose; and cleans its texts."""
 
 from __future__ import annotations
 
@@ -26,6 +26,11 @@ def find_values(text: str) -> Iterator[Any]:
             at = start + 1
             continue
         yield value
+
+
+def clean_text(text: str) -> str:
+    """Without what no database and no provider takes: NUL, and halves of characters."""
+    return text.replace("\x00", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _next_opening(text: str, at: int) -> int | None:

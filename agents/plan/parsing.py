@@ -7,9 +7,9 @@ from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from agents.plan.json_answers import find_values
+from agents.plan.json_answers import clean_text, find_values
 from agents.plan.limits import MAX_STEPS
-from agents.plan.steps import PlanStep
+from agents.plan.steps import RESERVED, PlanStep
 
 TITLE_CHARS = 80
 ID_CHARS = 40
@@ -30,7 +30,7 @@ def read_plan(text: str, *, number: int = 1, earlier: Sequence[PlanStep] = ()) -
     steps = [_read_step(item, at, number) for at, item in enumerate(items, start=1)]
     _check_ids(steps)
     _check_dependencies(steps, {step.id for step in earlier if step.state == "done"})
-    return _with_free_ids(steps, {step.id for step in earlier}, number)
+    return _with_free_ids(steps, RESERVED | {step.id for step in earlier}, number)
 
 
 def _find_items(text: str) -> list[Any]:
@@ -73,9 +73,8 @@ def _read_step(item: Any, at: int, number: int) -> PlanStep:
 def _text(item: Mapping[str, Any], *names: str) -> str:
     """The first of these fields that says anything; some models number their steps."""
     values = (item.get(name) for name in names)
-    return next(
-        (str(value).strip() for value in values if isinstance(value, str | int) and str(value).strip()), ""
-    )
+    texts = (clean_text(str(value)).strip() for value in values if isinstance(value, str | int))
+    return next((text for text in texts if text), "")
 
 
 def _read_dependencies(item: Mapping[str, Any], at: int) -> tuple[str, ...]:
@@ -84,7 +83,7 @@ def _read_dependencies(item: Mapping[str, Any], at: int) -> tuple[str, ...]:
         named = [named]
     if not isinstance(named, list) or not all(isinstance(one, str | int) for one in named):
         raise PlanError(f'"dependencies" of step {at} is not a list of ids')
-    return tuple(dict.fromkeys(str(one).strip()[:ID_CHARS] for one in named))
+    return tuple(dict.fromkeys(clean_text(str(one)).strip()[:ID_CHARS] for one in named))
 
 
 def _shorten(text: str) -> str:
@@ -113,8 +112,8 @@ def _check_dependencies(steps: Sequence[PlanStep], earlier: set[str]) -> None:
         raise PlanError(f"steps wait for each other in a circle: {circle}") from None
 
 
-def _with_free_ids(steps: Sequence[PlanStep], taken: set[str], number: int) -> tuple[PlanStep, ...]:
-    """An id that an earlier round used is renamed, here and where it is depended on."""
+def _with_free_ids(steps: Sequence[PlanStep], taken: frozenset[str], number: int) -> tuple[PlanStep, ...]:
+    """An id that is taken is renamed, here and where it is depended on."""
     names = {step.id: f"{step.id}-r{number}" if step.id in taken else step.id for step in steps}
     return tuple(
         replace(step, id=names[step.id], dependencies=tuple(names.get(one, one) for one in step.dependencies))

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 StepState = Literal["pending", "running", "done", "failed", "skipped"]
+PLANNER = "planner"
+ANALYST = "analyst"
+RESERVED = frozenset({PLANNER, ANALYST})
+"""Who else makes calls for a plan; no step is called so."""
 OVER: frozenset[StepState] = frozenset({"done", "failed", "skipped"})
 
 

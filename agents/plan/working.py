@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, replace
 from agents.context import AssembledContext, ContextInputs
 from agents.errors import ModelError
 from agents.plan.inputs import dependency_messages
+from agents.plan.json_answers import clean_text
 from agents.plan.limits import DEPENDENCY_CHARS
 from agents.plan.prompts import ANALYST_MARK, step_prompt
 from agents.plan.scheduler import StepFailed
-from agents.plan.steps import PlanStep
+from agents.plan.steps import ANALYST, PLANNER, PlanStep
 from agents.ports import ToolUse
 from agents.react import AgentStep, CallFinished, run_react
 from agents.summarise import SummaryResult, summarise
@@ -28,8 +29,6 @@ from memory.tokens import Calibration, text_message, total_tokens
 from memory.truncate import cut_middle
 from memory.types import Message
 
-PLANNER = "planner"
-ANALYST = "analyst"
 EMPTY = "The model answered with nothing."
 
 
@@ -115,7 +114,7 @@ class LoopModels:
                     said.append(step.text)
                 elif isinstance(step, CallFinished) and step.has_tool_calls:
                     said.clear()
-        return "".join(said)
+        return clean_text("".join(said))
 
     async def _fit_dependencies(self, dependencies: Sequence[PlanStep]) -> tuple[Message, ...]:
         """Half of the window is theirs; where they need more, those over their share are summarised."""

@@ -93,6 +93,17 @@ def test_a_later_round_builds_on_what_was_done_and_gets_ids_of_its_own() -> None
         read_plan(plan_of(step("b", "x")), number=2, earlier=earlier)
 
 
+def test_a_step_cannot_take_the_name_of_the_planner() -> None:
+    first, second = read_plan(plan_of(step("planner"), step("b", "planner")))
+    assert (first.id, second.dependencies) == ("planner-r1", ("planner-r1",))
+
+
+def test_what_no_database_takes_is_not_in_a_plan() -> None:
+    answer = r'{"steps": [{"id": "a\u0000", "title": "\ud83d", "task": "Do \ud83d\ude42 a\u0000."}]}'
+    [only] = read_plan(answer)
+    assert (only.id, only.title, only.task) == ("a", "\ufffd", "Do 🙂 a.")
+
+
 @given(st.text() | st.text('{}[]",:abe01 \n'))
 def test_any_answer_is_a_plan_or_a_plan_error(answer: str) -> None:
     try:

@@ -94,3 +94,10 @@ def test_a_mistake_names_its_place_in_the_file(content: Any, place: str) -> None
 def test_keys_that_mean_nothing_here_are_listed() -> None:
     content = file_of({"contxt": {}}) | {"modules": {}}
     assert list_ignored(content) == ["modules", "agents.0.brain.contxt"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "mode"), [("plan", "plan"), ("auto", "auto"), ("react", "react"), ("conversation", "react")]
+)
+def test_the_executions_mode_is_the_agents(declared: str, mode: str) -> None:
+    assert read(mode=declared).mode == mode

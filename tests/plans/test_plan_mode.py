@@ -447,3 +447,25 @@ async def test_a_call_of_a_step_waits_for_the_user_and_the_others_go_on(
         answered = await answering
     assert [step["state"] for step in answered["run"]["plan"]] == ["done", "done"]
     assert len(own_tools.pay.calls) == calls
+
+
+async def test_an_answer_that_no_database_takes_is_a_result_like_any_other(
+    alice_program: Program, planned: PlannedServer
+) -> None:
+    planned.plans = [plan_of(a="", b="a")]
+    planned.steps["a"] = ["Found \x00\ud83d it."]
+    async with talking(alice_program) as talk:
+        answered = await ask_planned(talk)
+    assert answered["run"]["plan"][0]["result"] == "Found \ufffd it."
+    assert "Found \ufffd it." in planned.requests("step", "b")[0].text
+
+
+async def test_a_users_limit_to_the_input_holds_for_the_steps_too(
+    alice_program: Program, planned: PlannedServer
+) -> None:
+    planned.plans = [plan_of(a="", b="a")]
+    planned.steps["a"] = [words(4_000, "A-4711")]
+    async with talking(alice_program, context_policy={"max_input_tokens": 4_000}) as talk:
+        await ask_planned(talk)
+    [asked] = planned.requests("step", "b")
+    assert len(asked.text) < 4 * 4_000

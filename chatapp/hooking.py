@@ -5,8 +5,10 @@ What goes wrong in a hook is logged and told, and never the run's failure.
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import assert_never
@@ -25,22 +27,38 @@ from agents.hooks import (
     due_hooks,
     fill_placeholders,
 )
+from agents.ports import ToolUse
+from agents.tool_calls import CallDesk
+from agents.tool_running import ResultLimit, run_calls
+from agents.tools.protocol import ToolCaller
 from chatapp import clock
-from chatapp.actions.hook_actions import record_hooks, run_named_action
+from chatapp.actions.hook_actions import (
+    is_named_action,
+    name_of,
+    record_hooks,
+    run_named_action,
+    tool_name_of,
+)
 from chatapp.compaction_planning import AUTOMATIC, Wish, is_full, load_for_planning
 from chatapp.compactor import compact_inline, plan_compaction, queue_due
 from chatapp.contexts import LoadedContext
 from chatapp.database import in_database
+from chatapp.errors import InvalidInput
 from chatapp.models import Run
 from chatapp.policies import agent_of, read_hooks
 from chatapp.selectors.compactions import turns_since_compaction
+from chatapp.tool_desk import OffloadedResults
 from chatapp.turn_state import measure_turn
 from memory.policy import ContextPolicy
+from memory.summary import fence
 from memory.tokens import text_message
 from memory.types import Message, Role
 
 log = logging.getLogger(__name__)
 hook_log = logging.getLogger("palimpsest.hooks")
+
+TOLD_CHARS = 200
+"""Of a tool's result, in the event."""
 
 Reload = Callable[[], LoadedContext]
 Note = Mapping[str, str]
@@ -173,6 +191,8 @@ async def _act(hook: Hook, state: TurnState, turn: _Turn) -> str:
             turn.notes.append(note)
             return note["text"]
         case ModuleAction():
+            if not is_named_action(hook.action):
+                return await _use_tool(hook, hook.action, turn)
             return await in_database(run_named_action)(
                 conversation=turn.loaded.conversation, action=hook.action, now=clock.now()
             )
@@ -180,6 +200,25 @@ async def _act(hook: Hook, state: TurnState, turn: _Turn) -> str:
             return await _compact(hook, hook.action, turn)
         case _:
             assert_never(hook.action)
+
+
+async def _use_tool(hook: Hook, action: ModuleAction, turn: _Turn) -> str:
+    """With the rights of the conversation's user. What it returns is a note for the model: of this turn at its start,
+    of the next one at its end. Raises InvalidInput."""
+    loaded, name = turn.loaded, tool_name_of(action)
+    if name not in {tool.spec.name for tool in loaded.tools}:
+        raise InvalidInput(f"there is no action and no tool {name_of(action)} here.")
+    conversation_id = str(loaded.conversation.pk)
+    caller = ToolCaller(str(loaded.user_id), conversation_id, "")
+    use = ToolUse(loaded.tools, caller, store=OffloadedResults(conversation_id))
+    prepared = CallDesk(loaded.tools).prepare([(name, json.dumps(action.params))], step=0)
+    limit = ResultLimit(turn.policy.result_limit(loaded.rules.budget), turn.policy.message_char_limit)
+    async with aclosing(run_calls(prepared, use, limit)) as results:
+        async for result in results:
+            text = fence("tool_result", f"{name}:\n{result.part.text}")
+            turn.notes.append({"hook_id": hook.id, "role": "user", "text": text})
+            return f"{name}: {result.part.text[:TOLD_CHARS]}"
+    raise AssertionError("a call has a result")
 
 
 def _note(hook_id: str, action: InjectMessage, state: TurnState) -> Note:

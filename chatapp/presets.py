@@ -20,7 +20,7 @@ from chatapp.models import Agent, McpServer, ModelConfig
 from chatapp.policies import rules_for
 from chatapp.selectors.mcp_servers import servers_by_name
 from chatapp.selectors.model_configs import accessible_model, default_model
-from chatapp.toolbox import BUILT_IN
+from chatapp.toolbox import BUILT_IN, tool_names
 from memory.errors import PolicyError
 from memory.policy import check_user_fields, merge_policies
 
@@ -109,7 +109,7 @@ class _Check:
         if len({hook.id for hook in hooks}) < len(hooks):
             raise _invalid("hooks", "two have the same id")
         if self.is_operator:
-            check_hooks(hooks, "hooks")
+            check_hooks(hooks, "hooks", tool_names())
         elif any(not _stays_inside(hook) for hook in hooks):
             raise _invalid("hooks", "yours may only compact_context and inject_message")
         return [hook.model_dump(mode="json", exclude_none=True) for hook in hooks]

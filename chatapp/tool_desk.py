@@ -44,16 +44,33 @@ def tell_decision(run_id: UUID, call_id: str) -> None:
         waiting.set()
 
 
-class ToolDesk:
-    """`take_spent` gives the model calls that no row counts yet."""
+class OffloadedResults:
+    """`agents.ports.ResultStore` of one conversation."""
+
+    def __init__(self, conversation_id: str) -> None:
+        self.conversation_id = conversation_id
+        self.offloads = ConversationOffloads()
+
+    async def keep_text(self, part: ToolResultPart) -> str:
+        return await in_database(self.offloads.offload_tool_result)(self.conversation_id, part)
+
+    async def keep_image(self, image: ToolImage, tool_name: str) -> str:
+        try:
+            return await in_database(self.offloads.offload_image)(self.conversation_id, image.data, tool_name)
+        except ServiceError as error:
+            raise ToolFailure(error.message) from None
+
+
+class ToolDesk(OffloadedResults):
+    """All ports of one run. `take_spent` gives the model calls that no row counts yet."""
 
     def __init__(
         self, lease: Lease, caller: ToolCaller, take_spent: Callable[[], Sequence[CallUsage]]
     ) -> None:
+        super().__init__(caller.conversation_id)
         self.lease = lease
         self.caller = caller
         self.take_spent = take_spent
-        self.offloads = ConversationOffloads()
 
     # --- CallRecords ---------------------------------------------------------------------------------
 
@@ -105,19 +122,6 @@ class ToolDesk:
         ]
         urls = await load_data_urls(UUID(self.caller.user_id), image_ids) if image_ids else {}
         return [_with_images(message, urls) for message in messages]
-
-    # --- ResultStore ---------------------------------------------------------------------------------
-
-    async def keep_text(self, part: ToolResultPart) -> str:
-        return await in_database(self.offloads.offload_tool_result)(self.caller.conversation_id, part)
-
-    async def keep_image(self, image: ToolImage, tool_name: str) -> str:
-        try:
-            return await in_database(self.offloads.offload_image)(
-                self.caller.conversation_id, image.data, tool_name
-            )
-        except ServiceError as error:
-            raise ToolFailure(error.message) from None
 
 
 class StepDesk(ToolDesk):

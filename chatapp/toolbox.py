@@ -81,6 +81,11 @@ class ToolFacts:
     server: str | None = None
 
 
+def tool_names() -> list[str]:
+    """Of all that agents may choose from."""
+    return [facts.tool.spec.name for facts in list_tools()]
+
+
 def list_tools() -> list[ToolFacts]:
     """What agents may choose from: the built-in ones, and those of servers that are for everyone."""
     rights = deployment_rights()

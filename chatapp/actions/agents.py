@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -24,13 +24,14 @@ class LoadedAgent:
     summary_model: ModelConfig | None
 
 
-def load_agents(*, profiles: Sequence[AgentProfile]) -> list[LoadedAgent]:
+def load_agents(*, profiles: Sequence[AgentProfile], tools: Collection[str] = ()) -> list[LoadedAgent]:
     """All or none. What is known by its name is brought up to date; models are known by address and model.
 
-    Raises InvalidInput for a hook that names an action nobody knows, or an MCP server that is not there.
+    Raises InvalidInput for a hook that names neither an action nor one of the `tools`, or an MCP server that is
+    not there.
     """
     for profile in profiles:
-        check_hooks(profile.hooks, "execution.hooks")
+        check_hooks(profile.hooks, "execution.hooks", tools)
     with transaction.atomic():
         return [_load(profile) for profile in profiles]
 

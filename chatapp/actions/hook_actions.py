@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -56,18 +56,32 @@ NAMED_ACTIONS: Mapping[str, _NamedAction] = {
 }
 
 
-def check_hooks(hooks: Sequence[Hook], place: str) -> None:
-    """Raises InvalidInput for an action nobody knows, or with parameters it does not take."""
+def check_hooks(hooks: Sequence[Hook], place: str, tools: Collection[str] = ()) -> None:
+    """Raises InvalidInput for what is neither an action nor one of the `tools`, or with parameters it does not take.
+
+    A tool checks its own when it is called.
+    """
     for number, hook in enumerate(hooks):
-        if isinstance(hook.action, ModuleAction):
-            _read_params(hook.action, f"{place}.{number}.action")
+        if not isinstance(hook.action, ModuleAction) or tool_name_of(hook.action) in tools:
+            continue
+        where = f"{place}.{number}.action"
+        if not is_named_action(hook.action):
+            known = ", ".join([*NAMED_ACTIONS, *tools])
+            raise InvalidInput(f"{where}: there is no action {name_of(hook.action)}; there are {known}.")
+        _read_params(hook.action, where)
+
+
+def is_named_action(action: ModuleAction) -> bool:
+    return name_of(action) in NAMED_ACTIONS
+
+
+def tool_name_of(action: ModuleAction) -> str:
+    """Tools have no dots in their names: `memory.search` is `memory_search`."""
+    return name_of(action).replace(".", "_")
 
 
 def _read_params(action: ModuleAction, place: str) -> BaseModel:
-    named = NAMED_ACTIONS.get(name_of(action))
-    if named is None:
-        known = ", ".join(NAMED_ACTIONS)
-        raise InvalidInput(f"{place}: there is no action {name_of(action)}; there are {known}.")
+    named = NAMED_ACTIONS[name_of(action)]
     try:
         return named.params.model_validate(action.params)
     except ValidationError as error:

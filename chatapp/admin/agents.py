@@ -17,7 +17,7 @@ from chatapp.errors import InvalidInput, NotFound
 from chatapp.models import Agent
 from chatapp.policies import read_hooks, rules_for
 from chatapp.selectors.model_configs import default_model
-from chatapp.toolbox import BUILT_IN
+from chatapp.toolbox import BUILT_IN, tool_names
 from memory.errors import PolicyError
 from memory.policy import merge_policies
 
@@ -78,7 +78,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         if not isinstance(declared, list):
             raise ValidationError("Enter a list of hooks.")
         try:
-            check_hooks(read_hooks(declared), "hooks")
+            check_hooks(read_hooks(declared), "hooks", tool_names())
         except PolicyError as error:
             raise ValidationError(f"{error.field}: {error.problem}") from None
         except InvalidInput as error:

@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from agents.profiles import AgentProfile, ProfileError, list_ignored, read_profiles
 from chatapp.actions.agents import LoadedAgent, load_agents
 from chatapp.errors import ServiceError
-from chatapp.toolbox import BUILT_IN
+from chatapp.toolbox import BUILT_IN, tool_names
 
 
 class Command(BaseCommand):
@@ -27,7 +27,7 @@ class Command(BaseCommand):
         try:
             profiles = read_profiles(content, os.environ)
             check_tools(profiles)
-            loaded = load_agents(profiles=profiles)
+            loaded = load_agents(profiles=profiles, tools=tool_names())
         except ProfileError as error:
             raise CommandError(f"{file}: {error}. Nothing was loaded.") from None
         except ServiceError as error:

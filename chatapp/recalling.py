@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
+from uuid import UUID
 
 from agents.context import AssembledContext
 from agents.events import RecalledItem
 from chatapp.contexts import LoadedContext
 from chatapp.recall import InContext, RecalledTurn, recall_for
+from chatapp.selectors.claims import Superseded, superseded_claims
 from chatapp.selectors.forgetting import tombstones_of
 from chatapp.selectors.pauses import is_paused, off_record
 from memory.ranking import RecallSize
 from memory.summary import fence
-from memory.tokens import text_message
+from memory.tokens import estimate_text, text_message
 from memory.tombstones import Tombstones
 from memory.types import Message
 
@@ -24,6 +26,7 @@ CHARS_PER_TOKEN = 4
 """What others count with: by this measure, too, the whole request stays within its budget."""
 LEAST_TOKENS = 60
 PREVIEW_CHARS = 160
+DAY_CHARS = 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,7 @@ def recall_turns(loaded: LoadedContext, context: AssembledContext, now: datetime
         ),
     )
     turns = without_forgotten(turns, tombstones_of(loaded.user_id))
+    turns = mark_superseded(loaded.user_id, turns, room)
     if not turns:
         return NOTHING
     best_first = sorted(turns, key=lambda turn: -turn.score)
@@ -83,6 +87,35 @@ def without_forgotten(turns: Sequence[RecalledTurn], tombstones: Tombstones) -> 
         return list(turns)
     left = (replace(turn, text=tombstones.filter_text(turn.text)) for turn in turns)
     return [turn for turn in left if turn.text.strip()]
+
+
+def mark_superseded(user_id: UUID, turns: Sequence[RecalledTurn], room: RecallSize) -> list[RecalledTurn]:
+    """What is over says so, with what is so instead. The least fitting turns make room for that."""
+    claims = superseded_claims(
+        user_id, {UUID(raw) for turn in turns if (raw := turn.source.get("message_id"))}
+    )
+    if not claims:
+        return list(turns)
+    by_message = {str(message_id): over for message_id, over in claims.items()}
+    marked = [_marked(turn, by_message.get(turn.source.get("message_id", ""), ())) for turn in turns]
+    left = sorted(marked, key=lambda turn: -turn.score)
+    while left and not _fits(left, room):
+        left.pop()
+    return [turn for turn in marked if turn in left]
+
+
+def _fits(turns: Sequence[RecalledTurn], room: RecallSize) -> bool:
+    chars = sum(len(turn.text) + DAY_CHARS for turn in turns)
+    return sum(turn.tokens for turn in turns) <= room.tokens and chars <= room.chars
+
+
+def _marked(turn: RecalledTurn, claims: Sequence[Superseded]) -> RecalledTurn:
+    """Only claims that the recalled piece quotes."""
+    notes = [
+        f" [until {claim.until:%Y-%m-%d}; then: {claim.text}]" for claim in claims if claim.said in turn.text
+    ]
+    note = "".join(dict.fromkeys(notes))
+    return replace(turn, text=turn.text + note, tokens=turn.tokens + estimate_text(note)) if note else turn
 
 
 def _render(turns: Sequence[RecalledTurn]) -> str:

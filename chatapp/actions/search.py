@@ -12,6 +12,7 @@ import numpy as np
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
+from chatapp.actions.claims import note_entry, note_messages
 from chatapp.actions.vectors import remove_vectors
 from chatapp.models import (
     Conversation,
@@ -70,6 +71,8 @@ def _store_batch(conversation: Conversation, batch: Batch) -> int:
     cursor.last_ordinal = _append(owner, documents, cursor.last_ordinal)
     cursor.position = batch.position
     cursor.save(update_fields=["position", "last_ordinal"])
+    claiming = said.filter(position__lte=batch.position, role=Message.Role.USER)
+    note_messages(conversation.user_id, claiming.only("role", "parts", "created_at"))
     return len(documents)
 
 
@@ -100,6 +103,7 @@ def index_entry(entry: MemoryEntry) -> None:
     kind = SearchDocument.Kind.ENTRY
     documents = list(documents_of(kind, entry.pk, entry.text, entry.created_at, entry.conversation_id))
     _append(_lock_owner(entry.user_id), documents, NO_ORDINAL)
+    note_entry(entry)
 
 
 @transaction.atomic
@@ -107,6 +111,7 @@ def reindex_message(row: Message) -> None:
     """Called in the transaction that takes words out of it. What is not indexed yet will be, as it is then."""
     cursor = SearchCursor.objects.filter(conversation_id=row.conversation_id).first()
     remove_messages(row.user_id, [row.pk])
+    note_messages(row.user_id, [row])
     if cursor is not None and row.position <= cursor.position:
         _append(_lock_owner(row.user_id), list(message_documents(row)), NO_ORDINAL)
 

@@ -18,7 +18,7 @@ from chatapp.models import User
 from chatapp.recall import search_memory, source_of
 from chatapp.selectors.access import accessible_conversation
 from chatapp.selectors.search import SearchFilter
-from chatapp.selectors.search_sources import Found
+from chatapp.validity import Standing, judge_found
 
 search_router = Router(tags=["memory"])
 
@@ -37,6 +37,8 @@ class Result(shapes.Shape):
     source: Source
     score: float
     created_at: shapes.Moment
+    valid_until: shapes.Moment | None = Field(None, description="Since then something else is so.")
+    superseded_by: dict[str, Any] | None = None
 
 
 class Asked(Schema):
@@ -69,7 +71,8 @@ def _search(user: User, asked: Asked) -> dict[str, Any]:
         conversation_id=_conversation(user, asked.conversation_id),
     )
     found = search_memory(user_id=user.pk, query=asked.q, limit=asked.limit, now=now, only=only)
-    return {"items": [_result(item) for item in found], "next_cursor": None}
+    standing = judge_found(user.pk, found, before=only.before)[: asked.limit]
+    return {"items": [_result(item) for item in standing], "next_cursor": None}
 
 
 def _conversation(user: User, conversation_id: str | None) -> Any:
@@ -93,11 +96,25 @@ def _moment(field: str, value: str | None, zone: ZoneInfo, *, at_its_end: bool =
         raise InvalidInput(f"{field} {message}.", details=[{"field": field, "message": message}]) from None
 
 
-def _result(found: Found) -> dict[str, Any]:
+def _result(standing: Standing) -> dict[str, Any]:
+    found, over = standing.found, standing.over
     return {
         "text": found.text,
         "source": source_of(found),
         "score": round(found.score, 6),
-        "created_at": found.said_at.isoformat().replace("+00:00", "Z"),
+        "created_at": _iso(found.said_at),
         "role": found.role or None,
+        "valid_until": _iso(over.until) if over else None,
+        "superseded_by": {
+            "text": over.text,
+            "message_id": str(over.message_id) if over.message_id else None,
+            "entry_id": str(over.entry_id) if over.entry_id else None,
+            "created_at": _iso(over.until),
+        }
+        if over
+        else None,
     }
+
+
+def _iso(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")

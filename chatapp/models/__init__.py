@@ -1,6 +1,7 @@
 """The tables, one subject a file."""
 
 from chatapp.models.agents import Agent
+from chatapp.models.claims import StoredClaim
 from chatapp.models.conversations import Attachment, Branch, Conversation, Message
 from chatapp.models.forgetting import ForgetProposal, ForgetReceipt, Tombstone
 from chatapp.models.mcp_servers import McpServer
@@ -55,6 +56,7 @@ __all__ = [
     "SentRequest",
     "SetupLink",
     "StaleDay",
+    "StoredClaim",
     "Tombstone",
     "ToolCall",
     "Usage",

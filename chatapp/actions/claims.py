@@ -1,0 +1,68 @@
+"""Notes what is claimed of things that change, and which claim took which one's place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from uuid import UUID
+
+from chatapp import mapping
+from chatapp.models import MemoryEntry, Message, StoredClaim
+from chatapp.search_index import vocabulary
+from chatapp.selectors.claims import hash_parts
+from memory.claims import find_claims
+
+
+def note_messages(user_id: UUID, rows: Iterable[Message]) -> None:
+    """Called in the transaction that indexes them. Only users claim; what was noted of a message before goes."""
+    said = [row for row in rows if row.role == Message.Role.USER]
+    keys = set(StoredClaim.objects.filter(message__in=said).values_list("key", flat=True))
+    StoredClaim.objects.filter(message__in=said).delete()
+    claims = [
+        claim
+        for row in said
+        for claim in _claims(user_id, mapping.text_of(row.parts), row.created_at, message_id=row.pk)
+    ]
+    _store(user_id, claims, keys)
+
+
+def note_entry(entry: MemoryEntry) -> None:
+    """Called in the transaction that writes it. What was extracted repeats a message, whose claim counts."""
+    keys = set(StoredClaim.objects.filter(entry=entry).values_list("key", flat=True))
+    StoredClaim.objects.filter(entry=entry).delete()
+    is_own = entry.author == MemoryEntry.Author.USER and entry.compaction_id is None
+    claims = list(_claims(entry.user_id, entry.text, entry.created_at, entry_id=entry.pk)) if is_own else []
+    _store(entry.user_id, claims, keys)
+
+
+def _claims(user_id: UUID, text: str, said_at: datetime, **source: UUID) -> Iterator[StoredClaim]:
+    for claim in find_claims(text, vocabulary):
+        yield StoredClaim(
+            user_id=user_id,
+            start=claim.start,
+            end=claim.end,
+            key=hash_parts(claim.key),
+            value=hash_parts(claim.value),
+            replaces=claim.replaces,
+            said_at=said_at,
+            **source,
+        )
+
+
+def _store(user_id: UUID, claims: list[StoredClaim], keys: set[int]) -> None:
+    StoredClaim.objects.bulk_create(claims)
+    for key in keys | {claim.key for claim in claims}:
+        _order(user_id, key)
+
+
+def _order(user_id: UUID, key: int) -> None:
+    """Each is over with the next one that replaces it and says something else."""
+    later: list[StoredClaim] = []
+    changed = []
+    for row in StoredClaim.objects.filter(user_id=user_id, key=key).order_by("-said_at", "-start", "-pk"):
+        newer = next((one for one in reversed(later) if one.replaces and one.value != row.value), None)
+        if row.superseded_by_id != (newer.pk if newer else None):
+            row.superseded_by = newer
+            changed.append(row)
+        later.append(row)
+    StoredClaim.objects.bulk_update(changed, ["superseded_by"], batch_size=200)

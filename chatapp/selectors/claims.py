@@ -1,0 +1,95 @@
+"""Reads which statements are over, and what took their place."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import Q
+
+from chatapp import mapping
+from chatapp.models import StoredClaim
+from chatapp.search_index import hash_term, vocabulary
+from memory.claims import find_claims
+
+
+@dataclass(frozen=True, slots=True)
+class Superseded:
+    """`said`, from `start` to `end` of a source, was so until `until`, when `text` was said in its place."""
+
+    start: int
+    end: int
+    said: str
+    until: datetime
+    text: str
+    source_start: int
+    message_id: UUID | None
+    entry_id: UUID | None
+    conversation_id: UUID | None
+
+
+def superseded_claims(
+    user_id: UUID, source_ids: Collection[UUID], *, before: datetime | None = None
+) -> Mapping[UUID, list[Superseded]]:
+    """By message or entry; with `before`, only what was over by then."""
+    of_sources = Q(message__in=list(source_ids)) | Q(entry__in=list(source_ids))
+    rows = StoredClaim.objects.filter(of_sources, user_id=user_id, superseded_by__isnull=False)
+    if before is not None:
+        rows = rows.filter(superseded_by__said_at__lt=before)
+    found: dict[UUID, list[Superseded]] = defaultdict(list)
+    for row in rows.select_related("message", "entry", "superseded_by__message", "superseded_by__entry"):
+        source_id = row.message_id or row.entry_id
+        if source_id is not None and row.superseded_by is not None:
+            found[source_id].append(_superseded(row, row.superseded_by))
+    return found
+
+
+def _superseded(row: StoredClaim, newer: StoredClaim) -> Superseded:
+    return Superseded(
+        start=row.start,
+        end=row.end,
+        said=_text_of(row)[row.start : row.end],
+        until=newer.said_at,
+        text=_text_of(newer)[newer.start : newer.end],
+        source_start=newer.start,
+        message_id=newer.message_id,
+        entry_id=newer.entry_id,
+        conversation_id=newer.message.conversation_id if newer.message else None,
+    )
+
+
+def _text_of(row: StoredClaim) -> str:
+    if row.message is not None:
+        return mapping.text_of(row.message.parts)
+    return row.entry.text if row.entry is not None else ""
+
+
+def repeated_claims(
+    user_id: UUID, texts: Collection[str], *, before: datetime | None = None
+) -> Mapping[str, Superseded]:
+    """Of texts that repeat what was said, such as extracted entries: those that repeat what is over."""
+    found: dict[str, Superseded] = {}
+    for text in texts:
+        for claim in find_claims(text, vocabulary):
+            rows = StoredClaim.objects.filter(
+                user_id=user_id,
+                key=hash_parts(claim.key),
+                value=hash_parts(claim.value),
+                superseded_by__isnull=False,
+            )
+            if before is not None:
+                rows = rows.filter(superseded_by__said_at__lt=before)
+            row = rows.select_related(
+                "message", "entry", "superseded_by__message", "superseded_by__entry"
+            ).last()
+            if row is not None and row.superseded_by is not None:
+                over = _superseded(row, row.superseded_by)
+                found[text] = replace(over, start=claim.start, end=claim.end)
+    return found
+
+
+def hash_parts(parts: tuple[str, ...]) -> int:
+    return hash_term("\x00".join(parts))

@@ -1,0 +1,125 @@
+"""Facts that change: statements that give one thing one value, so that a newer one takes an older one's place.
+
+Careful rather than complete: what is not clearly about the same thing is left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from memory.sentences import Vocabulary, split_sentences
+
+Key = tuple[str, ...]
+
+_ADVERBS = r"(?:now |just |recently |currently |still |actually |finally |no longer |not |soon )*"
+_HAVE = r"\b(?:I|we)(?:'m|'ve|'re|'ll| am| have| are| was| were| will)?\s+"
+_VALUE = r"(?P<value>[^.,;:!?\n]{1,80})"
+_FIXED: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (name, re.compile(pattern, re.IGNORECASE))
+    for name, pattern in (
+        (
+            "residence",
+            rf"{_HAVE}{_ADVERBS}(?:live|lived|living|moved|moving|relocated|based)"
+            rf"\s+(?:back )?(?:in|to|at|near)\s+{_VALUE}",
+        ),
+        (
+            "employer",
+            rf"{_HAVE}{_ADVERBS}(?:work|worked|working|started|got a job|changed jobs?)\s+(?:at|for|to)\s+{_VALUE}",
+        ),
+        ("age", rf"{_HAVE}{_ADVERBS}(?P<value>\d{{1,3}})(?: years old)?(?=\s*(?:[.,;!?]|$|and\b|now\b))"),
+        ("status", rf"{_HAVE}{_ADVERBS}(?:got )?(?P<value>single|married|divorced|engaged|widowed)\b"),
+    )
+)
+_CHANGED = (
+    r"(?:(?:has been |have been |was |were |is |are |has |got |will be )?(?:now )?"
+    r"(?:moved|changed|renamed|postponed|rescheduled|switched|set|raised|lowered|updated)\s+(?:from\s+[^.,;!?\n]{1,40}?\s+)?(?:to|for))"
+)
+_STATED = r"(?:is|are|was|were|will be|became|has become|costs?|starts?|takes place)"
+_SUBJECT = re.compile(
+    rf"\b(?P<owner>my|our|the)\s+(?P<subject>[\w'’-]+(?:\s[\w'’-]+){{0,4}}?)\s+(?:(?P<changed>{_CHANGED})|{_STATED})"
+    rf"\s+(?P<adverb>(?:now|no longer|currently|actually)\s+)?{_VALUE}",
+    re.IGNORECASE,
+)
+_MARKED = re.compile(
+    r"\b(?:now|no longer|not any ?more|any ?more|instead|from now on|since then|correction|actually)\b",
+    re.IGNORECASE,
+)
+_SEVERAL = re.compile(r"\b(?:also|another|one of|too|as well|sometimes|each|every)\b", re.IGNORECASE)
+_TAIL = re.compile(
+    r"\s+(?:with|since|and|but|because|which|where|who|as|now|these days|right now|until|so|though|instead|"
+    r"any ?more|for)\b.*",
+    re.IGNORECASE | re.DOTALL,
+)
+_WHEN = re.compile(
+    r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day|\d{1,2}[:.]\d\d|\b\d{1,2}\s?(?:am|pm)\b|\d{4}-\d\d|"
+    r"\b(?:january|february|march|april|june|july|august|september|october|november|december|tomorrow)\b",
+    re.IGNORECASE,
+)
+_NAMES = re.compile(r"^(?:called|named)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """`text[start:end]` says that `key` has `value`. `replaces`: whatever was said of it before is over."""
+
+    key: Key
+    value: Key
+    replaces: bool
+    start: int
+    end: int
+
+
+def find_claims(text: str, vocabulary: Vocabulary) -> Iterator[Claim]:
+    """Of each sentence the first; questions claim nothing."""
+    start = 0
+    for sentence in split_sentences(text):
+        claim = _read(sentence, vocabulary)
+        if claim is not None:
+            key, value, replaces = claim
+            yield Claim(key, value, replaces, start, start + len(sentence.rstrip()))
+        start += len(sentence)
+
+
+def _read(sentence: str, vocabulary: Vocabulary) -> tuple[Key, Key, bool] | None:
+    if sentence.rstrip().endswith("?") or _SEVERAL.search(sentence):
+        return None
+    for name, pattern in _FIXED:
+        match = pattern.search(sentence)
+        if match is not None:
+            value = _value_of(match["value"], vocabulary, is_denied="no longer" in match[0].lower())
+            return ((name,), value, True) if value else None
+    return _read_subject(sentence, vocabulary)
+
+
+def _read_subject(sentence: str, vocabulary: Vocabulary) -> tuple[Key, Key, bool] | None:
+    match = _SUBJECT.search(sentence)
+    if match is None or _NAMES.match(match["value"]):
+        return None
+    subject = tuple(sorted(vocabulary.telling_words(match["subject"])))
+    is_denied = "no longer" in (match["adverb"] or "").lower()
+    value = _value_of(match["value"], vocabulary, is_denied=is_denied)
+    if not subject or not value:
+        return None
+    owner = "the" if match["owner"].lower() == "the" else "my"
+    replaces = owner == "my" or match["changed"] is not None or _MARKED.search(sentence) is not None
+    return (owner, *subject, _kind_of(match["value"])), value, replaces
+
+
+def _value_of(value: str, vocabulary: Vocabulary, *, is_denied: bool) -> Key:
+    plain = _TAIL.sub("", value)
+    words = vocabulary.telling_words(plain) or frozenset(plain.casefold().split())
+    return ("not", *sorted(words)) if is_denied and words else tuple(sorted(words))
+
+
+def _kind_of(value: str) -> str:
+    """Only values of one kind take each other's place: a sister may be a nurse, and in Oslo."""
+    if _WHEN.search(value):
+        return "when"
+    first = value.split()[0].lower() if value.split() else ""
+    if first in {"a", "an"}:
+        return "role"
+    if first in {"in", "at", "near", "from", "on"}:
+        return "where"
+    return "number" if any(letter.isdigit() for letter in value) else "what"

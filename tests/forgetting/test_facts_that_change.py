@@ -1,0 +1,112 @@
+"""A newer statement supersedes an older one: both stay, the current first, the older with its dates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+
+from chatapp.actions.search import index_conversation
+from chatapp.forgetting import forget_message
+from chatapp.models import Message, StoredClaim, User
+from chatapp.recall import RecalledTurn
+from chatapp.recalling import mark_superseded
+from memory.ranking import RecallSize
+from tests.memory_store.rows import NOW, new_conversation, say
+
+Clients = Callable[..., Client]
+OLD, NEW = "I live in Paris.", "I moved to Lyon."
+MAY = NOW - timedelta(days=200)
+
+
+@pytest.fixture
+def moved(alice: User) -> list[Message]:
+    first, second = new_conversation(alice), new_conversation(alice)
+    [old, *_] = say(first, OLD, "A fine city.", at=MAY)
+    [new, *_] = say(second, NEW, "Congratulations!", at=NOW)
+    for conversation in (second, first):  # in whatever order they are indexed
+        index_conversation(conversation.pk)
+    return [old, new]
+
+
+def search(client: Client, **query: str) -> list[dict]:
+    answer = client.get("/api/v1/memory/search", query)
+    assert answer.status_code == 200, answer.content
+    return answer.json()["items"]
+
+
+def said(items: list[dict]) -> list[str]:
+    return [item["text"] for item in items if item["text"] in (OLD, NEW)]
+
+
+def test_the_current_comes_first_and_the_older_says_until_when(
+    alice: User, api_client: Clients, moved: list[Message]
+):
+    found = search(api_client(alice), q="Do I live in Paris?")
+    assert said(found)[:2] == [NEW, OLD]
+    older = next(item for item in found if item["text"] == OLD)
+    assert older["valid_until"] == "2026-11-21T20:00:00Z"
+    assert older["superseded_by"]["text"] == NEW
+    assert older["superseded_by"]["message_id"] == str(moved[1].pk)
+    current = next(item for item in found if item["text"] == NEW)
+    assert current["valid_until"] is None
+
+
+def test_as_of_a_date_it_is_what_was_so_then(alice: User, api_client: Clients, moved: list[Message]):
+    found = search(api_client(alice), q="Where do I live?", as_of="2026-06-30")
+    assert said(found) == [OLD]
+    assert found[0]["valid_until"] is None
+
+
+def test_who_moves_again_leaves_a_chain(alice: User, moved: list[Message]):
+    third = new_conversation(alice)
+    say(third, "I have moved to Nice now.", at=NOW + timedelta(days=9))
+    index_conversation(third.pk)
+    chain = list(StoredClaim.objects.order_by("said_at"))
+    assert [row.superseded_by for row in chain] == [chain[1], chain[2], None]
+
+
+def test_what_is_forgotten_supersedes_nothing_any_more(
+    alice: User, api_client: Clients, moved: list[Message]
+):
+    forget_message(alice, moved[1].pk, now=NOW)
+    [older] = [item for item in search(api_client(alice), q="Where do I live?") if item["text"] == OLD]
+    assert older["valid_until"] is None
+
+
+def test_a_recalled_turn_that_is_over_says_so(alice: User, moved: list[Message]):
+    turn = RecalledTurn(
+        text=f"user: {OLD}",
+        source={"kind": "message", "message_id": str(moved[0].pk)},
+        tokens=8,
+        said_at=MAY,
+        role="user",
+        score=1.0,
+    )
+    [marked] = mark_superseded(alice.pk, [turn], RecallSize(tokens=100, chars=1_000))
+    assert marked.text == f"user: {OLD} [until 2026-11-21; then: {NEW}]"
+    assert marked.tokens > turn.tokens
+    assert mark_superseded(alice.pk, [turn], RecallSize(tokens=10, chars=1_000)) == []
+
+
+def test_nobody_is_superseded_by_somebody_else(alice: User, bob: User, moved: list[Message]):
+    other = new_conversation(bob)
+    say(other, "I moved to Rome.", at=NOW + timedelta(days=1))
+    index_conversation(other.pk)
+    claim = StoredClaim.objects.get(message=moved[1])
+    assert claim.superseded_by is None
+
+
+def test_an_entry_of_ones_own_counts_too(alice: User, api_client: Clients, moved: list[Message]):
+    answer = api_client(alice).post(
+        "/api/v1/memory/entries",
+        {"text": "I live in Nantes.", "day": "2026-12-01"},
+        content_type="application/json",
+    )
+    assert answer.status_code == 201, answer.content
+    found = search(api_client(alice), q="Did I move to Lyon?")
+    newest = next(item for item in found if item["text"] == NEW)
+    assert newest["superseded_by"]["text"] == "I live in Nantes."
+    assert newest["superseded_by"]["entry_id"]

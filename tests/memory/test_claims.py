@@ -1,0 +1,73 @@
+"""A newer statement of the same thing is told from one about something else."""
+
+from __future__ import annotations
+
+import pytest
+import snowballstemmer
+
+from memory.claims import Claim, find_claims
+from memory.sentences import Vocabulary
+from memory.terms import Analyzer
+
+VOCABULARY = Vocabulary(Analyzer(snowballstemmer.stemmer("english").stemWord))
+
+
+def claim(text: str) -> Claim | None:
+    return next(find_claims(text, VOCABULARY), None)
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("I live in Paris.", "I moved to Lyon."),
+        ("I'm living in Paris with my wife.", "We've just moved to Lyon, by the way."),
+        ("I work at Initech.", "I now work for Globex."),
+        ("I am 41 years old.", "I'm 42 now."),
+        ("I am single.", "I got married last week."),
+        ("My favourite colour is green.", "My favourite colour is blue."),
+        ("My phone number is 555-0101.", "My phone number has changed to 555-0199."),
+        ("My flight is on Tuesday at 10:20.", "My flight was moved to Thursday."),
+        ("The meeting is on Monday.", "The meeting has been moved to Friday."),
+        ("The budget is 4,000 euros.", "The budget is now 5,500 euros."),
+        ("I live in Paris.", "I no longer live in Paris."),
+    ],
+)
+def test_a_newer_statement_takes_the_place_of_the_older(older: str, newer: str):
+    before, after = claim(older), claim(newer)
+    assert before
+    assert after
+    assert before.key == after.key
+    assert before.value != after.value
+    assert after.replaces
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("I live in Paris.", "I work in Lyon."),
+        ("I live in Paris.", "Do I live in Lyon?"),
+        ("My sister is a nurse.", "My sister is in Oslo."),
+        ("My sister is called Clara.", "My sister is called Anna."),
+        ("My dog is brown.", "My cat is black."),
+        ("My favourite band is Low.", "Another favourite band is Blur."),
+        ("The meeting is on Monday.", "The dinner has been moved to Friday."),
+        ("The garden is lovely.", "The garden is green."),
+    ],
+)
+def test_what_may_both_be_so_is_left_alone(older: str, newer: str):
+    before, after = claim(older), claim(newer)
+    assert not (before and after and before.key == after.key and after.replaces)
+
+
+def test_the_same_said_again_is_no_change():
+    before, after = claim("I live in Paris."), claim("By the way, I still live in Paris with my wife.")
+    assert before
+    assert after
+    assert (before.key, before.value) == (after.key, after.value)
+
+
+def test_a_claim_names_its_place():
+    text = "Hello there! I live in Paris. And you?"
+    found = claim(text)
+    assert found
+    assert text[found.start : found.end] == "I live in Paris."

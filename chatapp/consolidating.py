@@ -104,8 +104,11 @@ def consolidate(consolidation_id: UUID) -> None:
 
 def _carry_out(lease: ConsolidationLease) -> Consolidation:
     row = Consolidation.objects.get(pk=lease.consolidation_id)
+    if lease.is_last_attempt:
+        _end_failed(lease, WORKERS_DIED, ())
+        return row
     entries = unknown_entries(row)
-    reason = _reason_not_to(lease)
+    reason = _reason_not_to()
     if reason or not entries:
         status = Consolidation.Status.SKIPPED if reason else Consolidation.Status.DONE
         end_consolidation(lease=lease, status=status, reason=reason, now=clock.now())
@@ -114,9 +117,8 @@ def _carry_out(lease: ConsolidationLease) -> Consolidation:
     return row
 
 
-def _reason_not_to(lease: ConsolidationLease) -> str:
-    if lease.is_last_attempt:
-        return WORKERS_DIED
+def _reason_not_to() -> str:
+    """Empty where a language model can be asked."""
     try:
         return NO_MODEL if _model().kind == ModelConfig.Kind.DEMO else ""
     except NotFound as error:

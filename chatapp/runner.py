@@ -21,6 +21,7 @@ from django.db import InterfaceError, OperationalError
 
 from chatapp import answering, clock, hooking
 from chatapp.actions.compactions import release_all_compactions
+from chatapp.actions.consolidations import release_all_consolidations
 from chatapp.actions.endings import INTERRUPTED, NOT_STARTED, Outcome, finish_run, interrupt_run
 from chatapp.actions.runs import (
     Lease,
@@ -207,6 +208,7 @@ async def start_loops() -> None:
     if settings.EMBEDDED:
         await _interrupt(await in_database(unfinished_runs)(), INTERRUPTED)
         await in_database(release_all_compactions)(now=clock.now())
+        await in_database(release_all_consolidations)(now=clock.now())
     loop = asyncio.get_running_loop()
     _process.loops = [
         loop.create_task(_repeat(CHECKPOINT_S, _store_partial_answers)),

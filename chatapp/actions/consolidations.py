@@ -68,6 +68,15 @@ def claim_consolidation(*, consolidation_id: UUID, now: datetime) -> Consolidati
         )
 
 
+def release_all_consolidations(*, now: datetime) -> None:
+    """For a process that knows it is the only one: whoever held them is gone, and so are the broker's messages."""
+    with transaction.atomic():
+        Consolidation.objects.filter(status=Consolidation.Status.RUNNING).update(lease_expires_at=now)
+        active = Consolidation.objects.filter(status__in=Consolidation.ACTIVE)
+        for consolidation_id in active.order_by("created_at").values_list("pk", flat=True):
+            jobs.wake_worker("consolidate", str(consolidation_id))
+
+
 def _lock_held(lease: ConsolidationLease) -> Consolidation:
     held = Consolidation.objects.select_for_update().filter(
         pk=lease.consolidation_id, fence=lease.fence, status=Consolidation.Status.RUNNING

@@ -13,7 +13,12 @@ from django.db import connection
 from django.test import Client
 
 from chatapp import clock, consolidating, memory_files
-from chatapp.actions.consolidations import LEASE, claim_consolidation, queue_consolidation
+from chatapp.actions.consolidations import (
+    LEASE,
+    claim_consolidation,
+    queue_consolidation,
+    release_all_consolidations,
+)
 from chatapp.actions.memory_edits import add_entry, edit_entry
 from chatapp.actions.profile import write_profile
 from chatapp.models import Consolidation, MemoryEntry, ModelConfig, Profile, ProfileVersion, Usage, User
@@ -214,6 +219,33 @@ def test_a_worker_that_died_is_followed_by_another(alice: User, model: ModelConf
     consolidating.consolidate(row.pk)
     assert profile_of(alice) == "- Plays the cello."
     assert ProfileVersion.objects.count() == 1
+
+
+def test_after_a_restart_of_the_only_process_it_goes_on_at_once(alice: User, model: ModelConfig):
+    note(alice)
+    row = queue_consolidation(user_id=alice.pk, now=clock.now())
+    assert row is not None
+    claim_consolidation(consolidation_id=row.pk, now=clock.now())
+    consolidating.consolidate(row.pk)
+    assert profile_of(alice) == "", "somebody seems to hold it"
+    release_all_consolidations(now=clock.now() - timedelta(seconds=1))
+    consolidating.consolidate(row.pk)
+    assert profile_of(alice) == "- Plays the cello."
+
+
+def test_after_three_workers_died_no_model_is_asked_any_more(
+    alice: User, model: ModelConfig, server: ModelServer
+):
+    note(alice)
+    row = queue_consolidation(user_id=alice.pk, now=clock.now())
+    assert row is not None
+    for _ in range(3):
+        claim_consolidation(consolidation_id=row.pk, now=clock.now())
+        release_all_consolidations(now=clock.now() - timedelta(seconds=1))
+    consolidating.consolidate(row.pk)
+    row.refresh_from_db()
+    assert (row.status, row.error) == ("failed", consolidating.WORKERS_DIED)
+    assert server.requests == []
 
 
 def test_a_file_that_was_not_written_any_more_is_written_by_the_sweep(alice: User, model: ModelConfig):

@@ -6,6 +6,7 @@ import fcntl
 import logging
 import os
 import re
+import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date
@@ -19,6 +20,7 @@ from chatapp.actions import memory as memory_actions
 from chatapp.actions.profile import mark_profile_written
 from chatapp.models import MemoryEntry
 from chatapp.selectors import memory as memory_selectors
+from chatapp.selectors.accounts import users_gone
 from chatapp.selectors.profile import profile_of, profiles_behind
 from memory.daily import DailyEntry, render_day
 
@@ -135,6 +137,18 @@ def write_days(days: Iterable[tuple[UUID, date]]) -> int:
 def sweep_unwritten() -> int:
     """Writes what a crash left undone."""
     return write_days(memory_selectors.days_behind()) + write_profiles(profiles_behind())
+
+
+def sweep_orphans() -> int:
+    """Removes what no row stands for any more: folders of users who are gone, profiles that were forgotten when the
+    process died. How many."""
+    root = Path(settings.DATA_DIR) / "memory"
+    folders = {UUID(path.name): path for path in root.iterdir()} if root.is_dir() else {}
+    gone = users_gone(folders)
+    for user_id in gone:
+        shutil.rmtree(folders[user_id], ignore_errors=True)
+    left = [user_id for user_id in folders if user_id not in gone and profile_path(user_id).exists()]
+    return len(gone) + write_profiles(user_id for user_id in left if not profile_of(user_id).text)
 
 
 def rebuild_files(user_id: UUID) -> int:

@@ -98,5 +98,6 @@ def clean_up() -> None:
     deleted = delete_idle_conversations(now=clock.now(), days=settings.RETENTION_DAYS)
     sweep_files(now=clock.now())
     sweep_offloads(now=clock.now())
+    memory_files.sweep_orphans()
     if deleted:
         log.info("Deleted %d conversations that were idle for %d days.", deleted, settings.RETENTION_DAYS)

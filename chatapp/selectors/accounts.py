@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from hashlib import sha256
 from hmac import compare_digest
 from uuid import UUID
@@ -45,6 +45,11 @@ def accessible_token(user: User, token_id: UUID | str) -> ApiToken:
 def all_users() -> list[User]:
     """The oldest first."""
     return list(User.objects.order_by("date_joined", "pk"))
+
+
+def users_gone(user_ids: Collection[UUID]) -> set[UUID]:
+    """Those of the ids that are no user's."""
+    return set(user_ids) - set(User.objects.filter(pk__in=user_ids).values_list("pk", flat=True))
 
 
 def find_user(email: str) -> User | None:

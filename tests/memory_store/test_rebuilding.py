@@ -15,7 +15,7 @@ from django.test import Client
 from chatapp import memory_files
 from chatapp.actions.memory_edits import add_entry, edit_entry
 from chatapp.actions.profile import write_profile
-from chatapp.models import MemoryEntry, SearchOwner, Usage, User
+from chatapp.models import MemoryEntry, Profile, SearchOwner, Usage, User
 from chatapp.recall import search_memory
 from memory.tokens import estimate_text
 from tests.memory_store.rows import NOW
@@ -63,6 +63,22 @@ def test_rebuilding_twice_changes_nothing(alice: User, remembered: MemoryEntry):
 def test_an_unknown_user_is_told(db: None):
     with pytest.raises(CommandError, match="no user nobody@"):
         rebuild("nobody@example.com")
+
+
+def test_what_no_row_stands_for_is_removed_by_the_clean_up(
+    alice: User, charlie: User, remembered: MemoryEntry
+):
+    rebuild()
+    memory_files.sweep_orphans()  # of other tests
+    charlies = memory_files.user_folder(charlie.pk)
+    assert charlies.is_dir()
+    charlie.delete()
+    Profile.objects.filter(pk=alice.pk).delete()
+    assert memory_files.sweep_orphans() == 2
+    assert not charlies.exists()
+    assert not memory_files.profile_path(alice.pk).exists()
+    assert memory_files.day_path(alice.pk, NOW.date()).exists()
+    assert memory_files.sweep_orphans() == 0
 
 
 def test_the_export_is_markdown_of_ones_own(alice: User, remembered: MemoryEntry, api_client: Clients):

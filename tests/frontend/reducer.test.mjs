@@ -390,10 +390,10 @@ test("what is sent during an answer waits behind it, and moves before it once th
 });
 
 test("a pinned message says so, and no longer once it is not", () => {
-  const pin = (pinned) => ({ type: "message/pinned", id: ID, messageId: "m0", pinned });
-  const state = reduce(opened([message("m0", 0, "user", "hi")]), pin(true));
+  const pin = (seq, pinned) => event("message.pinned", seq, { message: message("m0", 0, "user", "hi", { pinned }) });
+  const state = reduce(opened([message("m0", 0, "user", "hi")]), pin(1, true));
   assert.equal(thread(state).messages.m0.isPinned, true);
-  assert.equal(thread(reduce(state, pin(false))).messages.m0.isPinned, false);
+  assert.equal(thread(reduce(state, pin(2, false))).messages.m0.isPinned, false);
 });
 
 test("a new chat has the chosen mode", () => {

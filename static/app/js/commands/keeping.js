@@ -9,8 +9,8 @@ import { sentenceOf } from "./conversations.js";
 export async function pinMessage(messageId, pinned) {
   const id = currentId.value;
   try {
-    await patch(`/conversations/${id}/messages/${messageId}/pin`, { pinned });
-    dispatch({ type: "message/pinned", id, messageId, pinned });
+    const message = await patch(`/conversations/${id}/messages/${messageId}`, { pinned });
+    dispatch({ type: "message.pinned", conversation_id: id, message });
     showToast(pinned ? t("It stays in context.") : t("It may leave the context."));
   } catch (error) {
     showToast(sentenceOf(error), "bad");

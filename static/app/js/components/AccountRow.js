@@ -35,6 +35,7 @@ function accountItems() {
   const forOperators = boot.admin_url ? [{ label: t("Admin"), icon: "admin", href: boot.admin_url }] : [];
   return [
     { label: t("Memory"), icon: "memory", href: "/memory" },
+    { label: t("Your agents"), icon: "spark", onSelect: () => changeUi({ dialog: { kind: "agents" } }) },
     { label: t("Archived chats"), icon: "archive", onSelect: () => loadListing({ showsArchived: true }) },
     { label: t("Settings"), icon: "settings", onSelect: () => changeUi({ dialog: { kind: "settings" } }) },
     { label: t("Keyboard shortcuts"), icon: "keyboard", onSelect: () => changeUi({ dialog: { kind: "shortcuts" } }) },

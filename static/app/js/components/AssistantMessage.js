@@ -7,7 +7,7 @@ import { t } from "../i18n.js";
 import { CopyButton } from "./CodeBlock.js";
 import { ErrorCard } from "./ErrorCard.js";
 import { Icon } from "./icons.js";
-import { MessageMenu } from "./MessageMenu.js";
+import { MessageMenu, PinMark } from "./MessageMenu.js";
 import { Markdown } from "./Markdown.js";
 import { PlanGraph } from "./PlanGraph.js";
 import { Reasoning } from "./Reasoning.js";
@@ -39,6 +39,7 @@ function Message({ message, isLast, isRunning }) {
     ${message.isForgotten && !message.text && html`<p class="outcome">${t("This message was forgotten.")}</p>`}
     ${isSilent && html`<p class="waiting" role="status" aria-label=${t("Waiting for the answer")}><i></i><i></i><i></i></p>`}
     ${message.recalled.length > 0 && html`<${Recalled} items=${message.recalled} />`}
+    ${message.isPinned && html`<${PinMark} />`}
     ${!isStreaming && html`<${Outcome} message=${message} isLast=${isLast} isRunning=${isRunning} />`}
     ${!isStreaming && html`<${Actions} message=${message} isLast=${isLast} isRunning=${isRunning} />`}
   </article>`;

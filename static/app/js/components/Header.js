@@ -100,13 +100,16 @@ function AgentPicker() {
 }
 
 /** @param {import("../state/types.js").Agent} chosen @returns {import("./Menu.js").MenuItem[]} */
-const agentItems = (chosen) =>
-  state.value.agents.map((agent) => ({
+function agentItems(chosen) {
+  const choices = state.value.agents.map((agent) => ({
     label: agent.name,
     note: agent.description || noteOfAgent(agent),
     isChecked: agent.id === chosen.id,
     onSelect: () => chooseAgent(agent),
   }));
+  const own = { label: t("Your agents…"), icon: "plus", onSelect: () => changeUi({ dialog: { kind: "agents" } }) };
+  return [...choices, null, own];
+}
 
 /** @param {import("../state/types.js").Agent} agent */
 function noteOfAgent({ mode, model }) {

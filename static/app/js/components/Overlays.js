@@ -6,6 +6,7 @@ import { changeConversation } from "../commands/conversations.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { changeUi, currentThread, ui } from "../state/store.js";
+import { AgentsDialog } from "./AgentsDialog.js";
 import { closeDialog, ConfirmDialog, Dialog } from "./Dialog.js";
 import { ForgetDialog } from "./ForgetDialog.js";
 import { Icon } from "./icons.js";
@@ -26,6 +27,8 @@ function OpenDialog() {
       return html`<${ShortcutsDialog} />`;
     case "confirm":
       return html`<${ConfirmDialog} ...${dialog} />`;
+    case "agents":
+      return html`<${AgentsDialog} />`;
     case "forget":
       return html`<${ForgetDialog} ...${dialog} />`;
     case "rename":

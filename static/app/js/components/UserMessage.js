@@ -5,8 +5,7 @@ import { html, memo } from "../html.js";
 import { t } from "../i18n.js";
 import { changeUi } from "../state/store.js";
 import { CopyButton } from "./CodeBlock.js";
-import { Icon } from "./icons.js";
-import { MessageMenu } from "./MessageMenu.js";
+import { MessageMenu, PinMark } from "./MessageMenu.js";
 
 const LONG_CHARS = 1600;
 const LONG_LINES = 18;
@@ -23,7 +22,7 @@ function Message({ id, text, images, isSending = false, message }) {
     ${images.length > 0 && html`<div class="thumbs">${images.map((image) => html`<${Thumb} image=${image} />`)}</div>`}
     ${text && html`<div dir="auto" class=${`bubble ${isFolded ? "is-folded" : ""}`}>${text}</div>`}
     ${message?.isInjected && html`<p class="outcome">${t("Sent while the answer was being written")}</p>`}
-    ${message?.isPinned && !message.isInjected && html`<p class="outcome"><${Icon} name="pin" size=${14} />${t("Pinned: always in context")}</p>`}
+    ${message?.isPinned && !message.isInjected && html`<${PinMark} />`}
     ${message?.isForgotten && !text && html`<p class="outcome">${t("This message was forgotten.")}</p>`}
     ${
       isLong &&

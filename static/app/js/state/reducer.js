@@ -1,7 +1,7 @@
 /** The one reducer: (state, happening) → state. Pure: no clock, no network, no storage. */
 
 import { forgetConversation, loadListing, noteRun, putConversation } from "./listing.js";
-import { applyEvent, changeMessage, contextUse, dropNote, emptyThread, loadPage, prependPage } from "./thread.js";
+import { applyEvent, contextUse, dropNote, emptyThread, loadPage, prependPage } from "./thread.js";
 
 /** @typedef {import("./types.js").State} State */
 /** @typedef {import("./types.js").Thread} Thread */
@@ -76,8 +76,6 @@ const OURS = {
     changeThread(state, id, (thread) => ({ ...thread, compactions })),
   "context/loaded": (state, { id, context }) =>
     changeThread(state, id, (thread) => ({ ...thread, context: contextUse(context) })),
-  "message/pinned": (state, { id, messageId, pinned }) =>
-    changeThread(state, id, (thread) => changeMessage(thread, messageId, (message) => ({ ...message, isPinned: pinned }))),
   "memory/undone": (state, { id, entryId }) => changeThread(state, id, (thread) => dropNote(thread, entryId)),
   "send/started": (state, { id, pending }) =>
     changeThread(state, id, (thread) => ({ ...thread, pending: [...thread.pending, pending] })),

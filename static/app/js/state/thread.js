@@ -58,6 +58,8 @@ function applyFact(thread, event) {
       return placeMessage(thread, event.message);
     case "message.moved":
       return moveMessages(thread, event);
+    case "message.pinned":
+      return changeMessage(thread, event.message.id, (message) => ({ ...message, isPinned: event.message.pinned }));
     case "message.forgotten":
       return forgetMessage(thread, event.message);
     case "memory.forget_proposed":

@@ -6,7 +6,7 @@
  * @typedef {{id: string, name: string, is_default: boolean, demo: boolean, context_size: number,
  *   max_output_tokens: number}} Model
  * @typedef {{id: string, name: string, mode: string, model: string|null, greeting: string, description?: string,
- *   is_default: boolean}} Agent
+ *   is_default: boolean, is_mine?: boolean}} Agent
  * @typedef {"react"|"plan"|"auto"} Mode
  * @typedef {{id: string, message_id: string}} ActiveRun
  * @typedef {{id: string, title: string, model: string|null, agent: string|null, mode: Mode|null, memory: "on"|"paused", pinned: boolean, archived: boolean, temporary: boolean,

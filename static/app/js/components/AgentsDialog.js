@@ -38,7 +38,7 @@ export function AgentsDialog() {
   const done = () => (editing.value = null);
   return html`<${Dialog} title=${editing.value ? (editing.value.id ? t("Change the agent") : t("New agent")) : t("Your agents")}>
     ${problem.value && html`<p class="form-error" role="alert">${problem.value}</p>`}
-    ${notes.value.length > 0 && html`<ul class="notice-list" role="status">${notes.value.map((note) => html`<li>${note}</li>`)}</ul>`}
+    <div role="status">${notes.value.length > 0 && html`<ul class="notice-list">${notes.value.map((note) => html`<li>${note}</li>`)}</ul>`}</div>
     ${
       editing.value
         ? html`<${AgentFormView} key=${editing.value.id} ...${editing.value} onDone=${done} attempt=${attempt} />`

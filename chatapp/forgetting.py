@@ -21,6 +21,7 @@ from chatapp.selectors import memory as memory_selectors
 from chatapp.selectors.access import accessible_message, parse_id
 from chatapp.selectors.forgetting import messages_of_day, said_and_where
 from chatapp.selectors.offloads import text_offloads
+from chatapp.selectors.retention import idle_conversations
 from memory.redaction import Forgotten
 
 
@@ -130,12 +131,10 @@ def _text_of(row: Offload) -> str:
 
 
 def delete_idle_conversations(*, now: datetime, days: int) -> int:
-    """The clean-up: conversations nobody wrote to for `days` (0 = never); how many went."""
-    if days <= 0:
-        return 0
-    idle_since = now - timedelta(days=days)
+    """The clean-up: conversations nobody wrote to for as long as their user's groups say, else for `days` (0 = never).
+    How many went."""
     deleted = 0
-    for conversation_id in memory_selectors.idle_conversation_ids(idle_since):
+    for conversation_id, idle_since in idle_conversations(now, days):
         leftovers = retention.delete_if_idle(conversation_id, idle_since=idle_since)
         if leftovers is not None:
             remove_leftovers(leftovers)

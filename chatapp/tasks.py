@@ -100,4 +100,4 @@ def clean_up() -> None:
     sweep_offloads(now=clock.now())
     memory_files.sweep_orphans()
     if deleted:
-        log.info("Deleted %d conversations that were idle for %d days.", deleted, settings.RETENTION_DAYS)
+        log.info("Deleted %d idle conversations.", deleted)

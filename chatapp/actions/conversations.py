@@ -18,6 +18,7 @@ from chatapp.actions.search import index_conversation
 from chatapp.models import Agent, Branch, Conversation, Message, ModelConfig, Run, User
 from chatapp.models.identity import new_id
 from chatapp.selectors.access import lock_conversation
+from chatapp.selectors.retention import retention_days_of
 from memory.tokens import estimate_parts
 from memory.types import TextPart
 
@@ -62,7 +63,8 @@ def updated_event(
 ) -> ConversationUpdated:
     if active_run is None:
         active_run = conversation.runs.filter(status__in=Run.ACTIVE).first()
-    shape = mapping.conversation_shape(conversation, settings.RETENTION_DAYS, active_run)
+    days = retention_days_of([conversation.user_id], settings.RETENTION_DAYS)[conversation.user_id]
+    shape = mapping.conversation_shape(conversation, days, active_run)
     return ConversationUpdated(conversation_id=str(conversation.pk), at=now, conversation=shape)
 
 

@@ -10,6 +10,7 @@ from chatapp.models.model_configs import ModelConfig
 from chatapp.models.offloads import Offload
 from chatapp.models.profile import Consolidation, Profile, ProfileVersion
 from chatapp.models.requests import RequestText, SentRequest
+from chatapp.models.retention import GroupRetention
 from chatapp.models.runs import Event, Run, Usage
 from chatapp.models.search import (
     SearchBlock,
@@ -36,6 +37,7 @@ __all__ = [
     "Event",
     "ForgetProposal",
     "ForgetReceipt",
+    "GroupRetention",
     "McpServer",
     "MemoryEntry",
     "MemoryPause",

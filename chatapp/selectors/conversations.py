@@ -15,6 +15,7 @@ from chatapp import mapping
 from chatapp.models import Branch, Conversation, Message, Run, User
 from chatapp.selectors.asides import asides_of
 from chatapp.selectors.branches import visible_compactions, visible_messages
+from chatapp.selectors.retention import retention_days_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,8 @@ def shape_conversations(rows: Sequence[Conversation]) -> list[dict[str, Any]]:
     active = {
         run.conversation_id: run for run in Run.objects.filter(conversation__in=rows, status__in=Run.ACTIVE)
     }
-    return [mapping.conversation_shape(row, settings.RETENTION_DAYS, active.get(row.pk)) for row in rows]
+    days = retention_days_of((row.user_id for row in rows), settings.RETENTION_DAYS)
+    return [mapping.conversation_shape(row, days[row.user_id], active.get(row.pk)) for row in rows]
 
 
 def shape_conversation(row: Conversation) -> dict[str, Any]:

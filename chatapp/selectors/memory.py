@@ -92,12 +92,6 @@ def all_days(user_id: UUID) -> list[date]:
     )
 
 
-def idle_conversation_ids(idle_since: datetime) -> list[UUID]:
-    """Longest idle first. A hint: what is deleted is decided under a lock."""
-    rows = Conversation.objects.filter(pinned=False, last_activity_at__lt=idle_since)
-    return list(rows.order_by("last_activity_at").values_list("pk", flat=True))
-
-
 @dataclass(frozen=True, slots=True)
 class Said:
     """One text of an entry, and by whose hand."""

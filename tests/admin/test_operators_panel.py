@@ -12,7 +12,7 @@ from pytest_django.fixtures import Settings
 from chatapp import clock
 from chatapp.actions.accounts import create_token
 from chatapp.actions.conversations import create_conversation
-from chatapp.models import Compaction, Conversation, Run, Usage, User
+from chatapp.models import Compaction, Conversation, GroupRetention, Run, Usage, User
 
 pytestmark = pytest.mark.usefixtures("static_files")
 PAGES = ["user", "apitoken", "modelconfig", "conversation", "run", "compaction", "usage"]
@@ -22,6 +22,18 @@ PAGES = ["user", "apitoken", "modelconfig", "conversation", "run", "compaction",
 def test_every_list_and_the_index_render(admin_client: Client, listed: str) -> None:
     assert admin_client.get("/admin/").status_code == 200
     assert admin_client.get(f"/admin/chatapp/{listed}/").status_code == 200
+
+
+def test_an_operator_gives_a_group_its_clean_up_period(admin_client: Client) -> None:
+    fields = {
+        "name": "Researchers",
+        "retention-TOTAL_FORMS": 1,
+        "retention-INITIAL_FORMS": 0,
+        "retention-0-days": 365,
+    }
+    assert admin_client.post("/admin/auth/group/add/", fields).status_code == 302
+    assert GroupRetention.objects.get(group__name="Researchers").days == 365
+    assert "365 days" in admin_client.get("/admin/auth/group/").content.decode()
 
 
 @pytest.mark.parametrize("path", ["", "login/", "chatapp/user/", "chatapp/modelconfig/add/", "nonsense/"])

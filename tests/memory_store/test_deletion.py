@@ -1,10 +1,11 @@
 import io
 import threading
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.contrib.auth.models import Group
 from django.db import connection, transaction
 from PIL import Image
 
@@ -13,9 +14,19 @@ from chatapp.actions.memory import record_entry
 from chatapp.actions.retention import expires_at
 from chatapp.actions.search import index_conversation
 from chatapp.forgetting import delete_idle_conversations, forget_whole_conversation
-from chatapp.models import Conversation, MemoryEntry, Message, Run, SearchDocument, SearchPosting, User
+from chatapp.models import (
+    Conversation,
+    GroupRetention,
+    MemoryEntry,
+    Message,
+    Run,
+    SearchDocument,
+    SearchPosting,
+    User,
+)
 from chatapp.recall import search_memory
 from chatapp.search_index import analyzer, hash_term
+from chatapp.selectors.conversations import shape_conversation
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 
 SECRET = "heliotrope"
@@ -117,6 +128,32 @@ def test_the_clean_up_leaves_what_is(alice: User, why: str):
         )
     assert delete_idle_conversations(now=NOW, days=0 if why == "never" else 30) == 0
     assert Conversation.objects.filter(pk=conversation.pk).exists()
+
+
+@pytest.mark.parametrize(
+    ("periods", "is_kept"), [((60,), True), ((10, 60), True), ((10,), False), ((0, 10), True)]
+)
+def test_the_longest_period_of_a_users_groups_counts(alice: User, periods: tuple[int, ...], is_kept: bool):
+    for number, days in enumerate(periods):
+        group = Group.objects.create(name=f"group {number}")
+        GroupRetention.objects.create(group=group, days=days)
+        alice.groups.add(group)
+    conversation = new_conversation(alice, at=NOW - timedelta(days=20))
+    told = shape_conversation(conversation)["expires_at"]
+    expected = None if 0 in periods else conversation.last_activity_at + timedelta(days=max(periods))
+    assert (told and datetime.fromisoformat(told)) == expected
+    delete_idle_conversations(now=NOW, days=15)
+    assert Conversation.objects.filter(pk=conversation.pk).exists() is is_kept
+
+
+def test_a_period_of_a_group_is_no_concern_of_others(alice: User, bob: User):
+    group = Group.objects.create(name="Researchers")
+    GroupRetention.objects.create(group=group, days=365)
+    bob.groups.add(group)
+    for user in (alice, bob):
+        new_conversation(user, at=NOW - timedelta(days=40))
+    assert delete_idle_conversations(now=NOW, days=30) == 1
+    assert Conversation.objects.get().user == bob
 
 
 def test_the_date_of_the_clean_up_is_told(alice: User):

@@ -20,7 +20,7 @@ from chatapp.models import Agent, McpServer, ModelConfig
 from chatapp.policies import rules_for
 from chatapp.selectors.mcp_servers import servers_by_name
 from chatapp.selectors.model_configs import accessible_model, default_model
-from chatapp.toolbox import BUILT_IN, tool_names
+from chatapp.toolbox import local_tools, tool_names
 from memory.errors import PolicyError
 from memory.policy import check_user_fields, merge_policies
 
@@ -76,11 +76,8 @@ class _Check:
     def _tools(self) -> list[str] | None:
         if self.preset.tools is None:
             return None
-        allowed = (
-            frozenset(BUILT_IN)
-            if self.is_operator
-            else frozenset(settings.DEFAULT_TOOLS) & frozenset(BUILT_IN)
-        )
+        known = frozenset(local_tools())
+        allowed = known if self.is_operator else known & frozenset(settings.DEFAULT_TOOLS)
         for name in self.preset.tools:
             if name not in allowed:
                 self._missing("tools", f"There is no tool {name} to choose")

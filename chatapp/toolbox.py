@@ -46,12 +46,12 @@ def tools_of(agent: Agent | None, *, uses_memory: bool = True) -> tuple[Tool, ..
     if not uses_memory or (agent is not None and not agent.uses_memory):
         rights -= {"memory"}
     names = _names_of(agent)
-    built_in = [tool for name, tool in _local_tools().items() if name in names]
+    built_in = [tool for name, tool in local_tools().items() if name in names]
     of_servers = [tool for server in servers_of(agent) for tool in offered_tools(server)]
     return tuple(tool for tool in (*built_in, *of_servers) if tool.traits.rights <= rights)
 
 
-def _local_tools() -> Mapping[str, Tool]:
+def local_tools() -> Mapping[str, Tool]:
     """The built-in ones, and those of the operator's own in Python."""
     return {**BUILT_IN, **by_name(import_string(dotted) for dotted in settings.EXTRA_TOOLS)}
 
@@ -91,7 +91,7 @@ def list_tools() -> list[ToolFacts]:
     rights = deployment_rights()
     built_in = [
         ToolFacts(tool, is_default=name in settings.DEFAULT_TOOLS, is_on=tool.traits.rights <= rights)
-        for name, tool in _local_tools().items()
+        for name, tool in local_tools().items()
     ]
     of_servers = [
         ToolFacts(tool, is_default=True, is_on=True, server=server.name)

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import URLPattern, path
 
+from agents.presets import write_preset
 from chatapp.actions.agents import save_agent
 from chatapp.actions.hook_actions import check_hooks
 from chatapp.admin.policy_table import policy_table
+from chatapp.agent_preview import preview_agent
 from chatapp.errors import InvalidInput, NotFound
-from chatapp.models import Agent
+from chatapp.models import Agent, User
 from chatapp.policies import read_hooks, rules_for
+from chatapp.presets import preset_of
 from chatapp.selectors.model_configs import default_model
-from chatapp.toolbox import BUILT_IN, tool_names
+from chatapp.toolbox import local_tools, tool_names
 from memory.errors import PolicyError
 from memory.policy import merge_policies
 
@@ -29,7 +35,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         help_text="Without it, its answers have what DEFAULT_TOOLS says and the MCP servers for everyone.",
     )
     tools = forms.MultipleChoiceField(
-        choices=[(name, f"{name}: {tool.spec.description}") for name, tool in BUILT_IN.items()],
+        choices=lambda: [(name, f"{name}: {tool.spec.description}") for name, tool in local_tools().items()],
         required=False,
         widget=forms.CheckboxSelectMultiple,
     )
@@ -86,6 +92,12 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         return declared
 
 
+class PreviewForm(forms.Form):
+    question = forms.CharField(
+        max_length=10_000, widget=forms.Textarea(attrs={"rows": 3, "class": "vLargeTextField"})
+    )
+
+
 @admin.register(Agent)
 class AgentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     form = AgentForm
@@ -114,6 +126,40 @@ class AgentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         if db_field.name == "mcp_servers":
             return db_field.formfield(widget=forms.CheckboxSelectMultiple)
         return super().formfield_for_dbfield(db_field, request, **kwargs)
+
+    def get_urls(self) -> list[URLPattern]:
+        guarded = self.admin_site.admin_view
+        return [
+            path("<uuid:agent_id>/preview/", guarded(self.preview_view), name="chatapp_agent_preview"),
+            path("<uuid:agent_id>/export/", guarded(self.export_view), name="chatapp_agent_export"),
+            *super().get_urls(),
+        ]
+
+    def _agent(self, request: HttpRequest, agent_id: UUID) -> Agent:
+        agent = self.get_queryset(request).filter(pk=agent_id).first()
+        if agent is None or not self.has_change_permission(request, agent):
+            raise Http404
+        return agent
+
+    def preview_view(self, request: HttpRequest, agent_id: UUID) -> HttpResponse:
+        agent = self._agent(request, agent_id)
+        form = PreviewForm(request.POST or None)
+        preview = None
+        if form.is_valid():
+            assert isinstance(request.user, User)
+            preview = preview_agent(agent, form.cleaned_data["question"], request.user)
+        shown = {"title": "Preview", "agent": agent, "form": form, "preview": preview}
+        return render(
+            request, "admin/chatapp/agent/preview.html", self.admin_site.each_context(request) | shown
+        )
+
+    def export_view(self, request: HttpRequest, agent_id: UUID) -> HttpResponse:
+        agent = self._agent(request, agent_id)
+        response = HttpResponse(
+            write_preset(preset_of(agent)), content_type="application/yaml; charset=utf-8"
+        )
+        response["Content-Disposition"] = f'attachment; filename="agent-{agent.pk}.yaml"'
+        return response
 
     def save_model(self, request: HttpRequest, obj: Agent, form: Any, change: bool) -> None:
         save_agent(agent=obj)

@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from agents.profiles import AgentProfile, ProfileError, list_ignored, read_profiles
 from chatapp.actions.agents import LoadedAgent, load_agents
 from chatapp.errors import ServiceError
-from chatapp.toolbox import BUILT_IN, tool_names
+from chatapp.toolbox import local_tools, tool_names
 
 
 class Command(BaseCommand):
@@ -41,11 +41,12 @@ class Command(BaseCommand):
 
 def check_tools(profiles: Iterable[AgentProfile]) -> None:
     """Raises ProfileError for a name that no tool has."""
+    known = local_tools()
     for profile in profiles:
         for name in profile.tools or ():
-            if name not in BUILT_IN:
+            if name not in known:
                 raise ProfileError(
-                    f"{profile.name}.tools", f"there is no tool {name}; there are {', '.join(BUILT_IN)}"
+                    f"{profile.name}.tools", f"there is no tool {name}; there are {', '.join(known)}"
                 )
 
 

@@ -1,0 +1,100 @@
+"""The operators' page of an agent: its tools, a preview that stores nothing, its export."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.presets import read_preset
+from chatapp.models import Agent, Conversation, McpServer, Message, ModelConfig, Run, Usage
+from tests.servers.behaviour import Behaviour
+from tests.servers.openai_server import ModelServer
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("static_files")]
+
+
+@pytest.fixture
+def server():
+    with ModelServer() as running:
+        yield running
+
+
+@pytest.fixture
+def agent(server):
+    model = ModelConfig.objects.create(name="Main", model_id="test-model", base_url=server.base_url)
+    return Agent.objects.create(name="Pirate", model=model, system_prompt="Say arr.", tools=["clock"])
+
+
+def page_of(agent, tail="change"):
+    return f"/admin/chatapp/agent/{agent.pk}/{tail}/"
+
+
+FORM = {
+    "name": "Pirate",
+    "mode": "react",
+    "timeout_s": "0",
+    "context_policy": "{}",
+    "hooks": "[]",
+    "enabled": "on",
+}
+
+
+def test_operators_choose_tools_and_servers(admin_client, agent):
+    books = McpServer.objects.create(name="books", url="http://203.0.113.7/mcp")
+    chosen = {"chooses_tools": "on", "tools": ["clock", "calculator"], "mcp_servers": [str(books.pk)]}
+    assert admin_client.post(page_of(agent), FORM | chosen).status_code == 302
+    agent.refresh_from_db()
+    assert agent.tools == ["clock", "calculator"]
+    assert list(agent.mcp_servers.all()) == [books]
+    assert admin_client.post(page_of(agent), FORM).status_code == 302
+    agent.refresh_from_db()
+    assert agent.tools is None
+
+
+def test_a_preview_asks_once_with_the_preset_and_stores_only_its_cost(
+    admin_client, admin_user, agent, server
+):
+    server.script(Behaviour(text="Arr, <b>matey</b>"))
+    shown = admin_client.post(page_of(agent, "preview"), {"question": "Hello?"}).content.decode()
+    assert "Arr, &lt;b&gt;matey&lt;/b&gt;" in shown
+    assert "tokens in" in shown
+    [asked] = server.requests
+    assert asked.body["messages"][0]["content"].startswith("Say arr.")
+    assert asked.body["messages"][1]["content"] == "Hello?"
+    assert [tool["function"]["name"] for tool in asked.body["tools"]] == ["clock"]
+    assert (Conversation.objects.count(), Message.objects.count(), Run.objects.count()) == (0, 0, 0)
+    assert Usage.objects.get().user == admin_user
+
+
+def test_tools_it_asks_for_are_shown_and_not_called(admin_client, agent, server):
+    call = {"id": "1", "name": "clock", "arguments": '{"time_zone": "Mars/Base"}'}
+    server.script(Behaviour(text="", tool_calls=(call,)))
+    shown = admin_client.post(page_of(agent, "preview"), {"question": "What time is it?"}).content.decode()
+    assert "Asks for clock" in shown
+    assert "Mars/Base" in shown
+    assert len(server.requests) == 1
+
+
+def test_a_model_that_is_down_is_told(admin_client, agent):
+    ModelConfig.objects.update(base_url="http://127.0.0.1:9/v1")
+    shown = admin_client.post(page_of(agent, "preview"), {"question": "Hello?"}).content.decode()
+    assert "errornote" in shown
+    assert not Usage.objects.exists()
+
+
+def test_the_export_is_a_preset(admin_client, agent):
+    exported = admin_client.get(page_of(agent, "export")).content.decode()
+    preset = read_preset(exported)
+    assert (preset.name, preset.model, preset.tools) == ("Pirate", "Main", ["clock"])
+    assert "127.0.0.1" not in exported
+
+
+def test_what_a_user_made_is_not_shown(admin_client, agent, alice):
+    own = Agent.objects.create(name="Diary", owner=alice, system_prompt="private words")
+    assert "Diary" not in admin_client.get("/admin/chatapp/agent/").content.decode()
+    for tail in ("preview", "export"):
+        assert admin_client.get(page_of(own, tail)).status_code == 404
+
+
+@pytest.mark.parametrize("tail", ["change", "preview", "export"])
+def test_users_see_none_of_it(alice, browser_client, agent, tail):
+    assert browser_client(alice).get(page_of(agent, tail)).status_code == 404

@@ -1,0 +1,163 @@
+"""Restart, worker crash and double delivery at each step leave exactly one entry: extract, rows, file, index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+import pytest
+from django.db import transaction
+
+from chatapp import clock, memory_files, tasks
+from chatapp.actions.compactions import (
+    CompactionLease,
+    FinishedSummary,
+    claim_compaction,
+    complete_compaction,
+    release_all_compactions,
+)
+from chatapp.actions.search import index_conversation, rebuild_index
+from chatapp.models import Compaction, MemoryEntry, Message, SearchDocument, StaleDay, User
+from chatapp.recall import search_memory
+from tests.context_engine.chatting import make_model
+from tests.memory_store.rows import NOW, new_conversation, say
+from tests.servers.behaviour import says
+from tests.servers.openai_server import ModelServer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+FACT = "My dog is called Rex and eats Pedigree-7."
+FILLER = "We talk about the harbour and the price of bread for a long while, and nothing comes of it at all."
+
+
+@pytest.fixture
+def row(alice: User) -> Compaction:
+    conversation = new_conversation(alice)
+    say(conversation, FACT, "Noted.", *[FILLER] * 8)
+    return Compaction.objects.create(
+        conversation=conversation,
+        branch=conversation.branch,
+        first_position=0,
+        last_position=9,
+        message_count=10,
+        kept_count=0,
+        strategy="checkpoint",
+        status="pending",
+        budget_tokens=20_000,
+        created_at=clock.now(),
+    )
+
+
+@pytest.fixture
+def server() -> ModelServer:
+    with ModelServer(summary_default=says("The user's dog Rex eats Pedigree-7.")) as answering:
+        make_model(answering, name="Main", is_default=True)
+        yield answering
+
+
+def assert_once(user: User) -> None:
+    """In rows, file and index, whatever is done again."""
+    for again in (
+        lambda: None,
+        tasks.sweep,
+        lambda: rebuild_index(user.pk),
+        lambda: memory_files.rebuild_files(user.pk),
+    ):
+        again()
+        entry = MemoryEntry.objects.get(user=user)
+        assert entry.written_at is not None
+        text = memory_files.day_path(user.pk, entry.day).read_text()
+        assert text.count(str(entry.pk)) == 1
+        assert text.count("Pedigree-7") == entry.text.count("Pedigree-7") >= 1
+        assert SearchDocument.objects.filter(source_id=entry.pk).count() == 1
+        found = search_memory(user_id=user.pk, query="Pedigree-7", limit=10, now=NOW)
+        assert sum(item.entry_id == entry.pk for item in found) == 1
+    assert not StaleDay.objects.exists()
+    assert Compaction.objects.filter(status="done").count() == 1
+
+
+def test_a_job_that_is_delivered_again_and_again_is_done_once(
+    alice: User, row: Compaction, server: ModelServer
+) -> None:
+    for _ in range(3):
+        tasks.compact(str(row.pk))
+        tasks.index_conversation(str(row.conversation_id))
+    assert len(server.requests_of("summary")) == 1
+    assert_once(alice)
+
+
+def test_a_worker_that_died_before_it_asked_is_replaced(
+    alice: User, row: Compaction, server: ModelServer
+) -> None:
+    assert claim_compaction(compaction_id=row.pk, holder="a dead worker", now=clock.now())
+    tasks.compact(str(row.pk))
+    assert not MemoryEntry.objects.exists(), "its lease lives on"
+    release_all_compactions(now=clock.now())
+    tasks.compact(str(row.pk))
+    assert_once(alice)
+
+
+@pytest.mark.parametrize("crashes_at", ["the rows", "the file"])
+def test_a_crash_between_two_steps_is_mended_by_the_next_worker(
+    alice: User, row: Compaction, server: ModelServer, crashes_at: str
+) -> None:
+    crash: Callable[[UUID], None] = {"the rows": crash_in_rows, "the file": crash_at_file}[crashes_at]
+    crash(row.pk)
+    release_all_compactions(now=clock.now())
+    tasks.compact(str(row.pk))
+    tasks.sweep()
+    assert_once(alice)
+
+
+class Killed(BaseException):
+    """Nothing of ours catches it, as nothing catches a kill."""
+
+
+def crash_in_rows(compaction_id: UUID) -> None:
+    """Checkpoint, ledger and entry are one transaction: it is lost as a whole."""
+    lease = claim_compaction(compaction_id=compaction_id, holder="a dead worker", now=clock.now())
+    assert lease is not None
+    with pytest.raises(Killed):
+        complete_and_die(lease)
+    assert not MemoryEntry.objects.exists()
+    assert not SearchDocument.objects.exists()
+
+
+@transaction.atomic
+def complete_and_die(lease: CompactionLease) -> None:
+    first = Message.objects.order_by("position")[0]
+    result = FinishedSummary(
+        summary=FACT,
+        summary_tokens=9,
+        tokens_after=9,
+        strategy="checkpoint",
+        entry_text=FACT,
+        first_message_id=first.pk,
+        last_message_id=first.pk,
+        model=None,
+        calls=(),
+    )
+    complete_compaction(lease=lease, result=result, now=clock.now())
+    assert MemoryEntry.objects.exists()
+    raise Killed
+
+
+def crash_at_file(compaction_id: UUID) -> None:
+    """The folder cannot be written: the row is there, the file is not, and the sweep goes on."""
+    row = Compaction.objects.get(pk=compaction_id)
+    folder = memory_files.user_folder(row.conversation.user_id)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.write_text("in the way")
+    tasks.compact(str(compaction_id))
+    entry = MemoryEntry.objects.get()
+    assert entry.written_at is None
+    folder.unlink()
+
+
+def test_two_indexers_at_once_index_once(alice: User, row: Compaction, server: ModelServer) -> None:
+    tasks.compact(str(row.pk))
+    for _ in range(2):
+        index_conversation(row.conversation_id)
+    said = SearchDocument.objects.filter(kind=SearchDocument.Kind.MESSAGE)
+    assert said.count() == said.values("source_id").distinct().count() == 10
+    assert_once(alice)

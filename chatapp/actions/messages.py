@@ -259,7 +259,10 @@ def regenerate_message(
     now: datetime,
     mode: str = "",
 ) -> Receipt:
-    """A second answer to the question before `message_id`, in a branch of its own; the first one stays."""
+    """A second answer to the question before `message_id`, in a branch of its own; the first one stays.
+
+    Where neither `mode` nor the conversation says how, it is made as the one before.
+    """
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
         refuse_while_running(conversation)
@@ -267,10 +270,15 @@ def regenerate_message(
         branch = Branch.objects.create(conversation=conversation, lineage=lineage_below(question))
         if model is not None:
             conversation.model = model
+        mode = mode or ("" if conversation.mode else _last_mode(question))
         run = queue_run(conversation, branch=branch, question=question, after=question, now=now, mode=mode)
         return Receipt(
             str(conversation.pk), str(question.pk), str(run.pk), str(run.answer_id), conversation.last_seq
         )
+
+
+def _last_mode(question: Message) -> str:
+    return question.runs_asked.order_by("-created_at").values_list("mode", flat=True).first() or ""
 
 
 def _question_before(message: Message) -> Message:

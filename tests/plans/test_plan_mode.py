@@ -305,8 +305,13 @@ async def test_an_answer_made_again_may_be_made_in_another_mode(
         )
         await settle()
         run = (await talk.program.get(f"runs/{again.json()['run_id']}")).json()
-    assert run["mode"] == "plan"
-    assert len(run["plan"]) == 2
+        assert run["mode"] == "plan"
+        assert len(run["plan"]) == 2
+        once_more = await talk.program.post(
+            f"conversations/{talk.id}/messages/{again.json()['message']['id']}/regenerate"
+        )
+        await settle()
+        assert (await talk.program.get(f"runs/{once_more.json()['run_id']}")).json()["mode"] == "plan"
 
 
 async def test_a_reader_of_the_stream_sees_the_plan_grow(

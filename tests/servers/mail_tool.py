@@ -20,7 +20,7 @@ class MailTool:
         folder = Path(os.environ["MAIL_FOLDER"])
         with (folder / "sent").open("a") as sent:
             sent.write(f"{arguments['to']}\n")
-        while not (folder / "go-on").exists():
+        while not (folder / "go-on").exists():  # noqa: ASYNC110 - another process makes the file
             await asyncio.sleep(0.02)
         return ToolOutput("Sent.")
 

@@ -17,7 +17,7 @@ from chatapp.actions.messages import (
     message_parts,
     send_message,
 )
-from chatapp.actions.places import messages_behind, move_answer_behind
+from chatapp.actions.places import is_anything_behind, messages_behind, move_answer_behind
 from chatapp.actions.runs import Lease, lock_held
 from chatapp.models import Conversation, Message, Run, User
 from chatapp.selectors.access import accessible_attachments, lock_conversation
@@ -77,6 +77,8 @@ def _inject(user: User, conversation_id: str, new: NewMessage, now: datetime) ->
 
 def take_injected(*, lease: Lease, now: datetime) -> list[Message]:
     """What was sent since the last call, oldest first; it stands before the answer from now on. Raises LeaseLost."""
+    if not is_anything_behind(lease.answer_id):  # as before nearly every call: without a lock
+        return []
     with transaction.atomic():
         conversation, run = lock_held(lease)
         messages = messages_behind(run)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.db.models import F
 
@@ -51,6 +52,11 @@ def insert_before_answer(
     conversation.next_position = end + count
     conversation.save(update_fields=["next_position"])
     return inserted
+
+
+def is_anything_behind(answer_id: UUID) -> bool:
+    sent = Message.objects.filter(parent=answer_id, kind=Message.Kind.INJECTED)
+    return sent.filter(position__gt=F("parent__position")).exists()
 
 
 def messages_behind(run: Run) -> list[Message]:

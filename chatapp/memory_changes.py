@@ -3,7 +3,7 @@ between is mended by the sweep."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence, Set
 from datetime import date, datetime
 
 from chatapp import clock, memory_files
@@ -35,18 +35,23 @@ def rewrite_day(
     """What the day says afterwards. What is missing is forgotten, but for the lines that were only moved."""
     missing = memory_edits.rewrite_day(user=user, day=day, sections=sections, version=version, now=now)
     kept = {line.strip() for section in sections for line in section.text.splitlines()}
-    for entry in missing:
-        _forget_lines(user, entry, kept, now)
+    moved = [entry for entry in missing if kept & _lines(entry)]
+    whole = [entry for entry in missing if entry not in moved]
+    if whole:
+        _forget(user, whole, ForgetReceipt.What.ENTRY)
+    for entry in moved:
+        _forget_rest(user, entry, kept, now)
     memory_files.write_days([(user.pk, day)])
     return day_entries(user.pk, day)
 
 
-def _forget_lines(user: User, entry: MemoryEntry, kept: Collection[str], now: datetime) -> None:
-    lines = [line for line in entry.text.splitlines() if line.strip()]
-    gone = [line for line in lines if line.strip() not in kept]
-    if len(gone) == len(lines):
-        _forget(user, [entry], ForgetReceipt.What.ENTRY)
-        return
+def _lines(entry: MemoryEntry) -> set[str]:
+    return {line.strip() for line in entry.text.splitlines()} - {""}
+
+
+def _forget_rest(user: User, entry: MemoryEntry, kept: Set[str], now: datetime) -> None:
+    """Of an entry whose lines stand elsewhere now, those that do not."""
+    gone = sorted(_lines(entry) - kept)
     if gone:
         what = ForgetReceipt.What.CHOSEN
         forget_chosen(user, [], [entry.pk], what=what, now=now, lines={entry.pk: gone})

@@ -39,7 +39,9 @@ def _add_facts(asides: Asides, answers: Mapping[UUID, UUID]) -> None:
         assert fact.run_id is not None
         answer_id = answers[fact.run_id]
         if fact.type == "recall":
-            asides[answer_id]["recalled"] = fact.payload["items"]
+            items = fact.payload["items"]
+            asides[answer_id]["recalled"] = items
+            asides[answer_id]["recalled_count"] = fact.payload.get("total_count") or len(items)
         elif fact.type == "run.finished":
             ends[fact.seq] = answer_id
         else:

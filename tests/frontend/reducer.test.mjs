@@ -396,6 +396,26 @@ test("a pinned message says so, and no longer once it is not", () => {
   assert.equal(thread(reduce(state, pin(2, false))).messages.m0.isPinned, false);
 });
 
+test("an event tells the best of what was recalled, and how much it was", () => {
+  const items = [{ source: {}, tokens: 1, preview: "p" }];
+  const state = reduce(streaming(), event("recall", 2, { run_id: "r1", items, total_count: 40, total_tokens: 900 }));
+  assert.deepEqual([answer(state).recalled, answer(state).recalledCount], [items, 40]);
+  const loaded = opened([message("a1", 0, "assistant", "hi", { recalled: items, recalled_count: 40 })]);
+  assert.equal(answer(loaded).recalledCount, 40);
+});
+
+test("files of a message stand beside its text", () => {
+  const file = { type: "file", file_id: "f", mime_type: "text/csv", name: "prices.csv", size_bytes: 12 };
+  const state = opened([message("m0", 0, "user", [file, { type: "text", text: "Sum them" }])]);
+  assert.deepEqual([thread(state).messages.m0.text, thread(state).messages.m0.files], ["Sum them", [file]]);
+});
+
+test("the context has a part for the profile", () => {
+  const parts = { system: 1, profile: 2, tools: 3, summary: 4, history: 5, recall: 6 };
+  const state = reduce(opened(), event("context", 1, { used_tokens: 21, budget_tokens: 100, parts }));
+  assert.deepEqual(thread(state).context.parts, parts);
+});
+
 test("a new chat has the chosen mode", () => {
   assert.equal(reduce(initialState(), { type: "mode/chosen", mode: "plan" }).chosenMode, "plan");
 });

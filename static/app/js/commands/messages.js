@@ -129,7 +129,7 @@ function giveBack({ clientId, text, attached }, error) {
       key: one.id,
       chat: currentId.value,
       name: one.name,
-      preview: one.url,
+      preview: one.isImage ? one.url : "",
       share: 1,
       error: "",
       attached: one,

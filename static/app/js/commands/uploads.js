@@ -1,4 +1,4 @@
-/** Images into the composer: by button, paste and drop. */
+/** Images and files into the composer: by button, paste and drop. What a file is, the server says by its content. */
 
 import { boot } from "../boot.js";
 import { fileUrl, uploadFile } from "../api.js";
@@ -8,7 +8,7 @@ import { addUploads, changeUpload } from "../state/draft.js";
 import { currentId, showToast } from "../state/store.js";
 import { sentenceOf } from "./conversations.js";
 
-export const ACCEPTED = "image/png,image/jpeg,image/gif,image/webp";
+export const ACCEPTED = "image/png,image/jpeg,image/gif,image/webp,text/*,application/pdf,.pdf,.csv,.tsv,.md,.json,.log";
 
 let count = 0;
 
@@ -26,7 +26,7 @@ function addFile(file) {
     key: `upload-${count}`,
     chat: currentId.value,
     name: file.name || t("Pasted image"),
-    preview: URL.createObjectURL(file),
+    preview: file.type.startsWith("image/") ? URL.createObjectURL(file) : "",
     share: 0,
     error: "",
     attached: null,
@@ -38,7 +38,6 @@ function addFile(file) {
 
 /** @param {File} file */
 function refusalOf(file) {
-  if (!ACCEPTED.split(",").includes(file.type)) return t("Only PNG, JPEG, GIF and WebP images can be attached.");
   const most = boot.limits.max_upload_bytes;
   return file.size > most ? t("{name} is larger than {most}.", { name: file.name, most: formatBytes(most) }) : "";
 }
@@ -53,6 +52,8 @@ async function send(upload, file) {
       url: fileUrl(stored.id),
       width: stored.width ?? 0,
       height: stored.height ?? 0,
+      isImage: stored.mime_type.startsWith("image/"),
+      sizeBytes: stored.size_bytes,
     };
     changeUpload(upload.key, { share: 1, attached });
   } catch (error) {

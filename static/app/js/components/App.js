@@ -43,7 +43,7 @@ function Stage() {
   return html`<main class="stage" onDragOver=${onDragOver} onDragLeave=${() => (isDropping.value = false)} onDrop=${onDrop}>
     <${Header} />
     <${Conversation} />
-    ${isDropping.value && html`<div class="drop-here"><${Icon} name="image" size=${28} />${t("Drop images here")}</div>`}
+    ${isDropping.value && html`<div class="drop-here"><${Icon} name="image" size=${28} />${t("Drop images or files here")}</div>`}
   </main>`;
 }
 

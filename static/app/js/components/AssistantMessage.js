@@ -38,7 +38,7 @@ function Message({ message, isLast, isRunning }) {
     ${message.text && html`<${Markdown} text=${message.text} isFinal=${!isStreaming} />`}
     ${message.isForgotten && !message.text && html`<p class="outcome">${t("This message was forgotten.")}</p>`}
     ${isSilent && html`<p class="waiting" role="status" aria-label=${t("Waiting for the answer")}><i></i><i></i><i></i></p>`}
-    ${message.recalled.length > 0 && html`<${Recalled} items=${message.recalled} />`}
+    ${message.recalled.length > 0 && html`<${Recalled} items=${message.recalled} count=${message.recalledCount} />`}
     ${message.isPinned && html`<${PinMark} />`}
     ${!isStreaming && html`<${Outcome} message=${message} isLast=${isLast} isRunning=${isRunning} />`}
     ${!isStreaming && html`<${Actions} message=${message} isLast=${isLast} isRunning=${isRunning} />`}

@@ -108,7 +108,7 @@ function AttachButton() {
   };
   return html`
     <input ref=${field} type="file" accept=${ACCEPTED} multiple hidden onChange=${onChange} />
-    <button type="button" class="icon-button" aria-label=${t("Attach images")} title=${t("Attach images")}
+    <button type="button" class="icon-button" aria-label=${t("Attach images or files")} title=${t("Attach images or files")}
       onClick=${() => field.current?.click()}><${Icon} name="plus" /></button>`;
 }
 

@@ -13,6 +13,7 @@ import { Piece } from "./Piece.js";
 
 const PARTS = /** @type {const} */ ([
   ["system", "System"],
+  ["profile", "Profile"],
   ["tools", "Tools"],
   ["summary", "Summary"],
   ["history", "History"],

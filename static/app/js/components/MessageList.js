@@ -28,7 +28,8 @@ export function MessageList({ thread }) {
     )}
     ${thread.pending.map(
       (pending) => html`<${UserMessage} key=${pending.clientId} isSending id=${pending.clientId}
-      text=${pending.text} images=${pending.attached.map(({ url, name, width, height }) => ({ url, name, width, height }))} />`,
+      text=${pending.text} images=${pending.attached.filter((one) => one.isImage)}
+      files=${pending.attached.filter((one) => !one.isImage)} />`,
     )}
     ${waits && html`<div class="message is-assistant"><p class="waiting" role="status" aria-label=${t("Waiting for the answer")}><i></i><i></i><i></i></p></div>`}`;
 }
@@ -54,7 +55,8 @@ const Slot = memo(
     ${
       message.role === "user" &&
       html`<${UserMessage} id=${message.id} text=${message.text} message=${message}
-      images=${message.images.map((image) => ({ ...image, url: fileUrl(image.file_id), name: t("Attached image") }))} />`
+      images=${message.images.map((image) => ({ ...image, url: fileUrl(image.file_id), name: t("Attached image") }))}
+      files=${message.files.map((file) => ({ url: fileUrl(file.file_id), name: file.name, sizeBytes: file.size_bytes }))} />`
     }
     ${message.role === "assistant" && html`<${AssistantMessage} message=${message} isLast=${isLast} isRunning=${isRunning} />`}
     ${divider && html`<${CompactDivider} key=${divider.id} compaction=${divider} />`}

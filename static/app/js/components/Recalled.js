@@ -5,13 +5,13 @@ import { t } from "../i18n.js";
 import { currentId } from "../state/store.js";
 import { Icon } from "./icons.js";
 
-/** @param {{items: import("../state/types.js").RecalledItem[]}} props */
-export function Recalled({ items }) {
-  const text =
-    items.length === 1 ? t("Recalled 1 earlier message") : t("Recalled {n} earlier messages", { n: items.length });
+/** @param {{items: import("../state/types.js").RecalledItem[], count: number}} props the best of them, and how many there were */
+export function Recalled({ items, count }) {
+  const text = count === 1 ? t("Recalled 1 earlier message") : t("Recalled {n} earlier messages", { n: count });
   return html`<details class="fold-line recalled">
     <summary><${Icon} name="clock" size=${16} />${text}</summary>
     <ul class="fold-body">
+      ${items.length < count && html`<li class="muted">${t("The best {n} of them:", { n: items.length })}</li>`}
       ${items.map((item) => html`<li><a href=${addressOf(item.source)}>${item.preview}</a></li>`)}
     </ul>
   </details>`;

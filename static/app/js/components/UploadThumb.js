@@ -10,7 +10,7 @@ export function UploadThumb({ upload }) {
   const { key, name, preview, share, error, attached } = upload;
   const isBusy = !attached && !error;
   return html`<li class=${`upload ${error ? "is-bad" : ""}`} title=${error || name}>
-    <img src=${preview} alt=${name} />
+    ${preview ? html`<img src=${preview} alt=${name} />` : html`<span class="upload-file"><${Icon} name="file" size=${20} /><span>${name}</span></span>`}
     ${isBusy && html`<progress max="1" value=${share} aria-label=${t("Uploading {name}", { name })}></progress>`}
     ${error && html`<span class="upload-error" role="alert"><${Icon} name="warning" size=${18} /><span class="visually-hidden">${error}</span></span>`}
     <button type="button" class="upload-drop" aria-label=${t("Remove {name}", { name })} onClick=${() => dropUpload(key)}><${Icon} name="close" size=${14} /></button>

@@ -4,7 +4,9 @@ import { useSignal } from "@preact/signals";
 import { html, memo } from "../html.js";
 import { t } from "../i18n.js";
 import { changeUi } from "../state/store.js";
+import { formatBytes } from "../format.js";
 import { CopyButton } from "./CodeBlock.js";
+import { Icon } from "./icons.js";
 import { MessageMenu, PinMark } from "./MessageMenu.js";
 
 const LONG_CHARS = 1600;
@@ -12,14 +14,17 @@ const LONG_LINES = 18;
 
 /** @typedef {{url: string, name: string, width: number, height: number}} ShownImage */
 
-/** @param {{id: string, text: string, images: ShownImage[], isSending?: boolean, message?: import("../state/types.js").ViewMessage}} props
+/** @typedef {{url: string, name: string, sizeBytes: number}} ShownFile */
+
+/** @param {{id: string, text: string, images: ShownImage[], files: ShownFile[], isSending?: boolean, message?: import("../state/types.js").ViewMessage}} props
  *   `message`: the stored one, once there is one */
-function Message({ id, text, images, isSending = false, message }) {
+function Message({ id, text, images, files, isSending = false, message }) {
   const isOpen = useSignal(false);
   const isLong = text.length > LONG_CHARS || text.split("\n").length > LONG_LINES;
   const isFolded = isLong && !isOpen.value;
   return html`<article class=${`message is-user ${isSending ? "is-sending" : ""}`} id=${`m-${id}`} aria-label=${t("You")}>
     ${images.length > 0 && html`<div class="thumbs">${images.map((image) => html`<${Thumb} image=${image} />`)}</div>`}
+    ${files.length > 0 && html`<ul class="files">${files.map(({ url, name, sizeBytes }) => html`<li><a class="file" href=${url} download><${Icon} name="file" size=${18} /><span>${name}</span><small>${formatBytes(sizeBytes)}</small></a></li>`)}</ul>`}
     ${text && html`<div dir="auto" class=${`bubble ${isFolded ? "is-folded" : ""}`}>${text}</div>`}
     ${message?.isInjected && html`<p class="outcome">${t("Sent while the answer was being written")}</p>`}
     ${message?.isPinned && !message.isInjected && html`<${PinMark} />`}

@@ -36,7 +36,7 @@ export function changeUpload(key, news) {
 export function dropUpload(key) {
   const upload = allUploads.value.find((one) => one.key === key);
   upload?.abort.abort();
-  if (upload) URL.revokeObjectURL(upload.preview);
+  if (upload?.preview) URL.revokeObjectURL(upload.preview);
   allUploads.value = allUploads.value.filter((one) => one.key !== key);
 }
 

@@ -71,7 +71,11 @@ function applyFact(thread, event) {
     case "context":
       return { ...thread, context: contextUse(event) };
     case "recall":
-      return changeAnswer(thread, event, (message) => ({ ...message, recalled: event.items }));
+      return changeAnswer(thread, event, (message) => ({
+        ...message,
+        recalled: event.items,
+        recalledCount: event.total_count || event.items.length,
+      }));
     case "tool":
       return changeAnswer(thread, event, (message) => upsertTool(message, event));
     case "conversation.updated":
@@ -186,7 +190,7 @@ function upsertCompaction(compactions, event) {
 /** @param {Record<string, any>} event @returns {import("./types.js").ContextUse} */
 export function contextUse(event) {
   const { question = 0, ...given } = event.parts ?? {};
-  const parts = { system: 0, tools: 0, summary: 0, history: 0, recall: 0, ...given };
+  const parts = { system: 0, profile: 0, tools: 0, summary: 0, history: 0, recall: 0, ...given };
   const used = event.used_tokens ?? event.total_tokens ?? 0;
   const withQuestion = { ...parts, history: parts.history + question };
   return { used, budget: event.budget_tokens ?? 0, parts: withQuestion, isExact: Boolean(event.exact) };

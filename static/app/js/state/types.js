@@ -17,6 +17,7 @@
  * @typedef {{category: string, message: string, detail?: string}} RunError
  * @typedef {{id: string, status: string, error?: RunError|null, mode?: string|null}} RunInfo
  * @typedef {{file_id: string, mime_type: string, width: number, height: number}} Image
+ * @typedef {{file_id: string, mime_type: string, name: string, size_bytes: number}} FilePart
  * @typedef {{callId: string, name: string, state: string, step: number, arguments: string, preview: string,
  *   isCut: boolean, offloadRef: string|null, askedAt: string|null, durationMs: number|null}} ToolCall
  * @typedef {{source: Record<string, any>, tokens: number, preview: string}} RecalledItem
@@ -28,15 +29,15 @@
  * @typedef {{id: string, role: string, status: MessageStatus, position: number, parent: string|null,
  *   model: string|null, usage: Usage|null, createdAt: string, text: string, chars: number, hasGap: boolean,
  *   reasoning: string, reasoningChars: number, thinkingSince: string|null, thoughtForS: number|null,
- *   images: Image[], tools: ToolCall[], recalled: RecalledItem[], isInjected: boolean, isPinned: boolean, isForgotten: boolean, forgetProposal: string|null, notices: Notice[], plan: import("./plan.js").PlanStep[],
+ *   images: Image[], files: FilePart[], tools: ToolCall[], recalled: RecalledItem[], recalledCount: number, isInjected: boolean, isPinned: boolean, isForgotten: boolean, forgetProposal: string|null, notices: Notice[], plan: import("./plan.js").PlanStep[],
  *   notes: MemoryNote[], run: RunInfo|null}} ViewMessage
  *
  * @typedef {{id: string, status: string, strategy: string, summary: string|null, message_count: number,
  *   first_position: number|null, last_position: number, tokens_before: number, tokens_after: number,
  *   fallback_reason?: string|null}} Compaction
- * @typedef {{system: number, tools: number, summary: number, history: number, recall: number}} ContextParts
+ * @typedef {{system: number, profile: number, tools: number, summary: number, history: number, recall: number}} ContextParts
  * @typedef {{used: number, budget: number, parts: ContextParts, isExact: boolean}} ContextUse
- * @typedef {{id: string, name: string, url: string, width: number, height: number}} Attached
+ * @typedef {{id: string, name: string, url: string, width: number, height: number, isImage: boolean, sizeBytes: number}} Attached
  * @typedef {{clientId: string, text: string, attached: Attached[], messageId: string|null}} Pending
  *
  * @typedef {{id: string, status: "loading"|"ready"|"missing"|"failed", error: string, lastSeq: number,

@@ -47,7 +47,8 @@ def inspect_context(
         )
         loaded = loaded.with_notes(waiting_notes(loaded))
         if budget_tokens is not None and loaded.rules.budget.input_limit == budget_tokens:
-            loaded = replace(loaded, inputs=replace(loaded.inputs, is_one_off=True))
+            # Tool schemas stand in the reserve, which a budget of its own does not shorten.
+            loaded = replace(loaded, inputs=replace(loaded.inputs, is_one_off=True, tools=()))
         context = loaded.assemble()
     except (ContextError, PolicyError) as error:
         raise InvalidInput(str(error)) from None

@@ -168,7 +168,12 @@ class NewMessageIn(SentMessage):
 
 class ContextQuestion(BaseModel):
     query: MessageText = ""
-    budget_tokens: int | None = Field(None, ge=1, le=100_000_000)
+    budget_tokens: int | None = Field(
+        None,
+        ge=1,
+        le=100_000_000,
+        description="For all messages together. Tool schemas are not part of it: they stand in the model's reserve.",
+    )
     model: Id | None = None
 
 

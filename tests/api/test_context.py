@@ -47,6 +47,20 @@ async def test_the_inspector_shows_what_is_sent_and_writes_nothing(
         assert [item["role"] for item in asked] == [item["role"] for item in seen["messages"]]
 
 
+async def test_a_budget_of_its_own_is_for_the_messages_and_not_for_tool_schemas(
+    alice_program: Program, model: ModelConfig
+) -> None:
+    async with running_service():
+        conversation = await long_conversation(alice_program)
+        path = f"conversations/{conversation}/context"
+        whole = (await alice_program.post(path, query="What was message 7?")).json()
+        small = (await alice_program.post(path, query="What was message 7?", budget_tokens=600)).json()
+    assert whole["parts"]["tools"] > 600
+    assert small["parts"]["tools"] == 0
+    assert small["messages"][0]["content"] == whole["messages"][0]["content"]
+    assert sum(message["tokens"] for message in small["messages"]) == small["total_tokens"] <= 600
+
+
 async def test_a_budget_that_no_question_fits_into_is_422(alice_program: Program, model: ModelConfig) -> None:
     async with running_service():
         conversation = await long_conversation(alice_program, 4)

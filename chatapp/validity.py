@@ -28,7 +28,7 @@ def judge_found(user_id: UUID, found: Sequence[Found], *, before: datetime | Non
     told = [Standing(one, _over(one, claims)) for one in found]
     extracted = [one.found for one in told if one.over is None and one.found.entry_id is not None]
     repeats = repeated_claims(user_id, [one.text for one in extracted], before=before)
-    told = [Standing(one.found, one.over or repeats.get(one.found.text)) for one in told]
+    told = [Standing(one.found, one.over or _last(repeats.get(one.found.text, ()))) for one in told]
     return _current_first(told)
 
 
@@ -44,8 +44,11 @@ def _over(found: Found, claims: Mapping[UUID, Sequence[Superseded]]) -> Supersed
     """The last thing that was said in place of any of it."""
     source_id, end = _id(found), found.start + len(found.text)
     of_source = claims.get(source_id, ()) if source_id else ()
-    here = [claim for claim in of_source if claim.start < end and claim.end > found.start]
-    return max(here, key=lambda claim: claim.until, default=None)
+    return _last([claim for claim in of_source if claim.start < end and claim.end > found.start])
+
+
+def _last(claims: Sequence[Superseded]) -> Superseded | None:
+    return max(claims, key=lambda claim: claim.until, default=None)
 
 
 def _current_first(told: Sequence[Standing]) -> list[Standing]:

@@ -20,6 +20,7 @@ from chatapp.api.schemas import Day, EntryText, MarkdownIn
 from chatapp.errors import InvalidInput, NotFound
 from chatapp.memory_files import daily_entry
 from chatapp.models import MemoryEntry, User
+from chatapp.selectors.claims import repeated_claims
 from chatapp.selectors.memory import day_entries, day_version, list_days
 from memory.daily import DailyEntry, parse_day, render_day
 
@@ -95,8 +96,21 @@ def _day_shape(day: date, rows: Sequence[MemoryEntry]) -> dict[str, Any]:
         "day": day.isoformat(),
         "markdown": render_day(day, [daily_entry(row) for row in rows]),
         "version": day_version(rows),
-        "entries": [mapping.entry_shape(row) for row in rows],
+        "entries": [mapping.entry_shape(row) | {"superseded": _superseded(row)} for row in rows],
     }
+
+
+def _superseded(row: MemoryEntry) -> list[dict[str, Any]]:
+    """Its sentences that are over: what they say, until when it was so, and what is so since."""
+    over = repeated_claims(row.user_id, [row.text]).get(row.text, [])
+    return [
+        {
+            "text": claim.said,
+            "valid_until": claim.until.isoformat().replace("+00:00", "Z"),
+            "superseded_by": claim.text,
+        }
+        for claim in over
+    ]
 
 
 def _etag(shape: dict[str, Any]) -> str:

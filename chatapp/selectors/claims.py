@@ -69,9 +69,9 @@ def _text_of(row: StoredClaim) -> str:
 
 def repeated_claims(
     user_id: UUID, texts: Collection[str], *, before: datetime | None = None
-) -> Mapping[str, Superseded]:
-    """Of texts that repeat what was said, such as extracted entries: those that repeat what is over."""
-    found: dict[str, Superseded] = {}
+) -> Mapping[str, list[Superseded]]:
+    """Of texts that repeat what was said, such as entries: which of their sentences are over."""
+    found: dict[str, list[Superseded]] = defaultdict(list)
     for text in texts:
         for claim in find_claims(text, vocabulary):
             rows = StoredClaim.objects.filter(
@@ -82,12 +82,12 @@ def repeated_claims(
             )
             if before is not None:
                 rows = rows.filter(superseded_by__said_at__lt=before)
-            row = rows.select_related(
-                "message", "entry", "superseded_by__message", "superseded_by__entry"
-            ).last()
+            sources = ("message", "entry", "superseded_by__message", "superseded_by__entry")
+            row = rows.select_related(*sources).order_by("said_at").last()
             if row is not None and row.superseded_by is not None:
                 over = _superseded(row, row.superseded_by)
-                found[text] = replace(over, start=claim.start, end=claim.end)
+                said = text[claim.start : claim.end]
+                found[text].append(replace(over, said=said, start=claim.start, end=claim.end))
     return found
 
 

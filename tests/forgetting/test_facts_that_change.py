@@ -8,13 +8,14 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
+from chatapp.actions.memory import record_entry
 from chatapp.actions.search import index_conversation
 from chatapp.forgetting import forget_message
 from chatapp.models import Message, StoredClaim, User
 from chatapp.recall import RecalledTurn
 from chatapp.recalling import mark_superseded
 from memory.ranking import RecallSize
-from tests.memory_store.rows import NOW, new_conversation, say
+from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 
 Clients = Callable[..., Client]
 OLD, NEW = "I live in Paris.", "I moved to Lyon."
@@ -89,6 +90,24 @@ def test_a_recalled_turn_that_is_over_says_so(alice: User, moved: list[Message])
     assert marked.text == f"user: {OLD} [until 2026-11-21; then: {NEW}]"
     assert marked.tokens > turn.tokens
     assert mark_superseded(alice.pk, [turn], RecallSize(tokens=10, chars=1_000)) == []
+
+
+def test_an_entry_marks_which_of_its_sentences_are_over(
+    alice: User, api_client: Clients, moved: list[Message]
+):
+    conversation = moved[0].conversation
+    record_entry(
+        compaction=finished_compaction(conversation),
+        text=f"They talk about the harbour.\n\n- {OLD}",
+        first_message_id=moved[0].pk,
+        last_message_id=moved[0].pk,
+        at=NOW,
+    )
+    [entry] = api_client(alice).get("/api/v1/memory/days/2026-11-21").json()["entries"]
+    [over] = entry["superseded"]
+    assert over["superseded_by"] == NEW
+    assert over["valid_until"] == "2026-11-21T20:00:00Z"
+    assert OLD in over["text"]
 
 
 def test_nobody_is_superseded_by_somebody_else(alice: User, bob: User, moved: list[Message]):

@@ -17,7 +17,8 @@ def note_messages(user_id: UUID, rows: Iterable[Message]) -> None:
     """Called in the transaction that indexes them. Only users claim; what was noted of a message before goes."""
     said = [row for row in rows if row.role == Message.Role.USER]
     keys = set(StoredClaim.objects.filter(message__in=said).values_list("key", flat=True))
-    StoredClaim.objects.filter(message__in=said).delete()
+    if keys:
+        StoredClaim.objects.filter(message__in=said).delete()
     claims = [
         claim
         for row in said
@@ -57,12 +58,15 @@ def _store(user_id: UUID, claims: list[StoredClaim], keys: set[int]) -> None:
 
 def _order(user_id: UUID, key: int) -> None:
     """Each is over with the next one that replaces it and says something else."""
-    later: list[StoredClaim] = []
+    next_one: StoredClaim | None = None
+    next_other: StoredClaim | None = None
     changed = []
     for row in StoredClaim.objects.filter(user_id=user_id, key=key).order_by("-said_at", "-start", "-pk"):
-        newer = next((one for one in reversed(later) if one.replaces and one.value != row.value), None)
+        newer = next_one if next_one is None or next_one.value != row.value else next_other
         if row.superseded_by_id != (newer.pk if newer else None):
             row.superseded_by = newer
             changed.append(row)
-        later.append(row)
+        if row.replaces:
+            is_other = next_one is None or next_one.value != row.value
+            next_one, next_other = row, next_one if is_other else next_other
     StoredClaim.objects.bulk_update(changed, ["superseded_by"], batch_size=200)

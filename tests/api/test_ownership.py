@@ -13,7 +13,7 @@ from chatapp import clock
 from chatapp.actions.forget_proposals import record_proposal
 from chatapp.actions.memory_edits import add_entry
 from chatapp.api.root import api
-from chatapp.models import ApiToken, Attachment, Compaction, Conversation, Run, ToolCall, User
+from chatapp.models import Agent, ApiToken, Attachment, Compaction, Conversation, Run, ToolCall, User
 from tests.memory_store.rows import new_conversation, say
 
 BODIES = {
@@ -75,7 +75,9 @@ def ids(alice: User, alice_client: Client) -> dict[str, str]:
     token = ApiToken.objects.get(user=alice)
     entry = add_entry(user=alice, text="Xylophone", now=clock.now())
     proposal = record_proposal(user=alice, items=[{"kind": "message", "id": str(answer.pk)}], now=clock.now())
+    agent = Agent.objects.create(name="Xylophone", owner=alice)
     return {
+        "agent_id": str(agent.pk),
         "proposal_id": str(proposal.pk),
         "conversation_id": str(conversation.pk),
         "message_id": str(answer.pk),

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from channels.testing import WebsocketCommunicator
 from django.test import override_settings
 
+from chatapp.consumers import ChatConsumer
 from chatapp.database import in_database
-from chatapp.models import Agent, Message, ModelConfig, RunStep, ToolCall, Usage
+from chatapp.models import Agent, Message, ModelConfig, RunStep, ToolCall, Usage, User
 from tests.api import own_tools
 from tests.api.own_tools import look_up, pay, send_mail
 from tests.api.program import Program
@@ -173,6 +175,35 @@ async def test_a_call_that_needs_consent_waits_for_it(
     [call] = trace["iterations"][0]["tools"]
     assert call["state"] == ("done" if calls else "denied")
     assert ("paid" if calls else "denied this call") in model_server.requests[-1].text
+
+
+async def test_the_socket_injects_and_decides_as_well(
+    alice: User, alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    model_server.script(asks_for("pay"), says("As you say."))
+    async with running_service():
+        conversation, run = await start(alice_program)
+        waiting = await wait_for_tool(alice_program, conversation, "waiting")
+        socket = WebsocketCommunicator(ChatConsumer.as_asgi(), "/ws/chat")
+        socket.scope["user"] = alice
+        assert (await socket.connect())[0]
+        await socket.send_json_to(
+            {"type": "message.inject", "client_id": "k", "conversation_id": conversation, "content": "No!"}
+        )
+        ack = await frame_of(socket, "ack")
+        assert (ack["client_id"], ack["run_id"], ack["injected"]) == ("k", run, True)
+        await socket.send_json_to({"type": "tool.deny", "run_id": run, "call_id": waiting["call_id"]})
+        await wait_for_end(alice_program, run)
+        await socket.disconnect()
+    assert pay.calls == []
+    assert model_server.requests[-1].messages[-1]["content"] == "No!"
+
+
+async def frame_of(socket: WebsocketCommunicator, type: str) -> dict[str, Any]:
+    while True:
+        frame: dict[str, Any] = await socket.receive_json_from(timeout=10)
+        if frame["type"] == type:
+            return frame
 
 
 async def test_only_the_owner_decides(

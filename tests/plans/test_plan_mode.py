@@ -231,6 +231,15 @@ async def test_stop_in_the_middle_ends_the_steps_and_keeps_what_was_found(
     assert planned.requests("answer") == []
 
 
+async def until_call_waits(talk: Talk) -> dict[str, Any]:
+    async with asyncio.timeout(20):
+        while True:
+            waiting = [event for event in await talk.events("tool") if event["state"] == "waiting"]
+            if waiting:
+                return waiting[0]
+            await asyncio.sleep(0.02)
+
+
 async def until_step(talk: Talk, step: str, state: str) -> None:
     async with asyncio.timeout(20):
         while not any(states.get(step) == state for states in await plan_events(talk)):  # noqa: ASYNC110
@@ -444,7 +453,7 @@ async def test_a_call_of_a_step_waits_for_the_user_and_the_others_go_on(
     async with talking(alice_program) as talk:
         answering = asyncio.ensure_future(ask_planned(talk))
         await until_step(talk, "b", "done")
-        [waiting] = [event for event in await talk.events("tool") if event["state"] == "waiting"]
+        waiting = await until_call_waits(talk)
         assert own_tools.pay.calls == []
         path = f"runs/{waiting['run_id']}/tools/{waiting['call_id']}/{decision}"
         decided = await talk.program.post(path)

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from agents.asking import CALL_TIMEOUT_S, Asking, Sleep
+from agents.asking import Asking, Sleep
 from agents.errors import ModelError
 from agents.types import ChatModel, ModelRequest, TokenUsage
 from memory.budget import TokenBudget
@@ -52,7 +52,6 @@ async def summarise(
     calibration: Calibration = Calibration(),
     hint: Hint = "general",
     keep: str = "",
-    call_timeout_s: float = CALL_TIMEOUT_S,
     sleep: Sleep = asyncio.sleep,
     before_call: BeforeCall = _nothing,
 ) -> SummaryResult:
@@ -62,7 +61,7 @@ async def summarise(
     calls as memory planned pieces, and at most one more after a passing error.
     """
     requests = _plan(model, messages, previous, policy, window, calibration, hint, keep)
-    asking = Asking(model, call_timeout_s, sleep) if model is not None and requests else None
+    asking = Asking(model, policy.summary_timeout_s, sleep) if model is not None and requests else None
     if asking is None:
         reason = NO_MODEL if model is None else NO_ROOM
         return extract_fallback(messages, previous=previous, policy=policy, reason=reason)
@@ -128,7 +127,10 @@ async def _run(
         await before_call()
         # An answer far over its limit must not crowd out the next piece.
         earlier = bounded_summary(answer, policy.summary_max_tokens * 3 // 2)
-        answer = await asking.ask(ModelRequest(request.messages(earlier), request.max_output_tokens))
+        asked = ModelRequest(
+            request.messages(earlier), request.max_output_tokens, temperature=policy.summary_temperature
+        )
+        answer = await asking.ask(asked)
         if not answer.strip():
             raise ModelError("bad_response", "The summary model returned nothing.", detail="returned nothing")
     return answer

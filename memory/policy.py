@@ -51,6 +51,12 @@ class ContextPolicy(BaseModel):
         default="", max_length=200, description="Model that summarises; empty = the fast model."
     )
     summary_max_tokens: int = Field(default=1_024, ge=64, le=32_000, description="Longest summary.")
+    summary_temperature: float | None = Field(
+        default=None, ge=0, description="Temperature of the summary model; none = its own."
+    )
+    summary_timeout_s: float = Field(
+        default=120, gt=0, description="Seconds one call of the summary model may take."
+    )
     compact_prompt: str = Field(
         default="", max_length=20_000, description="Replaces the built-in summary prompt."
     )

@@ -16,6 +16,7 @@ DIRECT_TOOLS = 12
 LINE_CHARS = 160
 ACHIEVED_LINES = 8
 ASKED_CHARS = 70
+DONE = "Done so far:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +37,20 @@ def reminder_message(text: str) -> Message | None:
 
 
 def shorten_reminder(reminder: Message, max_tokens: int) -> Message | None:
-    """Without its oldest lines, so that it has at most `max_tokens`; None where no line is left."""
+    """Without the oldest lines of what was done, so that it has at most `max_tokens`; None where that is not enough.
+
+    Tools are listed all or not at all: half a list would say that the others are gone.
+    """
     lines = reminder.text.split("\n")
     while reminder.tokens > max_tokens:
-        oldest = next((at for at, line in enumerate(lines) if line.startswith("- ")), None)
-        if oldest is None:
+        if DONE not in lines:
+            return None
+        oldest = lines.index(DONE) + 1
+        if not lines[oldest].startswith("- "):
             return None
         del lines[oldest]
+        if not lines[oldest].startswith("- "):
+            lines.remove(DONE)
         reminder = text_message("user", "\n".join(lines), kind="reminder")
     return reminder if any(line.startswith("- ") for line in lines) else None
 
@@ -54,7 +62,7 @@ def write_reminder(tools: Sequence[ToolNote], achieved: Sequence[str] = ()) -> s
         parts.append(_list_tools(tools) if len(tools) <= DIRECT_TOOLS else _list_categories(tools))
     if achieved:
         lines = "\n".join(f"- {_one_line(line)}" for line in achieved[-ACHIEVED_LINES:])
-        parts.append(f"Done so far:\n{lines}")
+        parts.append(f"{DONE}\n{lines}")
     return "\n\n".join(parts)
 
 

@@ -43,6 +43,7 @@ def _load(profile: AgentProfile) -> LoadedAgent:
     policy = dict(profile.context_policy)
     if summary_model is not None:
         policy["summary_model"] = str(summary_model.pk)
+        policy |= _summary_settings(profile.summary_brain)
     values: dict[str, Any] = {
         "model": model,
         "mode": profile.mode,
@@ -63,6 +64,14 @@ def _load(profile: AgentProfile) -> LoadedAgent:
     if profile.mcp_servers is not None:
         agent.mcp_servers.set(_servers(profile.name, profile.mcp_servers))
     return LoadedAgent(agent, is_new, summary_model)
+
+
+def _summary_settings(brain: Brain | None) -> dict[str, float]:
+    """What a file says of how its summary brain is asked, as fields of the policy."""
+    if brain is None:
+        return {}
+    said = {"summary_temperature": brain.temperature, "summary_timeout_s": brain.timeout or None}
+    return {name: value for name, value in said.items() if value is not None}
 
 
 def _servers(agent: str, names: Sequence[str]) -> list[McpServer]:

@@ -53,6 +53,12 @@ async def test_the_models_summary_is_used_and_its_cost_counted() -> None:
     assert result.usages == (TokenUsage(900, 12),)
 
 
+async def test_the_summary_model_is_asked_at_its_own_temperature() -> None:
+    model = ScriptedModel([GOOD])
+    await summarise_with(model, policy=POLICY.model_copy(update={"summary_temperature": 0.1}))
+    assert model.requests[0].temperature == 0.1
+
+
 async def test_the_summary_before_is_merged_in() -> None:
     model = ScriptedModel([GOOD])
     await summarise_with(model, previous="The user is called Ada.")
@@ -115,7 +121,9 @@ async def test_a_call_that_broke_off_is_counted_too() -> None:
 
 async def test_a_model_that_never_ends_is_left_after_its_time() -> None:
     never = Said(waits_for=asyncio.Event())
-    result = await summarise_with(ScriptedModel([never, never]), call_timeout_s=0.05)
+    result = await summarise_with(
+        ScriptedModel([never, never]), policy=POLICY.model_copy(update={"summary_timeout_s": 0.05})
+    )
     assert result.fallback_reason is not None
     assert "too long" in result.fallback_reason
 

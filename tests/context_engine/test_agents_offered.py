@@ -163,3 +163,11 @@ def test_a_mistake_in_the_form_is_refused_with_its_place(
     assert page.status_code == 200
     assert sentence in page.content.decode()
     assert not Agent.objects.exists()
+
+
+def test_a_summary_brain_is_asked_as_its_file_says(tmp_path: Path) -> None:
+    brain = "summary_brain: {provider: ollama, model: tiny, temperature: 0.1, timeout: 40}"
+    load(tmp_path, ONE.replace("model: small,", f"model: small, {brain},"))
+    policy = Agent.objects.get().context_policy
+    assert (policy["summary_temperature"], policy["summary_timeout_s"]) == (0.1, 40)
+    assert policy["summary_model"] == str(ModelConfig.objects.get(model_id="tiny").pk)

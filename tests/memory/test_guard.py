@@ -8,12 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.budget import TokenBudget
-from memory.emergency import emergency_view
 from memory.errors import ContextError, QuestionTooLarge, SystemPromptTooLarge
 from memory.guard import Compacted, ContextGuard, Fits, NeedsCompaction
 from memory.policy import DEFAULT_POLICY, ContextPolicy
 from memory.reminder import DIRECT_TOOLS, ToolNote, build_reminder
-from memory.summary import EARLIER_TRUNCATED, read_summary, summary_message
+from memory.summary import EARLIER_TRUNCATED, summary_message
 from memory.tokens import Calibration, text_message, total_tokens
 from memory.truncate import TRUNCATED
 from memory.types import Message
@@ -221,51 +220,6 @@ def assert_fits(
     system_tokens = calibration.apply(system.tokens)
     total = calibration.apply(total_tokens(messages))
     assert total - system_tokens <= budget.input_after(system_tokens)
-
-
-def test_the_first_emergency_sends_about_half_and_the_second_summary_and_question() -> None:
-    messages = [SYSTEM, summary_message("Ada wants the cheapest."), *plain_turns(40, words=60), ASKED]
-    first = emergency_view(messages, DEFAULT_POLICY, TokenBudget(), step=1)
-    assert total_tokens(first.messages) <= total_tokens(messages) // 2
-    assert sum(each.role == "user" and each.kind == "message" for each in first.messages) <= 4
-    assert first.messages[-1] == ASKED
-    assert "Ada wants the cheapest." in first.messages[1].text
-    assert first.dropped[0] == messages[2]
-    second = emergency_view(messages, DEFAULT_POLICY, TokenBudget(), step=2)
-    assert [each.kind for each in second.messages] == ["message", "summary", "question"]
-    assert "Ada wants the cheapest." in second.messages[1].text
-
-
-def test_an_emergency_keeps_facts_of_what_it_drops_and_reminds_of_the_tools() -> None:
-    reminder = build_reminder([ToolNote("search")])
-    view = emergency_view(
-        [SYSTEM, *plain_turns(40), ASKED], DEFAULT_POLICY, TokenBudget(), step=1, reminder=reminder
-    )
-    assert view.messages[2] is reminder
-    assert "costs $" in read_summary(view.messages[1])
-
-
-def test_an_emergency_caps_results_and_texts_but_never_the_question() -> None:
-    long = "HEAD" + "word " * 6_000
-    question = replace(ASKED, parts=user(long).parts, tokens=user(long).tokens)
-    messages = [SYSTEM, user("a"), call("1"), result("1", long), reply(long), question]
-    view = emergency_view(messages, DEFAULT_POLICY, TokenBudget(), step=1)
-    assert view.messages[-1].text == long
-    assert all(len(each.text) <= 10_000 for each in view.messages[:-1])
-
-
-@settings(max_examples=60, deadline=None)
-@given(histories(10), policies, budgets(), st.sampled_from((1, 2)))
-def test_every_emergency_request_is_valid_and_smaller(
-    history: list[Message], policy: ContextPolicy, budget: TokenBudget, step: int
-) -> None:
-    messages = [SYSTEM, *history, ASKED]
-    view = emergency_view(messages, policy, budget, step=1 if step == 1 else 2)
-    assert view.messages[0] is SYSTEM
-    assert ASKED in view.messages
-    assert_no_orphans(view.messages)
-    if total_tokens(messages) > 1_000:
-        assert total_tokens(view.messages) <= total_tokens(messages) // 2 + ASKED.tokens
 
 
 def test_few_tools_are_listed_and_many_only_by_category() -> None:

@@ -9,7 +9,14 @@ from memory.budget import TokenBudget
 from memory.compaction import plan_compaction
 from memory.loader import View, fit_view
 from memory.policy import ContextPolicy
-from memory.reminder import list_achieved, reminder_message, write_reminder
+from memory.reminder import (
+    ToolNote,
+    build_reminder,
+    list_achieved,
+    reminder_message,
+    shorten_reminder,
+    write_reminder,
+)
 from memory.summary import EARLIER_TRUNCATED, mark_truncated, summary_message
 from memory.tokens import text_message, total_tokens
 from memory.types import Checkpoint, Message, ToolCallPart
@@ -152,3 +159,17 @@ def test_a_truncated_context_is_marked_once() -> None:
     assert mark_truncated("") == EARLIER_TRUNCATED
     assert mark_truncated(mark_truncated("Before.")) == f"Before.\n\n{EARLIER_TRUNCATED}"
     assert summary_message(EARLIER_TRUNCATED).text == EARLIER_TRUNCATED
+
+
+def test_a_reminder_that_has_to_be_shorter_loses_what_was_done_first_and_never_some_of_the_tools() -> None:
+    tools = [ToolNote(f"tool_{number}", "Does things.") for number in range(3)]
+    whole = build_reminder(tools, [f"Step {number} of the work" for number in range(6)])
+    assert whole is not None
+    for limit in range(whole.tokens, 0, -1):
+        shorter = shorten_reminder(whole, limit)
+        if shorter is None:
+            break
+        assert shorter.tokens <= limit
+        assert all(f"- {tool.name}: Does things." in shorter.text for tool in tools)
+        assert ("Done so far:" in shorter.text) == ("Step 5" in shorter.text)
+    assert limit < whole.tokens // 2

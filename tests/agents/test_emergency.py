@@ -1,0 +1,92 @@
+"""After an overflow: about half of what was sent, of few turns, then the summary and the question alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import assume, given, settings
+
+from agents.context import EMERGENCY_TURNS, AssembledContext
+from agents.types import ToolSpec
+from memory.budget import TokenBudget
+from memory.errors import ContextError
+from memory.policy import ContextPolicy
+from memory.summary import read_summary
+from memory.tokens import total_tokens
+from memory.types import Checkpoint, Message
+from tests.agents.asking import assemble, make_inputs
+from tests.memory.histories import (
+    budgets,
+    call,
+    histories,
+    plain_turns,
+    policies,
+    reply,
+    result,
+    stored,
+    user,
+)
+from tests.memory.views import assert_no_orphans
+
+BEFORE = Checkpoint("c", "Ada wants the cheapest.", -1, 0, 10)
+SEARCH = ToolSpec("search", "Searches.", {})
+
+
+def sent_of(context: AssembledContext | None) -> tuple[Message, ...]:
+    assert context is not None
+    return context.request.messages
+
+
+def test_the_first_sends_about_half_of_few_turns_and_the_second_summary_and_question() -> None:
+    context = assemble(make_inputs(plain_turns(40, words=60), checkpoint=BEFORE))
+    first = context.shrunk(None)
+    assert first is not None
+    assert total_tokens(sent_of(first)) <= total_tokens(context.request.messages) // 2 + 100
+    asked = [each for each in sent_of(first) if each.role == "user" and each.kind == "message"]
+    assert len(asked) <= EMERGENCY_TURNS
+    assert "Ada wants the cheapest." in sent_of(first)[1].text
+    second = first.shrunk(None)
+    assert [each.kind for each in sent_of(second)] == ["message", "summary", "question"]
+    assert "Ada wants the cheapest." in sent_of(second)[1].text
+    assert second is not None
+    assert second.shrunk(None) is None
+
+
+def test_it_keeps_facts_of_what_it_drops_and_reminds_of_the_tools() -> None:
+    inputs = replace(make_inputs(plain_turns(40)), tools=(SEARCH,))
+    first = sent_of(assemble(inputs).shrunk(None))
+    assert "costs $" in read_summary(first[1])
+    assert first[2].kind == "reminder"
+    assert "search" in first[2].text
+
+
+def test_it_caps_results_and_texts_but_never_the_question() -> None:
+    long = "HEAD" + "word " * 6_000
+    history = stored([user("a"), call("1"), result("1", long), reply(long)])
+    shrunk = sent_of(assemble(make_inputs(history, question=long)).shrunk(None))
+    assert shrunk[-1].text == long
+    said = [text for each in shrunk[:-1] for text in (each.text, *(one.text for one in each.tool_results))]
+    assert all(len(text) <= 10_000 for text in said)
+
+
+@settings(max_examples=60, deadline=None)
+@given(histories(10), policies, budgets())
+def test_every_emergency_request_is_valid_and_smaller(
+    history: list[Message], policy: ContextPolicy, budget: TokenBudget
+) -> None:
+    inputs = replace(make_inputs(history), policy=policy, budget=budget)
+    try:
+        context: AssembledContext | None = assemble(inputs)
+    except ContextError:
+        assume(False)
+    while context is not None:
+        before = total_tokens(context.request.messages)
+        context = context.shrunk(None)
+        if context is None:
+            return
+        messages = context.request.messages
+        assert messages[0] is inputs.system
+        assert messages[-1] is inputs.question
+        assert_no_orphans(messages)
+        assert context.total_tokens <= budget.input_tokens
+        assert total_tokens(messages) <= max(before, 1_000)

@@ -154,6 +154,19 @@ async def test_a_branch_shares_the_checkpoints_of_its_ancestors_but_not_the_text
         assert "Another question" not in json.dumps(chat.server.requests_of("chat")[-1].messages)
 
 
+@on_a_loop
+async def test_a_summary_made_in_one_branch_serves_its_sibling_too(alice: User) -> None:
+    """It belongs to the branch its last message was written in, and both see that."""
+    async with chatting(alice) as chat:
+        await edit(chat, position=56, text="One way to go on")
+        row = await chat.compact()
+        assert row["last_position"] < 56
+        assert (await chat.see())["compaction"]["id"] == row["id"]
+        await edit(chat, position=56, text="Another way to go on")
+        assert (await chat.see())["compaction"]["id"] == row["id"]
+        assert len(chat.server.requests_of("summary")) == 1
+
+
 async def edit(chat, *, position: int, text: str) -> None:  # type: ignore[no-untyped-def]
     message = await Message.objects.aget(
         conversation_id=chat.conversation, position=position, role="user", branch__lineage=[]

@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from chatapp.db_memory import LoadedHistory, load_history
-from chatapp.models import Branch, Conversation, ModelConfig, User
+from chatapp.models import Branch, Conversation, Event, ModelConfig, User
 from tests.api.running import send
 from tests.context_engine.chatting import Chat, chatting, on_a_loop
 from tests.memory_store.rows import new_conversation, say
@@ -93,3 +93,13 @@ async def failed_run(chat: Chat, question: str) -> dict[str, Any]:
     told = (await chat.program.get(f"runs/{run.pk}")).json()
     assert told["status"] == "failed"
     return dict(told)
+
+
+@on_a_loop
+async def test_what_is_left_out_without_a_summary_is_told(alice: User) -> None:
+    small = {"context_size": 16_000, "max_output_tokens": 2_000, "context_policy": {"auto_compact": False}}
+    async with chatting(alice, count=400, padding=30, **small) as chat:
+        assert (await chat.ask())["message"]["status"] == "complete"
+        told = await Event.objects.aget(type="run.notice")
+        assert told.payload["kind"] == "truncated"
+        assert "oldest messages were left out" in told.payload["text"]

@@ -167,11 +167,10 @@ class AssembledContext:
             budget = TokenBudget(window_tokens, output, budget.system_reserve, budget.input_limit)
         policy = self.inputs.policy
         half = max(1, min(budget.input_tokens, sent_tokens) // 2)
-        apart = min(budget.reserve_tokens, self.parts.system + self.parts.tools)
         return replace(
             self.inputs,
             reminder=self._reminder(),
-            budget=replace(budget, input_limit=half + apart),
+            budget=replace(budget, input_limit=half),
             policy=policy.model_copy(
                 update={
                     "keep_recent": policy.keep_recent // 2,

@@ -71,12 +71,8 @@ class TokenBudget:
         return tokens / self.input_tokens
 
     def input_after(self, system_tokens: int) -> int:
-        """The input that is left beside a system prompt with tools of this size. May be negative.
-
-        An operator's limit is one to all that is sent: system prompt and tools come off it whole.
-        """
-        left = self._window_input - max(0, system_tokens - self.reserve_tokens)
-        return min(left, self.input_limit - system_tokens) if self.input_limit else left
+        """The input that is left beside a system prompt with tools of this size. May be negative."""
+        return self.input_tokens - max(0, system_tokens - self.reserve_tokens)
 
     def output_for(self, request_tokens: int) -> int:
         """The longest answer to ask for beside a request of this size, so that both stay inside the window.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memory.budget import TokenBudget
 from memory.errors import ContextError, QuestionTooLarge, SystemPromptTooLarge
@@ -140,9 +140,8 @@ def fit_view(
     trigger, and then a large step leaves at once. `left_out` counts messages between checkpoint and
     `messages` that were not even loaded. `reminder` takes the place of the checkpoint's own; `notes` are for this
     request alone; `profile` gives way to a question that fits only without it. `is_one_off` is for a budget that only
-    this request has: nothing is kept for the sake of a cached prefix, so that what leaves makes as much room for recall
-    as it can. Raises SystemPromptTooLarge or
-    QuestionTooLarge.
+    this request has: it holds the system prompt, too, and nothing is kept for the sake of a cached prefix, so that what
+    leaves makes as much room for recall as it can. Raises SystemPromptTooLarge or QuestionTooLarge.
     """
     reminder = reminder or (reminder_message(checkpoint.reminder) if checkpoint else None)
     asked_tokens = question.tokens + total_tokens(notes)
@@ -152,16 +151,18 @@ def fit_view(
         system_tokens += profile.tokens
     else:
         profile = None
+    frame = system.tokens + (profile.tokens if profile else 0)
+    left = _beside(frame, budget, calibration) if is_one_off else budget
     room = measure_room(
         policy,
-        budget,
+        left,
         calibration,
         system_tokens=system_tokens,
         summary_tokens=summary_tokens,
         reminder=reminder,
         is_one_off=is_one_off,
     )
-    check_fits(system_tokens, asked_tokens, budget, calibration)
+    check_fits(system_tokens, asked_tokens, left, calibration)
     prepared = prepare_history(messages, policy)
     made_at = checkpoint.made_at if checkpoint else None
     cut = find_cut(prepared, asked_tokens, policy, room, made_at=made_at)
@@ -171,7 +172,7 @@ def fit_view(
     if missing and summary is None:
         history = without_leading_replies(history)
     used = total_tokens(history) + asked_tokens + (summary.tokens if summary else 0)
-    recall = min(room.recall, room.body - used)
+    recall = min(room.recall if missing or checkpoint else room.recall_uncut, room.body - used)
     return View(
         system=system,
         profile=profile,
@@ -189,6 +190,14 @@ def fit_view(
         calibration=calibration,
         notes=tuple(notes),
     )
+
+
+def _beside(frame_tokens: int, budget: TokenBudget, calibration: Calibration) -> TokenBudget:
+    """What a budget that holds the system prompt leaves. Tool schemas have the reserve."""
+    frame = calibration.apply(frame_tokens)
+    if frame >= budget.input_tokens:
+        raise SystemPromptTooLarge(frame, budget.input_tokens)
+    return replace(budget, input_limit=budget.input_tokens - frame)
 
 
 def check_fits(

@@ -27,7 +27,8 @@ _STOP_WORDS = """
 _SMALL_TALK = """
     thanks thank thx cheers hi hey hello bye goodbye ok okay yes yeah yep nope please sorry great cool nice good fine
     awesome perfect wow lol haha sure well right welcome morning evening night continue go ahead got let see know tell
-    want need much really help helpful understood
+    want need much really help helps helped helping helpful understood lot lots bunch think idea ideas point true agree
+    agreed exactly interesting wait oh hmm wonderful amazing super appreciate appreciated wish
 """
 STOP_WORDS = frozenset(_STOP_WORDS.split())
 SMALL_TALK = frozenset(_SMALL_TALK.split())

@@ -30,6 +30,9 @@ ONE_OFF_SUMMARY_SHARE = 16
 ONE_OFF_STAND_IN_SHARE = 32
 """Where a budget is for one request, what the question needs, word for word, comes before a record of everything."""
 LEAST_STAND_IN = 96
+UNCUT_RECALL_SHARE = 20
+LEAST_UNCUT_RECALL = 1_000
+"""Where nothing of the conversation left, only other conversations can be recalled from: that is kept short."""
 LEAST_MESSAGES = 4
 """Newest messages that stay in the smallest tail, whatever they take."""
 REMINDER_SHARE = 12
@@ -58,6 +61,12 @@ class Room:
     """What an extract may take that stands in for a summary, where there is no summary at all."""
     is_one_off: bool = False
     """Whether no later request builds on this view."""
+
+    @property
+    def recall_uncut(self) -> int:
+        if self.is_one_off:
+            return self.recall
+        return min(self.recall, max(LEAST_UNCUT_RECALL, self.body // UNCUT_RECALL_SHARE))
 
     def recall_beside(self, question: int, tail: int) -> int:
         left = self.body - self.summary_cap - tail - question

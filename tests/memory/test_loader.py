@@ -6,14 +6,14 @@ import pytest
 
 from memory.budget import TokenBudget
 from memory.errors import ContextError, QuestionTooLarge, SystemPromptTooLarge
-from memory.loader import View
+from memory.loader import View, fit_view
 from memory.policy import ContextPolicy
 from memory.summary import EARLIER_TRUNCATED, read_summary
 from memory.tokens import Calibration, estimate_parts, estimate_text, text_message, total_tokens
 from memory.turns import INTERRUPTED
 from memory.types import Checkpoint, Message
 from tests.memory.histories import call, plain_turns, reply, result, stored, user
-from tests.memory.views import fit
+from tests.memory.views import NO_SYSTEM, fit
 
 WINDOW = TokenBudget(16_000, 2_000, 1_000)
 CHECKPOINT = Checkpoint("c1", "Ada wants the cheapest order, A-17.", 99, 100, 12)
@@ -264,3 +264,27 @@ def test_a_summary_can_be_read_back_from_its_message() -> None:
     assert view.summary is not None
     assert read_summary(view.summary) == CHECKPOINT.summary
     assert estimate_parts(view.summary.parts) == view.summary.tokens > estimate_text(CHECKPOINT.summary)
+
+
+def test_a_budget_of_one_request_leaves_its_room_to_recall() -> None:
+    """The smallest tail and a short stand-in, however long the model's window is."""
+    tight = TokenBudget(128_000, 16_000, 4_000, input_limit=2_000)
+    sticky, one_off = (
+        fit_view(
+            system=NO_SYSTEM,
+            checkpoint=None,
+            messages=plain_turns(400),
+            question=text_message("user", "What now?"),
+            policy=ContextPolicy(),
+            budget=tight,
+            is_one_off=is_one_off,
+        )
+        for is_one_off in (False, True)
+    )
+    assert one_off.recall_tokens > 1.2 * sticky.recall_tokens
+    assert 4 <= len(one_off.history) <= 10
+    assert one_off.parts().total + one_off.recall_tokens <= 2_000
+
+
+def test_where_nothing_left_little_is_recalled_from_elsewhere() -> None:
+    assert fit(plain_turns(3), budget=TokenBudget()).recall_tokens == 3_000

@@ -35,7 +35,7 @@ def post(client: Client, path: str, body: dict[str, object]) -> dict[str, object
 
 def texts_for(client: Client, conversation_id: str, question: str, budget: int) -> list[str]:
     shown = post(client, f"{conversation_id}/context", {"query": question, "budget_tokens": budget})
-    assert shown["total_tokens"] <= budget
+    assert sum(message["tokens"] for message in shown["messages"]) == shown["total_tokens"] <= budget
     return [message["content"] for message in shown["messages"]]
 
 

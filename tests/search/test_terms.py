@@ -55,7 +55,17 @@ def test_hostile_texts_give_bounded_terms():
 
 
 @pytest.mark.parametrize(
-    "text", ["Thanks!", "ok great, thank you so much", "Hi!", "yes please go on", "👍", ""]
+    "text",
+    [
+        "Thanks!",
+        "ok great, thank you so much",
+        "Hi!",
+        "yes please go on",
+        "👍",
+        "",
+        "thanks a lot, that helped!",
+        "Any idea?",
+    ],
 )
 def test_small_talk_is_known(text: str):
     assert read_question(text, ANALYZER, TODAY).is_small_talk

@@ -86,7 +86,7 @@ def test_commands_and_the_divider(start_service: Callable[..., Service], browser
         expect(page.locator(".divider-panel")).to_contain_text("I said so myself")
         assert any("I said so myself" in str(message) for message in model_input(alice, conversation))
 
-        page.get_by_role("button", name="Undo").click()
+        page.locator(".divider-bar").get_by_role("button", name="Undo").click()
         expect(divider).to_have_count(0)
         assert model_input(alice, conversation) == before, "byte for byte as before"
         page.get_by_role("button", name="Redo").click()

@@ -3,13 +3,16 @@
 import { get, patch, post, query } from "../api.js";
 import { exact } from "../format.js";
 import { t } from "../i18n.js";
+import { addressOfSource } from "../state/address.js";
 import { answerOfCommand } from "../state/draft.js";
 import { currentId } from "../state/store.js";
 import { loadCompactions } from "./context.js";
 import { sentenceOf } from "./conversations.js";
+import { proposeForgetting } from "./forgetting.js";
 
 /**
- * @typedef {{title: string, rows?: [string, string][], text?: string,
+ * `links`: where rows lead, in their order.
+ * @typedef {{title: string, rows?: [string, string][], links?: string[], text?: string, proposal?: import("./forgetting.js").Proposal,
  *   action?: {name: string, run: () => Promise<void>}}} CommandAnswer
  * @typedef {{name: string, usage: string, about: string, needsChat: boolean,
  *   run: (rest: string, id: string) => Promise<CommandAnswer>}} Command
@@ -22,6 +25,7 @@ export const COMMANDS = [
   { name: "/compact", usage: t("[what to keep]"), about: t("Summarize older messages now"), needsChat: true, run: compact },
   { name: "/config", usage: t("NAME VALUE"), about: t("A context setting of this chat"), needsChat: true, run: configure },
   { name: "/memory", usage: t("QUERY"), about: t("Search everything you said"), needsChat: false, run: searchMemory },
+  { name: "/forget", usage: t("WHAT"), about: t("Find what was said about it, and forget what you choose"), needsChat: false, run: findToForget },
   { name: "/help", usage: "", about: t("These commands"), needsChat: false, run: help },
 ];
 
@@ -122,7 +126,16 @@ async function searchMemory(rest) {
   return {
     title: t("Memory"),
     rows: items.map((/** @type {any} */ item) => [item.created_at.slice(0, 10), item.text.slice(0, 240)]),
+    links: items.map((/** @type {any} */ item) => addressOfSource(item.source)),
   };
+}
+
+/** @param {string} rest @returns {Promise<CommandAnswer>} */
+async function findToForget(rest) {
+  if (!rest) return { title: t("Forget"), text: t("Say what is to be forgotten: /forget WHAT") };
+  const proposal = await proposeForgetting(rest);
+  if (!proposal.items.length) return { title: t("Forget"), text: t("Nothing of the kind is remembered.") };
+  return { title: t("Forget"), proposal };
 }
 
 /** @returns {Promise<CommandAnswer>} */

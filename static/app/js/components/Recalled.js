@@ -2,6 +2,7 @@
 
 import { html } from "../html.js";
 import { t } from "../i18n.js";
+import { addressOfSource } from "../state/address.js";
 import { currentId } from "../state/store.js";
 import { Icon } from "./icons.js";
 
@@ -12,14 +13,7 @@ export function Recalled({ items, count }) {
     <summary><${Icon} name="clock" size=${16} />${text}</summary>
     <ul class="fold-body">
       ${items.length < count && html`<li class="muted">${t("The best {n} of them:", { n: items.length })}</li>`}
-      ${items.map((item) => html`<li><a href=${addressOf(item.source)}>${item.preview}</a></li>`)}
+      ${items.map((item) => html`<li><a href=${addressOfSource(item.source, currentId.value)}>${item.preview}</a></li>`)}
     </ul>
   </details>`;
-}
-
-/** @param {Record<string, any>} source */
-export function addressOf(source) {
-  if (source.message_id) return `/c/${source.conversation_id ?? currentId.value}#m-${source.message_id}`;
-  if (source.day) return `/memory?day=${encodeURIComponent(source.day)}`;
-  return source.conversation_id ? `/c/${source.conversation_id}` : "/memory";
 }

@@ -6,6 +6,7 @@ import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { answerOfCommand, chosenCommand, draftText } from "../state/draft.js";
 import { showToast } from "../state/store.js";
+import { ForgetProposal } from "./ForgetProposal.js";
 import { Icon } from "./icons.js";
 
 /** @param {{complete: (name: string) => void}} props */
@@ -31,7 +32,8 @@ export function CommandAnswer() {
         <${Icon} name="close" size=${16} /></button></header>
     ${answer.text && html`<p>${answer.text}</p>`}
     ${answer.action && html`<button type="button" class="button is-small" onClick=${() => act(answer)}>${answer.action.name}</button>`}
-    ${answer.rows && html`<dl>${answer.rows.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`}
+    ${answer.rows && html`<dl>${answer.rows.map(([name, value], at) => html`<div><dt>${name}</dt><dd>${answer.links ? html`<a href=${answer.links[at]}>${value}</a>` : value}</dd></div>`)}</dl>`}
+    ${answer.proposal && html`<${ForgetProposal} key=${answer.proposal.proposal_id} proposal=${answer.proposal} isAsking onCancel=${() => (answerOfCommand.value = null)} />`}
   </section>`;
 }
 

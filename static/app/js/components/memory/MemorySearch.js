@@ -7,9 +7,9 @@ import { goToPlace, searchMemory } from "../../commands/memory.js";
 import { formatMoment, plainText } from "../../format.js";
 import { html } from "../../html.js";
 import { t } from "../../i18n.js";
+import { addressOfSource } from "../../state/address.js";
 import { NO_SEARCH, place } from "../../state/memory.js";
 import { Icon } from "../icons.js";
-import { addressOf } from "../Recalled.js";
 
 /** @typedef {import("../../commands/memory.js").Found} Found */
 /** @typedef {import("../../state/memory.js").Search} Search */
@@ -70,7 +70,7 @@ function List({ query, items }) {
 /** @param {{item: Found}} props */
 function Result({ item: { text, source, created_at: at } }) {
   const only = () => goToPlace({ search: { ...place.value.search, conversation: source.conversation_id } });
-  return html`<li class="result-row"><a class="result" href=${addressOf(source)}>
+  return html`<li class="result-row"><a class="result" href=${addressOfSource(source)}>
     <span class="result-text" dir="auto">${plainText(text)}</span>
     <small>${t(KINDS[source.kind] ?? source.kind)} · ${formatMoment(at)}</small></a>
     ${source.conversation_id && !place.value.search.conversation && html`<button type="button" class="link result-only" onClick=${only}>${t("Only this conversation")}</button>`}

@@ -1,0 +1,8 @@
+/** Where something that was found or recalled stands. Pure. */
+
+/** @param {Record<string, any>} source @param {string|null} [openId] the conversation of a source that names none */
+export function addressOfSource(source, openId = null) {
+  if (source.message_id) return `/c/${source.conversation_id ?? openId}#m-${source.message_id}`;
+  if (source.day) return `/memory?day=${encodeURIComponent(source.day)}`;
+  return source.conversation_id ? `/c/${source.conversation_id}` : "/memory";
+}

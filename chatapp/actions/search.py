@@ -5,14 +5,15 @@ The order of locks is conversation, then owner. A user's ordinals are given unde
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
 import numpy as np
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import QuerySet
 
 from chatapp.actions.claims import note_entry, note_messages
+from chatapp.actions.search_rows import append_postings, insert_documents
 from chatapp.actions.vectors import remove_vectors
 from chatapp.models import (
     Conversation,
@@ -38,8 +39,9 @@ from chatapp.selectors.unindexed import Batch, NewDocument, documents_of, messag
 
 SEAL_FROM = 256
 """Fewer documents than this stay unsealed: they are scored from their own rows."""
-SEAL_AT_ONCE = 1_024
-"""More than this is sealed in several transactions: nobody waits long for the lock."""
+SEAL_AT_ONCE = 4_096
+"""More than this is sealed in several transactions: nobody waits long for the lock. A common term's postings are
+written once in each, so a long import waits until there are so many."""
 _TERMS_PER_QUERY = 900
 
 
@@ -51,7 +53,8 @@ def index_conversation(conversation_id: UUID) -> int:
     added = 0
     while (batch := next_batch(conversation_id)) is not None:
         added += _store_batch(conversation, batch)
-        seal_documents(conversation.user_id)
+        seal_documents(conversation.user_id, at_least=SEAL_AT_ONCE)
+    seal_documents(conversation.user_id)
     return added
 
 
@@ -88,7 +91,7 @@ def _append(owner: SearchOwner, documents: Sequence[NewDocument], previous: int)
         rows.append(document.row(ordinal, previous))
         rows[-1].owner = owner
         previous = ordinal
-    SearchDocument.objects.bulk_create(rows)
+    insert_documents(rows)
     owner.next_ordinal += len(rows)
     owner.document_count += len(rows)
     owner.total_length += sum(row.length for row in rows)
@@ -119,54 +122,41 @@ def reindex_message(row: Message) -> None:
 # --- Sealing --------------------------------------------------------------------------------------------
 
 
-def seal_documents(user_id: UUID) -> None:
-    """Moves the oldest unsealed documents into blocks until few are left."""
-    while _seal_some(user_id):
+def seal_documents(user_id: UUID, at_least: int = SEAL_FROM) -> None:
+    """Moves the oldest unsealed documents into blocks until fewer than `at_least` are left."""
+    while _seal_some(user_id, at_least):
         pass
 
 
 @transaction.atomic
-def _seal_some(user_id: UUID) -> bool:
+def _seal_some(user_id: UUID, at_least: int) -> bool:
     owner = _lock_owner(user_id)
-    if owner.next_ordinal - owner.sealed_ordinal < SEAL_FROM:
+    if owner.next_ordinal - owner.sealed_ordinal < at_least:
         return False
     first = owner.sealed_ordinal
     number = first // BLOCK
     end = min(owner.next_ordinal, first + SEAL_AT_ONCE, (number + 1) * BLOCK)
     rows = SearchDocument.objects.filter(owner=owner, ordinal__gte=first, ordinal__lt=end).order_by("ordinal")
-    documents = list(rows)
-    _append_columns(owner, number, first, end, documents)
-    _append_postings(owner, number, [StoredTerms(row.ordinal, row.terms, row.counts) for row in documents])
+    _append_columns(owner, number, first, end, rows)
+    stored = rows.values_list("ordinal", "terms", "counts")
+    append_postings(owner, number, group_by_term([StoredTerms(*columns) for columns in stored]))
     owner.sealed_ordinal = end
     owner.save(update_fields=["sealed_ordinal"])
     return True
 
 
 def _append_columns(
-    owner: SearchOwner, number: int, first: int, end: int, documents: Iterable[SearchDocument]
+    owner: SearchOwner, number: int, first: int, end: int, documents: QuerySet[SearchDocument]
 ) -> None:
     columns = np.zeros(end - first, COLUMNS)
     columns["previous"] = NO_ORDINAL
-    for row in documents:
-        columns[row.ordinal - first] = (row.previous, minute_of(row.said_at), row.length, 1)
+    for ordinal, previous, said_at, length in documents.values_list(
+        "ordinal", "previous", "said_at", "length"
+    ):
+        columns[ordinal - first] = (previous, minute_of(said_at), length, 1)
     block, _ = SearchBlock.objects.get_or_create(owner=owner, number=number)
     block.columns = bytes(block.columns) + columns.tobytes()
     block.save(update_fields=["columns"])
-
-
-def _append_postings(owner: SearchOwner, number: int, documents: Sequence[StoredTerms]) -> None:
-    """One statement a batch on either database: a term that is known gets the new postings behind its old ones."""
-    gained = group_by_term(documents)
-    table = connection.ops.quote_name(SearchPosting._meta.db_table)
-    binary = connection.data_types["BinaryField"]
-    statement = (
-        f"INSERT INTO {table} (owner_id, term, block, entries) VALUES (%s, %s, %s, %s) "
-        f"ON CONFLICT (owner_id, term, block) DO UPDATE "
-        f"SET entries = CAST({table}.entries || excluded.entries AS {binary})"
-    )
-    rows = [(owner.pk, term, number, entries) for term, entries in sorted(gained.items())]
-    with connection.cursor() as cursor:
-        cursor.executemany(statement, rows)
 
 
 # --- Removal --------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from django.db.models import Count, Max, Sum
 
 from chatapp import event_log
 from chatapp.actions.compactions import compact_event
+from chatapp.actions.memory import index_standing
 from chatapp.errors import Conflict
 from chatapp.models import Compaction, Conversation, Run, User
 from chatapp.selectors.access import accessible_compaction, lock_conversation
@@ -64,6 +65,7 @@ def _set_status(
 ) -> Compaction:
     row.status = status
     row.save(update_fields=["status"])
+    index_standing(row)
     event_log.append(conversation, compact_event(row, status, now))
     return row
 

@@ -64,9 +64,16 @@ def _extract_again(entry: MemoryEntry, compaction: Compaction, text: str) -> Mem
     if not is_repeated:
         entry.compaction = compaction
         entry.save(update_fields=["compaction"])
+        index_standing(compaction)
     if not is_repeated and entry.author == MemoryEntry.Author.EXTRACTION:
         rewrite_entry(entry, text, MemoryEntry.Author.EXTRACTION)
     return entry
+
+
+def index_standing(compaction: Compaction) -> None:
+    """Called in the transaction that undoes or redoes it: its entry is found as long as the summary stands."""
+    for entry in kept_entries().filter(compaction=compaction).select_related("compaction"):
+        index_entry(entry)
 
 
 def rewrite_entry(entry: MemoryEntry, text: str, author: MemoryEntry.Author) -> None:

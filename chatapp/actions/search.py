@@ -101,11 +101,12 @@ def _append(owner: SearchOwner, documents: Sequence[NewDocument], previous: int)
 
 @transaction.atomic
 def index_entry(entry: MemoryEntry) -> None:
-    """Called in the transaction that writes the entry; replaces what was known of it."""
+    """Called in the transaction that writes the entry; replaces what was known of it. A withdrawn one is not found."""
     remove_entries(entry.user_id, [entry.pk])
-    kind = SearchDocument.Kind.ENTRY
-    documents = list(documents_of(kind, entry.pk, entry.text, entry.created_at, entry.conversation_id))
-    _append(_lock_owner(entry.user_id), documents, NO_ORDINAL)
+    if not entry.is_withdrawn:
+        kind = SearchDocument.Kind.ENTRY
+        documents = list(documents_of(kind, entry.pk, entry.text, entry.created_at, entry.conversation_id))
+        _append(_lock_owner(entry.user_id), documents, NO_ORDINAL)
     note_entry(entry)
 
 

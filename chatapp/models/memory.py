@@ -145,6 +145,12 @@ class MemoryEntry(models.Model):
             ),
         ]
 
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether its summary was undone, and nobody wrote in it: the messages stand for themselves again."""
+        undone = self.compaction is not None and self.compaction.status == Compaction.Status.UNDONE
+        return undone and self.author == self.Author.EXTRACTION
+
 
 class EntryRevision(models.Model):
     """What an entry said before it was changed, by whose hand."""

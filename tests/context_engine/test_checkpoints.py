@@ -36,6 +36,23 @@ async def test_after_an_undo_the_model_gets_the_same_bytes_as_before_and_a_redo_
 
 
 @on_a_loop
+async def test_what_an_undone_compaction_left_in_memory_does_not_change_what_is_recalled(alice: User) -> None:
+    """Nothing but the compaction and its undo lies between the two requests."""
+    questions = ("Which code has note 3?", "Which codes has the choir?", "What of the harbour had word7?")
+    async with chatting(alice, count=400, context_size=16_000, max_output_tokens=2_000) as chat:
+        before = [await chat.model_input(question) for question in questions]
+        assert all(b"<recalled>" in request for request in before)
+        row = await chat.compact()
+        assert await MemoryEntry.objects.acount() == 1
+        compacted = [await chat.model_input(question) for question in questions]
+        await chat.post(f"compactions/{row['id']}/undo")
+        assert [await chat.model_input(question) for question in questions] == before
+        await chat.post(f"compactions/{row['id']}/redo")
+        assert [await chat.model_input(question) for question in questions] == compacted
+        assert compacted != before
+
+
+@on_a_loop
 async def test_a_preview_tells_what_would_leave_and_changes_nothing(alice: User) -> None:
     async with chatting(alice) as chat:
         before = await chat.model_input()

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from agents.chat_models.demo_tools import split_calls, tell_calls
 from agents.prompts import CONTINUE_PROMPT
 from agents.types import ModelRequest
 from memory.tokens import total_tokens
@@ -14,7 +15,7 @@ from memory.types import ImagePart, Message
 INTRODUCTION = (
     "I am the **Demo model**: not a language model, but a small program that shows this chat at work without a key. "
     "I cannot think or know things. I can stream an answer, show Markdown, tell you what I was given to read, and find "
-    "what you said: ask *what did I say about …*"
+    "what you said: ask *what did I say about …*. I can call tools: ask *what time is it?* or *what is 12 × 34.5?*"
 )
 HOW_TO_CONNECT = (
     "For real answers an administrator connects a model: any OpenAI-compatible address, such as OpenAI, DeepSeek, "
@@ -79,8 +80,10 @@ def _continue(messages: tuple[Message, ...]) -> str:
 
 
 def _answer(messages: tuple[Message, ...]) -> str:
-    question = messages[-1]
-    return f"{_reply(question.text.strip(), question, messages[:-1])}\n\n{_describe_input(messages)}"
+    asked, steps = split_calls(messages)
+    question = asked[-1]
+    reply = tell_calls(steps) if steps else _reply(question.text.strip(), question, asked[:-1])
+    return f"{reply}\n\n{_describe_input(asked, steps)}"
 
 
 def _reply(text: str, question: Message, before: tuple[Message, ...]) -> str:
@@ -175,13 +178,14 @@ def _acknowledge(text: str, question: Message, before: tuple[Message, ...]) -> s
     return f"{said}{seen}\n\nThat was message {turns} of yours that I can see. {HOW_TO_CONNECT}"
 
 
-def _describe_input(messages: tuple[Message, ...]) -> str:
+def _describe_input(messages: tuple[Message, ...], steps: tuple[Message, ...]) -> str:
     groups = {
         "system prompt": [message for message in messages if message.role == "system"],
         "summary of earlier messages": [message for message in messages if message.kind == "summary"],
         "messages of this conversation": [message for message in messages[:-1] if _is_history(message)],
         "recalled from earlier": [message for message in messages if message.kind == "recall"],
         "your question": list(messages[-1:]),
+        "calls of tools and their results": list(steps),
     }
     rows = [f"| {name} | {len(group)} | {total_tokens(group):,} |" for name, group in groups.items() if group]
     table = "\n".join(["| what I was given | messages | tokens |", "|---|---|---|", *rows])

@@ -1,7 +1,7 @@
 """The model that answers when none is configured: no language model, and it says so.
 
-Deterministic. It shows streaming, Markdown and what it was given to read, and finds words in that. Asked for a
-summary, as memory.prompts asks, it gives the extractive one.
+Deterministic. It shows streaming, Markdown and what it was given to read, finds words in that, and calls the tool that
+a question names. Asked for a summary, as memory.prompts asks, it gives the extractive one.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from agents.chat_models.demo_answer import write_answer
 from agents.chat_models.demo_plan import write_plan_answer
 from agents.chat_models.demo_summary import write_summary
+from agents.chat_models.demo_tools import write_tool_call
 from agents.chat_models.words import split_words
 from agents.types import Finished, ModelItem, ModelRequest, RequestSent, TextDelta
 from agents.usage import OutputText, estimate_usage
@@ -41,6 +42,12 @@ class DemoModel:
             text, pace_s = write_summary(request), 0.0
         elif (planned := write_plan_answer(request)) is not None:
             text, pace_s = planned, self._pace_s
+        elif (call := write_tool_call(request)) is not None:
+            calling = OutputText()
+            calling.add(call)
+            yield call
+            yield Finished("tool_calls", estimate_usage(request, calling))
+            return
         else:
             text, pace_s = write_answer(request), self._pace_s
         output = OutputText()

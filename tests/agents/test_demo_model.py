@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
+import pytest
+
 from agents.chat_models.demo_model import DemoModel
 from agents.plan.inputs import results_message
 from agents.plan.run import PlanChanged, PlanReady, PlanRequest, run_plan
 from agents.plan.working import LoopModels, PlanPorts, RuledModel
 from agents.prompts import CONTINUE_PROMPT
-from agents.types import ModelRequest
+from agents.types import ModelRequest, ToolCallDelta, ToolSpec
 from memory.budget import TokenBudget
 from memory.compaction import Summary, accept_summary, summary_requests
 from memory.policy import ContextPolicy
 from memory.summary import fence, summary_message
 from memory.tokens import text_message
-from memory.types import ImagePart, Message, TextPart
+from memory.types import ImagePart, Message, TextPart, ToolCallPart, ToolResultPart
 from tests.agents.asking import SYSTEM, ask_for, collect, end_of, history_of, no_tools, text_of
 
 DEMO = DemoModel(pace_s=0)
+TOOLS = tuple(ToolSpec(name, "", {}) for name in ("calculator", "clock", "memory_search"))
 
 
 async def answer_to(text: str, *before: Message) -> str:
@@ -119,6 +125,63 @@ async def test_its_summaries_are_accepted_and_keep_the_facts() -> None:
     assert "INV-2041" in accepted.text
     assert "Ada" in accepted.text
     assert "<conversation>" not in accepted.text
+
+
+@pytest.mark.parametrize(
+    ("question", "name", "arguments"),
+    [
+        ("What is 12 × 34.5?", "calculator", {"expression": "12 * 34.5"}),
+        ("1,234 + 5 =", "calculator", {"expression": "1234 + 5"}),
+        ("calculate 15% of 80", "calculator", {"expression": "15 / 100 * 80"}),
+        ("How much is sqrt(2) ^ 2?", "calculator", {"expression": "sqrt(2) ** 2"}),
+        ("What time is it?", "clock", {}),
+        ("what day is today?", "clock", {}),
+        ("What's the date?", "clock", {}),
+        ("Please search my memory for the budget!", "memory_search", {"query": "the budget"}),
+    ],
+)
+async def test_it_calls_the_tool_that_a_question_names(
+    question: str, name: str, arguments: dict[str, str]
+) -> None:
+    items, _ = await collect(DEMO, replace(ask_for(question), tools=TOOLS))
+    [call] = [item for item in items if isinstance(item, ToolCallDelta)]
+    assert (call.name, json.loads(call.arguments)) == (name, arguments)
+    assert end_of(items).reason == "tool_calls"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What did I say about the time?",
+        "When is 2026-11-21?",
+        "2026-11-21",
+        "What is 42?",
+        "I have 3 cats + 4 dogs",
+        "What time did we agree on?",
+        "Call +49 30 1234",
+    ],
+)
+async def test_it_calls_no_tool_for_anything_else(question: str) -> None:
+    items, _ = await collect(DEMO, replace(ask_for(question), tools=TOOLS))
+    assert not [item for item in items if isinstance(item, ToolCallDelta)]
+
+
+async def test_a_tool_that_is_not_offered_is_not_called() -> None:
+    items, _ = await collect(DEMO, ask_for("What is 12 * 34?"))
+    assert end_of(items).reason == "stop"
+
+
+async def test_it_tells_what_it_called_and_what_came_back() -> None:
+    asked = ask_for("What is 2 * 3?")
+    call = ToolCallPart("c1", "calculator", '{"expression": "2 * 3"}')
+    result = ToolResultPart("c1", "calculator", "2 * 3 = 6")
+    steps = (Message("assistant", (call,), 5), Message("tool", (result,), 5))
+    items, _ = await collect(DEMO, replace(asked, messages=(*asked.messages, *steps), tools=TOOLS))
+    said = text_of(items)
+    assert "`calculator`" in said
+    assert "> 2 * 3 = 6" in said
+    assert "chose it by the words of your question" in said
+    assert "| calls of tools and their results | 2 |" in said
 
 
 async def test_in_plan_mode_each_part_of_a_question_becomes_a_step_and_a_last_one_looks_at_them_all() -> None:

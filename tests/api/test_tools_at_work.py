@@ -55,6 +55,18 @@ async def test_an_attached_table_is_read_by_the_id_the_model_was_told(
     assert "7,month 7,32977" in result_of(model_server.requests[-1])
 
 
+async def test_without_a_key_the_demo_model_uses_real_tools_and_says_so(alice_program: Program) -> None:
+    await in_database(ModelConfig.objects.create)(name="Demo", model_id="demo", kind="demo", is_default=True)
+    async with running_service():
+        conversation = await new_conversation(alice_program)
+        answer = (await send(alice_program, conversation, "What is 12 × 34.5?")).json()
+        page = (await alice_program.get(f"conversations/{conversation}/messages")).json()["items"]
+    assert [message["role"] for message in page] == ["user", "assistant", "tool", "assistant"]
+    assert page[2]["content"][0]["text"] == "12 * 34.5 = 414"
+    assert "> 12 * 34.5 = 414" in answer["message"]["content"]
+    assert "**Demo model** chose it" in answer["message"]["content"]
+
+
 async def test_a_hostile_page_leads_to_no_other_host(
     alice_program: Program, model: ModelConfig, model_server: ModelServer, web: WebServer
 ) -> None:

@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.db import connection
 from PIL import Image
 
 from agents.tools.protocol import ToolCaller, ToolFailure
@@ -110,7 +111,10 @@ def test_what_only_says_it_is_an_image_is_refused(stored, conversation):
 def test_context_is_appended_by_many_at_once_and_nothing_is_lost(stored, conversation):
     def append(number):
         message = text_message("user", f"message {number} " + "x" * 3_000)
-        return ConversationOffloads().offload_context(str(conversation.pk), [message])
+        try:
+            return ConversationOffloads().offload_context(str(conversation.pk), [message])
+        finally:
+            connection.close()
 
     with ThreadPoolExecutor(4) as threads:
         [reference] = set(threads.map(append, range(12)))

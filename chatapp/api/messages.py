@@ -10,6 +10,7 @@ from ninja import Router, Status
 from ninja.params.functions import Header, Query
 
 from chatapp import clock
+from chatapp.actions.branches import show_message
 from chatapp.actions.messages import Receipt, regenerate_message, send_message
 from chatapp.actions.pins import pin_message
 from chatapp.api import shapes
@@ -22,7 +23,7 @@ from chatapp.forgetting import forget_message
 from chatapp.models import ModelConfig, User
 from chatapp.rate_limits import check_message_rate
 from chatapp.selectors.access import accessible_conversation, accessible_message
-from chatapp.selectors.conversations import message_page, shape_message, shape_messages
+from chatapp.selectors.conversations import message_page, shape_conversation, shape_message, shape_messages
 from chatapp.selectors.model_configs import accessible_model
 
 router = Router(tags=["messages"])
@@ -186,3 +187,19 @@ def _regenerate(user: User, conversation_id: str, message_id: str, options: RunO
         mode=options.mode or "",
         now=clock.now(),
     )
+
+
+@router.post(
+    "/conversations/{conversation_id}/messages/{message_id}/show",
+    auth=allow("chat"),
+    response=shapes.answers(404, 409, ok=shapes.Conversation),
+)
+async def show(request: ApiRequest, conversation_id: str, message_id: str) -> Any:
+    """Turns the conversation to the branch with this message, the one continued last if it is in several: what is
+    listed from now on, and what the next message continues. A message's `siblings` are what there is to turn to."""
+    return await sync_to_async(_show)(request.auth.user, conversation_id, message_id)
+
+
+def _show(user: User, conversation_id: str, message_id: str) -> dict[str, Any]:
+    row = show_message(user=user, conversation_id=conversation_id, message_id=message_id, now=clock.now())
+    return shape_conversation(row)

@@ -1,4 +1,5 @@
-"""What stands beside messages on the screen: what was recalled, remembered or proposed, and what the run did."""
+"""What stands beside messages on the screen: their siblings, what was recalled, remembered or proposed, and what the
+run did."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from uuid import UUID
 
 from chatapp import mapping
 from chatapp.models import Event, ForgetProposal, MemoryEntry, Message, Run, ToolCall
+from chatapp.selectors.siblings import siblings_of
 
 Asides = dict[UUID, dict[str, Any]]
 """Fields of the message's shape, by message id."""
@@ -29,6 +31,7 @@ def asides_of(rows: Sequence[Message], runs: Mapping[UUID, Run]) -> Asides:
         _add_tools(asides, answers)
         _add_remembered(asides, rows)
         _add_proposals(asides, rows)
+        _add_siblings(asides, rows)
     return asides
 
 
@@ -97,3 +100,10 @@ def _add_proposals(asides: Asides, rows: Sequence[Message]) -> None:
     for proposal_id, message_id in asked.values_list("pk", "asked_in"):
         assert message_id is not None
         asides[message_id]["forget_proposal"] = str(proposal_id)
+
+
+def _add_siblings(asides: Asides, rows: Sequence[Message]) -> None:
+    siblings = siblings_of(rows)
+    for row in rows:
+        if row.pk in siblings:
+            asides[row.pk]["siblings"] = [str(message_id) for message_id in siblings[row.pk]]

@@ -75,6 +75,9 @@ export const remove = (/** @type {string} */ path) => request("DELETE", path);
 export const postAsync = (/** @type {string} */ path, /** @type {unknown} */ body = {}) =>
   request("POST", path, body, { Prefer: "respond-async" });
 
+export const patchAsync = (/** @type {string} */ path, /** @type {unknown} */ body) =>
+  request("PATCH", path, body, { Prefer: "respond-async" });
+
 /** @param {Record<string, string|number|boolean|null|undefined>} values */
 export function query(values) {
   const given = Object.entries(values).filter(([, value]) => value !== null && value !== undefined && value !== "");

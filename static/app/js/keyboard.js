@@ -14,6 +14,7 @@ export const SHORTCUTS = [
   { keys: [CTRL, "/"], name: "Keyboard shortcuts" },
   { keys: ["Shift", "Esc"], name: "Go to the message box" },
   { keys: ["Esc"], name: "Stop the answer, or close" },
+  { keys: ["↑"], name: "Edit the last message, in an empty box" },
   { keys: ["Enter"], name: "Send" },
   { keys: ["Shift", "Enter"], name: "New line" },
 ];

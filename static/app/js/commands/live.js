@@ -73,7 +73,7 @@ function readWithoutSocket() {
 }
 
 /** @param {string} id */
-async function reloadThread(id) {
+export async function reloadThread(id) {
   if (await loadThread(id)) watchAgain();
 }
 
@@ -87,7 +87,7 @@ function askForRest(messageId, length) {
 function healThread() {
   const thread = state.value.threads[currentId.value ?? ""];
   if (!thread) return;
-  if (thread.isStale && mayAsk(`stale ${thread.id}`)) reloadThread(thread.id);
+  if (thread.isStale && mayAsk(`stale ${thread.id} ${state.value.conversations[thread.id]?.branch}`)) reloadThread(thread.id);
   if (thread.needsReplay && mayAsk(`replay ${thread.id}`)) watchAgain();
   for (const id of thread.ids) {
     const message = thread.messages[id];

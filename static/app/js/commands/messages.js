@@ -4,7 +4,7 @@ import { ApiError, post, postAsync } from "../api.js";
 import { boot } from "../boot.js";
 import { exact } from "../format.js";
 import { t } from "../i18n.js";
-import { addUploads, answerOfCommand, clearUploads, draftText, isCreating, notSent, uploads } from "../state/draft.js";
+import { addUploads, answerOfCommand, branchAfter, clearUploads, draftText, isCreating, notSent, uploads } from "../state/draft.js";
 import { currentId, currentModel, currentThread, dispatch, showToast, state } from "../state/store.js";
 import { writeDraft } from "../storage.js";
 import { sentenceOf } from "./conversations.js";
@@ -12,7 +12,7 @@ import { goTo } from "./navigation.js";
 import { commandIn, runCommand } from "./slash.js";
 
 /** @typedef {import("../state/types.js").Attached} Attached */
-/** @typedef {{clientId: string, text: string, attached: Attached[]}} Outgoing */
+/** @typedef {{clientId: string, text: string, attached: Attached[], parent?: string}} Outgoing */
 
 /** Kept when the same words are sent again: should the first one have arrived after all, it stays one. */
 function clientIdFor(/** @type {string} */ text, /** @type {string} */ fileIds) {
@@ -21,7 +21,7 @@ function clientIdFor(/** @type {string} */ text, /** @type {string} */ fileIds) 
 }
 
 /** Random enough without a secure context, where `crypto.randomUUID` is missing. */
-function newClientId() {
+export function newClientId() {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
@@ -35,7 +35,7 @@ function takeDraft() {
     showToast(t("A message may have {n} characters at most.", { n: exact(boot.limits.max_message_chars) }), "bad");
     return null;
   }
-  return { clientId: clientIdFor(text, fileIdsOf(attached)), text, attached };
+  return { clientId: clientIdFor(text, fileIdsOf(attached)), text, attached, parent: branchAfter.value ?? undefined };
 }
 
 /** @param {Attached[]} attached */
@@ -58,6 +58,7 @@ export async function sendDraft() {
   if (id === null) return;
   draftText.value = "";
   answerOfCommand.value = null;
+  branchAfter.value = null;
   clearUploads(from);
   notSent.value = null;
   await send(id, outgoing);
@@ -89,12 +90,12 @@ async function createConversation(outgoing) {
 
 /** @param {string} id @param {Outgoing} outgoing */
 async function send(id, outgoing) {
-  const { clientId, text, attached } = outgoing;
+  const { clientId, text, attached, parent } = outgoing;
   dispatch({ type: "send/started", id, pending: { clientId, text, attached, messageId: null } });
   // Until it is acknowledged the words stay where a reload finds them.
   writeDraft(id, text);
   try {
-    const body = { content: text, client_id: clientId, attachments: attached.map((one) => one.id) };
+    const body = { content: text, client_id: clientId, attachments: attached.map((one) => one.id), parent };
     // Into the answer that is being written, if one is: the model reads it before its next step.
     const door = state.value.threads[id]?.run ? "inject" : "messages";
     const answer = await postTwice(`/conversations/${id}/${door}`, body);
@@ -119,7 +120,8 @@ async function postTwice(/** @type {string} */ path, /** @type {unknown} */ body
 }
 
 /** Back into the composer, before what was typed since. @param {Outgoing} outgoing @param {unknown} error */
-function giveBack({ clientId, text, attached }, error) {
+function giveBack({ clientId, text, attached, parent }, error) {
+  branchAfter.value = parent ?? null;
   const typed = draftText.value;
   draftText.value = typed && typed !== text ? `${text}\n\n${typed}` : text;
   const known = new Set(fileIdsOf(uploads.value.flatMap((upload) => upload.attached ?? [])).split(","));
@@ -154,11 +156,13 @@ export function regenerate(messageId, model) {
 }
 
 /** @param {() => Promise<unknown>} ask */
-async function tell(ask) {
+export async function tell(ask) {
   try {
     await ask();
+    return true;
   } catch (error) {
     showToast(sentenceOf(error), "bad");
+    return false;
   }
 }
 

@@ -3,7 +3,7 @@
 import { boot } from "../boot.js";
 import { get } from "../api.js";
 import { changeUi, currentId, dispatch, state } from "../state/store.js";
-import { draftText, notSent } from "../state/draft.js";
+import { branchAfter, draftText, editedId, notSent } from "../state/draft.js";
 import { readDraft } from "../storage.js";
 import { loadContext } from "./context.js";
 import { loadThread, loadToDivider, loadToMessage } from "./conversations.js";
@@ -27,6 +27,8 @@ async function open(id) {
   dispatch({ type: "conversation/opened", id });
   draftText.value = readDraft(id);
   notSent.value = null;
+  editedId.value = null;
+  branchAfter.value = null;
   if (id === null) return watch(null);
   const isKnown = state.value.threads[id]?.status === "ready";
   if (isKnown) watch(id);

@@ -12,6 +12,7 @@ import { Markdown } from "./Markdown.js";
 import { PlanGraph } from "./PlanGraph.js";
 import { Reasoning } from "./Reasoning.js";
 import { Recalled } from "./Recalled.js";
+import { Siblings } from "./Siblings.js";
 import { ToolGroup } from "./ToolGroup.js";
 
 /** @typedef {import("../state/types.js").ViewMessage} ViewMessage */
@@ -68,21 +69,21 @@ function Outcome({ message, isLast, isRunning }) {
   </p>`;
 }
 
-/** Only the last answer is given anew: another one would hide what followed it. */
 function Actions(
   /** @type {{message: ViewMessage, isLast: boolean, isRunning: boolean}} */ { message, isLast, isRunning },
 ) {
   const { usage, status } = message;
   const isSpent = usage && usage.input_tokens + usage.output_tokens > 0;
-  const canRegenerate = isLast && status !== "failed" && status !== "interrupted";
-  return html`<div class="actions">
+  const hasRetry = isLast && (status === "failed" || status === "interrupted");
+  return html`<div class=${`actions ${message.siblings.length > 1 ? "has-siblings" : ""}`}>
     ${message.text && html`<${CopyButton} text=${message.text} label=${t("Copy")} />`}
     ${
-      canRegenerate &&
+      !hasRetry &&
       html`<button type="button" class="icon-button is-small" aria-label=${t("Regenerate")} title=${t("Regenerate")} disabled=${isRunning}
       onClick=${() => regenerate(message.id)}><${Icon} name="retry" size=${16} /></button>`
     }
-    <${MessageMenu} message=${message} />
+    <${MessageMenu} message=${message} isLast=${isLast} isRunning=${isRunning} />
+    <${Siblings} message=${message} isRunning=${isRunning} />
     ${isSpent && html`<span class="done-card" title=${explainDone(usage)}>${formatDone(usage)}</span>`}
     ${message.model && html`<span class="answer-model">${message.model}</span>`}
   </div>`;

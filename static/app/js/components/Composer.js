@@ -7,7 +7,7 @@ import { completions } from "../commands/slash.js";
 import { ACCEPTED, addFiles } from "../commands/uploads.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
-import { chosenCommand, draftText, notSent, uploads } from "../state/draft.js";
+import { branchAfter, chosenCommand, draftText, editedId, notSent, uploads } from "../state/draft.js";
 import { connection, currentConversation, currentId, currentModel, currentThread } from "../state/store.js";
 import { writeDraft } from "../storage.js";
 import { ContextRing } from "./ContextRing.js";
@@ -64,10 +64,20 @@ function submit(event) {
 
 /** @param {KeyboardEvent} event */
 function onKeyDown(event) {
+  if (event.key === "ArrowUp" && !draftText.value && editLast()) return event.preventDefault();
   const isPlainEnter = event.key === "Enter" && !event.shiftKey && !event.altKey;
   if (!isPlainEnter || event.isComposing || isTouch.matches) return;
   event.preventDefault();
   sendDraft();
+}
+
+/** @returns {boolean} whether there was one of the own messages to edit */
+function editLast() {
+  const thread = currentThread.value;
+  const last = thread?.ids.findLast((id) => thread.messages[id].role === "user");
+  if (!thread || thread.run || !last || thread.messages[last].isForgotten || thread.messages[last].isInjected) return false;
+  editedId.value = last;
+  return true;
 }
 
 /**
@@ -129,6 +139,9 @@ function Banner() {
   const failed = notSent.value;
   if (failed)
     return html`<p class="banner is-bad" role="alert"><${Icon} name="warning" size=${16} /><strong>${t("Not sent")}</strong> ${failed.reason}</p>`;
+  if (branchAfter.value !== null)
+    return html`<p class="banner is-quiet" role="status"><${Icon} name="branch" size=${16} />${t("Your next message begins a branch of its own.")}
+      <button type="button" class="link" onClick=${() => (branchAfter.value = null)}>${t("Cancel")}</button></p>`;
   return html`<${MemoryBanner} />`;
 }
 

@@ -54,7 +54,7 @@ const Slot = memo(
     return html`
     ${
       message.role === "user" &&
-      html`<${UserMessage} id=${message.id} text=${message.text} message=${message}
+      html`<${UserMessage} id=${message.id} text=${message.text} message=${message} isRunning=${isRunning}
       images=${message.images.map((image) => ({ ...image, url: fileUrl(image.file_id), name: t("Attached image") }))}
       files=${message.files.map((file) => ({ url: fileUrl(file.file_id), name: file.name, sizeBytes: file.size_bytes }))} />`
     }

@@ -1,26 +1,45 @@
 /** What else can be done with a message. */
 
+import { branchHere } from "../commands/branches.js";
 import { askToForgetMessage, pinMessage } from "../commands/keeping.js";
+import { regenerate } from "../commands/messages.js";
 import { openRun } from "../commands/runs.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
+import { models } from "../state/store.js";
 import { Icon } from "./icons.js";
 import { Menu } from "./Menu.js";
 
 /** @typedef {import("../state/types.js").ViewMessage} ViewMessage */
 
-/** @param {{message: ViewMessage}} props */
-export function MessageMenu({ message }) {
-  return html`<${Menu} label=${t("More")} className="icon-button is-small" align="start" items=${itemsOf(message)}><${Icon} name="dots" size=${16} /><//>`;
+/** @param {{message: ViewMessage, isLast?: boolean, isRunning?: boolean}} props */
+export function MessageMenu({ message, isLast = false, isRunning = false }) {
+  const items = itemsOf(message, isRunning ? [] : anewItems(message, isLast));
+  return html`<${Menu} label=${t("More")} className="icon-button is-small" align="start" items=${items}><${Icon} name="dots" size=${16} /><//>`;
 }
 
-/** @param {ViewMessage} message @returns {import("./Menu.js").MenuItem[]} */
-function itemsOf({ id, run, isPinned, isForgotten }) {
+/** @param {ViewMessage} message @param {import("./Menu.js").MenuItem[]} anew @returns {import("./Menu.js").MenuItem[]} */
+function itemsOf({ id, run, isPinned, isForgotten }, anew) {
   /** @type {import("./Menu.js").MenuItem[]} */
   const ofRun = run ? [{ label: t("How it came about"), icon: "chart", onSelect: () => openRun(run.id) }] : [];
   const pin = { label: isPinned ? t("Unpin") : t("Pin in context"), icon: "pin", onSelect: () => pinMessage(id, !isPinned) };
   const forget = { label: t("Forget…"), icon: "trash", isDanger: true, onSelect: () => askToForgetMessage(id) };
-  return isForgotten ? ofRun : [pin, ...ofRun, null, forget];
+  return isForgotten ? ofRun : [...anew, pin, ...ofRun, null, forget];
+}
+
+const MOST_MODELS = 6;
+
+/** Another answer by another model, or another course after this one. @param {ViewMessage} message @param {boolean} isLast */
+function anewItems({ id, role, model }, isLast) {
+  if (role !== "assistant") return [];
+  const others = models.value.filter(({ name }) => name !== model).slice(0, MOST_MODELS);
+  const items = others.map(({ name }) => ({
+    label: t("Regenerate with {model}", { model: name }),
+    icon: "retry",
+    onSelect: () => regenerate(id, name),
+  }));
+  if (isLast) return items;
+  return [...items, { label: t("Branch from here"), icon: "branch", onSelect: () => branchHere(id) }];
 }
 
 export const PinMark = () =>

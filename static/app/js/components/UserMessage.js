@@ -3,11 +3,14 @@
 import { useSignal } from "@preact/signals";
 import { html, memo } from "../html.js";
 import { t } from "../i18n.js";
+import { editedId } from "../state/draft.js";
 import { changeUi } from "../state/store.js";
 import { formatBytes } from "../format.js";
 import { CopyButton } from "./CodeBlock.js";
 import { Icon } from "./icons.js";
+import { MessageEditor } from "./MessageEditor.js";
 import { MessageMenu, PinMark } from "./MessageMenu.js";
+import { Siblings } from "./Siblings.js";
 
 const LONG_CHARS = 1600;
 const LONG_LINES = 18;
@@ -16,26 +19,48 @@ const LONG_LINES = 18;
 
 /** @typedef {{url: string, name: string, sizeBytes: number}} ShownFile */
 
-/** @param {{id: string, text: string, images: ShownImage[], files: ShownFile[], isSending?: boolean, message?: import("../state/types.js").ViewMessage}} props
+/** @param {{id: string, text: string, images: ShownImage[], files: ShownFile[], isSending?: boolean, message?: import("../state/types.js").ViewMessage, isRunning?: boolean}} props
  *   `message`: the stored one, once there is one */
-function Message({ id, text, images, files, isSending = false, message }) {
+function Message({ id, text, images, files, isSending = false, message, isRunning = false }) {
   const isOpen = useSignal(false);
+  const isEdited = editedId.value === id;
   const isLong = text.length > LONG_CHARS || text.split("\n").length > LONG_LINES;
   const isFolded = isLong && !isOpen.value;
   return html`<article class=${`message is-user ${isSending ? "is-sending" : ""}`} id=${`m-${id}`} aria-label=${t("You")}>
     ${images.length > 0 && html`<div class="thumbs">${images.map((image) => html`<${Thumb} image=${image} />`)}</div>`}
     ${files.length > 0 && html`<ul class="files">${files.map(({ url, name, sizeBytes }) => html`<li><a class="file" href=${url} download><${Icon} name="file" size=${18} /><span>${name}</span><small>${formatBytes(sizeBytes)}</small></a></li>`)}</ul>`}
-    ${text && html`<div dir="auto" class=${`bubble ${isFolded ? "is-folded" : ""}`}>${text}</div>`}
+    ${isEdited && html`<${MessageEditor} message=${message} />`}
+    ${text && !isEdited && html`<div dir="auto" class=${`bubble ${isFolded ? "is-folded" : ""}`}>${text}</div>`}
     ${message?.isInjected && html`<p class="outcome">${t("Sent while the answer was being written")}</p>`}
     ${message?.isPinned && !message.isInjected && html`<${PinMark} />`}
     ${message?.isForgotten && !text && html`<p class="outcome">${t("This message was forgotten.")}</p>`}
     ${
       isLong &&
+      !isEdited &&
       html`<button type="button" class="link fold" aria-expanded=${!isFolded} onClick=${() => (isOpen.value = !isOpen.value)}>
       ${isFolded ? t("Show more") : t("Show less")}</button>`
     }
-    ${text && !isSending && html`<div class="actions"><${CopyButton} text=${text} label=${t("Copy")} />${message && html`<${MessageMenu} message=${message} />`}</div>`}
+    ${message && !isEdited && html`<${Actions} message=${message} isRunning=${isRunning} />`}
   </article>`;
+}
+
+/** @param {{message: import("../state/types.js").ViewMessage, isRunning: boolean}} props */
+function Actions({ message, isRunning }) {
+  const { id, text, siblings, isInjected, isForgotten } = message;
+  if (!text && siblings.length < 2) return null;
+  const edit = () => (editedId.value = id);
+  return html`<div class=${`actions ${siblings.length > 1 ? "has-siblings" : ""}`}>
+    ${text && html`<${CopyButton} text=${text} label=${t("Copy")} />`}
+    ${
+      text &&
+      !isInjected &&
+      !isForgotten &&
+      html`<button type="button" class="icon-button is-small" aria-label=${t("Edit")} title=${t("Edit")} disabled=${isRunning}
+      onClick=${edit}><${Icon} name="rename" size=${16} /></button>`
+    }
+    ${text && html`<${MessageMenu} message=${message} />`}
+    <${Siblings} message=${message} isRunning=${isRunning} />
+  </div>`;
 }
 
 /** Images are made anew on each render of the list; the text and id say whether anything changed. */

@@ -14,6 +14,10 @@ export const draftText = signal("");
 export const answerOfCommand = signal(/** @type {import("../commands/slash.js").CommandAnswer|null} */ (null));
 /** Which of the offered commands Tab takes. */
 export const chosenCommand = signal(0);
+/** Which of the own messages is being written anew. */
+export const editedId = signal(/** @type {string|null} */ (null));
+/** The answer after which the next message goes, in a branch of its own. */
+export const branchAfter = signal(/** @type {string|null} */ (null));
 export const notSent = signal(/** @type {NotSent|null} */ (null));
 
 const allUploads = signal(/** @type {Upload[]} */ ([]));

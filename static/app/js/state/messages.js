@@ -18,6 +18,7 @@ export function viewMessage(raw, known) {
     status: raw.status ?? "complete",
     position: raw.position,
     parent: raw.parent ?? null,
+    siblings: raw.siblings ?? known?.siblings ?? [],
     model: raw.model ?? known?.model ?? null,
     usage: raw.usage ?? known?.usage ?? null,
     createdAt: raw.created_at,

@@ -15,6 +15,7 @@ export function emptyThread(id) {
     status: "loading",
     error: "",
     lastSeq: 0,
+    branch: null,
     needsReplay: false,
     isStale: false,
     ids: [],
@@ -79,7 +80,7 @@ function applyFact(thread, event) {
     case "tool":
       return changeAnswer(thread, event, (message) => upsertTool(message, event));
     case "conversation.updated":
-      return { ...thread, run: event.conversation.active_run ?? null };
+      return noteConversation(thread, event.conversation);
     case "memory.written":
     case "memory.proposed":
       return addNote(thread, event);
@@ -94,6 +95,12 @@ function applyFact(thread, event) {
   }
 }
 
+/** Where it shows another branch now, only the server knows what is in it. */
+function noteConversation(/** @type {Thread} */ thread, /** @type {Record<string, any>} */ conversation) {
+  const isStale = thread.isStale || (thread.branch ?? conversation.branch) !== conversation.branch;
+  return { ...thread, run: conversation.active_run ?? null, isStale };
+}
+
 /** In its place by its parent: what came after the parent belongs to another branch. */
 function placeMessage(/** @type {Thread} */ thread, /** @type {Record<string, any>} */ raw) {
   const message = viewMessage(raw, thread.messages[raw.id]);
@@ -105,6 +112,7 @@ function placeMessage(/** @type {Thread} */ thread, /** @type {Record<string, an
 function branchBefore(/** @type {Thread} */ thread, /** @type {ViewMessage} */ message) {
   // Sent while its parent is being written: it makes no branch.
   if (message.isInjected) return thread.ids;
+  if (!message.parent && message.role === "user") return [];
   const at = message.parent ? thread.ids.indexOf(message.parent) : -1;
   return at < 0 ? thread.ids : thread.ids.slice(0, at + 1);
 }
@@ -268,6 +276,7 @@ export function loadPage(thread, loaded) {
     ...thread,
     status: "ready",
     lastSeq: conversation.last_seq,
+    branch: conversation.branch ?? null,
     needsReplay: false,
     isStale: false,
     ids: messages.map((/** @type {ViewMessage} */ message) => message.id),

@@ -9,7 +9,7 @@
  *   is_default: boolean, is_mine?: boolean}} Agent
  * @typedef {"react"|"plan"|"auto"} Mode
  * @typedef {{id: string, message_id: string}} ActiveRun
- * @typedef {{id: string, title: string, model: string|null, agent: string|null, mode: Mode|null, memory: "on"|"paused", pinned: boolean, archived: boolean, temporary: boolean,
+ * @typedef {{id: string, branch: string, title: string, model: string|null, agent: string|null, mode: Mode|null, memory: "on"|"paused", pinned: boolean, archived: boolean, temporary: boolean,
  *   last_seq: number, last_activity_at: string, created_at: string, expires_at: string|null,
  *   active_run: ActiveRun|null, hasNews?: boolean}} Conversation
  * @typedef {{input_tokens: number, output_tokens: number, cached_tokens?: number, compaction_tokens?: number,
@@ -29,7 +29,7 @@
  * @typedef {{id: string, role: string, status: MessageStatus, position: number, parent: string|null,
  *   model: string|null, usage: Usage|null, createdAt: string, text: string, chars: number, hasGap: boolean,
  *   reasoning: string, reasoningChars: number, thinkingSince: string|null, thoughtForS: number|null,
- *   images: Image[], files: FilePart[], tools: ToolCall[], recalled: RecalledItem[], recalledCount: number, isInjected: boolean, isPinned: boolean, isForgotten: boolean, forgetProposal: string|null, notices: Notice[], plan: import("./plan.js").PlanStep[],
+ *  siblings: string[], images: Image[], files: FilePart[], tools: ToolCall[], recalled: RecalledItem[], recalledCount: number, isInjected: boolean, isPinned: boolean, isForgotten: boolean, forgetProposal: string|null, notices: Notice[], plan: import("./plan.js").PlanStep[],
  *   notes: MemoryNote[], run: RunInfo|null}} ViewMessage
  *
  * @typedef {{id: string, status: string, strategy: string, summary: string|null, message_count: number,
@@ -40,7 +40,7 @@
  * @typedef {{id: string, name: string, url: string, width: number, height: number, isImage: boolean, sizeBytes: number}} Attached
  * @typedef {{clientId: string, text: string, attached: Attached[], messageId: string|null}} Pending
  *
- * @typedef {{id: string, status: "loading"|"ready"|"missing"|"failed", error: string, lastSeq: number,
+ * @typedef {{id: string, status: "loading"|"ready"|"missing"|"failed", error: string, lastSeq: number, branch: string|null,
  *   needsReplay: boolean, isStale: boolean, ids: string[], messages: Record<string, ViewMessage>,
  *   olderCursor: string|null, isLoadingOlder: boolean, run: ActiveRun|null, compactions: Compaction[],
  *   context: ContextUse|null, pending: Pending[]}} Thread

@@ -1,0 +1,44 @@
+/** Writing a question anew beside the old one, and turning from one branch to another. */
+
+import { patchAsync, post } from "../api.js";
+import { branchAfter, editedId } from "../state/draft.js";
+import { currentId, dispatch } from "../state/store.js";
+import { reloadThread } from "./live.js";
+import { newClientId, tell } from "./messages.js";
+
+/** @typedef {import("../state/types.js").ViewMessage} ViewMessage */
+
+/** With what is attached to it. @param {ViewMessage} message @param {string} content */
+export async function sendEdited({ id, images, files }, content) {
+  const attachments = [...images, ...files].map((part) => part.file_id);
+  const path = `/conversations/${currentId.value}/messages/${id}`;
+  const isSent = await tell(() => patchAsync(path, { content, attachments, client_id: newClientId() }));
+  if (isSent) editedId.value = null;
+}
+
+/** @param {string} messageId one of a message's siblings */
+export async function showSibling(messageId) {
+  const id = currentId.value;
+  const isShown = await tell(async () => {
+    const conversation = await post(`/conversations/${id}/messages/${messageId}/show`);
+    dispatch({ type: "conversation/put", conversation });
+  });
+  if (!isShown || id === null) return;
+  await reloadThread(id);
+  focusOn(messageId);
+}
+
+/** Where the reader was: the buttons they pressed are gone with the other branch. @param {string} messageId */
+function focusOn(messageId) {
+  requestAnimationFrame(() => {
+    const message = document.getElementById(`m-${messageId}`);
+    message?.scrollIntoView({ block: "nearest" });
+    /** @type {HTMLElement|null|undefined} */ (message?.querySelector(".siblings button:enabled"))?.focus({ preventScroll: true });
+  });
+}
+
+/** @param {string} answerId */
+export function branchHere(answerId) {
+  branchAfter.value = answerId;
+  document.getElementById("composer")?.focus();
+}

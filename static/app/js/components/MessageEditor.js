@@ -1,0 +1,43 @@
+/** A question in place of itself, to be written anew. */
+
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { sendEdited } from "../commands/branches.js";
+import { html } from "../html.js";
+import { t } from "../i18n.js";
+import { editedId } from "../state/draft.js";
+
+/** @param {{message: import("../state/types.js").ViewMessage}} props */
+export function MessageEditor({ message }) {
+  const area = useRef(/** @type {HTMLTextAreaElement|null} */ (null));
+  const text = useSignal(message.text);
+  const isSending = useSignal(false);
+  useEffect(() => {
+    area.current?.focus();
+    area.current?.setSelectionRange(message.text.length, message.text.length);
+    return () => document.getElementById("composer")?.focus();
+  }, []);
+  const close = () => (editedId.value = null);
+  const save = async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    if (isSending.value || !text.value.trim()) return;
+    isSending.value = true;
+    await sendEdited(message, text.value);
+    isSending.value = false;
+  };
+  const onKeyDown = (/** @type {KeyboardEvent} */ event) => {
+    if (event.isComposing) return;
+    if (event.key === "Escape") {
+      event.preventDefault();
+      close();
+    }
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) save(event);
+  };
+  return html`<form class="message-editor" onSubmit=${save} onKeyDown=${onKeyDown} aria-label=${t("Edit message")}>
+    <textarea ref=${area} dir="auto" rows="3" aria-label=${t("Message")} value=${text.value} onInput=${(/** @type {any} */ event) => (text.value = event.target.value)}></textarea>
+    <div class="dialog-actions">
+      <button type="button" class="button" onClick=${close}>${t("Cancel")}</button>
+      <button class="button is-primary" disabled=${isSending.value || !text.value.trim()}>${t("Save & rerun")}</button>
+    </div>
+  </form>`;
+}

@@ -11,9 +11,12 @@ import { newClientId, tell } from "./messages.js";
 /** With what is attached to it. @param {ViewMessage} message @param {string} content */
 export async function sendEdited({ id, images, files }, content) {
   const attachments = [...images, ...files].map((part) => part.file_id);
-  const path = `/conversations/${currentId.value}/messages/${id}`;
+  const chat = currentId.value;
+  const path = `/conversations/${chat}/messages/${id}`;
   const isSent = await tell(() => patchAsync(path, { content, attachments, client_id: newClientId() }));
-  if (isSent) editedId.value = null;
+  if (!isSent || chat === null) return;
+  await reloadThread(chat);
+  if (editedId.value === id) editedId.value = null;
 }
 
 /** @param {string} messageId one of a message's siblings */

@@ -18,6 +18,7 @@ from agents.errors import ModelError
 from agents.ports import CallResult, RequestedCall, ToolUse
 from agents.prompts import FINAL_ANSWER_PROMPT, REPEATING_PROMPT
 from agents.retrying import retry_pause
+from agents.summarise import Summariser, SummaryResult
 from agents.tool_calls import CallCollector, CallDesk, calling_message
 from agents.tool_running import run_calls
 from agents.transcript import Transcript
@@ -50,13 +51,16 @@ class Notice:
     """The loop does something the user did not ask for; `text` says what, in one sentence. `window_tokens` is the
     window a provider named when it refused."""
 
-    kind: Literal["retrying", "shrunk", "repeating", "max_steps"]
+    kind: Literal["retrying", "shrunk", "summarised", "repeating", "max_steps"]
     text: str
     window_tokens: int | None = None
 
 
 SHORTENED = Notice(
     "shrunk", "The context was larger than the model's budget; it was shortened before the call."
+)
+SUMMARISED = (
+    "The context was larger than the model's budget; what was oldest in it was summarised before the call."
 )
 REPEATING = Notice("repeating", "The model repeated the same tool call; it answers with what it has.")
 OUT_OF_STEPS = Notice("max_steps", "The limit of tool steps was reached; the model answers with what it has.")
@@ -112,14 +116,16 @@ async def run_react(
     context: AssembledContext,
     *,
     tool_use: ToolUse | None = None,
+    summariser: Summariser | None = None,
     sleep: Sleep = asyncio.sleep,
 ) -> AsyncGenerator[AgentStep, None]:
     """The steps of one answer; the last call's `CallFinished` is its end. Raises ModelError, ContextError.
 
     The model is offered the tools of the context's inputs, and `tool_use` has to hold them. A call that used tokens
-    and gave nothing to show has its own `CallFinished` before the error or the next attempt.
+    and gave nothing to show has its own `CallFinished` before the error or the next attempt. `summariser` is asked
+    where the policy waits for summaries and the request outgrows its budget.
     """
-    loop = _Loop(model, context, tool_use, sleep)
+    loop = _Loop(model, context, tool_use, summariser, sleep)
     async with aclosing(loop.run()) as steps:
         async for step in steps:
             yield step
@@ -136,11 +142,17 @@ class _Said:
 
 class _Loop:
     def __init__(
-        self, model: ChatModel, context: AssembledContext, tool_use: ToolUse | None, sleep: Sleep
+        self,
+        model: ChatModel,
+        context: AssembledContext,
+        tool_use: ToolUse | None,
+        summariser: Summariser | None,
+        sleep: Sleep,
     ) -> None:
         self.model = model
         self.transcript = Transcript.begin(context)
         self.use = tool_use
+        self.summariser = summariser
         self.sleep = sleep
         self.desk = CallDesk(tool_use.tools) if tool_use else None
         self.cycles = CycleWatch()
@@ -181,10 +193,8 @@ class _Loop:
         """One model call, with its second attempts."""
         was_repeated = False
         while True:
-            self.transcript = await self.transcript.fit(self.use.store if self.use else None)
-            if self.transcript.was_shortened:
-                self.transcript = self.transcript.told()
-                yield SHORTENED
+            if (shortened := await self._fit()) is not None:
+                yield shortened
             try:
                 async with aclosing(self._stream(said)) as steps:
                     async for step in steps:
@@ -200,6 +210,19 @@ class _Loop:
                 yield notice
                 await self.sleep(pause_s)
                 said.calls = CallCollector()
+
+    async def _fit(self) -> Notice | None:
+        """What to tell of what left the request."""
+        store = self.use.store if self.use else None
+        fitting = await self.transcript.fit(store, self.summariser)
+        self.transcript = fitting.told()
+        if not fitting.was_shortened:
+            return None
+        if fitting.summary is None:
+            return SHORTENED
+        if fitting.summary.fallback_reason is not None:
+            self.summariser = None  # it is not asked again in this answer
+        return _tell_summary(fitting.summary)
 
     async def _stream(self, said: _Said) -> AsyncGenerator[AgentStep, None]:
         request = self.transcript.request(with_tools=self.may_call or self.use is None)
@@ -292,6 +315,12 @@ class _Loop:
 def _result_message(result: CallResult) -> Message:
     parts: tuple[Part, ...] = (result.part, *result.images)
     return Message(role="tool", parts=parts, tokens=estimate_parts(parts))
+
+
+def _tell_summary(summary: SummaryResult) -> Notice:
+    if summary.fallback_reason is None:
+        return Notice("summarised", SUMMARISED)
+    return Notice("summarised", f"{SHORTENED.text} No model's summary: {summary.fallback_reason}.")
 
 
 def _note(text: str) -> Message:

@@ -42,6 +42,32 @@ class SummaryResult:
     fallback_reason: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Summariser:
+    """A model that summarises in the middle of an answer, with its own window. `note` hears of each summary, and what
+    it took."""
+
+    model: ChatModel
+    window: TokenBudget
+    calibration: Calibration
+    note: Callable[[SummaryResult], None]
+
+    async def summarise(
+        self, messages: Sequence[Message], *, previous: str, policy: ContextPolicy, hint: Hint
+    ) -> SummaryResult:
+        summary = await summarise(
+            self.model,
+            messages,
+            previous=previous,
+            policy=policy,
+            window=self.window,
+            calibration=self.calibration,
+            hint=hint,
+        )
+        self.note(summary)
+        return summary
+
+
 async def summarise(
     model: ChatModel | None,
     messages: Sequence[Message],

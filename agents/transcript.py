@@ -1,7 +1,7 @@
 """The request of a loop as it grows: what the context began with, then calls, results and what was sent meanwhile.
 
-Before each call it is made to fit: results of earlier steps shrink first, then the guard takes what is oldest. The
-question stays as it was asked.
+Before each call it is made to fit: results of earlier steps shrink first, then the guard takes what is oldest, and a
+summary or an extract stands in its place. The question stays as it was asked.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 
 from agents.context import EMERGENCY_CHARS, AssembledContext
 from agents.ports import ResultStore
+from agents.summarise import Summariser, SummaryResult
 from agents.tool_running import ResultLimit
 from agents.types import ModelRequest
 from memory.errors import ContextError
-from memory.guard import ContextGuard, Fits
+from memory.guard import ContextGuard, Fits, NeedsCompaction
 from memory.reminder import ToolNote, build_reminder
 from memory.tokens import total_tokens, with_parts
 from memory.truncate import cut_message, cut_middle, find_question
@@ -36,12 +37,13 @@ NO_SUMMARY = "no summary is waited for in the middle of an answer"
 @dataclass(frozen=True, slots=True)
 class Transcript:
     """`messages` is the whole request; those from `newest` on came with the last step. `was_shortened`: something left
-    it that the user was not told of yet."""
+    it that the user was not told of yet; `summary` is what a summariser made of it, where one was asked."""
 
     context: AssembledContext
     messages: tuple[Message, ...]
     newest: int
     was_shortened: bool = False
+    summary: SummaryResult | None = None
 
     @classmethod
     def begin(cls, context: AssembledContext) -> Transcript:
@@ -65,7 +67,7 @@ class Transcript:
 
     def told(self) -> Transcript:
         """The user knows of what left it."""
-        return replace(self, was_shortened=False)
+        return replace(self, was_shortened=False, summary=None)
 
     def add_step(self, messages: Sequence[Message]) -> Transcript:
         return replace(self, messages=(*self.messages, *messages), newest=len(self.messages))
@@ -82,12 +84,17 @@ class Transcript:
             tokens, max(policy.message_char_limit // 2, policy.message_char_limit - NOTE_CHARS)
         )
 
-    async def fit(self, store: ResultStore | None) -> Transcript:
-        """Raises memory.errors.ContextError where nothing would help."""
+    async def fit(self, store: ResultStore | None, summariser: Summariser | None = None) -> Transcript:
+        """Without a summariser the sentences that carry facts stand in for what leaves.
+
+        Raises memory.errors.ContextError where nothing would help.
+        """
         fitting = self
         if _body_tokens(self.messages) > self._body_room():
             fitting = await self._shrink_results(store)
-        return fitting._guarded()
+        if summariser is None or not self.context.inputs.policy.summarises_steps:
+            return fitting._guarded()
+        return await fitting._summarised(summariser)
 
     def shrunk(self, window_tokens: int | None) -> Transcript | None:
         """After an overflow: about half of it, then the summary and the question alone; None after that."""
@@ -111,22 +118,36 @@ class Transcript:
             inputs.policy, inputs.budget, inputs.calibration, system_tokens=system_tokens
         ).body
 
+    @property
+    def _guard(self) -> ContextGuard:
+        inputs, tools_tokens = self.context.inputs, self.context.view.tools_tokens
+        return ContextGuard(inputs.policy, inputs.budget, inputs.calibration, tools_tokens, "react_iteration")
+
     def _guarded(self) -> Transcript:
-        inputs = self.context.inputs
-        guard = ContextGuard(
-            inputs.policy,
-            inputs.budget,
-            inputs.calibration,
-            self.context.view.tools_tokens,
-            "react_iteration",
-        )
-        checked = guard.check(self.messages)
+        checked = self._guard.check(self.messages)
         if isinstance(checked, Fits):
-            return self._replaced(checked.messages, self.was_shortened or checked.was_truncated)
-        tools = [ToolNote(tool.name, tool.description) for tool in inputs.tools]
-        reminder = build_reminder(tools, _list_stored(checked.to_summarise))
-        shortened = guard.fall_back(checked, NO_SUMMARY, reminder)
+            return self._fitting(checked)
+        shortened = self._guard.fall_back(checked, NO_SUMMARY, self._reminder(checked))
         return self._replaced(shortened.messages, was_shortened=True)
+
+    async def _summarised(self, summariser: Summariser) -> Transcript:
+        checked = self._guard.check(self.messages)
+        if isinstance(checked, Fits):
+            return self._fitting(checked)
+        summary = await summariser.summarise(
+            checked.to_summarise, previous=checked.previous, policy=checked.policy, hint=checked.hint
+        )
+        shortened = self._guard.place(
+            checked, summary.text, self._reminder(checked), summary.fallback_reason or ""
+        )
+        return replace(self._replaced(shortened.messages, was_shortened=True), summary=summary)
+
+    def _fitting(self, checked: Fits) -> Transcript:
+        return self._replaced(checked.messages, self.was_shortened or checked.was_truncated)
+
+    def _reminder(self, need: NeedsCompaction) -> Message | None:
+        tools = [ToolNote(tool.name, tool.description) for tool in self.context.inputs.tools]
+        return build_reminder(tools, _list_stored(need.to_summarise))
 
     def _replaced(self, messages: tuple[Message, ...], was_shortened: bool) -> Transcript:
         kept = len(self.messages) - self.newest

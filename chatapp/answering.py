@@ -18,6 +18,7 @@ from agents.plan.choosing import RunMode
 from agents.ports import CallKey, EarlierCall, ToolUse
 from agents.prompts import CONTINUE_PROMPT
 from agents.react import SHORTENED, AgentStep, CallFinished, CallSent, Notice, run_react
+from agents.summarise import Summariser, SummaryResult
 from agents.tools.protocol import Tool, ToolCaller
 from agents.types import ReasoningDelta, TextDelta, TokenUsage
 from agents.usage import count_request
@@ -31,6 +32,7 @@ from chatapp.actions.usage import CallUsage, priced_call
 from chatapp.attachments import load_data_urls
 from chatapp.call_clock import CallClock
 from chatapp.chat_models import chat_model_for
+from chatapp.compaction_planning import summary_model_of
 from chatapp.compactor import plan_compaction, queue_emergency
 from chatapp.contexts import LoadedContext, load_context
 from chatapp.database import in_database
@@ -38,6 +40,7 @@ from chatapp.errors import LeaseLost, NotFound
 from chatapp.mapping import message_value
 from chatapp.models import ModelConfig, Run
 from chatapp.planning import PlanHost, Planning, PlanSetup, mode_of, set_up_plan
+from chatapp.policies import ContextRules, rules_for
 from chatapp.recalling import Recalled, recall_turns
 from chatapp.selectors.model_configs import model_of
 from chatapp.selectors.tool_calls import earlier_calls
@@ -191,10 +194,26 @@ class Session:
         if context.view.dropped and not loaded.rules.summarises:
             self._tell(self._fact(events.RunNotice, kind="truncated", text=LEFT_OUT))
         self._tell(*self._context_facts(context, recalled.items))
-        model = chat_model_for(loaded.config)
-        async with aclosing(run_react(model, context, tool_use=self._tool_use(loaded, tools))) as steps:
+        answering = run_react(
+            chat_model_for(loaded.config),
+            context,
+            tool_use=self._tool_use(loaded, tools),
+            summariser=await self._summariser(loaded),
+        )
+        async with aclosing(answering) as steps:
             async for step in steps:
                 self._take(step)
+
+    async def _summariser(self, loaded: LoadedContext) -> Summariser | None:
+        """For what leaves in the middle of the answer, where the policy waits for summaries."""
+        if not loaded.rules.policy.summarises_steps or not loaded.tools:
+            return None
+        config, rules = await in_database(_summary_rules)(loaded)
+
+        def note(summary: SummaryResult) -> None:
+            self.calls.extend(priced_call(config, usage, "compaction") for usage in summary.usages)
+
+        return Summariser(chat_model_for(config), rules.budget, rules.calibration, note)
 
     def _plan_host(self, loaded: LoadedContext) -> PlanHost:
         def notify(kind: str, text: str) -> None:
@@ -403,6 +422,11 @@ class Session:
 def _assemble_and_recall(loaded: LoadedContext) -> tuple[AssembledContext, Recalled]:
     context = _assemble(loaded)
     return context, recall_turns(loaded, context, clock.now())
+
+
+def _summary_rules(loaded: LoadedContext) -> tuple[ModelConfig, ContextRules]:
+    config = summary_model_of(loaded)
+    return config, rules_for(config)
 
 
 def _assemble(loaded: LoadedContext) -> AssembledContext:

@@ -112,7 +112,7 @@ class ContextGuard:
         )
         if isinstance(accepted, Rejected):
             return self.fall_back(need, accepted.reason, reminder)
-        return self._put(need, accepted.text, summary_message(accepted.text), reminder, "")
+        return self.place(need, accepted.text, reminder)
 
     def fall_back(self, need: NeedsCompaction, reason: str, reminder: Message | None = None) -> Compacted:
         """The request with the sentences that carry facts in place of what leaves."""
@@ -120,7 +120,21 @@ class ContextGuard:
         text = write_extract(
             need.previous, need.to_summarise, min(need.policy.summary_max_tokens, covered // 2)
         )
-        return self._put(need, text, summary_message(text, stand_in=True), reminder, reason)
+        return self.place(need, text, reminder, reason)
+
+    def place(
+        self, need: NeedsCompaction, summary: str, reminder: Message | None = None, fallback_reason: str = ""
+    ) -> Compacted:
+        """The request with a summary that was accepted already, or with an extract, in place of what it stands for."""
+        gone = {id(message) for message in need.to_summarise}
+        rest = [message for message in need.messages if id(message) not in gone]
+        system = [message for message in rest if is_fixed(message)]
+        others = [message for message in rest if not is_fixed(message) and message.kind not in REPLACED]
+        told = summary_message(summary, stand_in=bool(fallback_reason))
+        behind = [reminder] if reminder else []
+        body = self._room(need.messages).body
+        messages = fit_request([*system, told, *behind, *others], body, self.policy.keep_recent)
+        return Compacted(messages, summary, need.tokens, self._count(messages), fallback_reason)
 
     def _compact(self, messages: tuple[Message, ...], room: Room) -> Fits | NeedsCompaction:
         """What was recalled has left already: it comes back when it is needed."""
@@ -191,18 +205,6 @@ class ContextGuard:
         if leaving and not has_summary:
             kept.insert(_count_system(kept), marker_message())
         return fit_request(kept, room.body, self.policy.keep_recent)
-
-    def _put(
-        self, need: NeedsCompaction, text: str, summary: Message, reminder: Message | None, reason: str
-    ) -> Compacted:
-        gone = {id(message) for message in need.to_summarise}
-        rest = [message for message in need.messages if id(message) not in gone]
-        system = [message for message in rest if is_fixed(message)]
-        others = [message for message in rest if not is_fixed(message) and message.kind not in REPLACED]
-        behind = [reminder] if reminder else []
-        body = self._room(need.messages).body
-        messages = fit_request([*system, summary, *behind, *others], body, self.policy.keep_recent)
-        return Compacted(messages, text, need.tokens, self._count(messages), reason)
 
 
 def fit_request(messages: Sequence[Message], body_tokens: int, keep_recent: int) -> tuple[Message, ...]:

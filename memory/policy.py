@@ -115,6 +115,11 @@ class ContextPolicy(BaseModel):
         return self.has_summary and (self.strategy == "summarize" or self.wait_for_summary)
 
     @property
+    def summarises_steps(self) -> bool:
+        """Whether a tool loop that outgrows its budget waits for a model's summary of what leaves it."""
+        return self.is_inline or (self.has_summary and self.strategy == "structured")
+
+    @property
     def prepares_ahead(self) -> bool:
         """Whether the soft trigger prepares the next summary. What is summarised inline, or by turns, is not early."""
         return self.has_summary and not self.is_inline and self.strategy != "turns"

@@ -19,7 +19,7 @@ from agents.plan.scheduler import StepFailed
 from agents.plan.steps import ANALYST, PLANNER, PlanStep
 from agents.ports import ToolUse
 from agents.react import AgentStep, CallFinished, run_react
-from agents.summarise import SummaryResult, summarise
+from agents.summarise import Summariser, SummaryResult
 from agents.types import ChatModel, TextDelta
 from memory.budget import TokenBudget
 from memory.errors import ContextError
@@ -97,7 +97,8 @@ class LoopModels:
         try:
             found = await self._fit_dependencies(dependencies)
             context = self.fast.assemble(step_prompt(self.own_prompt), task, found, tool_use)
-            text = await self._listen(run_react(self.fast.model, context, tool_use=tool_use), step.id)
+            working = run_react(self.fast.model, context, tool_use=tool_use, summariser=self._summariser)
+            text = await self._listen(working, step.id)
         except (ModelError, ContextError) as error:
             raise StepFailed(str(error)) from error
         if not text.strip():
@@ -133,15 +134,11 @@ class LoopModels:
         ]
         return dependency_messages(shorter)
 
+    @property
+    def _summariser(self) -> Summariser:
+        fast = self.fast
+        return Summariser(fast.model, fast.budget, fast.calibration, self.ports.summarised)
+
     async def _summarise(self, messages: Sequence[Message], hint: Hint) -> str:
-        summary = await summarise(
-            self.fast.model,
-            messages,
-            previous="",
-            policy=self.fast.policy,
-            window=self.fast.budget,
-            calibration=self.fast.calibration,
-            hint=hint,
-        )
-        self.ports.summarised(summary)
+        summary = await self._summariser.summarise(messages, previous="", policy=self.fast.policy, hint=hint)
         return summary.text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,12 +14,15 @@ from agents.chat_models.scripted_model import Said, ScriptedModel
 from agents.context import AssembledContext
 from agents.error_mapping import describe_error
 from agents.ports import EarlierCall
-from agents.react import MessagesSeen, Notice, ToolFinished, ToolStarted, run_react
+from agents.react import AgentStep, MessagesSeen, Notice, ToolFinished, ToolStarted, run_react
+from agents.summarise import Summariser, SummaryResult
 from agents.tool_calls import call_key
 from agents.tools.protocol import ToolFailure, ToolImage, ToolOutput, ToolTraits
 from agents.types import TextDelta
 from agents.wire import write_messages
-from memory.tokens import text_message
+from memory.budget import TokenBudget
+from memory.prompts import compaction_prompt
+from memory.tokens import Calibration, text_message, total_tokens
 from memory.types import Message
 from tests.agents.asking import assemble, collect_steps, history_of, make_inputs, text_of
 from tests.agents.tooling import FakeTool, World, calls, never
@@ -357,3 +360,68 @@ async def test_closing_the_loop_cancels_the_tools_that_run() -> None:
     following.cancel()
     await asyncio.gather(following, return_exceptions=True)
     await asyncio.wait_for(ended.wait(), 5)
+
+
+class Summaries:
+    """A model that summarises in the middle of an answer, and what was noted of it."""
+
+    def __init__(self, *said: Any) -> None:
+        self.model = ScriptedModel(list(said))
+        self.noted: list[SummaryResult] = []
+        self.summariser = Summariser(self.model, TokenBudget(32_000, 2_000), Calibration(), self.noted.append)
+
+    def ask(self, main: ScriptedModel, **policy: Any) -> AsyncGenerator[AgentStep, None]:
+        """A long history and a tool whose result does not fit beside it."""
+        tool = FakeTool(answer=lambda arguments: "found something " * 4_000)
+        messages = history_of(112, words=80)
+        context = context_with(tool, window=20_000, messages=messages, tool_result_limit=5_000, **policy)
+        return run_react(main, context, tool_use=World().use(tool), summariser=self.summariser)
+
+
+WAITING: list[dict[str, Any]] = [
+    {"strategy": "summarize"},
+    {"strategy": "structured"},
+    {"strategy": "checkpoint", "wait_for_summary": True},
+]
+
+
+@pytest.mark.parametrize("policy", WAITING)
+async def test_a_policy_that_waits_for_summaries_has_a_model_summarise_what_leaves_the_loop(
+    policy: dict[str, Any],
+) -> None:
+    main = ScriptedModel([calls(("look_up", {})), "Here you are."])
+    summaries = Summaries("They talked about numbered messages, and asked for a look.")
+    steps, error = await collect_steps(summaries.ask(main, **policy))
+    assert error is None
+    [asked] = summaries.model.requests
+    assert "Message 50 says" in asked.messages[1].text
+    if policy["strategy"] != "structured":
+        assert asked.messages[0].text == compaction_prompt("react_iteration", max_tokens=1_024)
+    request = main.requests[1]
+    assert "They talked about numbered messages" in request.messages[1].text
+    assert [message.text for message in request.messages].count("What now?") == 1
+    assert request.messages[-1].role == "tool"
+    assert total_tokens(request.messages) <= 14_000
+    assert [step.kind for step in steps if isinstance(step, Notice)] == ["summarised"]
+    assert [(len(note.usages), note.fallback_reason) for note in summaries.noted] == [(1, None)]
+
+
+async def test_a_summariser_that_is_down_is_asked_once_in_a_loop_and_its_extract_is_told() -> None:
+    main = ScriptedModel([calls(("look_up", {"n": 1})), calls(("look_up", {"n": 2})), "Here you are."])
+    summaries = Summaries(*[describe_error("auth")] * 9)
+    steps, error = await collect_steps(summaries.ask(main, strategy="summarize"))
+    assert error is None
+    assert text_of(steps) == "Here you are."
+    assert len(summaries.model.requests) == 1
+    [told] = [step for step in steps if isinstance(step, Notice) and step.kind == "summarised"]
+    assert "No model's summary: the summary model failed (auth" in told.text
+
+
+@pytest.mark.parametrize("policy", [{"strategy": "checkpoint"}, {"strategy": "truncate"}])
+async def test_a_policy_that_never_waits_asks_no_summariser_in_the_loop(policy: dict[str, Any]) -> None:
+    main = ScriptedModel([calls(("look_up", {})), "Here you are."])
+    summaries = Summaries("Never asked.")
+    steps, error = await collect_steps(summaries.ask(main, **policy))
+    assert error is None
+    assert summaries.model.requests == []
+    assert [step.kind for step in steps if isinstance(step, Notice)] == ["shrunk"]

@@ -21,7 +21,7 @@ const isOpenCall = (/** @type {import("../state/types.js").ToolCall} */ { state 
   state === "running" || state === "waiting" || state === "requested";
 
 /** @type {Record<string, string>} */
-const NOTICE_ICONS = { hook: "hook", retrying: "retry", truncated: "fold", shrunk: "fold" };
+const NOTICE_ICONS = { hook: "hook", retrying: "retry", truncated: "fold", shrunk: "fold", summarised: "fold" };
 
 export const AssistantMessage = memo(Message);
 

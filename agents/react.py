@@ -136,6 +136,7 @@ class _Said:
     """What one model call said."""
 
     text: list[str] = field(default_factory=list)
+    thought: list[str] = field(default_factory=list)
     calls: CallCollector = field(default_factory=CallCollector)
     has_shown: bool = False
 
@@ -237,6 +238,8 @@ class _Loop:
                         yield item
                     case ReasoningDelta():
                         said.has_shown = True
+                        if item.is_wanted_back:
+                            said.thought.append(item.text)
                         yield item
                     case ToolCallDelta():
                         if self.use is None or not self.use.tools:
@@ -284,7 +287,7 @@ class _Loop:
         assert self.desk is not None
         prepared = self.desk.prepare(said.calls.calls, self.step)
         calls = [one.call for one in prepared]
-        asking = calling_message("".join(said.text), calls)
+        asking = calling_message("".join(said.text), calls, "".join(said.thought))
         await self.use.records.record_calls(asking, calls)
         for call in calls:
             yield ToolStarted(call)

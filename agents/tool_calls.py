@@ -20,7 +20,7 @@ from agents.ports import CallKey, CallState, RequestedCall
 from agents.tools.protocol import Tool
 from agents.types import ToolCallDelta
 from memory.tokens import estimate_parts
-from memory.types import Message, TextPart, ToolCallPart
+from memory.types import Message, ReasoningPart, TextPart, ToolCallPart
 
 MAX_CALLS = 64
 _ID_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -160,10 +160,15 @@ def call_key(name: str, arguments: str) -> CallKey:
         return name, arguments
 
 
-def calling_message(text: str, calls: Sequence[RequestedCall]) -> Message:
-    """The model's message that asks for these calls."""
+def calling_message(text: str, calls: Sequence[RequestedCall], thought: str = "") -> Message:
+    """The model's message that asks for these calls. `thought` goes back to it in the steps that follow."""
+    thoughts = (ReasoningPart(thought),) if thought else ()
     said = (TextPart(text),) if text else ()
-    parts = (*said, *(ToolCallPart(call.call_id, call.name, _object_text(call.arguments)) for call in calls))
+    parts = (
+        *thoughts,
+        *said,
+        *(ToolCallPart(call.call_id, call.name, _object_text(call.arguments)) for call in calls),
+    )
     return Message(role="assistant", parts=parts, tokens=estimate_parts(parts))
 
 

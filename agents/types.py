@@ -35,11 +35,15 @@ class ModelRequest:
 class WireStyle:
     """`merges_roles`: neighbours of one role become one message, for chat templates that insist on alternation.
     `has_system` False: the system prompt leads the first user message, for templates without that role.
-    `has_late_system` False: only the beginning may be a system message; a later one is written as the user's."""
+    `has_late_system` False: only the beginning may be a system message; a later one is written as the user's.
+    `has_reasoning` False: what a model thought before a call is not sent back. `needs_reasoning`: every call needs it,
+    also those of earlier turns, whose thoughts are not kept: a blank stands for them."""
 
     merges_roles: bool = False
     has_system: bool = True
     has_late_system: bool = True
+    has_reasoning: bool = True
+    needs_reasoning: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,10 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
+    """`is_wanted_back`: servers that send it under this name insist on it in the steps that follow a tool call."""
+
     text: str
+    is_wanted_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from agents.types import ModelRequest, ToolSpec, WireStyle
-from memory.types import ImagePart, Message, TextPart, ToolResultPart
+from memory.types import ImagePart, Message, ReasoningPart, TextPart, ToolResultPart
 
 WireMessage = dict[str, Any]
 MISSING_IMAGE = "[An image that is no longer in view]"
 EMPTY_RESULT = "(no output)"
+NO_REASONING = " "
+"""Servers that insist on what was thought take an empty text for none at all."""
 
 
 def write_request(request: ModelRequest, style: WireStyle = WireStyle()) -> dict[str, Any]:
@@ -26,7 +28,7 @@ def write_request(request: ModelRequest, style: WireStyle = WireStyle()) -> dict
 
 
 def write_messages(messages: Sequence[Message], style: WireStyle = WireStyle()) -> list[WireMessage]:
-    written = list(_write_each(messages))
+    written = [_fit_reasoning(wire, style) for wire in _write_each(messages)]
     if not style.has_system:
         written = [_as_user(wire) for wire in written]
     elif style.merges_roles or not style.has_late_system:
@@ -49,6 +51,14 @@ def _write_each(messages: Sequence[Message]) -> Iterator[WireMessage]:
             shown += [written for part in images if (written := _write_part(part))]
     if shown:
         yield {"role": "user", "content": shown}
+
+
+def _fit_reasoning(wire: WireMessage, style: WireStyle) -> WireMessage:
+    if style.needs_reasoning and "tool_calls" in wire:
+        return {"reasoning_content": NO_REASONING} | wire
+    if style.has_reasoning or "reasoning_content" not in wire:
+        return wire
+    return {name: value for name, value in wire.items() if name != "reasoning_content"}
 
 
 def _as_user(wire: WireMessage) -> WireMessage:
@@ -88,6 +98,8 @@ def _write_assistant(message: Message) -> list[WireMessage]:
     if message.text:
         wire["content"] = message.text
     if message.tool_calls:
+        if thought := "".join(part.text for part in message.parts if isinstance(part, ReasoningPart)):
+            wire["reasoning_content"] = thought
         wire["tool_calls"] = [
             {
                 "id": call.call_id,

@@ -67,6 +67,8 @@ def _adapt(dialect: Dialect, refusal: str) -> Dialect:
         return replace(dialect, output_limit=min(limit, dialect.output_limit or limit))
     if "stream_options" in text:
         return replace(dialect, has_stream_options=False)
+    if "reasoning_content" in text:
+        return replace(dialect, style=_fit_reasoning(dialect.style, text))
     if "alternat" in text:
         return replace(dialect, style=replace(dialect.style, merges_roles=True))
     if re.search(_REFUSES_LATE_SYSTEM, text):
@@ -78,6 +80,15 @@ def _adapt(dialect: Dialect, refusal: str) -> Dialect:
     if "temperature" in text:
         return replace(dialect, has_temperature=False)
     return _adapt_limit_name(dialect, text)
+
+
+def _fit_reasoning(style: WireStyle, text: str) -> WireStyle:
+    """Some servers insist on what was thought before a call, others refuse to be told."""
+    if re.search(r"missing|must be passed|required", text):
+        return replace(style, has_reasoning=True, needs_reasoning=True)
+    if style.needs_reasoning or not re.search(_REFUSES, text):
+        return style
+    return replace(style, has_reasoning=False)
 
 
 def _adapt_limit_name(dialect: Dialect, text: str) -> Dialect:

@@ -48,6 +48,7 @@ class StreamParser:
         self._items: list[ModelItem] = []
         self._text: list[str] = []
         self._reasoning: list[str] = []
+        self._is_wanted_back = False
 
     def feed(self, data: bytes) -> list[ModelItem]:
         if self._rest:
@@ -139,6 +140,7 @@ class StreamParser:
     def _read_choice(self, choice: dict[str, Any]) -> None:
         delta = choice.get("delta") or choice.get("message")
         if delta:
+            self._is_wanted_back |= bool(delta.get("reasoning_content"))
             reasoning = delta.get("reasoning_content") or delta.get("reasoning")
             if reasoning and isinstance(reasoning, str):
                 self._add_reasoning(reasoning)
@@ -200,7 +202,7 @@ class StreamParser:
             self._items.append(TextDelta("".join(self._text)))
             self._text = []
         if self._reasoning:
-            self._items.append(ReasoningDelta("".join(self._reasoning)))
+            self._items.append(ReasoningDelta("".join(self._reasoning), self._is_wanted_back))
             self._reasoning = []
 
     def _take_items(self) -> list[ModelItem]:

@@ -65,6 +65,18 @@ def test_a_plain_server_is_asked_plainly() -> None:
             "Conversation roles must alternate user/assistant/user/assistant/...",
             Dialect(style=WireStyle(merges_roles=True)),
         ),
+        (
+            "The reasoning_content in the thinking mode must be passed back to the API.",
+            Dialect(style=WireStyle(needs_reasoning=True)),
+        ),
+        (
+            "thinking is enabled but reasoning_content is missing in assistant tool call message at index 2",
+            Dialect(style=WireStyle(needs_reasoning=True)),
+        ),
+        (
+            "property 'reasoning_content' is unsupported",
+            Dialect(style=WireStyle(has_reasoning=False)),
+        ),
         ("System role not supported", Dialect(style=WireStyle(has_system=False))),
         ("System message must be at the beginning.", Dialect(style=WireStyle(has_late_system=False))),
         ("Unexpected role 'system' after role 'assistant'", Dialect(style=WireStyle(has_late_system=False))),

@@ -55,7 +55,7 @@ def test_reasoning_and_answer_keep_their_order(field: str) -> None:
     items, _ = read_all(
         delta(**{field: "Let me"}) + delta(**{field: " see"}) + delta(content="Yes", **{field: None}) + END
     )
-    assert items == [ReasoningDelta("Let me see"), TextDelta("Yes")]
+    assert items == [ReasoningDelta("Let me see", field == "reasoning_content"), TextDelta("Yes")]
 
 
 def test_thinking_inside_the_content_is_reasoning() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents.tools.protocol import ToolCaller, ToolFailure, ToolOutput, ToolTraits
+from agents.tools.protocol import ToolCaller, ToolFailure, ToolImage, ToolOutput, ToolTraits
 from agents.types import ToolSpec
 
 
@@ -21,6 +21,7 @@ class OwnTool:
     traits: ToolTraits
     calls: list[tuple[Mapping[str, Any], ToolCaller]] = field(default_factory=list)
     answer: Callable[[Mapping[str, Any]], str] = say
+    images: tuple[ToolImage, ...] = ()
     release: asyncio.Event | None = None
     """Set by a test on its own loop: the tool waits for it."""
 
@@ -30,7 +31,7 @@ class OwnTool:
 
     def forget(self) -> None:
         self.calls.clear()
-        self.release, self.answer = None, say
+        self.release, self.answer, self.images = None, say, ()
 
     async def call(self, arguments: Mapping[str, Any], caller: ToolCaller) -> ToolOutput:
         self.calls.append((arguments, caller))
@@ -38,7 +39,7 @@ class OwnTool:
             await self.release.wait()
         if arguments.get("fail"):
             raise ToolFailure("It is closed today.")
-        return ToolOutput(self.answer(arguments))
+        return ToolOutput(self.answer(arguments), self.images)
 
 
 look_up = OwnTool("look_up", ToolTraits())

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import io
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from channels.testing import WebsocketCommunicator
 from django.test import override_settings
+from PIL import Image
 
+from agents.tools.protocol import ToolImage
 from chatapp.consumers import ChatConsumer
 from chatapp.database import in_database
 from chatapp.models import Agent, Message, ModelConfig, RunStep, ToolCall, Usage, User
@@ -26,15 +32,16 @@ from tests.api.running import (
     wait_for_end,
     wait_for_words,
 )
-from tests.servers.behaviour import Behaviour, says
+from tests.servers.behaviour import Behaviour, fails, says
 from tests.servers.openai_server import ModelServer
+from tests.servers.recording import RecordedRequest
 
 
 @pytest.fixture(autouse=True)
 def own() -> Iterator[None]:
     for tool in own_tools.ALL:
         tool.forget()
-    names = ["look_up", "send_mail", "pay", "offloaded_page", "offloaded_grep"]
+    names = ["look_up", "send_mail", "pay", "offloaded_page", "offloaded_grep", "offloaded_view_image"]
     with override_settings(EXTRA_TOOLS=own_tools.NAMES, DEFAULT_TOOLS=names):
         yield
 
@@ -76,6 +83,64 @@ async def test_the_next_question_sees_the_tools_of_the_last_one(
         await send(alice_program, conversation, "Sure?")
     roles = [message["role"] for message in model_server.requests[-1].messages]
     assert roles == ["system", "user", "assistant", "tool", "assistant", "user"]
+
+
+async def test_what_a_model_thought_before_a_call_goes_back_to_it_in_that_run_and_no_longer(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    thinks = replace(asks_for("look_up", say="Lisbon"), reasoning="I have to look.")
+    model_server.script(thinks, says("It is Lisbon."), says("Yes."))
+    async with running_service():
+        conversation = await new_conversation(alice_program)
+        await send(alice_program, conversation, "Where?")
+        await send(alice_program, conversation, "Sure?")
+    asking = [[m for m in request.messages if m.get("tool_calls")] for request in model_server.requests[1:]]
+    assert [message.get("reasoning_content") for [message] in asking] == ["I have to look.", None]
+
+
+async def test_a_server_that_insists_on_thoughts_gets_a_blank_for_those_of_earlier_turns(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    thinks = replace(asks_for("look_up", say="Lisbon"), reasoning="I have to look.")
+    refusal = fails(400, "The reasoning_content in the thinking mode must be passed back to the API.")
+    model_server.script(thinks, says("It is Lisbon."), refusal, says("Yes."))
+    async with running_service():
+        conversation = await new_conversation(alice_program)
+        await send(alice_program, conversation, "Where?")
+        answer = (await send(alice_program, conversation, "Sure?")).json()
+    assert answer["message"]["content"] == "Yes."
+    [asking] = [message for message in model_server.requests[-1].messages if message.get("tool_calls")]
+    assert asking["reasoning_content"] == " "
+
+
+async def test_an_image_that_a_tool_gave_is_stored_and_the_model_looks_at_it_when_it_wants(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    def look_at_it(request: RecordedRequest) -> Behaviour:
+        told = re.search(r"\[Image \(image/png\): ([\w-]+)\]", request.text)
+        assert told is not None
+        return asks_for("offloaded_view_image", reference=told[1])
+
+    drawn = io.BytesIO()
+    Image.new("RGB", (8, 6), "red").save(drawn, "PNG")
+    look_up.images = (ToolImage(drawn.getvalue(), "image/png"),)
+    model_server.script(asks_for("look_up"), look_at_it, says("It is red."), says("Still red."))
+    async with running_service():
+        conversation = await new_conversation(alice_program)
+        await send(alice_program, conversation, "Which colour?")
+        await send(alice_program, conversation, "Sure?")
+    assert _images_in(model_server.requests[1]) == []
+    [url] = _images_in(model_server.requests[2])
+    content = base64.b64decode(url.removeprefix("data:image/png;base64,"))
+    assert Image.open(io.BytesIO(content)).getpixel((0, 0)) == (255, 0, 0)
+    assert _images_in(model_server.requests[3]) == []
+
+
+def _images_in(request: RecordedRequest) -> list[str]:
+    contents = [
+        message["content"] for message in request.messages if isinstance(message.get("content"), list)
+    ]
+    return [part["image_url"]["url"] for parts in contents for part in parts if part["type"] == "image_url"]
 
 
 async def test_tool_chains_of_old_turns_shrink_to_question_and_reply(

@@ -341,23 +341,25 @@ class Session:
     def _context_facts(
         self, context: AssembledContext, recalled: Sequence[events.RecalledItem]
     ) -> list[events.Fact]:
-        parts = context.parts
-        told = events.ContextParts(
-            system=parts.system,
-            profile=parts.profile,
-            tools=parts.tools,
-            summary=parts.summary,
-            history=parts.history + parts.question,
-            recall=parts.recall,
-        )
-        described = self._fact(
-            events.Context,
-            used_tokens=parts.total,
-            budget_tokens=context.budget_tokens,
-            parts=told,
-            exact=False,
-        )
+        described = self._context_fact(context, context.parts.total, is_exact=False)
         return [self._recall_fact(recalled), described] if recalled else [described]
+
+    def _context_fact(self, context: AssembledContext, used_tokens: int, *, is_exact: bool) -> events.Fact:
+        """The parts add up to `used_tokens`; what a loop added is history."""
+        parts = context.parts
+        rest = parts.total - parts.history - parts.question
+        share = min(1.0, used_tokens / max(1, rest))
+        others = {
+            name: int(getattr(parts, name) * share)
+            for name in ("system", "profile", "tools", "summary", "recall")
+        }
+        return self._fact(
+            events.Context,
+            used_tokens=used_tokens,
+            budget_tokens=context.budget_tokens,
+            parts=events.ContextParts(**others, history=used_tokens - sum(others.values())),
+            exact=is_exact,
+        )
 
     def _recall_fact(self, recalled: Sequence[events.RecalledItem]) -> events.Fact:
         return self._fact(
@@ -380,6 +382,8 @@ class Session:
             self._has_planned = True
             self._beside(in_database(queue_emergency)(self.loaded, step.context))
         if step.usage.exact:
+            if not step.has_tool_calls:
+                self._tell(self._context_fact(step.context, step.usage.input_tokens, is_exact=True))
             self._beside(
                 in_database(record_token_counts)(
                     config_id=config.pk,

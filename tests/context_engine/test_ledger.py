@@ -65,3 +65,16 @@ async def test_what_the_user_cleared_is_no_saving(alice: User) -> None:
         assert (await chat.post("context/clear")).status_code == 200
         await chat.ask()
         assert (await spent_on_chat(chat))["kept_out_tokens"] == 0
+
+
+@on_a_loop
+async def test_a_request_is_told_as_estimated_and_then_as_the_provider_counted_it(alice: User) -> None:
+    async with chatting(alice, count=20) as chat:
+        chat.server.script(says("Good.", prompt_tokens=1_234))
+        await chat.ask()
+        told = [row.payload async for row in Event.objects.filter(type="context").order_by("seq")]
+        assert [one["exact"] for one in told] == [False, True]
+        assert told[1]["used_tokens"] == 1_234
+        for one in told:
+            assert sum(one["parts"].values()) == one["used_tokens"]
+            assert min(one["parts"].values()) >= 0

@@ -8,7 +8,7 @@ const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
 const CTRL = isMac ? "⌘" : "Ctrl";
 
 export const SHORTCUTS = [
-  { keys: [CTRL, "K"], name: "Search conversations" },
+  { keys: [CTRL, "K"], name: "Search chats, messages and actions" },
   { keys: [CTRL, "Shift", "O"], name: "New chat" },
   { keys: [CTRL, "Shift", "S"], name: "Open or close the sidebar" },
   { keys: [CTRL, "/"], name: "Keyboard shortcuts" },
@@ -23,10 +23,7 @@ const focusOn = (/** @type {string} */ id) => document.getElementById(id)?.focus
 
 /** @type {Record<string, () => void>} */
 const WITH_CTRL = {
-  k: () => {
-    changeUi({ sidebar: true });
-    setTimeout(() => focusOn("search"));
-  },
+  k: () => changeUi({ dialog: ui.value.dialog?.kind === "palette" ? null : { kind: "palette" } }),
   "/": () => changeUi({ dialog: { kind: "shortcuts" } }),
   "shift o": () => goTo(null),
   "shift s": () => changeUi({ sidebar: !ui.value.sidebar }),

@@ -22,6 +22,13 @@ export function goTo(id, { replaces = false } = {}) {
   open(id);
 }
 
+/** @param {string} id @param {string} messageId */
+export function goToMessage(id, messageId) {
+  history.pushState(null, "", `${addressOf(id)}#m-${messageId}`);
+  if (PHONE.matches) changeUi({ sidebar: false });
+  open(id);
+}
+
 /** @param {string|null} id */
 async function open(id) {
   dispatch({ type: "conversation/opened", id });

@@ -4,6 +4,7 @@ import { continueRun, regenerate } from "../commands/messages.js";
 import { explainDone, formatDone } from "../format.js";
 import { html, memo } from "../html.js";
 import { t } from "../i18n.js";
+import { toolsOfAnswer } from "../state/tools.js";
 import { CopyButton } from "./CodeBlock.js";
 import { ErrorCard } from "./ErrorCard.js";
 import { Icon } from "./icons.js";
@@ -28,14 +29,15 @@ export const AssistantMessage = memo(Message);
 /** @param {{message: ViewMessage, isLast: boolean, isRunning: boolean}} props */
 function Message({ message, isLast, isRunning }) {
   const isStreaming = message.status === "streaming";
+  const tools = toolsOfAnswer(message.tools, message.plan);
   const isSilent =
     isStreaming && !message.text && !message.reasoning && !message.tools.some((tool) => isOpenCall(tool));
   return html`<article class=${`message is-assistant ${isLast ? "is-last" : ""}`} id=${`m-${message.id}`} aria-label=${t("Assistant")}
     aria-busy=${isStreaming} data-status=${message.status}>
     ${message.notices.map((notice) => html`<${NoticeLine} notice=${notice} />`)}
     ${message.reasoning && html`<${Reasoning} message=${message} />`}
-    ${message.tools.length > 0 && html`<${ToolGroup} tools=${message.tools} runId=${message.run?.id ?? null} />`}
-    ${message.plan.length > 0 && html`<${PlanGraph} steps=${message.plan} />`}
+    ${tools.length > 0 && html`<${ToolGroup} tools=${tools} runId=${message.run?.id ?? null} />`}
+    ${message.plan.length > 0 && html`<${PlanGraph} steps=${message.plan} tools=${message.tools} />`}
     ${message.text && html`<${Markdown} text=${message.text} isFinal=${!isStreaming} />`}
     ${message.isForgotten && !message.text && html`<p class="outcome">${t("This message was forgotten.")}</p>`}
     ${isSilent && html`<p class="waiting" role="status" aria-label=${t("Waiting for the answer")}><i></i><i></i><i></i></p>`}

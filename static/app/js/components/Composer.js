@@ -5,9 +5,10 @@ import { changeConversation } from "../commands/conversations.js";
 import { canSend, sendDraft, stopRun } from "../commands/messages.js";
 import { completions } from "../commands/slash.js";
 import { ACCEPTED, addFiles } from "../commands/uploads.js";
+import { exact } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
-import { branchAfter, chosenCommand, draftText, editedId, notSent, uploads } from "../state/draft.js";
+import { branchAfter, chosenCommand, draftText, editedId, longPaste, notSent, uploads } from "../state/draft.js";
 import { connection, currentConversation, currentId, currentModel, currentThread } from "../state/store.js";
 import { writeDraft } from "../storage.js";
 import { ContextRing } from "./ContextRing.js";
@@ -38,6 +39,7 @@ export function Composer() {
   };
   return html`<div class="composer-frame column">
     <${Banner} />
+    <${PasteOffer} />
     <${CommandAnswer} />
     <${CommandMenu} complete=${complete} />
     <form class="composer" onSubmit=${submit} aria-label=${t("Write a message")}>
@@ -98,9 +100,32 @@ function chooseCommand(event, complete) {
 /** @param {ClipboardEvent} event */
 function onPaste(event) {
   const files = [...(event.clipboardData?.files ?? [])].filter((file) => file.type.startsWith("image/"));
-  if (!files.length) return;
+  if (!files.length) return notePaste(event.clipboardData?.getData("text/plain") ?? "");
   event.preventDefault();
   addFiles(files);
+}
+
+const LONG_PASTE_CHARS = 5000;
+
+/** It is in the box all the same: who does not answer the offer sends it as text. @param {string} text */
+function notePaste(text) {
+  if (text.length > LONG_PASTE_CHARS) longPaste.value = text.replace(/\r\n?/g, "\n");
+}
+
+/** While the pasted text stands in the box as it came. */
+function PasteOffer() {
+  const text = longPaste.value;
+  if (!text || !draftText.value.includes(text)) return null;
+  const attach = () => {
+    draftText.value = draftText.value.replace(text, () => "");
+    writeDraft(currentId.value, draftText.value);
+    longPaste.value = "";
+    addFiles([new File([text], t("Pasted text.txt"), { type: "text/plain" })]);
+    document.getElementById("composer")?.focus();
+  };
+  return html`<p class="banner is-quiet" role="status"><${Icon} name="file" size=${16} />${t("You pasted {n} characters.", { n: exact(text.length) })}
+    <button type="button" class="link" onClick=${attach}>${t("Attach as a file")}</button>
+    <button type="button" class="link" onClick=${() => (longPaste.value = "")}>${t("Keep as text")}</button></p>`;
 }
 
 /** As tall as its text; CSS sets the limit. @param {HTMLTextAreaElement|null} area */

@@ -10,6 +10,7 @@ import { AgentsDialog } from "./AgentsDialog.js";
 import { closeDialog, ConfirmDialog, Dialog } from "./Dialog.js";
 import { ForgetDialog } from "./ForgetDialog.js";
 import { Icon } from "./icons.js";
+import { Palette } from "./Palette.js";
 import { SettingsDialog } from "./SettingsDialog.js";
 import { ShortcutsDialog } from "./ShortcutsDialog.js";
 import { Toasts } from "./Toasts.js";
@@ -25,6 +26,8 @@ function OpenDialog() {
       return html`<${SettingsDialog} />`;
     case "shortcuts":
       return html`<${ShortcutsDialog} />`;
+    case "palette":
+      return html`<${Palette} />`;
     case "confirm":
       return html`<${ConfirmDialog} ...${dialog} />`;
     case "agents":

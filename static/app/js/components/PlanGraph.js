@@ -4,9 +4,11 @@ import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { countDone, drawPlan } from "../state/plan.js";
 import { Icon } from "./icons.js";
+import { ToolLine } from "./ToolGroup.js";
 
 /** @typedef {import("../state/plan.js").PlanStep} PlanStep */
 /** @typedef {import("../state/plan.js").Placed} Placed */
+/** @typedef {import("../state/types.js").ToolCall} ToolCall */
 
 const WIDTH = 168;
 const HEIGHT = 40;
@@ -20,8 +22,8 @@ const STATES = { pending: "waiting", running: "running", done: "done", failed: "
 /** @type {Record<string, string>} */
 const MARKS = { pending: "clock", running: "spark", done: "check", failed: "warning", skipped: "close" };
 
-/** @param {{steps: PlanStep[]}} props */
-export function PlanGraph({ steps }) {
+/** @param {{steps: PlanStep[], tools: ToolCall[]}} props */
+export function PlanGraph({ steps, tools }) {
   const isBusy = steps.some((step) => step.state === "running" || step.state === "pending");
   const rounds = Math.max(1, ...steps.map((step) => step.round));
   const summary = t("Plan: {done} of {n} steps done", { done: countDone(steps), n: steps.length });
@@ -29,7 +31,7 @@ export function PlanGraph({ steps }) {
     <p class="plan-head" role="status"><${Icon} name="plan" size=${16} /><span>${summary}</span>
       ${rounds > 1 && html`<span class="badge is-quiet">${t("planned {n} times", { n: rounds })}</span>`}</p>
     <${Picture} steps=${steps} />
-    <ol class="plan-steps">${steps.map((step) => html`<${Step} key=${step.id} step=${step} steps=${steps} />`)}</ol>
+    <ol class="plan-steps">${steps.map((step) => html`<${Step} key=${step.id} step=${step} steps=${steps} tools=${tools.filter((tool) => tool.planStep === step.id)} />`)}</ol>
   </section>`;
 }
 
@@ -60,16 +62,17 @@ function curve(from, to) {
   return `M${x1} ${y1}C${x1 + half} ${y1} ${x2 - half} ${y2} ${x2} ${y2}`;
 }
 
-/** @param {{step: PlanStep, steps: PlanStep[]}} props */
-function Step({ step, steps }) {
+/** @param {{step: PlanStep, steps: PlanStep[], tools: ToolCall[]}} props */
+function Step({ step, steps, tools }) {
   const needed = step.dependencies.map((id) => steps.find((one) => one.id === id)?.title ?? id);
   return html`<li><details class=${`fold-line plan-step is-${step.state}`}>
     <summary><${Icon} name=${MARKS[step.state] ?? "clock"} size=${16} />
       <span class=${step.state === "running" ? "shimmer" : ""}>${step.title}</span>
-      <span class="plan-state">${t(STATES[step.state] ?? step.state)}${step.attempts > 1 ? ` · ${t("{n} attempts", { n: step.attempts })}` : ""}</span></summary>
+      <span class="plan-state">${t(STATES[step.state] ?? step.state)}${step.attempts > 1 ? ` · ${t("{n} attempts", { n: step.attempts })}` : ""}${tools.length > 0 ? ` · ${tools.length === 1 ? t("1 tool call") : t("{n} tool calls", { n: tools.length })}` : ""}</span></summary>
     <div class="fold-body">
       ${step.task && step.task !== step.title && html`<p>${step.task}</p>`}
       ${needed.length > 0 && html`<p class="fold-label">${t("After")}</p><p>${needed.join(", ")}</p>`}
+      ${tools.length > 0 && html`<p class="fold-label">${t("Tools")}</p><ul class="tools">${tools.map((tool) => html`<li key=${tool.callId}><${ToolLine} tool=${tool} /></li>`)}</ul>`}
       ${step.result && html`<p class="fold-label">${step.state === "failed" ? t("Why it failed") : t("Result")}</p><pre tabindex="0">${step.result}</pre>`}
     </div>
   </details></li>`;

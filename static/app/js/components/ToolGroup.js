@@ -43,7 +43,7 @@ function countBad(tools) {
 }
 
 /** @param {{tool: ToolCall}} props */
-function ToolLine({ tool }) {
+export function ToolLine({ tool }) {
   const { name, state, durationMs, preview, isCut, offloadRef } = tool;
   const isBad = state in OUTCOMES;
   return html`<details class="fold-line tool" data-state=${state}>

@@ -18,6 +18,8 @@ export const chosenCommand = signal(0);
 export const editedId = signal(/** @type {string|null} */ (null));
 /** The answer after which the next message goes, in a branch of its own. */
 export const branchAfter = signal(/** @type {string|null} */ (null));
+/** A long text that was pasted; it may go as a file instead. */
+export const longPaste = signal("");
 export const notSent = signal(/** @type {NotSent|null} */ (null));
 
 const allUploads = signal(/** @type {Upload[]} */ ([]));

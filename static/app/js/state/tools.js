@@ -10,6 +10,7 @@ export const toolOf = (raw) => ({
   name: raw.name,
   state: raw.state,
   step: raw.step ?? 0,
+  planStep: raw.plan_step ?? null,
   arguments: raw.arguments ?? "",
   preview: raw.preview ?? "",
   isCut: raw.truncated ?? false,
@@ -54,4 +55,14 @@ export function belongsToAnswer(raw) {
   const { content } = raw;
   const isCallsOnly = Array.isArray(content) && content.length > 0 && content.every((part) => part.type === "tool_call");
   return raw.role === "assistant" && isCallsOnly;
+}
+
+/**
+ * Of a plan's tool calls, those that stand with the whole answer: the others are shown with the step that made them,
+ * unless they wait for an approval.
+ * @param {ToolCall[]} tools @param {import("./plan.js").PlanStep[]} steps
+ */
+export function toolsOfAnswer(tools, steps) {
+  const ids = new Set(steps.map((step) => step.id));
+  return tools.filter(({ planStep, state }) => state === "waiting" || planStep === null || !ids.has(planStep));
 }

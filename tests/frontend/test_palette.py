@@ -1,0 +1,152 @@
+"""What brings a person quickly where they want to be, or keeps the composer small: the palette, a long paste, the pause."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import httpx2
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.frontend.chatting import PASSWORD, SIZES, ask, barriers, overflows, sign_in
+from tests.servers.behaviour import says
+from tests.servers.openai_server import ModelServer
+from tests.servers.service import Service
+from tests.servers.waiting import wait_for
+
+LONG = "A line that was copied from somewhere.\n" * 200
+
+
+@pytest.fixture
+def model() -> Iterator[ModelServer]:
+    with ModelServer(default=says("An answer like any other.")) as server:
+        yield server
+
+
+@pytest.fixture
+def service(start_service: Callable[..., Service], model: ModelServer) -> Service:
+    service = start_service(OPENAI_BASE_URL=model.base_url, LLM_MODEL="test-model")
+    service.create_user("alice@example.com", PASSWORD)
+    return service
+
+
+@pytest.fixture
+def alice(service: Service) -> httpx2.Client:
+    return service.client(service.create_token("alice@example.com"))
+
+
+@pytest.fixture
+def page(browser: Browser, service: Service) -> Iterator[Page]:
+    context = browser.new_context(base_url=service.url)
+    page = context.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    sign_in(page)
+    yield page
+    context.close()
+    assert not errors, errors
+
+
+def test_the_palette_finds_a_message_of_another_chat_and_opens_at_it(
+    page: Page, alice: httpx2.Client
+) -> None:
+    ask(page, "Our boat is called Halcyon and lies in Trondheim")
+    place = page.url
+    page.get_by_role("link", name="New chat").click()
+    ask(page, "Something else altogether")
+
+    def is_found() -> bool:
+        found = alice.get("/api/v1/memory/search", params={"q": "boat Trondheim"}).json()["items"]
+        return any("Halcyon" in item["text"] for item in found)
+
+    wait_for(is_found, timeout_s=20, what="what was said is in the search")
+    page.keyboard.press("Control+k")
+    field = page.get_by_role("combobox", name="Search chats, messages and actions")
+    expect(field).to_be_focused()
+    field.fill("boat Trondheim")
+    found = page.get_by_role("group", name="Messages").get_by_role("option")
+    expect(found.first).to_contain_text("Halcyon")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]  # one of its two
+        for width, height in SIZES.values():
+            page.set_viewport_size({"width": width, "height": height})
+            assert barriers(page) == []
+            assert not overflows(page)
+    while found.first.get_attribute("aria-selected") != "true":
+        page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.locator("article.is-user")).to_contain_text("Halcyon")
+    assert page.url.startswith(f"{place}#m-")
+    expect(page.locator("article.is-found")).to_contain_text("Halcyon")
+
+
+def test_the_palette_does_things_and_closes_by_its_key(page: Page) -> None:
+    page.keyboard.press("Control+k")
+    dialog = page.get_by_role("dialog", name="Go to")
+    page.keyboard.type("shortcuts")
+    expect(dialog.get_by_role("option", selected=True)).to_have_text("Keyboard shortcuts")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+k")
+    expect(dialog).to_be_visible()
+    page.keyboard.press("Control+k")
+    expect(dialog).to_have_count(0)
+    expect(page.locator("#composer")).to_be_focused()
+
+
+def test_a_long_paste_may_go_as_a_file(page: Page, model: ModelServer) -> None:
+    composer = page.locator("#composer")
+    composer.fill("What is this? ")
+    page.evaluate(
+        """text => {
+          const box = document.getElementById("composer");
+          const clipboardData = new DataTransfer();
+          clipboardData.setData("text/plain", text);
+          if (box.dispatchEvent(new ClipboardEvent("paste", { clipboardData, cancelable: true, bubbles: true })))
+            document.execCommand("insertText", false, text);
+        }""",
+        LONG,
+    )
+    expect(composer).to_have_value(f"What is this? {LONG}")
+    expect(page.get_by_text("You pasted 7,800 characters.")).to_be_visible()
+    assert barriers(page) == []
+    page.get_by_role("button", name="Attach as a file").click()
+    expect(composer).to_have_value("What is this? ")
+    expect(page.locator(".upload progress")).to_have_count(0)
+    composer.press("Enter")
+    expect(page.locator("article.is-user .file")).to_contain_text("Pasted text.txt")
+    expect(page.locator("article.is-assistant")).to_have_attribute("data-status", "complete")
+    assert "Pasted text.txt (text/plain, 7,800 bytes)" in model.requests_of("chat")[-1].text
+
+
+def test_memory_is_paused_in_one_chat_and_goes_on_in_the_others(page: Page, alice: httpx2.Client) -> None:
+    ask(page, "Between us")
+    chat = page.url.rsplit("/", 1)[1]
+    row = page.locator(".row.is-open")
+
+    def choose(action: str) -> None:
+        row.hover()
+        row.get_by_role("button", name="Options").click()
+        page.get_by_role("menuitem", name=action, exact=True).click()
+
+    choose("Pause memory")
+    banner = page.get_by_text("Memory is paused in this chat.")
+    expect(banner).to_be_visible()
+    wait_for(
+        lambda: alice.get(f"/api/v1/conversations/{chat}").json()["memory"] == "paused",
+        timeout_s=10,
+        what="paused",
+    )
+    page.reload()
+    expect(banner).to_be_visible()
+    page.get_by_role("link", name="New chat").click()
+    expect(banner).to_have_count(0)
+    page.go_back()
+    page.get_by_role("button", name="Resume").click()
+    expect(banner).to_have_count(0)
+    wait_for(
+        lambda: alice.get(f"/api/v1/conversations/{chat}").json()["memory"] == "on",
+        timeout_s=10,
+        what="resumed",
+    )

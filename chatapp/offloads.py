@@ -142,8 +142,13 @@ class ConversationOffloads:
 
 def read_content(row: Offload) -> bytes:
     """Raises NotFound."""
+    return read_file(row.conversation_id, row.name)
+
+
+def read_file(conversation_id: UUID, name: str) -> bytes:
+    """Raises NotFound."""
     try:
-        return object_store().read(_path(row.conversation_id, row.name))
+        return object_store().read(_path(conversation_id, name))
     except FileNotFoundError:
         raise NotFound("What was offloaded is gone.") from None
 

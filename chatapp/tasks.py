@@ -9,7 +9,7 @@ from celery import shared_task
 from django.conf import settings
 
 from agents.errors import ModelError
-from chatapp import clock, compactor, consolidating, embedding, jobs, memory_files
+from chatapp import clock, compactor, consolidating, embedding, jobs, left_context, memory_files
 from chatapp.actions.endings import INTERRUPTED, NOT_STARTED, interrupt_run
 from chatapp.actions.mcp_servers import LIST_AGAIN_AFTER
 from chatapp.actions.search import index_conversation as index_turns
@@ -18,7 +18,7 @@ from chatapp.forget_wishes import propose_for_message
 from chatapp.forgetting import delete_idle_conversations
 from chatapp.mcp_servers import refresh_server
 from chatapp.offloads import sweep_offloads
-from chatapp.selectors.compactions import waiting_compactions
+from chatapp.selectors.compactions import compactions_to_keep, waiting_compactions
 from chatapp.selectors.consolidations import waiting_consolidations
 from chatapp.selectors.mcp_servers import servers_to_list
 from chatapp.selectors.runs import abandoned_runs, dead_runs
@@ -30,6 +30,11 @@ log = logging.getLogger(__name__)
 @shared_task
 def compact(compaction_id: str) -> None:
     compactor.compact(UUID(compaction_id))
+
+
+@shared_task
+def keep_left_context(compaction_id: str) -> None:
+    left_context.keep_left_context(UUID(compaction_id))
 
 
 @shared_task
@@ -82,6 +87,8 @@ def sweep() -> None:
         interrupt_run(run_id=run_id, fence=fence, now=now, message=NOT_STARTED)
     for compaction_id in waiting_compactions(now):
         jobs.wake_worker("compact", str(compaction_id))
+    for compaction_id in compactions_to_keep(now - left_context.FIRST_ATTEMPT):
+        jobs.wake_worker("keep_left_context", str(compaction_id))
     for conversation_id in overlooked_conversations(now):
         jobs.wake_worker("index_conversation", str(conversation_id))
     for consolidation_id in waiting_consolidations(now):

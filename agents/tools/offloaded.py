@@ -22,7 +22,13 @@ AROUND_CHARS = 200
 """Shown before and after a match; a line may be the whole file."""
 
 _RIGHTS: frozenset[Right] = frozenset({"conversation"})
-_REFERENCE = Field(min_length=1, max_length=100, description="As the shortened result names it.")
+CONTEXT_REFERENCE = "context"
+_REFERENCE = Field(
+    min_length=1,
+    max_length=100,
+    description=f"As the shortened result names it; {CONTEXT_REFERENCE!r}: the messages that left the context.",
+)
+_IMAGE_REFERENCE = Field(min_length=1, max_length=100, description="As the result names it.")
 
 
 class OffloadPort(Protocol):
@@ -47,7 +53,7 @@ class GrepArguments(Arguments):
 
 
 class ImageArguments(Arguments):
-    reference: str = _REFERENCE
+    reference: str = _IMAGE_REFERENCE
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,7 +246,12 @@ def complete_compaction(*, lease: CompactionLease, result: FinishedSummary, now:
                 at=now,
             )
         event_log.append(conversation, compact_event(row, "done", now))
+        jobs.wake_worker("keep_left_context", str(row.pk))
         return row
+
+
+def mark_context_kept(*, compaction_id: UUID, now: datetime) -> None:
+    Compaction.objects.filter(pk=compaction_id).update(context_kept_at=now)
 
 
 def fail_compaction(*, lease: CompactionLease, error: str, calls: Sequence[CallUsage], now: datetime) -> None:

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db import transaction
 
 from chatapp.errors import NotFound
-from chatapp.models import Conversation, Offload
+from chatapp.models import Compaction, Conversation, Offload
 
 
 @transaction.atomic
@@ -54,8 +54,13 @@ def delete_offloads(*, conversation_id: UUID, offload_ids: Iterable[UUID]) -> li
 
 
 def delete_all_offloads(conversation_ids: Iterable[UUID]) -> list[tuple[UUID, str]]:
-    """Of these conversations; which files nothing needs any more. Inside the caller's transaction."""
-    rows = Offload.objects.filter(conversation_id__in=list(conversation_ids))
+    """Of these conversations; which files nothing needs any more. Inside the caller's transaction.
+
+    What is left of the messages in context.jsonl is appended again by the sweep.
+    """
+    conversation_ids = list(conversation_ids)
+    Compaction.objects.filter(conversation_id__in=conversation_ids).update(context_kept_at=None)
+    rows = Offload.objects.filter(conversation_id__in=conversation_ids)
     files = list(rows.values_list("conversation_id", "name"))
     rows.delete()
     return files

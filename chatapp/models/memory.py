@@ -62,6 +62,7 @@ class Compaction(models.Model):
     lease_expires_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)
+    context_kept_at = models.DateTimeField(null=True, help_text="When context.jsonl held what left by it.")
 
     class Meta:
         constraints = [
@@ -89,6 +90,12 @@ class Compaction(models.Model):
                 fields=["lease_expires_at"],
                 condition=Q(status__in=["pending", "running"]),
                 name="compaction_active",
+            ),
+            # The sweep of what left a context and is not in its file yet.
+            models.Index(
+                fields=["finished_at"],
+                condition=Q(status="done", context_kept_at=None),
+                name="compaction_not_kept",
             ),
         ]
 

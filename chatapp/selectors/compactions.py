@@ -20,6 +20,18 @@ def waiting_compactions(now: datetime) -> list[UUID]:
     return list(Compaction.objects.filter(late).order_by("created_at").values_list("pk", flat=True)[:20])
 
 
+def compaction_to_keep(compaction_id: UUID) -> Compaction | None:
+    """None where its conversation's file has it, or nothing left by it."""
+    rows = Compaction.objects.select_related("branch").filter(status=Compaction.Status.DONE)
+    return rows.filter(pk=compaction_id, context_kept_at=None).first()
+
+
+def compactions_to_keep(finished_before: datetime) -> list[UUID]:
+    rows = Compaction.objects.filter(status=Compaction.Status.DONE, context_kept_at=None)
+    late = rows.filter(finished_at__lt=finished_before).order_by("finished_at")
+    return list(late.values_list("pk", flat=True)[:20])
+
+
 def turns_since_compaction(conversation: Conversation) -> int | None:
     """Answers begun since the last finished compaction; None when there was none. A part of a backlog is none."""
     finished = conversation.compactions.filter(status=Compaction.Status.DONE, is_partial=False)

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from uuid import UUID
 
+from agents.tools.offloaded import CONTEXT_REFERENCE
 from chatapp.errors import NotFound
 from chatapp.models import Offload
 from chatapp.selectors.access import parse_id
 
 
 def offload_of(conversation_id: UUID | str, reference: str) -> Offload:
-    """Of a conversation whose user is known already. Raises NotFound."""
-    rows = Offload.objects.filter(conversation_id=parse_id(conversation_id), pk=parse_id(reference))
-    row = rows.first()
+    """Of a conversation whose user is known already; CONTEXT_REFERENCE is what left its context. Raises NotFound."""
+    rows = Offload.objects.filter(conversation_id=parse_id(conversation_id))
+    if reference == CONTEXT_REFERENCE:
+        row = rows.filter(kind=Offload.Kind.CONTEXT).first()
+    else:
+        row = rows.filter(pk=parse_id(reference)).first()
     if row is None:
         raise NotFound("Nothing was offloaded here under this reference.")
     return row

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from django.db.models import Count, Sum
@@ -85,3 +86,8 @@ def span_ends(branch: Branch, first_position: int, last_position: int) -> tuple[
     if first is None or last is None:
         raise ValueError(f"There are no messages from {first_position} to {last_position}.")
     return first, last
+
+
+def was_forgotten_since(conversation_id: UUID, moment: datetime) -> bool:
+    """Whether something in it was."""
+    return Message.objects.filter(conversation_id=conversation_id, forgotten_at__gte=moment).exists()

@@ -1,0 +1,52 @@
+"""What left the context by a compaction, word for word in its conversation's context.jsonl: a worker's task."""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import timedelta
+from uuid import UUID
+
+from chatapp import clock
+from chatapp.actions.compactions import mark_context_kept
+from chatapp.errors import NotFound
+from chatapp.offloads import CONTEXT_FILE, ConversationOffloads, discard_offloads, read_file
+from chatapp.selectors.compactions import compaction_to_keep
+from chatapp.selectors.spans import span_messages, was_forgotten_since
+
+log = logging.getLogger(__name__)
+
+FIRST_ATTEMPT = timedelta(minutes=5)
+"""Until then the wake-up of the commit is at work; after that, somebody may have died over it."""
+
+
+def keep_left_context(compaction_id: UUID) -> None:
+    """Safe to repeat: what a worker that died had appended already is not appended again."""
+    row = compaction_to_keep(compaction_id)
+    if row is None:
+        return
+    began_at = clock.now()
+    conversation_id = str(row.conversation_id)
+    messages = list(span_messages(row.branch, row.first_position, row.last_position))
+    if row.finished_at is None or began_at - row.finished_at > FIRST_ATTEMPT:
+        kept = _kept_ids(row.conversation_id)
+        messages = [message for message in messages if message.id not in kept]
+    try:
+        reference = ConversationOffloads().offload_context(conversation_id, messages) if messages else ""
+    except NotFound:
+        log.info("Conversation %s was deleted before what left it was kept.", conversation_id)
+        return
+    if reference and was_forgotten_since(row.conversation_id, began_at):
+        # The sweep keeps what is left of it.
+        discard_offloads(row.conversation_id, [reference])
+        return
+    mark_context_kept(compaction_id=compaction_id, now=clock.now())
+
+
+def _kept_ids(conversation_id: UUID) -> frozenset[str]:
+    """From the file and not its row: a crash may have come between the two."""
+    try:
+        lines = read_file(conversation_id, CONTEXT_FILE).decode("utf-8", "replace").splitlines()
+    except NotFound:
+        return frozenset()
+    return frozenset(json.loads(line)["id"] for line in lines if line.endswith("}"))

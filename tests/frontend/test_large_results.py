@@ -1,0 +1,63 @@
+"""A result too large for the context is kept whole, and its user reads it page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.frontend.chatting import PASSWORD, ask, barriers, sign_in
+from tests.servers.behaviour import Behaviour, says
+from tests.servers.openai_server import ModelServer
+from tests.servers.service import Service
+
+LINES = [f"line {number} of the catalogue" for number in range(1_800)]
+RESULT = "\n".join(LINES)
+
+
+@pytest.fixture
+def model() -> Iterator[ModelServer]:
+    with ModelServer(default=says("It is in there.")) as server:
+        yield server
+
+
+@pytest.fixture
+def page(browser: Browser, start_service: Callable[..., Service], model: ModelServer) -> Iterator[Page]:
+    service = start_service(
+        OPENAI_BASE_URL=model.base_url,
+        LLM_MODEL="test-model",
+        LLM_CONTEXT_SIZE="100000",
+        EXTRA_TOOLS="tests.api.own_tools.look_up",
+        DEFAULT_TOOLS="look_up",
+    )
+    service.create_user("alice@example.com", PASSWORD)
+    context = browser.new_context(base_url=service.url)
+    page = context.new_page()
+    sign_in(page)
+    yield page
+    context.close()
+
+
+def test_an_offloaded_result_is_read_page_by_page_to_its_end(page: Page, model: ModelServer) -> None:
+    call = {"name": "look_up", "arguments": {"say": RESULT}}
+    model.script(Behaviour(tokens=0, tool_calls=(call,)))
+    ask(page, "Look it up in the catalogue")
+    tool = page.locator(".tool")
+    tool.locator("summary").click()
+    tool.get_by_role("button", name="Open").click()
+    text = tool.locator("pre.is-tall")
+    expect(tool).to_contain_text(f"Showing 20,000 of {len(RESULT):,} characters")
+    expect(text).to_contain_text(LINES[0])
+    expect(text).not_to_contain_text(LINES[-1])
+    assert barriers(page) == []
+
+    more = tool.get_by_role("button", name="More")
+    while more.count():
+        shown = text.inner_text()
+        more.click()
+        expect(text).not_to_have_text(shown)
+    assert text.inner_text() == RESULT
+    page.reload()
+    tool.locator("summary").click()
+    expect(tool.get_by_role("button", name="Open")).to_be_visible()

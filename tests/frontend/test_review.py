@@ -1,0 +1,87 @@
+"""Who wants to be asked first approves or rejects what was extracted, in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import httpx2
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.frontend.chatting import PASSWORD, barriers, sign_in
+from tests.servers.behaviour import Behaviour, says
+from tests.servers.openai_server import ModelServer
+from tests.servers.recording import RecordedRequest
+from tests.servers.service import Service
+from tests.servers.waiting import wait_for
+
+BOAT = "The user owns a boat called Halcyon."
+DOG = "The user walks a dog called Biscuit."
+FILLER = "and then we talked about harbours, gardens and the weather of that week, at some length. " * 30
+
+
+def summary_of(request: RecordedRequest) -> Behaviour:
+    return says(BOAT if "Halcyon" in request.text else DOG)
+
+
+@pytest.fixture
+def service(start_service: Callable[..., Service]) -> Iterator[Service]:
+    with ModelServer(default=says("I see."), summary_default=summary_of) as model:
+        service = start_service(
+            OPENAI_BASE_URL=model.base_url,
+            LLM_MODEL="test-model",
+            LLM_CONTEXT_SIZE="8000",
+            LLM_MAX_OUTPUT_TOKENS="500",
+        )
+        service.create_user("alice@example.com", PASSWORD)
+        yield service
+
+
+@pytest.fixture
+def alice(service: Service) -> httpx2.Client:
+    return service.client(service.create_token("alice@example.com"))
+
+
+@pytest.fixture
+def page(browser: Browser, service: Service) -> Iterator[Page]:
+    context = browser.new_context(base_url=service.url, viewport={"width": 1440, "height": 900})
+    page = context.new_page()
+    sign_in(page)
+    yield page
+    context.close()
+
+
+def tell(alice: httpx2.Client, fact: str) -> None:
+    """In a conversation so long that it is summarised at once."""
+    said = [fact, *(f"{number}: {FILLER}" for number in range(14))]
+    messages = [{"role": "assistant" if at % 2 else "user", "content": text} for at, text in enumerate(said)]
+    alice.post("/api/v1/conversations/import", json={"messages": messages}).raise_for_status()
+
+
+def found(alice: httpx2.Client, word: str) -> list[str]:
+    """The entries, not the turns they came from."""
+    items = alice.get("/api/v1/memory/search", params={"q": word}).json()["items"]
+    return [item["text"] for item in items if item["source"]["kind"] == "entry"]
+
+
+def test_what_is_approved_is_remembered_and_what_is_rejected_is_not(page: Page, alice: httpx2.Client) -> None:
+    alice.patch("/api/v1/memory/settings", json={"review": True}).raise_for_status()
+    for fact in ("My boat is called Halcyon.", "My dog is called Biscuit."):
+        tell(alice, fact)
+
+    def waiting() -> int:
+        return len(alice.get("/api/v1/memory/review").json()["items"])
+
+    wait_for(lambda: waiting() == 2, timeout_s=30, what="both are proposed")
+    assert not found(alice, "boat") + found(alice, "dog")
+    page.goto("/memory?view=review")
+    proposed = page.locator(".entry")
+    expect(proposed).to_have_count(2)
+    assert barriers(page) == []
+    proposed.filter(has_text="Halcyon").get_by_role("button", name="Remember").click()
+    expect(proposed).to_have_count(1)
+    proposed.filter(has_text="Biscuit").get_by_role("button", name="Reject").click()
+    expect(page.get_by_text("Nothing waits for you.")).to_be_visible()
+    wait_for(lambda: found(alice, "boat"), timeout_s=10, what="the approved one is found")
+    assert found(alice, "dog") == []
+    assert waiting() == 0

@@ -26,6 +26,7 @@ from memory.policy import DEFAULT_POLICY, ContextPolicy
 from memory.summary import summary_message
 from memory.tokens import Calibration, estimate_text, text_message, total_tokens
 from memory.types import Checkpoint, Message
+from memory.window import summary_limit
 from tests.acceptance.conversations import long_history
 
 BUDGET = TokenBudget(128_000, 64_000)
@@ -40,6 +41,7 @@ class Simulation:
 
     policy: ContextPolicy = DEFAULT_POLICY
     budget: TokenBudget = BUDGET
+    summary: str = SUMMARY
     history: list[Message] = field(default_factory=list)
     checkpoint: Checkpoint | None = None
     since_compaction: int | None = None
@@ -83,11 +85,11 @@ class Simulation:
         span = self.history[first : last + 1]
         requests = summary_requests(span, previous=previous, policy=self.policy, window=self.budget)
         for request in requests:
-            earlier = previous if request.number == 1 else SUMMARY
+            earlier = previous if request.number == 1 else self.summary
             self.sent_to_summariser += total_tokens(request.messages(earlier))
         self.spans.append((first, last))
-        tokens = summary_message(SUMMARY).tokens
-        self.checkpoint = Checkpoint(f"c{last}", SUMMARY, last, len(span), tokens)
+        tokens = summary_message(self.summary).tokens
+        self.checkpoint = Checkpoint(f"c{last}", self.summary, last, len(span), tokens)
         self.since_compaction = 0
 
 
@@ -95,6 +97,21 @@ def turns(count: int) -> Iterator[tuple[Message, Message]]:
     notes = long_history(count, padding=60)
     for asked, answered in zip(notes[::2], notes[1::2], strict=True):
         yield text_message("user", asked["content"]), text_message("assistant", answered["content"])
+
+
+SMALL_BUDGET = TokenBudget(8_000, 4_000)
+"""Clamped at 4,000 tokens: the least there is. Summaries are shorter there, too (`summary_limit`)."""
+
+
+def measure_small_window(messages: int) -> None:
+    """What the smallest window costs: each summary takes the one before again, for a short span."""
+    limit = summary_limit(DEFAULT_POLICY, SMALL_BUDGET.input_tokens)
+    policy = DEFAULT_POLICY.model_copy(update={"summary_max_tokens": limit})
+    simulation = Simulation(policy=policy, budget=SMALL_BUDGET, summary=SUMMARY[: limit * 4])
+    for question, answer in turns(messages):
+        simulation.take(question, answer)
+    ratio = simulation.sent_to_summariser / total_tokens(simulation.history)
+    print(f"The same with a window of 8,000, {messages:,} messages       {ratio:8.2f} : 1")
 
 
 def measure_growth(messages: int) -> None:
@@ -269,6 +286,7 @@ def main() -> None:
     parser.add_argument("--skip-load", action="store_true", help="a million messages take minutes to write")
     arguments = parser.parse_args()
     measure_growth(10_000)
+    measure_small_window(2_000)
     measure_estimates()
     measure_large_view()
     folder = context_load.prepare()

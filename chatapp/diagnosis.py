@@ -18,7 +18,10 @@ from django.db import DatabaseError, connection
 from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
 
+from agents.chat_models.openai_model import embed_texts
+from agents.errors import ModelError
 from chatapp.celery import app
+from chatapp.embedding import endpoint
 from chatapp.model_check import check_model
 from chatapp.schema import ask_version, has_unapplied_migrations
 from chatapp.selectors.model_configs import models_by_preference
@@ -119,6 +122,21 @@ def check_models() -> Iterator[Finding]:
         yield Finding(f"model {config.name}", checked.is_working, checked.text, remedy)
 
 
+def check_embeddings() -> Iterator[Finding]:
+    """Nothing where none are configured: search and recall go by words."""
+    asked = endpoint()
+    if asked is None:
+        return
+    part = f"embeddings {asked.model_id}"
+    try:
+        (vector,) = embed_texts(asked, ["doctor"])
+    except ModelError as error:
+        remedy = "Check EMBEDDINGS_BASE_URL, EMBEDDINGS_MODEL and EMBEDDINGS_API_KEY. Until then recall goes by words."
+        yield Finding(part, False, str(error), remedy)
+    else:
+        yield Finding(part, True, f"answers, {len(vector)} dimensions")
+
+
 OTHERS: dict[Callable[[], Finding], tuple[str, str]] = {
     check_layer: ("channel layer", "Check REDIS_URL, and that Redis runs."),
     check_broker: ("broker", "Check REDIS_URL, and that Redis runs."),
@@ -135,6 +153,7 @@ def examine() -> Iterator[Finding]:
         yield schema
         yield examine_part(check_clock, "clock", remedy)
         yield from check_models() if schema.is_well else ()
+    yield from check_embeddings()
     for check, (part, remedy) in OTHERS.items():
         yield examine_part(check, part, remedy)
 

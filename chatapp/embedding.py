@@ -58,11 +58,16 @@ def forget_failures() -> None:
     _health.rests_until = 0.0
 
 
+def is_resting() -> bool:
+    """The endpoint failed a short while ago: questions go by their words."""
+    return time.monotonic() < _health.rests_until
+
+
 def embed_question(text: str) -> list[float] | None:
     """None where no endpoint is configured or it does not answer in time: the search goes by its words, and says so in
-    the log."""
+    the log and the metrics."""
     asked = endpoint()
-    if asked is None or time.monotonic() < _health.rests_until:
+    if asked is None or is_resting():
         return None
     quick = replace(asked, connect_timeout_s=QUESTION_TIMEOUT_S, first_token_timeout_s=QUESTION_TIMEOUT_S)
     try:

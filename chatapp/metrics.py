@@ -9,7 +9,7 @@ from typing import Any
 
 from prometheus_client import REGISTRY, Counter, Gauge, Histogram
 
-from chatapp import runner
+from chatapp import embedding, runner
 from chatapp.event_log import facts_committed
 from chatapp.live import hub
 
@@ -31,6 +31,11 @@ active_runs.set_function(runner.active_count)
 active_streams = Gauge("palimpsest_sse_streams", "Streams of server-sent events open in this process.")
 active_readers = Gauge("palimpsest_readers", "Subscriptions of sockets and streams in this process.")
 active_readers.set_function(lambda: hub.reader_count)
+embeddings_resting = Gauge(
+    "palimpsest_embeddings_resting",
+    "1 while the embeddings endpoint failed and this process recalls by words alone.",
+)
+embeddings_resting.set_function(embedding.is_resting)
 
 _starts: OrderedDict[str, datetime] = OrderedDict()
 

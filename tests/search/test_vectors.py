@@ -3,7 +3,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from chatapp import embedding, tasks
+from chatapp import diagnosis, embedding, metrics, tasks
 from chatapp.actions import search
 from chatapp.models import Conversation, SearchOwner, SearchVectors, User
 from chatapp.recall import recall_for, search_memory
@@ -61,7 +61,7 @@ def test_without_an_endpoint_nothing_is_asked_and_the_words_decide(
     assert server.requests == []
 
 
-def test_an_endpoint_that_is_down_costs_one_question_and_is_told_in_the_log(
+def test_an_endpoint_that_is_down_costs_one_question_and_is_told_in_log_and_metrics(
     alice: User, conversation: Conversation, server: EmbeddingsServer, caplog: pytest.LogCaptureFixture
 ):
     embedding.embed_index(alice.pk)
@@ -72,6 +72,17 @@ def test_an_endpoint_that_is_down_costs_one_question_and_is_told_in_the_log(
         assert "greyhound" in recalled(alice, "And the greyhound?")
     assert len(server.requests) == asked + 1
     assert "recall goes by the words alone" in caplog.text
+    assert metrics.REGISTRY.get_sample_value("palimpsest_embeddings_resting") == 1
+    embedding.forget_failures()
+    assert metrics.REGISTRY.get_sample_value("palimpsest_embeddings_resting") == 0
+
+
+def test_the_doctor_asks_the_endpoint(server: EmbeddingsServer):
+    assert [finding.what for finding in diagnosis.check_embeddings()] == ["answers, 96 dimensions"]
+    server.is_down = True
+    (finding,) = diagnosis.check_embeddings()
+    assert not finding.is_well
+    assert "EMBEDDINGS_BASE_URL" in finding.remedy
 
 
 def test_a_worker_that_meets_a_dead_endpoint_goes_on_where_it_was(

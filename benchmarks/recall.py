@@ -1,6 +1,7 @@
 """Recall in figures: the share of a question's evidence in the assembled context, beside two baselines; and how fast.
 
-python -m benchmarks.recall [DATA] [--database sqlite|postgres] [--over-rest] [--skip-speed] [--skip-quality]
+python -m benchmarks.recall [DATA] [--database sqlite|postgres] [--embeddings URL MODEL] [--over-rest] [--skip-speed]
+    [--skip-quality]
 
 DATA holds conversations with questions and the positions of the messages that answer them; it is not part of this
 project. A context is counted at 4 characters a token over all its texts; one over its budget scores nothing.
@@ -13,10 +14,11 @@ import json
 import os
 import shutil
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from benchmarks import context_load, recall_baselines, recall_speed
@@ -130,6 +132,7 @@ class Installation:
         from chatapp.actions.conversations import import_conversation
         from chatapp.actions.search import index_conversation
         from chatapp.api.imports import read_messages
+        from chatapp.embedding import embed_index
         from chatapp.models import User
 
         user = User.objects.create_user(f"{history.name.replace(' ', '-')}@example.com")
@@ -137,6 +140,7 @@ class Installation:
             user=user, messages=read_messages(said_in(history)), now=clock.now()
         )
         index_conversation(conversation.pk)
+        embed_index(user.pk)
         self._users[str(conversation.pk)] = user
         return str(conversation.pk)
 
@@ -210,6 +214,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", nargs="?", type=Path, default=DATA)
     parser.add_argument("--database", choices=["sqlite", "postgres"], default="sqlite")
+    parser.add_argument(
+        "--embeddings",
+        nargs=2,
+        metavar=("URL", "MODEL"),
+        help="fused with this endpoint's vectors; its key from EMBEDDINGS_API_KEY; not with --over-rest",
+    )
     parser.add_argument("--over-rest", action="store_true", help="through a running service, on SQLite")
     parser.add_argument("--skip-speed", action="store_true")
     parser.add_argument("--skip-quality", action="store_true")
@@ -219,7 +229,10 @@ def main() -> None:
     histories = read_histories(arguments.data)
     if arguments.over_rest:
         return measure_over_rest(histories)
-    with prepared(arguments.database):
+    key = os.environ.get("EMBEDDINGS_API_KEY", "")
+    names = ("EMBEDDINGS_BASE_URL", "EMBEDDINGS_MODEL", "EMBEDDINGS_API_KEY")
+    embeddings = dict(zip(names, (*arguments.embeddings, key), strict=True)) if arguments.embeddings else {}
+    with prepared(arguments.database, embeddings):
         print(f"On {arguments.database}: {sum(len(history.questions) for history in histories)} questions")
         if not arguments.skip_quality:
             measure_quality(histories)
@@ -228,8 +241,9 @@ def main() -> None:
 
 
 @contextmanager
-def prepared(database: str) -> Iterator[None]:
+def prepared(database: str, environment: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
     clean_environment()
+    os.environ.update(environment)
     postgres = Postgres().start() if database == "postgres" else None
     if postgres:
         os.environ["DATABASE_URL"] = postgres.new_database()

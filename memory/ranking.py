@@ -166,6 +166,8 @@ class RecallSize:
 
 LEAST_ROOM = RecallSize(6, 24)
 """With less, hardly a turn fits any more."""
+MOST_PASSED_OVER = 40
+"""When so many in a row do not fit, what little room is left stays empty: reading on costs more than it brings."""
 DAY_SIZE = RecallSize(8, 12)
 """The heading under which a day's recalled turns stand."""
 
@@ -175,13 +177,16 @@ def select_recall(candidates: Iterable[Candidate], room: RecallSize) -> list[Can
     none is asked for any more when the room is as good as full."""
     chosen: dict[str, Candidate] = {}
     days: set[date] = set()
+    passed_over = 0
     for candidate in candidates:
-        if room.tokens < LEAST_ROOM.tokens or room.chars < LEAST_ROOM.chars:
+        is_full = room.tokens < LEAST_ROOM.tokens or room.chars < LEAST_ROOM.chars
+        if is_full or passed_over == MOST_PASSED_OVER:
             break
         fingerprint = " ".join(candidate.text.split()).casefold()
         day = candidate.said_at.date()
         left = room.less(candidate.size)
         left = left if day in days else left.less(DAY_SIZE)
+        passed_over = 0 if left.is_left else passed_over + 1
         if left.is_left and fingerprint not in chosen:
             chosen[fingerprint] = candidate
             days.add(day)

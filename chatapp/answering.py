@@ -42,6 +42,7 @@ from chatapp.models import ModelConfig, Run
 from chatapp.planning import PlanHost, Planning, PlanSetup, mode_of, set_up_plan
 from chatapp.policies import ContextRules, rules_for
 from chatapp.recalling import Recalled, recall_turns
+from chatapp.selectors.forgetting import forgotten_count_of
 from chatapp.selectors.model_configs import model_of
 from chatapp.selectors.tool_calls import earlier_calls
 from chatapp.streaming import DeltaPump, LiveAnswer
@@ -72,6 +73,8 @@ class PreparedRun:
     earlier: Mapping[CallKey, EarlierCall] = field(default_factory=dict)
     """Tool calls that earlier attempts at this question may have made."""
     plan: PlanSetup | None = None
+    forgotten_count: int = 0
+    """How often its user had something forgotten before any of this was read."""
 
     @property
     def mode(self) -> RunMode:
@@ -89,6 +92,11 @@ def describe_run(run_id: UUID) -> PreparedRun:
         "model__fast_model",
     ).get(pk=run_id)
     conversation_id = str(run.conversation_id)
+    forgotten_count = forgotten_count_of(run.user_id)
+    return replace(_prepare(run, conversation_id), forgotten_count=forgotten_count)
+
+
+def _prepare(run: Run, conversation_id: str) -> PreparedRun:
     try:
         config = run.model if run.model and run.model.enabled else model_of(run.conversation)
         loaded = _load(run, config)

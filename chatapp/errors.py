@@ -68,6 +68,13 @@ class Unavailable(ServiceError):
         super().__init__("The database does not answer right now. Please try again.")
 
 
+class ReadForgotten(ServiceError):
+    """What a run read ahead of its claim may have been forgotten meanwhile: it reads again."""
+
+    code = "read_forgotten"
+    status = 409
+
+
 class LeaseLost(ServiceError):
     """A write with an old fencing number: somebody else owns the run or compaction now."""
 

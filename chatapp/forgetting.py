@@ -32,7 +32,7 @@ def remove_leftovers(leftovers: Leftovers) -> None:
     offloads.delete_files(leftovers.offloads)
 
 
-def _finish(done: Done) -> Done:
+def finish(done: Done) -> Done:
     """What lies outside the database, once it is forgotten there."""
     for run_id in done.ended_runs:
         hub.stop_run(str(run_id))
@@ -87,7 +87,7 @@ def forget_chosen(
     """Raises NotFound where nothing of it is there."""
     message_ids, entry_ids = list(message_ids), list(entry_ids)
     discarded = _discard_offloads(user, message_ids, entry_ids)
-    return _finish(
+    return finish(
         forget_items(
             user=user,
             message_ids=message_ids,
@@ -113,11 +113,11 @@ def _discard_offloads(user: User, message_ids: Sequence[UUID], entry_ids: Sequen
 
 def forget_whole_conversation(user: User, conversation_id: str | UUID, *, now: datetime) -> Done:
     """When this returns, no row, index document or file shows the conversation. Raises NotFound."""
-    return _finish(forget_conversation(user=user, conversation_id=conversation_id, now=now))
+    return finish(forget_conversation(user=user, conversation_id=conversation_id, now=now))
 
 
 def forget_all(user: User, *, now: datetime) -> Done:
-    return _finish(forget_everything(user=user, now=now))
+    return finish(forget_everything(user=user, now=now))
 
 
 def _text_of(row: Offload) -> str:

@@ -16,6 +16,7 @@ from agents.plan.steps import OVER, PlanStep
 from chatapp.models import (
     Compaction,
     Conversation,
+    EntrySource,
     MemoryEntry,
     Message,
     Run,
@@ -332,8 +333,18 @@ def entry_shape(row: MemoryEntry) -> dict[str, Any]:
         "conversation_id": _id_or_none(row.conversation_id),
         "first_message_id": _id_or_none(row.first_message_id),
         "last_message_id": _id_or_none(row.last_message_id),
+        "sources": [_source_shape(source) for source in row.sources.all()],
         "created_at": _iso(row.created_at),
         "updated_at": _iso(row.updated_at),
+    }
+
+
+def _source_shape(row: EntrySource) -> dict[str, Any]:
+    return {
+        "conversation_id": str(row.conversation_id),
+        "first_message_id": str(row.first_message_id),
+        "last_message_id": str(row.last_message_id),
+        "created_at": _iso(row.created_at),
     }
 
 

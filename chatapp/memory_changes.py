@@ -6,12 +6,16 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from datetime import date, datetime
 
+from django.db import transaction
+
 from chatapp import clock, memory_files
 from chatapp.actions import memory_edits
 from chatapp.actions import profile as profile_actions
+from chatapp.actions.forget import Done, forget_items
+from chatapp.actions.forget_clock import begin_forgetting
 from chatapp.actions.memory_edits import DaySection
 from chatapp.errors import NotFound
-from chatapp.forgetting import forget_chosen
+from chatapp.forgetting import finish, forget_chosen
 from chatapp.models import ForgetReceipt, MemoryEntry, Profile, User
 from chatapp.selectors.access import accessible_entry
 from chatapp.selectors.memory import day_entries
@@ -32,15 +36,15 @@ def revert_entry(*, user: User, entry_id: str, revision: int) -> MemoryEntry:
 def rewrite_day(
     *, user: User, day: date, sections: Sequence[DaySection], version: str | None, now: datetime
 ) -> list[MemoryEntry]:
-    """What the day says afterwards. What is missing is forgotten, but for the lines that were only moved."""
-    missing = memory_edits.rewrite_day(user=user, day=day, sections=sections, version=version, now=now)
+    """What the day says afterwards. What is missing is forgotten, but for the lines that were only moved: all of it
+    or nothing."""
     kept = {line.strip() for section in sections for line in section.text.splitlines()}
-    moved = [entry for entry in missing if kept & _lines(entry)]
-    whole = [entry for entry in missing if entry not in moved]
-    if whole:
-        _forget(user, whole, ForgetReceipt.What.ENTRY)
-    for entry in moved:
-        _forget_rest(user, entry, kept, now)
+    with transaction.atomic():
+        begin_forgetting(user.pk)
+        missing = memory_edits.rewrite_day(user=user, day=day, sections=sections, version=version, now=now)
+        done = _forget_missing(user, missing, kept, now)
+    if done is not None:
+        finish(done)
     memory_files.write_days([(user.pk, day)])
     return day_entries(user.pk, day)
 
@@ -49,13 +53,16 @@ def _lines(entry: MemoryEntry) -> set[str]:
     return {line.strip() for line in entry.text.splitlines()} - {""}
 
 
-def _forget_rest(user: User, entry: MemoryEntry, kept: Set[str], now: datetime) -> None:
-    """Of an entry whose lines stand elsewhere now, those that do not."""
-    gone = sorted(_lines(entry) - kept)
-    if gone:
-        what = ForgetReceipt.What.CHOSEN
-        forget_chosen(user, [], [entry.pk], what=what, now=now, lines={entry.pk: gone})
-    memory_edits.drop_entries([entry])
+def _forget_missing(user: User, missing: Sequence[MemoryEntry], kept: Set[str], now: datetime) -> Done | None:
+    """Of an entry some of whose lines stand elsewhere now, only those that do not."""
+    moved = [entry for entry in missing if kept & _lines(entry)]
+    lines = {entry.pk: gone for entry in moved if (gone := sorted(_lines(entry) - kept))}
+    chosen = [entry.pk for entry in missing if entry not in moved or entry.pk in lines]
+    what, done = ForgetReceipt.What.ENTRY, None
+    if chosen:
+        done = forget_items(user=user, message_ids=[], entry_ids=chosen, what=what, now=now, lines=lines)
+    memory_edits.drop_entries(moved)
+    return done
 
 
 def approve_entry(*, user: User, entry_id: str) -> MemoryEntry:

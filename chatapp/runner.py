@@ -31,7 +31,7 @@ from chatapp.actions.runs import (
     stops_requested,
 )
 from chatapp.database import in_database
-from chatapp.errors import LeaseLost
+from chatapp.errors import LeaseLost, ReadForgotten
 from chatapp.live import hub
 from chatapp.models import Run
 from chatapp.selectors.runs import GIVE_UP_AFTER, abandoned_runs, dead_runs, orphaned_runs, unfinished_runs
@@ -115,14 +115,7 @@ def _cancel(work: _Work) -> None:
 
 async def _execute(run_id: str) -> None:
     try:
-        prepared = await in_database(answering.describe_run)(UUID(run_id))
-        lease = await in_database(claim_run)(
-            run_id=UUID(run_id),
-            holder=HOLDER,
-            model_name=prepared.model_name,
-            mode=prepared.mode,
-            now=clock.now(),
-        )
+        prepared, lease = await _claim(UUID(run_id))
     except Exception:
         # Nothing was claimed: the row stays queued, and the sweep tries it again or gives up on it.
         log.exception("Run %s could not be claimed.", run_id)
@@ -143,6 +136,24 @@ async def _execute(run_id: str) -> None:
     finally:
         _process.by_message.pop(str(lease.answer_id), None)
     await _end_turn(run_id)
+
+
+async def _claim(run_id: UUID) -> tuple[answering.PreparedRun, Lease | None]:
+    """With what it needs, read anew where something was forgotten in between."""
+    while True:
+        prepared = await in_database(answering.describe_run)(run_id)
+        try:
+            lease = await in_database(claim_run)(
+                run_id=run_id,
+                holder=HOLDER,
+                model_name=prepared.model_name,
+                mode=prepared.mode,
+                now=clock.now(),
+                forgotten_count=prepared.forgotten_count,
+            )
+        except ReadForgotten:
+            continue
+        return prepared, lease
 
 
 async def _answer(prepared: answering.PreparedRun, live: LiveAnswer, work: _Work) -> Outcome:

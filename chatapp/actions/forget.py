@@ -17,6 +17,7 @@ from chatapp.actions import memory as memory_actions
 from chatapp.actions import search as search_actions
 from chatapp.actions.conversations import title_from
 from chatapp.actions.files import delete_unshared_attachments
+from chatapp.actions.forget_clock import begin_forgetting
 from chatapp.actions.forget_profile import redact_profile
 from chatapp.actions.offloads import delete_all_offloads
 from chatapp.actions.retention import Leftovers
@@ -85,6 +86,7 @@ def forget_items(
     that wished for it; `offloads` counts for the receipt what was discarded ahead.
     """
     with transaction.atomic():
+        begin_forgetting(user.pk)
         chosen = {*message_ids, *([asked_in] if asked_in else [])}
         work = _begin(user, chosen, entry_ids, lines or {}, now)
         forgotten = _forget_said(work)
@@ -92,7 +94,8 @@ def forget_items(
         work.removed["offloaded"] = offloads
         work.removed["tombstones"] = raise_tombstones(user.pk, work.texts, now)
         receipt = _write_receipt(work, what)
-        proposal = None if asked_in else _propose_recitations(work, forgotten)
+        homes = [row.pk for row in work.conversations]
+        proposal = None if asked_in else propose_recitations(user, homes, forgotten, now)
         memory_actions.mark_days_stale(user.pk, work.days)
         # What was offloaded may say it too, and is nobody's but the model's.
         files = tuple(delete_all_offloads(row.pk for row in work.conversations))
@@ -172,6 +175,7 @@ def _forget_made(work: _Work, forgotten: Forgotten, asked_in: UUID | None) -> tu
     for conversation in work.conversations:
         _forget_traces(work, conversation, forgotten, asked_in)
     work.removed["profile_lines"] = redact_profile(work.user.pk, forgotten, work.now)
+    work.removed["requests"] += traces.forget_sent_profiles(work.user.pk, forgotten)
     work.removed.update(messages=len(work.messages), files=len(hashes))
     work.removed["entries"] = len(work.entries) - len(work.lines)
     work.removed["messages_redacted"] = len(work.changed) - len(work.messages)
@@ -187,7 +191,7 @@ def _forget_traces(
     )
     for row in later.select_related("run").exclude(pk__in=list(work.changed)):
         # What answers the wish itself, or was being written, is no speech to be kept.
-        is_void = _answers(row, asked) or _run_of(row) in work.ended_runs
+        is_void = _answers(row, asked) or run_of(row) in work.ended_runs
         redact = traces.redact_message if is_void else traces.redact_tool_results
         if redact(row, forgotten, work.now):
             work.changed[row.pk] = row
@@ -210,7 +214,7 @@ def _answers(row: Message, asked: Message | None) -> bool:
     )
 
 
-def _run_of(row: Message) -> UUID | None:
+def run_of(row: Message) -> UUID | None:
     return row.run.pk if hasattr(row, "run") else None
 
 
@@ -219,11 +223,12 @@ def _write_receipt(work: _Work, what: str) -> ForgetReceipt:
     return ForgetReceipt.objects.create(user=work.user, what=what, removed=removed, at=work.now)
 
 
-def _propose_recitations(work: _Work, forgotten: Forgotten) -> ForgetProposal | None:
-    """What says it again and was not chosen: the user decides."""
-    homes = [row.pk for row in work.conversations]
-    found = recitations(homes, forgotten, MAX_RECITATIONS)
+def propose_recitations(
+    user: User, conversation_ids: Collection[UUID], forgotten: Forgotten, now: datetime
+) -> ForgetProposal | None:
+    """What says it again there and was not chosen: the user decides."""
+    found = recitations(conversation_ids, forgotten, MAX_RECITATIONS)
     items = [{"kind": "message", "id": str(message_id)} for message_id in found]
     if not items:
         return None
-    return ForgetProposal.objects.create(user=work.user, items=items, created_at=work.now)
+    return ForgetProposal.objects.create(user=user, items=items, created_at=now)

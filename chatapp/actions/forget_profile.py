@@ -25,21 +25,38 @@ def redact_profile(user_id: UUID, forgotten: Forgotten, now: datetime) -> int:
     if profile is None:
         return 0
     before = profile.text
-    profile.text = forgotten.redact(before)
-    if profile.text == before:
+    text = forgotten.redact(before)
+    if text == before:
         return 0
-    profile.written_version = 0  # its file is behind
-    profile.save(update_fields=["text", "written_version"])
-    return _line_count(before) - _line_count(profile.text)
+    _set_forgotten(profile, text, now)
+    return _line_count(before) - _line_count(text)
+
+
+def _set_forgotten(profile: Profile, text: str, now: datetime) -> None:
+    """As a version of its own: a page that still shows the one before cannot write it back."""
+    profile.text = text
+    profile.version += 1
+    profile.save(update_fields=["text", "version"])
+    ProfileVersion.objects.create(
+        profile=profile,
+        number=profile.version,
+        text=text,
+        author=ProfileVersion.Author.FORGETTING,
+        created_at=now,
+    )
 
 
 def _line_count(text: str) -> int:
     return sum(bool(line.strip()) for line in text.split("\n"))
 
 
-def delete_profile(user_id: UUID) -> int:
-    """With its versions; how many lines it had."""
-    profile = Profile.objects.filter(pk=user_id).first()
+def empty_profile(user_id: UUID, now: datetime) -> int:
+    """With its versions, but for their number; how many lines it had."""
     Consolidation.objects.filter(user_id=user_id).delete()
-    Profile.objects.filter(pk=user_id).delete()
-    return _line_count(profile.text) if profile else 0
+    profile = Profile.objects.select_for_update().filter(pk=user_id).first()
+    if profile is None:
+        return 0
+    lines = _line_count(profile.text)
+    profile.versions.all().delete()
+    _set_forgotten(profile, "", now)
+    return lines

@@ -11,6 +11,8 @@ from datetime import date, datetime
 from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from agents.events import MessageForgotten
 from chatapp import event_log, jobs, mapping
 from chatapp.actions.conversations import updated_event
@@ -255,7 +257,17 @@ def redact_runs(conversation: Conversation, forgotten: Forgotten) -> int:
         call.result = _redact_tree(call.result, forgotten)
         if told_before != (call.arguments, call.result):
             call.save(update_fields=["arguments", "result"])
-    texts = RequestText.objects.filter(conversation=conversation).values_list("pk", "content")
-    gone = [pk for pk, content in texts.iterator() if forgotten.carried(content)]
+    return _forget_texts(RequestText.objects.filter(conversation=conversation), forgotten)
+
+
+def forget_sent_profiles(user_id: UUID, forgotten: Forgotten) -> int:
+    """What requests of any conversation hold of the profile that said it. How many texts went."""
+    sent = RequestText.objects.filter(conversation__user_id=user_id, source="profile")
+    return _forget_texts(sent, forgotten)
+
+
+def _forget_texts(texts: QuerySet[RequestText], forgotten: Forgotten) -> int:
+    rows = texts.values_list("pk", "content").iterator()
+    gone = [pk for pk, content in rows if forgotten.carried(content)]
     RequestText.objects.filter(pk__in=gone).delete()
     return len(gone)

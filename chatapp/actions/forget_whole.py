@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from itertools import chain
 from uuid import UUID
@@ -15,8 +15,9 @@ from chatapp import mapping
 from chatapp.actions import forget_traces as traces
 from chatapp.actions import memory as memory_actions
 from chatapp.actions import search as search_actions
-from chatapp.actions.forget import Done
-from chatapp.actions.forget_profile import delete_profile, redact_profile
+from chatapp.actions.forget import Done, propose_recitations, run_of
+from chatapp.actions.forget_clock import begin_forgetting
+from chatapp.actions.forget_profile import empty_profile, redact_profile
 from chatapp.actions.retention import Leftovers, delete_conversation_data
 from chatapp.actions.tombstones import raise_tombstones
 from chatapp.models import (
@@ -41,10 +42,11 @@ MAX_QUOTED = 2_000
 @transaction.atomic
 def forget_conversation(*, user: User, conversation_id: str | UUID, now: datetime) -> Done:
     """Its messages, summaries, events, files and memory entries, and what was made of them elsewhere."""
+    begin_forgetting(user.pk)
     conversation = lock_conversation(user, conversation_id)
-    citing = citing_conversations(user.pk, [conversation.pk], ()) - {conversation.pk}
-    removed = Counter[str]()
     texts = _telling_texts(conversation)
+    citing = citing_conversations(user.pk, [conversation.pk], texts) - {conversation.pk}
+    removed = Counter[str]()
     runs, leftovers = _delete(conversation, removed, now)
     common = words_still_said(user.pk, frozenset[str]().union(*map(vocabulary.rare_words, texts)))
     forgotten = Forgotten(texts, vocabulary, common=common)
@@ -54,7 +56,28 @@ def forget_conversation(*, user: User, conversation_id: str | UUID, now: datetim
         removed["events"] += traces.redact_events(row, forgotten, changed={}, gone=[conversation.pk])
         removed["summaries_redacted"] += traces.redact_compactions(row, forgotten)
         removed["requests"] += traces.redact_runs(row, forgotten)
-    return Done(_receipt(user, ForgetReceipt.What.CONVERSATION, removed, now), (leftovers,), tuple(runs))
+        removed["messages_redacted"] += _redact_copies(row, forgotten, runs, now)
+    removed["requests"] += traces.forget_sent_profiles(user.pk, forgotten)
+    receipt = _receipt(user, ForgetReceipt.What.CONVERSATION, removed, now)
+    return Done(receipt, (leftovers,), tuple(runs), propose_recitations(user, citing, forgotten, now))
+
+
+def _redact_copies(
+    conversation: Conversation, forgotten: Forgotten, ended_runs: Collection[UUID], now: datetime
+) -> int:
+    """What tools returned of it in another conversation, and answers that were being written; how many messages."""
+    said = Message.objects.filter(
+        conversation=conversation, role__in=(Message.Role.ASSISTANT, Message.Role.TOOL)
+    )
+    changed = [
+        row
+        for row in said.select_related("run")
+        if (traces.redact_message if run_of(row) in ended_runs else traces.redact_tool_results)(
+            row, forgotten, now
+        )
+    ]
+    traces.tell_forgotten(conversation, changed, now)
+    return len(changed)
 
 
 def _telling_texts(conversation: Conversation) -> list[str]:
@@ -80,6 +103,7 @@ def forget_everything(*, user: User, now: datetime) -> Done:
                 runs += ended
                 leftovers.append(left)
     with transaction.atomic():
+        begin_forgetting(user.pk)
         leftovers.append(_delete_rest(user, removed, now))
         receipt = _receipt(user, ForgetReceipt.What.EVERYTHING, removed, now)
     return Done(receipt, tuple(leftovers), tuple(runs))
@@ -126,7 +150,7 @@ def _delete_rest(user: User, removed: Counter[str], now: datetime) -> Leftovers:
     removed["files"] += len(hashes)
     uploads.delete()
     ForgetProposal.objects.filter(user=user).delete()
-    removed["profile_lines"] += delete_profile(user.pk)
+    removed["profile_lines"] += empty_profile(user.pk, now)
     search_actions.delete_index(user.pk)
     return Leftovers(user_id=user.pk, days=days, hashes=hashes)
 

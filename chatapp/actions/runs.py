@@ -15,6 +15,7 @@ from django.db.models import F
 from agents import events
 from agents.plan.steps import PlanStep
 from chatapp import event_log, mapping
+from chatapp.actions.forget_clock import check_nothing_forgotten
 from chatapp.actions.usage import CallUsage, record_calls, usage_event
 from chatapp.errors import LeaseLost
 from chatapp.models import Conversation, Message, Run
@@ -43,10 +44,21 @@ class PartialAnswer:
 
 
 def claim_run(
-    *, run_id: UUID, holder: str, model_name: str, now: datetime, mode: str = "react"
+    *,
+    run_id: UUID,
+    holder: str,
+    model_name: str,
+    now: datetime,
+    mode: str = "react",
+    forgotten_count: int | None = None,
 ) -> Lease | None:
-    """None when somebody else was faster or the run has ended."""
+    """None when somebody else was faster or the run has ended. Raises ReadForgotten where more was forgotten than
+    when the context was read."""
     with transaction.atomic():
+        if forgotten_count is not None:
+            user_id = Run.objects.filter(pk=run_id).values_list("user_id", flat=True).first()
+            if user_id is not None:
+                check_nothing_forgotten(user_id, forgotten_count)
         found = lock_run(run_id)
         if found is None:
             return None

@@ -316,6 +316,13 @@ class Inspection(Shape):
     recalled: list[Any]
 
 
+class EntrySource(Shape):
+    conversation_id: str
+    first_message_id: str
+    last_message_id: str
+    created_at: Moment
+
+
 class MemoryEntry(Shape):
     id: str
     day: str
@@ -326,6 +333,7 @@ class MemoryEntry(Shape):
     conversation_id: str | None
     first_message_id: str | None
     last_message_id: str | None
+    sources: list[EntrySource] = Field(description="Later spans that said the same.")
     created_at: Moment
     updated_at: Moment
 
@@ -378,7 +386,7 @@ class Consolidation(Shape):
 class Profile(Shape):
     markdown: str
     version: int = Field(description="Also the ETag; 0 while nothing was written yet.")
-    author: Literal["user", "consolidation"] | None
+    author: Literal["user", "consolidation", "forgetting"] | None
     updated_at: Moment | None
     tokens: int
     budget_tokens: int = Field(description="What is longer is cut at a line when it is sent.")
@@ -388,7 +396,7 @@ class Profile(Shape):
 
 class ProfileVersion(Shape):
     version: int
-    author: Literal["user", "consolidation"]
+    author: Literal["user", "consolidation", "forgetting"]
     created_at: Moment
     tokens: int
 

@@ -3,7 +3,7 @@
 from chatapp.models.agents import Agent
 from chatapp.models.claims import StoredClaim
 from chatapp.models.conversations import Attachment, Branch, Conversation, Message
-from chatapp.models.forgetting import ForgetProposal, ForgetReceipt, Tombstone
+from chatapp.models.forgetting import ForgetClock, ForgetProposal, ForgetReceipt, Tombstone
 from chatapp.models.mcp_servers import McpServer
 from chatapp.models.memory import Compaction, EntryRevision, EntrySource, MemoryEntry, MemoryPause
 from chatapp.models.model_configs import ModelConfig
@@ -35,6 +35,7 @@ __all__ = [
     "EntryRevision",
     "EntrySource",
     "Event",
+    "ForgetClock",
     "ForgetProposal",
     "ForgetReceipt",
     "GroupRetention",

@@ -31,6 +31,15 @@ class ForgetReceipt(models.Model):
         indexes = [models.Index(fields=["user", "-at"], name="forget_receipt_by_user")]
 
 
+class ForgetClock(models.Model):
+    """How often something of a user was forgotten. Its lock lets forgetting and the claims of runs in one at a time."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, primary_key=True, on_delete=models.CASCADE, related_name="+"
+    )
+    count = models.PositiveIntegerField(default=0)
+
+
 class Tombstone(models.Model):
     """One forgotten sentence as a keyed fingerprint (see `memory.tombstones`); `words` are packed int64."""
 

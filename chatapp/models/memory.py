@@ -182,6 +182,7 @@ class EntrySource(models.Model):
     created_at = models.DateTimeField()
 
     class Meta:
+        ordering = ("created_at", "pk")
         constraints = [
             models.UniqueConstraint(
                 fields=["entry", "first_message_id", "last_message_id"], name="entry_source_once"

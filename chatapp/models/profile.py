@@ -37,6 +37,7 @@ class ProfileVersion(models.Model):
     class Author(models.TextChoices):
         USER = "user"
         CONSOLIDATION = "consolidation"
+        FORGETTING = "forgetting"
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     profile = models.ForeignKey(Profile, on_delete=models.CASCADE, related_name="versions")

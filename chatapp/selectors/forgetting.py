@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.utils.crypto import salted_hmac
 
 from chatapp import mapping
@@ -17,14 +17,19 @@ from chatapp.errors import NotFound
 from chatapp.models import (
     Conversation,
     Event,
+    ForgetClock,
     ForgetProposal,
     ForgetReceipt,
     MemoryEntry,
     Message,
+    RequestText,
+    Run,
     SearchDocument,
     SearchOwner,
     SearchPosting,
+    SentRequest,
     Tombstone,
+    ToolCall,
     User,
 )
 from chatapp.search_index import hash_term, vocabulary
@@ -52,6 +57,11 @@ def tombstones_of(user_id: UUID) -> Tombstones:
     rows = Tombstone.objects.filter(user_id=user_id).values_list("whole", "words")
     found = (Fingerprint(whole, tuple(array("q", bytes(words)))) for whole, words in rows)
     return Tombstones(found, fingerprinter_for(user_id))
+
+
+def forgotten_count_of(user_id: UUID) -> int:
+    """How often something of theirs was forgotten."""
+    return ForgetClock.objects.filter(user_id=user_id).values_list("count", flat=True).first() or 0
 
 
 def accessible_receipts(
@@ -105,8 +115,38 @@ def words_said_elsewhere(
     return words
 
 
+def reading_conversations(user_id: UUID) -> set[UUID]:
+    """Where a run may hold what no row tells of yet: it recalls, or a tool of it runs."""
+    runs = Run.objects.filter(user_id=user_id, status=Run.Status.RUNNING)
+    calling = ToolCall.objects.filter(run=OuterRef("pk"), state=ToolCall.State.RUNNING)
+    told = Event.objects.filter(run=OuterRef("pk"), type="context")
+    kept = SentRequest.objects.filter(run=OuterRef("pk"))
+    has_told_all = Exists(told) & Exists(kept) & ~Exists(calling)
+    return set(runs.exclude(has_told_all).values_list("conversation_id", flat=True))
+
+
 def citing_conversations(user_id: UUID, ids: Iterable[UUID], texts: Iterable[str]) -> set[UUID]:
-    """Where one of these messages, entries or conversations was recalled, or a tool returned one of these texts."""
+    """Where one of these messages, entries or conversations was recalled, a tool returned one of these texts, or a
+    run may be reading them at this moment."""
+    texts = list(texts)
+    # First of all: a run that tells meanwhile what it read is found by what it told.
+    reading = reading_conversations(user_id)
+    return reading | _conversations_quoting(user_id, texts) | _conversations_told(user_id, ids, texts)
+
+
+def _conversations_quoting(user_id: UUID, texts: Iterable[str]) -> set[UUID]:
+    """Where a model was sent a sentence of these, recalled: a `recall` event lists the best of it only."""
+    sentences = {sentence.strip() for text in texts for sentence in split_sentences(text)}
+    marks = [sentence for sentence in sentences if len(sentence) >= LEAST_QUOTE_CHARS]
+    rows = RequestText.objects.filter(conversation__user_id=user_id, source="recall")
+    return {
+        conversation_id
+        for conversation_id, content in rows.values_list("conversation_id", "content").iterator()
+        if any(mark in content for mark in marks)
+    }
+
+
+def _conversations_told(user_id: UUID, ids: Iterable[UUID], texts: Iterable[str]) -> set[UUID]:
     marks = {str(one) for one in ids} | {
         json.dumps(text.strip(), ensure_ascii=False)[1:-1]
         for text in texts

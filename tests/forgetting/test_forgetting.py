@@ -172,3 +172,41 @@ def test_a_day_takes_what_was_said_and_what_was_kept_on_it(alice: User, api_clie
     assert not Message.objects.filter(conversation=life.conversation).exclude(parts=[]).exists()
     assert not memory_files.day_path(alice.pk, NOW.date()).exists()
     assert tables_with(KEPT) == []
+
+
+def test_a_section_taken_out_of_a_day_goes_like_an_entry_that_is_deleted(alice: User, api_client: Clients):
+    live(alice)
+    day = f"/api/v1/memory/days/{NOW.date().isoformat()}"
+    body = json.dumps({"markdown": f"# {NOW.date().isoformat()}\n"})
+    answer = api_client(alice).put(day, body, content_type="application/json")
+    assert answer.status_code == 200, answer.content
+    assert ForgetReceipt.objects.get().what == "entry"
+    assert tables_with(SECRET) == []
+
+
+def test_a_stale_page_cannot_write_the_profile_back(alice: User, api_client: Clients):
+    life = live(alice)
+    client, path = api_client(alice), "/api/v1/memory/profile"
+    stale = client.get(path)
+    forget(client, message_id=str(life.told.pk))
+    body = json.dumps({"markdown": stale.json()["markdown"]})
+    refused = client.put(path, body, content_type="application/json", headers={"If-Match": stale["ETag"]})
+    assert refused.status_code == 409
+    now = client.get(path).json()
+    assert (now["author"], now["version"]) == ("forgetting", stale.json()["version"] + 1)
+    forget(client, everything=True)
+    refused = client.put(path, body, content_type="application/json", headers={"If-Match": stale["ETag"]})
+    assert refused.status_code == 409
+    assert tables_with(SECRET) == []
+
+
+def test_what_other_conversations_say_of_a_whole_one_is_proposed_and_their_tool_results_lose_it(
+    alice: User, api_client: Clients
+):
+    life = live(alice)
+    recited, asked = say(life.elsewhere, f"You told me that you like {SECRET}.", "Anything else?")
+    result = {"type": "tool_result", "call_id": "1", "name": "memory_search", "text": SAID}
+    Message.objects.filter(pk=asked.pk).update(role="tool", parts=[result])
+    answer = forget(api_client(alice), conversation_id=str(life.conversation.pk))
+    assert [item["id"] for item in answer["proposal"]["items"]] == [str(recited.pk)]
+    assert SECRET not in str(Message.objects.get(pk=asked.pk).parts)

@@ -10,7 +10,8 @@ import pytest
 from django.test import Client
 
 from chatapp import memory_files
-from chatapp.actions.memory import record_entry
+from chatapp.actions.memory import note_sources, record_entry
+from chatapp.actions.memory_edits import add_entry
 from chatapp.models import Compaction, Conversation, EntryRevision, MemoryEntry, User
 from chatapp.recall import search_memory
 from chatapp.selectors.forgetting import tombstones_of
@@ -312,3 +313,23 @@ def test_a_token_that_only_reads_changes_nothing(alice: User, api_client: Any, c
         reader.delete("/api/v1/memory/days/2026-11-21"),
     ):
         assert answer.status_code == 403
+
+
+def test_an_entry_names_the_spans_that_said_the_same_later(alice: User, api_client: Clients):
+    entry = add_entry(user=alice, text="I like celadon.", now=NOW)
+    later = new_conversation(alice)
+    first, last = say(later, "I like celadon.", "Noted.")
+    note_sources(
+        entry_ids=[str(entry.pk)],
+        conversation=later,
+        first_message_id=first.pk,
+        last_message_id=last.pk,
+        at=NOW,
+    )
+    [source] = api_client(alice).get(f"/api/v1/memory/entries/{entry.pk}").json()["sources"]
+    assert source == {
+        "conversation_id": str(later.pk),
+        "first_message_id": str(first.pk),
+        "last_message_id": str(last.pk),
+        "created_at": "2026-11-21T20:00:00Z",
+    }

@@ -16,7 +16,10 @@ import { TextEditor } from "./TextEditor.js";
 /** @typedef {import("../../commands/profile.js").Version} Version */
 /** @typedef {import("../../commands/profile.js").VersionText} VersionText */
 
-const authorOf = (/** @type {string|null} */ author) => (author === "user" ? t("You") : t("Nightly consolidation"));
+/** @type {Record<string, string>} */
+const AUTHORS = { user: "You", forgetting: "Something was forgotten" };
+
+const authorOf = (/** @type {string|null} */ author) => t(AUTHORS[author ?? ""] ?? "Nightly consolidation");
 
 const LOOK_AGAIN_MS = 1500;
 const BUSY = new Set(["pending", "running"]);

@@ -1,0 +1,154 @@
+"""What is forgotten while a run of another conversation reads it is not kept by that run either."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from django.db import connection, transaction
+
+from agents import events
+from chatapp import clock
+from chatapp.actions.forget_clock import begin_forgetting
+from chatapp.actions.messages import NewMessage, send_message
+from chatapp.actions.runs import Lease, claim_run, record_facts
+from chatapp.errors import LeaseLost, ReadForgotten
+from chatapp.forgetting import forget_message, forget_whole_conversation
+from chatapp.models import Conversation, RequestText, Run, SentRequest, User
+from chatapp.selectors.forgetting import forgotten_count_of
+from tests.forgetting.everywhere import tables_with
+from tests.forgetting.lives import SAID, SECRET
+from tests.memory_store.rows import NOW, new_conversation, say
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def ask(user: User, question: str = "What do I like?") -> tuple[Conversation, UUID]:
+    conversation = new_conversation(user, at=NOW + timedelta(days=1))
+    receipt = send_message(
+        user=user,
+        conversation_id=str(conversation.pk),
+        new=NewMessage(question),
+        model=None,
+        now=clock.now(),
+    )
+    return conversation, UUID(receipt.run_id)
+
+
+def claim(run_id: UUID, forgotten_count: int = 0) -> Lease:
+    lease = claim_run(
+        run_id=run_id,
+        holder="a process",
+        model_name="m",
+        now=clock.now(),
+        forgotten_count=forgotten_count,
+    )
+    assert lease is not None
+    return lease
+
+
+def recalled(conversation: Conversation, run_id: UUID, source: UUID, text: str = SAID) -> events.Recall:
+    item = events.RecalledItem(source={"kind": "message", "message_id": str(source)}, tokens=9, preview=text)
+    return events.Recall(
+        conversation_id=str(conversation.pk), run_id=str(run_id), at=clock.now(), items=[item]
+    )
+
+
+def in_context(conversation: Conversation, run_id: UUID) -> events.Context:
+    parts = events.ContextParts(system=1, profile=0, tools=0, summary=0, history=1, recall=0)
+    return events.Context(
+        conversation_id=str(conversation.pk),
+        run_id=str(run_id),
+        at=clock.now(),
+        used_tokens=2,
+        budget_tokens=100,
+        parts=parts,
+        exact=False,
+    )
+
+
+def keep_request(run_id: UUID) -> None:
+    SentRequest.objects.create(
+        run_id=run_id, n=1, purpose="chat", sha256="0" * 64, tokens=1, manifest={}, created_at=clock.now()
+    )
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["a message", "its conversation"])
+def test_a_run_that_recalled_it_and_has_not_told_so_tells_nothing_any_more(alice: User, whole: bool) -> None:
+    source = new_conversation(alice)
+    message, _ = say(source, SAID, "Noted.")
+    conversation, run_id = ask(alice)
+    lease = claim(run_id)
+    if whole:
+        forget_whole_conversation(alice, source.pk, now=clock.now())
+    else:
+        forget_message(alice, message.pk, now=clock.now())
+    with pytest.raises(LeaseLost):
+        record_facts(lease=lease, facts=[recalled(conversation, run_id, message.pk)])
+    assert Run.objects.get(pk=run_id).status == Run.Status.INTERRUPTED
+    assert tables_with(SECRET) == []
+
+
+def test_a_run_that_told_of_something_else_goes_on(alice: User) -> None:
+    message, other = say(new_conversation(alice), SAID, "The harbour freezes in January.")
+    conversation, run_id = ask(alice)
+    lease = claim(run_id)
+    told = recalled(conversation, run_id, other.pk, "The harbour freezes in January.")
+    record_facts(lease=lease, facts=[told, in_context(conversation, run_id)])
+    keep_request(run_id)
+    forget_message(alice, message.pk, now=clock.now())
+    record_facts(lease=lease, facts=[in_context(conversation, run_id)])
+    assert Run.objects.get(pk=run_id).status == Run.Status.RUNNING
+
+
+def test_a_run_of_somebody_else_goes_on(alice: User, bob: User) -> None:
+    message, _ = say(new_conversation(alice), SAID, "Noted.")
+    conversation, run_id = ask(bob)
+    lease = claim(run_id)
+    forget_message(alice, message.pk, now=clock.now())
+    record_facts(lease=lease, facts=[in_context(conversation, run_id)])
+
+
+def test_what_was_read_before_the_claim_is_read_again(alice: User) -> None:
+    message, _ = say(new_conversation(alice), SAID, "Noted.")
+    _, run_id = ask(alice)
+    read_at = forgotten_count_of(alice.pk)
+    forget_message(alice, message.pk, now=clock.now())
+    with pytest.raises(ReadForgotten):
+        claim(run_id, read_at)
+    assert claim(run_id, forgotten_count_of(alice.pk))
+
+
+def test_a_claim_waits_for_a_forgetting_that_has_begun(alice: User) -> None:
+    _, run_id = ask(alice)
+    ended: list[type[Exception] | None] = []
+
+    def claim_beside() -> None:
+        try:
+            claim(run_id)
+            ended.append(None)
+        except ReadForgotten as error:
+            ended.append(type(error))
+        finally:
+            connection.close()
+
+    other = threading.Thread(target=claim_beside)
+    with transaction.atomic():
+        begin_forgetting(alice.pk)
+        other.start()
+        other.join(0.3)
+        assert not ended
+    other.join()
+    assert ended == [ReadForgotten]
+
+
+def test_a_request_that_quotes_it_without_its_event_saying_so_loses_it(alice: User) -> None:
+    """An event lists the best of what was recalled, the request holds all of it."""
+    message, _ = say(new_conversation(alice), f"{SAID} And bread is cheap.", "Noted.")
+    elsewhere = new_conversation(alice)
+    for source, text in (("recall", f"2026-11-21\nuser: […] {SAID} […]"), ("profile", f"- Likes {SECRET}")):
+        RequestText.objects.create(conversation=elsewhere, sha256=source * 8, source=source, content=text)
+    forget_message(alice, message.pk, now=clock.now())
+    assert tables_with(SECRET) == []

@@ -7,7 +7,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("chatapp", "0016_clean_up_of_groups"),
+        ("chatapp", "0017_left_context"),
     ]
 
     operations = [

@@ -8,18 +8,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from agents.context import AssembledContext
 from agents.cycles import CycleWatch
 from agents.error_mapping import describe_error
 from agents.errors import ModelError
-from agents.ports import CallResult, RequestedCall, ToolUse
+from agents.ports import CallResult, EarlierCall, RequestedCall, ToolUse
 from agents.prompts import FINAL_ANSWER_PROMPT, REPEATING_PROMPT
 from agents.retrying import retry_pause
 from agents.summarise import Summariser, SummaryResult
-from agents.tool_calls import CallCollector, CallDesk, calling_message
+from agents.tool_calls import CallCollector, CallDesk, call_key, calling_message
 from agents.tool_running import run_calls
 from agents.transcript import Transcript
 from agents.types import (
@@ -298,10 +298,22 @@ class _Loop:
                 found[result.call.call_id] = result
                 yield ToolFinished(result)
         results_in_order = [found[call.call_id] for call in calls]
+        self._remember_unknown(results_in_order)
         messages = [_result_message(result) for result in results_in_order]
         await self.use.records.record_results(messages)
         self.transcript = self.transcript.add_step([asking, *messages])
         self._look_for_the_end(results_in_order)
+
+    def _remember_unknown(self, results: list[CallResult]) -> None:
+        """A call that cannot be undone and whose end nobody knows is not run again in this answer."""
+        assert self.use is not None
+        unknown = {
+            call_key(result.call.name, result.call.arguments): EarlierCall(None)
+            for result in results
+            if result.state == "interrupted" and not result.call.is_idempotent
+        }
+        if unknown:
+            self.use = replace(self.use, earlier={**self.use.earlier, **unknown})
 
     def _look_for_the_end(self, results: list[CallResult]) -> None:
         """Whether the next call is the last one, without tools, and what the model is told of it."""

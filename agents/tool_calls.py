@@ -109,7 +109,7 @@ class CallDesk:
     def _check(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
         try:
             error = best_match(self._validator_of(tool).iter_errors(arguments))
-        except (SchemaError, Unresolvable) as broken:
+        except (SchemaError, Unresolvable, RecursionError) as broken:
             return f"The tool {tool.spec.name} cannot be used: its schema is broken ({broken})."
         if error is None:
             return ""

@@ -93,10 +93,10 @@ async def _call(prepared: PreparedCall, tool: Tool, use: ToolUse, limit: ResultL
     except TimeoutError as error:
         if not timeout.expired():
             return _broken(call, error)
-        after = f"{tool.traits.timeout_s:g} s" + (
-            "" if call.is_idempotent else "; it may have happened all the same"
-        )
-        return _ended(call, "failed", f"The tool did not answer within {after}.")
+        text = f"The tool did not answer within {tool.traits.timeout_s:g} s."
+        if call.is_idempotent:
+            return _ended(call, "failed", text)
+        return _ended(call, "interrupted", f"{text} {INTERRUPTED}")
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is None or task.cancelling():

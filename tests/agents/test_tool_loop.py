@@ -248,6 +248,25 @@ async def test_a_call_nobody_knows_the_end_of_is_not_repeated() -> None:
     assert "may or may not have happened" in results_of(model)[0]
 
 
+async def test_a_call_that_cannot_be_undone_and_timed_out_is_not_run_again() -> None:
+    tool = FakeTool("pay", never, traits=ToolTraits(timeout_s=0.01, is_idempotent=False))
+    model = ScriptedModel([calls(("pay", {"sum": 5})), calls(("pay", {"sum": 5})), "I do not know."])
+    await run(model, tool)
+    assert tool.calls == [{"sum": 5}]
+    assert "did not answer within 0.01 s" in results_of(model, 1)[0]
+    assert all("may or may not have happened" in told for told in results_of(model))
+    assert "It is not repeated" in results_of(model)[1]
+
+
+async def test_a_schema_that_goes_round_in_circles_harms_its_own_call_only() -> None:
+    circle = FakeTool("circle", schema={"type": "object", "$ref": "#"})
+    model = ScriptedModel([calls(("circle", {}), ("look_up", {}))])
+    await run(model, circle, FakeTool())
+    first, second = results_of(model)
+    assert "its schema is broken" in first
+    assert second == "found"
+
+
 async def test_a_large_result_is_stored_and_shown_in_part_with_how_to_read_on() -> None:
     world = World()
     text = "head " + "x y z " * 50_000 + "tail"

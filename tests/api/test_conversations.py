@@ -163,7 +163,7 @@ def test_a_page_costs_the_same_however_long_the_conversation_is(
     conversation = new_conversation(alice)
     say(conversation, *(f"Message {number}" for number in range(600)))
     path = f"{CONVERSATIONS}/{conversation.pk}/messages"
-    with django_assert_max_num_queries(8):
+    with django_assert_max_num_queries(9):
         assert len(page(alice_client, path, limit=200)["items"]) == 200
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shutil
 import time
@@ -25,13 +26,16 @@ from chatapp.embedding import endpoint
 from chatapp.model_check import check_model
 from chatapp.schema import ask_version, has_unapplied_migrations
 from chatapp.selectors.model_configs import models_by_preference
+from chatapp.toolbox import unknown_default_tools
 
 LAYER_TIMEOUT_S = 5.0
 BROKER_TIMEOUT_S = 5
 PING_TIMEOUT_S = 1.5
 MAX_CLOCK_DIFFERENCE_S = 5.0
 LOW_DISK_BYTES = 500 * 2**20
-PROBLEMS = (DatabaseError, BrokerError, RedisError, OSError)
+PROBLEMS = (DatabaseError, BrokerError, RedisError, OSError, ImportError)
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +141,17 @@ def check_embeddings() -> Iterator[Finding]:
         yield Finding(part, True, f"answers, {len(vector)} dimensions")
 
 
+def check_tools() -> Finding:
+    unknown = unknown_default_tools()
+    if unknown:
+        what = f"DEFAULT_TOOLS names what is not there: {', '.join(unknown)}"
+        log.warning(what)
+        return Finding("tools", False, what, "Correct DEFAULT_TOOLS, or name their objects in EXTRA_TOOLS.")
+    return Finding("tools", True, f"{len(settings.DEFAULT_TOOLS)} by default")
+
+
 OTHERS: dict[Callable[[], Finding], tuple[str, str]] = {
+    check_tools: ("tools", "Correct EXTRA_TOOLS: dotted names of Python objects."),
     check_layer: ("channel layer", "Check REDIS_URL, and that Redis runs."),
     check_broker: ("broker", "Check REDIS_URL, and that Redis runs."),
     check_data_folder: ("data folder", "Make it writable for this user, or set DATA_DIR to one that is."),

@@ -56,6 +56,12 @@ def local_tools() -> Mapping[str, Tool]:
     return {**BUILT_IN, **by_name(import_string(dotted) for dotted in settings.EXTRA_TOOLS)}
 
 
+def unknown_default_tools() -> list[str]:
+    """Names in DEFAULT_TOOLS that no tool has."""
+    known = local_tools()
+    return [name for name in settings.DEFAULT_TOOLS if name not in known]
+
+
 def _names_of(agent: Agent | None) -> frozenset[str]:
     """An agent that a user made has nothing that is not for everybody, whatever it was once given."""
     default = frozenset(settings.DEFAULT_TOOLS)

@@ -68,6 +68,13 @@ def test_the_doctor_finds_everything_well(transactional_db, settings):
         assert f"well   {part}: " in told
 
 
+def test_the_doctor_names_default_tools_that_are_not_there(transactional_db, settings, capsys):
+    settings.DEFAULT_TOOLS = ["clock", "clokc"]
+    with pytest.raises(SystemExit):
+        call_command("doctor")
+    assert "DEFAULT_TOOLS names what is not there: clokc" in capsys.readouterr().out
+
+
 def test_the_doctor_says_how_to_mend_what_is_broken(transactional_db, settings, capsys):
     settings.DATA_DIR = settings.DATA_DIR / "gone"
     with pytest.raises(SystemExit) as ended:

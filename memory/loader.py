@@ -166,6 +166,7 @@ def fit_view(
     prepared = prepare_history(messages, policy)
     made_at = checkpoint.made_at if checkpoint else None
     cut = find_cut(prepared, asked_tokens, policy, room, made_at=made_at)
+    cut = _past_pins(cut, prepared, checkpoint, room, asked_tokens)
     gone, history = _select(prepared, cut, room, asked_tokens, policy.keep_recent)
     missing = len(gone) + left_out
     summary = _write_summary(checkpoint, gone, missing, room, asked_tokens, policy)
@@ -231,6 +232,17 @@ def _cut_long(message: Message, policy: ContextPolicy) -> Message:
     if message.role == "tool":
         return cut_message(message, min(policy.old_result_char_limit, policy.message_char_limit), cut_middle)
     return cut_message(message, policy.message_char_limit)
+
+
+def _past_pins(
+    cut: Cut, prepared: tuple[Message, ...], checkpoint: Checkpoint | None, room: Room, question_tokens: int
+) -> Cut:
+    """Pinned messages that the checkpoint covers are no part of the tail as soon as not everything fits."""
+    covered = checkpoint.last_position if checkpoint else -1
+    behind = sum(1 for message in prepared if message.position is not None and message.position <= covered)
+    if behind <= cut.start or total_tokens(prepared) <= room.body - question_tokens - room.summary:
+        return cut
+    return Cut(start=behind, text_only=max(behind, cut.text_only))
 
 
 def _select(

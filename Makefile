@@ -23,12 +23,12 @@ help:
 run: setup
 	@exec $(PY) manage.py serve --migrate
 
-# What starts processes or a browser runs one at a time: it is measured by the clock.
+# What starts processes or a browser keeps to its module's own servers, two modules at a time: it is measured by the clock.
 test: setup-dev
 	@$(MAKE) --no-print-directory lint
 	@echo "== On SQLite" && $(PYTEST) $(PARALLEL) -m "not processes and not browser"
 	@echo "== Everything that touches the database, on PostgreSQL and Redis" && $(PYTEST) $(PARALLEL) --database postgres
-	@echo "== Real processes and a real browser" && { $(PYTEST) -m "processes or browser" || $(MAKE) --no-print-directory retry; }
+	@echo "== Real processes and a real browser" && { $(PYTEST) --numprocesses 2 --dist loadscope -m "processes or browser" || $(MAKE) --no-print-directory retry; }
 
 # These wait for processes by the clock, which a busy machine can break: what failed has one more try, in plain sight.
 retry:

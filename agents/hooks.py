@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from memory.errors import PolicyError
 from memory.policy import ContextPolicy, Strategy
 
 Moment = Literal["turn_start", "turn_end"]
@@ -91,6 +92,25 @@ class Hook(BaseModel):
     condition: Condition
     action: Action
     cooldown: float = Field(0.0, ge=0, description="Seconds between two firings.")
+
+
+_HOOKS: TypeAdapter[tuple[Hook, ...]] = TypeAdapter(tuple[Hook, ...])
+
+
+def read_hooks(declared: Sequence[Mapping[str, Any]], level: str) -> tuple[Hook, ...]:
+    """Raises PolicyError, which names the place; `level` is who declared them."""
+    try:
+        return _HOOKS.validate_python(declared)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(["hooks", *(str(step) for step in first["loc"])])
+        raise PolicyError(place, level, first["msg"]) from None
+
+
+def join_hooks(*levels: Sequence[Hook]) -> tuple[Hook, ...]:
+    """Those of every level, the widest first; of two with the same id the one of the later level, in its place."""
+    joined = {hook.id: hook for hooks in levels for hook in hooks}
+    return tuple(joined.values())
 
 
 @dataclass(frozen=True, slots=True)

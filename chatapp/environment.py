@@ -45,6 +45,16 @@ def json_object(name: str) -> dict[str, Any]:
     return value
 
 
+def json_objects(name: str) -> list[dict[str, Any]]:
+    try:
+        value = json.loads(text(name, "[]"))
+    except ValueError as error:
+        raise SystemExit(f"{name} is not valid JSON: {error}") from None
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise SystemExit(f"{name} must be a JSON list of objects.")
+    return value
+
+
 def load_dotenv(path: Path) -> None:
     """`NAME=value` lines; what the environment already says wins."""
     if not path.is_file():

@@ -45,7 +45,7 @@ from chatapp.contexts import LoadedContext
 from chatapp.database import in_database
 from chatapp.errors import InvalidInput
 from chatapp.models import Run
-from chatapp.policies import agent_of, read_hooks
+from chatapp.policies import declared_hooks
 from chatapp.selectors.compactions import turns_since_compaction
 from chatapp.tool_desk import OffloadedResults
 from chatapp.turn_state import measure_turn
@@ -112,8 +112,7 @@ def _run_with_agent(run_id: UUID) -> Run | None:
 
 
 def _has_last_word(run: Run) -> bool:
-    agent = agent_of(run.conversation)
-    return agent is not None and any(hook.on == "turn_end" for hook in read_hooks(agent.hooks))
+    return any(hook.on == "turn_end" for hook in declared_hooks(run.conversation))
 
 
 async def _end_turn(run: Run) -> None:

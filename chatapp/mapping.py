@@ -288,6 +288,7 @@ def conversation_shape(row: Conversation, retention_days: int, active_run: Run |
         "temporary": row.temporary,
         "memory": row.memory,
         "context_policy": row.context_policy,
+        "hooks": row.hooks,
         "branch": str(row.branch_id),
         "message_count": row.next_position,
         "last_seq": row.last_seq,

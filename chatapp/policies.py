@@ -7,17 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
-from pydantic import TypeAdapter, ValidationError
 
-from agents.hooks import Hook, compacts_itself, with_auto_compact
+from agents.hooks import Hook, compacts_itself, join_hooks, read_hooks, with_auto_compact
 from chatapp.models import Agent, Conversation, ModelConfig
 from chatapp.selectors.model_configs import resolve_budget_inputs
 from memory.budget import ResolvedBudget, Sizes, TokenBudget, resolve_budget
-from memory.errors import PolicyError
 from memory.policy import ContextPolicy, EffectivePolicy, merge_policies
 from memory.tokens import Calibration
-
-_HOOKS: TypeAdapter[tuple[Hook, ...]] = TypeAdapter(tuple[Hook, ...])
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +31,7 @@ class ContextRules:
 
     @property
     def leaves_it_to_hooks(self) -> bool:
-        """Whether the agent's own hooks say when to compact."""
+        """Whether declared hooks say when to compact."""
         return self.effective.origins["auto_compact"] == "hooks"
 
     @property
@@ -59,7 +55,7 @@ def rules_for(
 ) -> ContextRules:
     """Always of the model actually used. Raises memory.errors.PolicyError for a stored policy that is not valid."""
     agent = agent or agent_of(conversation)
-    declared = _allowed(read_hooks(agent.hooks) if agent else ())
+    declared = _allowed(declared_hooks(conversation, agent))
     effective = merge_policies(
         ("environment", settings.CONTEXT_POLICY),
         ("model", config.context_policy),
@@ -75,14 +71,14 @@ def rules_for(
     )
 
 
-def read_hooks(declared: Sequence[Mapping[str, Any]]) -> tuple[Hook, ...]:
-    """Raises PolicyError, which names the place."""
-    try:
-        return _HOOKS.validate_python(declared)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(["hooks", *(str(step) for step in first["loc"])])
-        raise PolicyError(place, "agent", first["msg"]) from None
+def declared_hooks(conversation: Conversation | None, agent: Agent | None = None) -> tuple[Hook, ...]:
+    """Of the deployment, the agent and the conversation. Raises memory.errors.PolicyError."""
+    agent = agent or agent_of(conversation)
+    return join_hooks(
+        read_hooks(settings.HOOKS, "environment"),
+        read_hooks(agent.hooks, "agent") if agent else (),
+        read_hooks(conversation.hooks, "conversation") if conversation else (),
+    )
 
 
 def _allowed(declared: tuple[Hook, ...]) -> tuple[Hook, ...]:

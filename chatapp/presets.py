@@ -11,10 +11,9 @@ from typing import Any
 
 from django.conf import settings
 
-from agents.hooks import CompactContext, Hook, InjectMessage
 from agents.presets import Preset, PresetError, make_preset
 from chatapp.actions.agents import AgentValues
-from chatapp.actions.hook_actions import check_hooks
+from chatapp.actions.hook_actions import check_declared
 from chatapp.errors import InvalidInput, NotFound
 from chatapp.models import Agent, McpServer, ModelConfig
 from chatapp.policies import rules_for
@@ -102,24 +101,12 @@ class _Check:
         return policy
 
     def _hooks(self) -> list[dict[str, Any]]:
-        hooks = self.preset.hooks
-        if len({hook.id for hook in hooks}) < len(hooks):
-            raise _invalid("hooks", "two have the same id")
-        if self.is_operator:
-            check_hooks(hooks, "hooks", tool_names())
-        elif any(not _stays_inside(hook) for hook in hooks):
-            raise _invalid("hooks", "yours may only compact_context and inject_message")
-        return [hook.model_dump(mode="json", exclude_none=True) for hook in hooks]
+        return check_declared(self.preset.hooks, is_operator=self.is_operator, tools=tool_names())
 
     def _missing(self, place: str, problem: str) -> None:
         if not self.is_lenient:
             raise _invalid(place, problem)
         self.notes.append(f"{problem}; it was left out.")
-
-
-def _stays_inside(hook: Hook) -> bool:
-    """What a user's hook does is seen in that user's conversations alone: no log of the operator's, no module."""
-    return isinstance(hook.action, CompactContext | InjectMessage)
 
 
 def _invalid(place: str, problem: str) -> InvalidInput:

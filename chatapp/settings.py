@@ -7,6 +7,7 @@ from typing import Any
 
 import dj_database_url
 
+from agents.hooks import read_hooks
 from chatapp import environment as env
 from memory.errors import PolicyError
 from memory.policy import merge_policies
@@ -34,6 +35,11 @@ try:
     merge_policies(("environment", CONTEXT_POLICY))
 except PolicyError as error:
     raise SystemExit(f"CONTEXT_POLICY: {error}") from None
+HOOKS = env.json_objects("HOOKS")  # for every conversation, before those of its agent and its own
+try:
+    read_hooks(HOOKS, "environment")
+except PolicyError as error:
+    raise SystemExit(f"HOOKS: {error}") from None
 # What answers may use where no agent says otherwise; "none" for nothing.
 DEFAULT_TOOLS = env.words(
     "DEFAULT_TOOLS",

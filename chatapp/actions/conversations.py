@@ -39,6 +39,7 @@ def create_conversation(
     temporary: bool = False,
     memory: str = Conversation.Memory.ON,
     context_policy: Mapping[str, Any] | None = None,
+    hooks: Sequence[Mapping[str, Any]] = (),
 ) -> Conversation:
     with transaction.atomic():
         conversation = Conversation.objects.create(
@@ -50,6 +51,7 @@ def create_conversation(
             temporary=temporary,
             memory=memory,
             context_policy=dict(context_policy or {}),
+            hooks=[dict(hook) for hook in hooks],
             last_activity_at=now,
         )
         conversation.branch = Branch.objects.create(conversation=conversation)
@@ -71,7 +73,7 @@ def updated_event(
 def update_conversation(
     *, user: User, conversation_id: str, changes: Mapping[str, Any], now: datetime
 ) -> Conversation:
-    """`changes` holds columns by name: title, model, agent, mode, pinned, archived, context_policy."""
+    """`changes` holds columns by name: title, model, agent, mode, pinned, archived, context_policy, hooks."""
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
         for name, value in changes.items():

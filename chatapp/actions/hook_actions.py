@@ -11,7 +11,7 @@ from django.db import transaction
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.events import Fact
-from agents.hooks import Hook, ModuleAction
+from agents.hooks import CompactContext, Hook, InjectMessage, ModuleAction
 from chatapp import event_log
 from chatapp.actions.conversations import updated_event
 from chatapp.errors import InvalidInput
@@ -54,6 +54,24 @@ NAMED_ACTIONS: Mapping[str, _NamedAction] = {
     "conversation.archive": _NamedAction(_NoParams, _archive),
     "conversation.rename": _NamedAction(_Title, _rename),
 }
+
+
+def check_declared(
+    hooks: Sequence[Hook], *, is_operator: bool, tools: Collection[str]
+) -> list[dict[str, Any]]:
+    """As they are stored. What a user's hook does is seen in that user's conversations alone: no log of the operator's,
+    no module. Raises InvalidInput."""
+    if len({hook.id for hook in hooks}) < len(hooks):
+        raise _invalid("two have the same id")
+    if is_operator:
+        check_hooks(hooks, "hooks", tools)
+    elif any(not isinstance(hook.action, CompactContext | InjectMessage) for hook in hooks):
+        raise _invalid("yours may only compact_context and inject_message")
+    return [hook.model_dump(mode="json", exclude_none=True) for hook in hooks]
+
+
+def _invalid(problem: str) -> InvalidInput:
+    return InvalidInput(f"hooks: {problem}.", details=[{"field": "hooks", "message": problem}])
 
 
 def check_hooks(hooks: Sequence[Hook], place: str, tools: Collection[str] = ()) -> None:

@@ -13,6 +13,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import URLPattern, path
 
+from agents.hooks import read_hooks
 from agents.presets import write_preset
 from chatapp.actions.agents import save_agent
 from chatapp.actions.hook_actions import check_hooks
@@ -20,7 +21,7 @@ from chatapp.admin.policy_table import policy_table
 from chatapp.agent_preview import preview_agent
 from chatapp.errors import InvalidInput, NotFound
 from chatapp.models import Agent, User
-from chatapp.policies import read_hooks, rules_for
+from chatapp.policies import rules_for
 from chatapp.presets import preset_of
 from chatapp.selectors.model_configs import default_model
 from chatapp.toolbox import local_tools, tool_names
@@ -84,7 +85,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         if not isinstance(declared, list):
             raise ValidationError("Enter a list of hooks.")
         try:
-            check_hooks(read_hooks(declared), "hooks", tool_names())
+            check_hooks(read_hooks(declared, "agent"), "hooks", tool_names())
         except PolicyError as error:
             raise ValidationError(f"{error.field}: {error.problem}") from None
         except InvalidInput as error:

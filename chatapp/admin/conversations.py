@@ -37,6 +37,7 @@ class ConversationAdmin(ViewOnlyAdmin):
         "archived",
         "temporary",
         "context_policy",
+        "hooks",
     )
 
     @admin.display(description="messages", ordering="next_position")

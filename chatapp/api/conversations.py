@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from asgiref.sync import sync_to_async
 from ninja import Router, Status
 from ninja.params.functions import Query
 
+from agents.hooks import Hook
 from chatapp import clock
 from chatapp.actions.conversations import create_conversation, update_conversation
+from chatapp.actions.hook_actions import check_declared
 from chatapp.api import shapes
 from chatapp.api.agents import chosen_agent
 from chatapp.api.auth import ApiRequest, allow
@@ -22,6 +25,7 @@ from chatapp.selectors.access import accessible_conversation
 from chatapp.selectors.conversations import conversation_page, shape_conversation, shape_conversations
 from chatapp.selectors.model_configs import accessible_model
 from chatapp.text import normalize_text
+from chatapp.toolbox import tool_names
 from memory.errors import PolicyError
 from memory.policy import merge_policies
 
@@ -44,6 +48,7 @@ def _create(user: User, new: NewConversation) -> dict[str, Any]:
         temporary=new.temporary,
         memory=new.memory,
         context_policy=_checked_policy(new.context_policy),
+        hooks=_checked_hooks(user, new.hooks),
     )
     return shape_conversation(conversation)
 
@@ -55,6 +60,10 @@ def _checked_policy(policy: dict[str, Any] | None) -> dict[str, Any]:
         details = [{"field": "context_policy", "message": str(error)}]
         raise InvalidInput(f"context_policy: {error}", details=details) from None
     return policy or {}
+
+
+def _checked_hooks(user: User, hooks: Sequence[Hook]) -> list[dict[str, Any]]:
+    return check_declared(hooks, is_operator=user.is_superuser, tools=tool_names())
 
 
 @router.get(
@@ -106,7 +115,7 @@ def _read(user: User, conversation_id: str) -> dict[str, Any]:
 )
 async def change(request: ApiRequest, conversation_id: str, changes: ConversationChanges) -> Any:
     """Only what is sent is changed. `memory: "paused"`: nothing said from now on is learned, and nothing known
-    elsewhere is brought in. Null is the default: of `model`, `agent`, `mode` and `context_policy`."""
+    elsewhere is brought in. Null is the default: of `model`, `agent`, `mode`, `context_policy` and `hooks`."""
     return await sync_to_async(_change)(request.auth.user, conversation_id, changes.sent())
 
 
@@ -121,6 +130,8 @@ def _change(user: User, conversation_id: str, changes: dict[str, Any]) -> dict[s
         changes["mode"] = changes["mode"] or ""
     if "context_policy" in changes:
         changes["context_policy"] = _checked_policy(changes["context_policy"])
+    if "hooks" in changes:
+        changes["hooks"] = _checked_hooks(user, changes["hooks"] or [])
     row = update_conversation(user=user, conversation_id=conversation_id, changes=changes, now=clock.now())
     return shape_conversation(row)
 

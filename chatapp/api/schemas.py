@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from django.conf import settings
 from pydantic import AfterValidator, BaseModel, Discriminator, Field, RootModel, Tag, model_validator
 
+from agents.hooks import Hook
 from chatapp.text import normalize_text
 from memory.policy import Strategy
 
@@ -90,6 +91,11 @@ ContentIn = Annotated[
 ]
 
 
+ConversationHooks = Annotated[
+    list[Hook], Field(max_length=20, description="Its own, after the deployment's and the agent's.")
+]
+
+
 class NewConversation(BaseModel):
     title: Title = ""
     model: Id | None = None
@@ -98,6 +104,7 @@ class NewConversation(BaseModel):
     temporary: bool = False
     memory: MemoryState = "on"
     context_policy: dict[str, Any] | None = None
+    hooks: ConversationHooks = []
 
 
 class Changes(BaseModel):
@@ -117,7 +124,7 @@ class Changes(BaseModel):
 
 
 class ConversationChanges(Changes):
-    NULLABLE = frozenset({"model", "agent", "mode", "context_policy"})
+    NULLABLE = frozenset({"model", "agent", "mode", "context_policy", "hooks"})
 
     title: Title | None = None
     model: Id | None = None
@@ -127,6 +134,7 @@ class ConversationChanges(Changes):
     archived: bool | None = None
     memory: MemoryState | None = None
     context_policy: dict[str, Any] | None = None
+    hooks: ConversationHooks | None = None
 
 
 class StreamOption(BaseModel):

@@ -110,6 +110,7 @@ class Conversation(Shape):
     archived: bool
     temporary: bool
     memory: Literal["on", "paused"]
+    hooks: list[dict[str, Any]] = Field(description="Its own, after the deployment's and the agent's.")
     message_count: int
     last_seq: int
     last_activity_at: Moment

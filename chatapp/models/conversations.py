@@ -35,6 +35,9 @@ class Conversation(models.Model):
         default=dict, blank=True, help_text="When each hook fired last, and what they left for the next turn."
     )
     context_policy = models.JSONField(default=dict, blank=True)
+    hooks = models.JSONField(
+        default=list, blank=True, help_text="Its own, after the deployment's and the agent's."
+    )
     next_position = models.PositiveBigIntegerField(default=0)
     last_seq = models.PositiveBigIntegerField(default=0)
     last_activity_at = models.DateTimeField()

@@ -56,6 +56,44 @@ async def test_a_log_at_each_moment_is_told_with_its_numbers(
         ]
 
 
+async def test_hooks_of_deployment_agent_and_conversation_all_fire_and_the_nearest_wins(
+    alice_program: Program, model: ModelConfig, settings: Any
+) -> None:
+    settings.HOOKS = [hook(log("of the deployment"), id="wide"), hook(log("replaced"), id="near")]
+    agent = await make_agent(hook(log("of the agent"), id="agent"))
+    own = hook(inject("Of the conversation."), id="near")
+    async with talking(alice_program, agent=agent, hooks=[own]) as talk:
+        await talk.ask("One?")
+        fired = [(event["hook_id"], event["action"]) for event in await talk.events("hook")]
+        assert fired == [("wide", "log"), ("near", "inject_message"), ("agent", "log")]
+
+
+async def test_a_conversations_hook_at_the_end_of_a_turn_needs_no_agent(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    own = hook(inject("That was turn {turn}."), on="turn_end")
+    async with talking(alice_program, hooks=[own]) as talk:
+        await talk.ask("One?")
+        await talk.ask("Two?")
+    assert any("That was turn 1." in str(message["content"]) for message in last_chat(model_server))
+
+
+async def test_users_declare_only_what_stays_in_their_conversation(
+    alice_program: Program, model: ModelConfig
+) -> None:
+    async with talking(alice_program) as talk:
+        path = f"conversations/{talk.id}"
+        for refused in (log("to the operator"), {"type": "module_action", "action": "conversation.pin"}):
+            answer = await alice_program.patch(path, hooks=[hook(refused)])
+            assert answer.status_code == 422
+            assert answer.json()["error"]["details"][0]["field"] == "hooks"
+        twice = [hook(inject("One")), hook(inject("Two"))]
+        assert (await alice_program.patch(path, hooks=twice)).status_code == 422
+        taken = await alice_program.patch(path, hooks=[hook(inject("One"))])
+        assert taken.json()["hooks"] == [hook(inject("One")) | {"cooldown": 0.0}]
+        assert (await alice_program.patch(path, hooks=None)).json()["hooks"] == []
+
+
 @pytest.mark.parametrize("role", ["system", "user"])
 async def test_an_injected_message_stands_before_the_question_of_one_request(
     alice_program: Program, model: ModelConfig, model_server: ModelServer, role: str

@@ -74,3 +74,19 @@ def test_a_policy_in_the_environment_that_is_not_one_is_told_at_start(
     assert done.returncode != 0
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        ('{"id": "h"}', "HOOKS must be a JSON list of objects."),
+        ('[{"id": "h", "on": "noon"}]', "HOOKS: hooks.0.on (environment): "),
+    ],
+)
+def test_hooks_in_the_environment_that_are_none_are_told_at_start(
+    tmp_path: Path, value: str, sentence: str
+) -> None:
+    done = run_manage({"DATA_DIR": str(tmp_path), "HOOKS": value}, "check")
+    assert done.returncode != 0
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr

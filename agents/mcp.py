@@ -28,7 +28,14 @@ from agents.guarded_http import (
     host_and_port,
     resolve_host,
 )
-from agents.tools.protocol import ToolCaller, ToolFailure, ToolImage, ToolOutput, ToolTraits
+from agents.tools.protocol import (
+    ToolCaller,
+    ToolFailure,
+    ToolImage,
+    ToolOutput,
+    ToolTraits,
+    ToolUncertain,
+)
 from agents.types import ToolSpec
 
 MAX_TOOLS = 100
@@ -38,6 +45,8 @@ MAX_NAME = 64
 MAX_DESCRIPTION = 1_000
 MAX_SCHEMA_CHARS = 20_000
 MAX_SCHEMA_DEPTH = 30
+MAX_SCHEMA_NODES = 10_000
+"""With every reference followed: a small schema can stand for a check that never ends."""
 MAX_RESPONSE_BYTES = 4 * 2**20
 MAX_IMAGES = 10
 MAX_ERROR_CHARS = 1_000
@@ -49,6 +58,10 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 class McpProblem(Exception):
     """One sentence: what is wrong with the server, or with its answer."""
+
+
+class McpBroken(McpProblem):
+    """No answer came, or none that can be read: what was asked of it may or may not have happened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +118,8 @@ class McpTool:
     async def call(self, arguments: Mapping[str, Any], caller: ToolCaller) -> ToolOutput:
         try:
             return await call_tool(self.endpoint, self.facts.name, arguments, self.resolve)
+        except McpBroken as broken:
+            raise ToolUncertain(str(broken)) from None
         except McpProblem as problem:
             raise ToolFailure(str(problem)) from None
 
@@ -141,14 +156,21 @@ async def list_tools(endpoint: McpEndpoint, resolve: Resolve = resolve_host) -> 
 async def call_tool(
     endpoint: McpEndpoint, name: str, arguments: Mapping[str, Any], resolve: Resolve = resolve_host
 ) -> ToolOutput:
-    """Raises McpProblem, also for what the tool itself calls an error."""
-    async with _session(endpoint, endpoint.timeout_s, resolve) as client:
-        types = (await _sdk()).types
-        request = types.CallToolRequest(
-            params=types.CallToolRequestParams(name=name, arguments=dict(arguments))
-        )
-        # Not the SDK's `call_tool`: it would check the result against a schema the server chose.
-        result = await client.session.send_request(request, types.CallToolResult)
+    """Raises McpProblem, also for what the tool itself calls an error; McpBroken once the call was on its way."""
+    is_sent = False
+    try:
+        async with _session(endpoint, endpoint.timeout_s, resolve) as client:
+            types = (await _sdk()).types
+            request = types.CallToolRequest(
+                params=types.CallToolRequestParams(name=name, arguments=dict(arguments))
+            )
+            is_sent = True
+            # Not the SDK's `call_tool`: it would check the result against a schema the server chose.
+            result = await client.session.send_request(request, types.CallToolResult)
+    except McpBroken as broken:
+        if is_sent:
+            raise
+        raise McpProblem(str(broken)) from None
     output = _output(result.content, result.structured_content)
     if result.is_error:
         raise McpProblem(_bounded(output.text, MAX_ERROR_CHARS) or "The tool failed without a word.")
@@ -185,9 +207,10 @@ async def _session(endpoint: McpEndpoint, timeout_s: float, resolve: Resolve) ->
             async with sdk.client(streams, cache=None, read_timeout_seconds=timeout_s) as client:
                 yield client
     except TimeoutError:
-        raise McpProblem(f"The MCP server {endpoint.name} did not answer within {timeout_s:g} s.") from None
+        raise McpBroken(f"The MCP server {endpoint.name} did not answer within {timeout_s:g} s.") from None
     except (*_PROBLEMS, sdk.error) as error:
-        raise McpProblem(f"The MCP server {endpoint.name}: {_sentence(error)}") from None
+        problem = McpProblem if _is_an_answer(error, sdk) else McpBroken
+        raise problem(f"The MCP server {endpoint.name}: {_sentence(error)}") from None
 
 
 _PROBLEMS = (
@@ -213,10 +236,24 @@ def _http_client(endpoint: McpEndpoint, resolve: Resolve) -> httpx2.AsyncClient:
     )
 
 
-def _sentence(error: BaseException) -> str:
-    """Of the first thing that went wrong."""
+def _is_an_answer(error: BaseException, sdk: _Sdk) -> bool:
+    """Whether the server said no, or was never reached; anything else broke off somewhere in between."""
+    error = _first(error)
+    if isinstance(error, sdk.error):
+        silences = (sdk.types.CONNECTION_CLOSED, sdk.types.REQUEST_TIMEOUT)
+        return getattr(error, "code", 0) not in silences
+    return isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.InvalidURL | ForbiddenHost)
+
+
+def _first(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
+    return error
+
+
+def _sentence(error: BaseException) -> str:
+    """Of the first thing that went wrong."""
+    error = _first(error)
     if isinstance(error, ValidationError):
         return "its answer does not follow the protocol."
     if isinstance(error, httpx2.ConnectError):
@@ -239,6 +276,8 @@ def _facts(tool: Any) -> McpToolFacts | None:
         return None
     if len(json.dumps(schema)) > MAX_SCHEMA_CHARS or not _is_plain(schema):
         return None
+    if _expanded_size(schema) > MAX_SCHEMA_NODES:
+        return None
     hints = tool.annotations
     return McpToolFacts(
         name=tool.name[:200],
@@ -260,6 +299,32 @@ def _is_plain(schema: Any, depth: int = 0) -> bool:
     if not isinstance(reference, str) or not reference.startswith("#"):
         return False
     return all(_is_plain(value, depth + 1) for value in schema.values())
+
+
+def _expanded_size(schema: dict[str, Any]) -> int:
+    """The nodes of the schema with what its references stand for in their places; a circle counts once."""
+    known: dict[str, int] = {}
+
+    def size(node: Any) -> int:
+        if isinstance(node, list):
+            return 1 + sum(size(item) for item in node)
+        if not isinstance(node, dict):
+            return 1
+        reference = str(node.get("$ref", ""))
+        if reference and reference not in known:
+            known[reference] = 1
+            known[reference] = size(_referred(schema, reference))
+        return 1 + sum(size(value) for value in node.values()) + known.get(reference, 0)
+
+    return size(schema)
+
+
+def _referred(schema: Any, reference: str) -> Any:
+    """What a `#/…` points at; None where there is nothing, which the check of a call will say."""
+    for step in reference.removeprefix("#").split("/")[1:]:
+        key = step.replace("~1", "/").replace("~0", "~")
+        schema = schema.get(key) if isinstance(schema, dict) else None
+    return schema
 
 
 def _without_patterns(schema: Any) -> Any:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from agents.ports import CallResult, CallState, RequestedCall, ToolUse
 from agents.tool_calls import PreparedCall
 from agents.tool_results import Excerpt, excerpt_of, write_excerpt, write_refusal
-from agents.tools.protocol import Tool, ToolFailure, ToolOutput
+from agents.tools.protocol import Tool, ToolFailure, ToolOutput, ToolUncertain
 from memory.turns import INTERRUPTED
 from memory.types import ImagePart, ToolResultPart
 
@@ -88,15 +88,14 @@ async def _call(prepared: PreparedCall, tool: Tool, use: ToolUse, limit: ResultL
     try:
         async with timeout:
             output = await tool.call(prepared.arguments, use.caller)
+    except ToolUncertain as unknown:
+        return _unknown(call, str(unknown))
     except ToolFailure as failure:
         return _ended(call, "failed", str(failure))
     except TimeoutError as error:
         if not timeout.expired():
             return _broken(call, error)
-        text = f"The tool did not answer within {tool.traits.timeout_s:g} s."
-        if call.is_idempotent:
-            return _ended(call, "failed", text)
-        return _ended(call, "interrupted", f"{text} {INTERRUPTED}")
+        return _unknown(call, f"The tool did not answer within {tool.traits.timeout_s:g} s.")
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is None or task.cancelling():
@@ -106,6 +105,12 @@ async def _call(prepared: PreparedCall, tool: Tool, use: ToolUse, limit: ResultL
         log.exception("The tool %s failed.", call.name)
         return _broken(call, error)
     return await _shape(call, tool, output, use, limit)
+
+
+def _unknown(call: RequestedCall, text: str) -> CallResult:
+    if call.is_idempotent:
+        return _ended(call, "failed", text)
+    return _ended(call, "interrupted", f"{text} {INTERRUPTED}")
 
 
 def _broken(call: RequestedCall, error: BaseException) -> CallResult:

@@ -58,6 +58,10 @@ class ToolFailure(Exception):
     """The tool could not do it; the message is one sentence for the model."""
 
 
+class ToolUncertain(ToolFailure):
+    """The connection broke after the call was sent: it may or may not have happened."""
+
+
 class Tool(Protocol):
     """One tool as the loop sees it. `call` raises ToolFailure; anything else it raises harms this one call only."""
 

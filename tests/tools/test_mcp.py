@@ -10,7 +10,7 @@ import pytest
 
 from agents import mcp
 from agents.mcp import McpEndpoint, McpProblem, McpToolFacts, list_tools, offer_tools
-from agents.tools.protocol import ToolCaller, ToolFailure
+from agents.tools.protocol import ToolCaller, ToolFailure, ToolUncertain
 from tests.servers.mcp_server import McpProcess
 from tests.servers.web_server import WebPage, WebServer
 
@@ -79,8 +79,21 @@ async def test_what_the_tool_calls_an_error_is_told(endpoint):
 
 async def test_what_never_answers_is_given_up(endpoint):
     slow = (await tools_of(replace(endpoint, timeout_s=1)))["test__sleep"]
-    with pytest.raises(ToolFailure, match=r"(?i)did not answer within 1 s|timed out"):
+    with pytest.raises(ToolUncertain, match=r"(?i)did not answer within 1 s|timed out"):
         await slow.call({}, CALLER)
+
+
+async def test_when_a_server_dies_in_the_middle_of_a_call_nobody_knows_what_happened():
+    with McpProcess() as process:
+        endpoint = McpEndpoint("test", process.url, is_own=True)
+        tools = await tools_of(endpoint)
+        call = asyncio.create_task(tools["test__sleep"].call({}, CALLER))
+        await asyncio.sleep(1)
+    with pytest.raises(ToolUncertain):
+        await call
+    with pytest.raises(ToolFailure, match="cannot be reached") as never_sent:
+        await tools["test__add"].call({"a": 1, "b": 1}, CALLER)
+    assert not isinstance(never_sent.value, ToolUncertain)
 
 
 async def test_what_says_too_much_is_refused_and_the_next_call_works(endpoint):
@@ -170,10 +183,24 @@ def forever(write, chunk):
         {"type": "string"},
         {"type": "object", "description": "x" * 30_000},
         {"type": "object", "properties": {"a": json.loads('{"items": ' * 60 + "{}" + "}" * 60)}},
+        {
+            "type": "object",
+            "properties": {"a": {"$ref": "#/$defs/a0"}},
+            "$defs": {f"a{n}": {"anyOf": [{"$ref": f"#/$defs/a{n + 1}"}] * 2} for n in range(20)},
+        },
     ],
 )
 def test_a_tool_with_a_hostile_schema_is_not_offered(schema):
     assert mcp._facts(Listed("x", schema)) is None
+
+
+def test_a_schema_with_references_and_circles_is_offered():
+    tree = {
+        "type": "object",
+        "properties": {"children": {"type": "array", "items": {"$ref": "#/$defs/tree"}}},
+    }
+    schema = {"type": "object", "properties": {"a": {"$ref": "#/$defs/tree"}}, "$defs": {"tree": tree}}
+    assert mcp._facts(Listed("trees", schema)).parameters["$defs"] == {"tree": tree}
 
 
 def test_regular_expressions_of_a_server_never_run_here():

@@ -22,7 +22,7 @@ from tests.environment import clean_environment
 from tests.servers.postgres import Postgres
 from tests.servers.redis import Redis
 
-pytest_plugins = ["tests.fixtures.processes", "tests.fixtures.browser"]
+pytest_plugins = ["tests.fixtures.processes", "tests.fixtures.browser", "tests.fixtures.files"]
 
 DATABASE_FIXTURES = {"db", "transactional_db", "django_db_reset_sequences"}
 BROWSER_FIXTURES = {"chromium", "browser", "page"}

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.test import Client
 
@@ -20,12 +17,6 @@ from tests.forgetting.lives import SECRET, live
 
 Clients = Callable[..., Client]
 ME = "/api/v1/me"
-
-
-@pytest.fixture
-def no_files() -> None:
-    for name in ("memory", "files", "offloads"):
-        shutil.rmtree(Path(settings.DATA_DIR) / name, ignore_errors=True)
 
 
 @pytest.mark.django_db(transaction=True)

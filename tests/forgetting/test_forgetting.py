@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from django.conf import settings
 from django.test import Client
 
 from chatapp import attachments, memory_files
@@ -39,13 +36,6 @@ def wishes(life: Life) -> dict[str, dict[str, object]]:
         "day": {"day": NOW.date().isoformat()},
         "everything": {"everything": True},
     }
-
-
-@pytest.fixture
-def no_files() -> None:
-    """Other tests leave theirs."""
-    for name in ("memory", "files", "offloads"):
-        shutil.rmtree(Path(settings.DATA_DIR) / name, ignore_errors=True)
 
 
 @pytest.mark.django_db(transaction=True)

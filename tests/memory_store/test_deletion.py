@@ -77,6 +77,7 @@ def rows_that_mention(word: str) -> list[str]:
     return said
 
 
+@pytest.mark.usefixtures("no_files")
 def test_a_forgotten_conversation_leaves_nothing_anywhere(alice: User):
     conversation = full_conversation(alice)
     [image] = conversation.messages.get(position=0).attachments.all()

@@ -83,6 +83,7 @@ def test_the_palette_finds_a_message_of_another_chat_and_opens_at_it(
 def test_the_palette_does_things_and_closes_by_its_key(page: Page) -> None:
     page.keyboard.press("Control+k")
     dialog = page.get_by_role("dialog", name="Go to")
+    expect(dialog.get_by_role("combobox")).to_be_focused()
     page.keyboard.type("shortcuts")
     expect(dialog.get_by_role("option", selected=True)).to_have_text("Keyboard shortcuts")
     page.keyboard.press("Enter")

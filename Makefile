@@ -7,6 +7,7 @@ PYTEST := $(PY) -m pytest --quiet
 PARALLEL := --numprocesses auto --maxprocesses 4
 UV := .boot/bin/uv
 LOCK := $(UV) pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --custom-compile-command "make lock"
+CORE := $(addprefix tests/,memory agents chat plans search memory_store forgetting frontend docs)
 # Where it is set, each start compiles every module again: seconds instead of one.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
@@ -15,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make run        set everything up and serve on http://127.0.0.1:8000 (HOST, PORT)"
 	@echo "make test       set everything up and run every check and test"
-	@echo "make test-fast  the tests that need no process and no browser of their own"
+	@echo "make test-fast  the core in under a minute: context, memory, agents, plans, recall"
 	@echo "make lint       ruff, mypy, import-linter, tsc"
 	@echo "make bench      the benchmarks of benchmarks/, as ratios"
 	@echo "make lock       take the newest versions pyproject.toml and static/package.json allow"
@@ -35,7 +36,7 @@ retry:
 	@echo "== Once more, what failed" && $(PYTEST) --last-failed --last-failed-no-failures none
 
 test-fast: setup-dev
-	@$(PYTEST) $(PARALLEL) -m "not slow and not processes and not browser"
+	@$(PYTEST) $(PARALLEL) -m "not slow and not processes and not browser" $(CORE)
 
 lint: setup-dev
 	@$(PY) -m ruff check . && $(PY) -m ruff format --check --quiet .

@@ -10,9 +10,9 @@ from django.conf import settings
 
 from agents.hooks import Hook, compacts_itself, join_hooks, read_hooks, with_auto_compact
 from chatapp.models import Agent, Conversation, ModelConfig
-from chatapp.selectors.model_configs import resolve_budget_inputs
+from chatapp.selectors.model_configs import model_of, resolve_budget_inputs
 from memory.budget import ResolvedBudget, Sizes, TokenBudget, resolve_budget
-from memory.policy import ContextPolicy, EffectivePolicy, merge_policies
+from memory.policy import ContextPolicy, EffectivePolicy, check_user_fields, merge_policies
 from memory.tokens import Calibration
 
 
@@ -43,6 +43,15 @@ class ContextRules:
     def budget(self) -> TokenBudget:
         return self.resolved.budget
 
+    @property
+    def most(self) -> ContextPolicy:
+        """The policy as a bound: where it leaves a size to the model, what that comes to."""
+        sizes = {
+            "context_size": self.budget.context_size,
+            "max_output_tokens": self.budget.max_output_tokens,
+        }
+        return self.policy.model_copy(update=sizes)
+
 
 def agent_of(conversation: Conversation | None) -> Agent | None:
     """One that was switched off is as good as none."""
@@ -69,6 +78,19 @@ def rules_for(
         calibration=Calibration(config.token_ratio, config.token_ratio_samples),
         hooks=tuple(with_auto_compact(declared, effective.policy)),
     )
+
+
+def check_own_policy(conversation: Conversation, policy: Mapping[str, Any]) -> None:
+    """Whether its user may give this conversation, as it is or is about to be, this policy.
+
+    Raises memory.errors.PolicyError. Operators may ask for anything that is valid.
+    """
+    merge_policies(("conversation", policy))
+    if conversation.user.is_superuser or not policy:
+        return
+    agent = agent_of(conversation)
+    of_operator = agent if agent is not None and agent.owner_id is None else None
+    check_user_fields(policy, rules_for(model_of(conversation), agent=of_operator).most)
 
 
 def declared_hooks(conversation: Conversation | None, agent: Agent | None = None) -> tuple[Hook, ...]:

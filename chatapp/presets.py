@@ -95,7 +95,7 @@ class _Check:
             if self.is_operator:
                 merge_policies(("agent", policy))
             else:
-                check_user_fields(policy, rules_for(model or default_model()).policy, "agent")
+                check_user_fields(policy, rules_for(model or default_model()).most, "agent")
         except PolicyError as error:
             raise _invalid("context_policy", str(error)) from None
         return policy

@@ -232,6 +232,7 @@ def check_user_fields(
         name = ALIASES.get(given, given)
         if name not in USER_FIELDS:
             raise PolicyError(given, origin, "only the operator can set this")
-        limit = getattr(operator, name)
-        if value is not None and name in _COSTS and 0 < limit < getattr(wanted, name):
+        limit, asked = getattr(operator, name), getattr(wanted, name)
+        lifts_limit = name == "max_input_tokens" and asked == 0
+        if value is not None and name in _COSTS and limit > 0 and (limit < asked or lifts_limit):
             raise PolicyError(given, origin, f"at most {limit:,} here")

@@ -20,14 +20,14 @@ from chatapp.api.cursors import decode_cursor, encode_cursor
 from chatapp.api.schemas import ConversationChanges, NewConversation
 from chatapp.errors import InvalidInput
 from chatapp.forgetting import forget_whole_conversation
-from chatapp.models import User
+from chatapp.models import Conversation, User
+from chatapp.policies import check_own_policy
 from chatapp.selectors.access import accessible_conversation
 from chatapp.selectors.conversations import conversation_page, shape_conversation, shape_conversations
 from chatapp.selectors.model_configs import accessible_model
 from chatapp.text import normalize_text
 from chatapp.toolbox import tool_names
 from memory.errors import PolicyError
-from memory.policy import merge_policies
 
 router = Router(tags=["conversations"])
 
@@ -38,24 +38,27 @@ async def create(request: ApiRequest, new: NewConversation = NewConversation()) 
 
 
 def _create(user: User, new: NewConversation) -> dict[str, Any]:
+    model = accessible_model(new.model) if new.model else None
+    agent = chosen_agent(user, new.agent)
     conversation = create_conversation(
         user=user,
         now=clock.now(),
         title=new.title,
-        model=accessible_model(new.model) if new.model else None,
-        agent=chosen_agent(user, new.agent),
+        model=model,
+        agent=agent,
         mode=new.mode or "",
         temporary=new.temporary,
         memory=new.memory,
-        context_policy=_checked_policy(new.context_policy),
+        context_policy=_checked_policy(Conversation(user=user, model=model, agent=agent), new.context_policy),
         hooks=_checked_hooks(user, new.hooks),
     )
     return shape_conversation(conversation)
 
 
-def _checked_policy(policy: dict[str, Any] | None) -> dict[str, Any]:
+def _checked_policy(conversation: Conversation, policy: dict[str, Any] | None) -> dict[str, Any]:
+    """`conversation` is as it is about to be."""
     try:
-        merge_policies(("conversation", policy or {}))
+        check_own_policy(conversation, policy or {})
     except PolicyError as error:
         details = [{"field": "context_policy", "message": str(error)}]
         raise InvalidInput(f"context_policy: {error}", details=details) from None
@@ -115,7 +118,8 @@ def _read(user: User, conversation_id: str) -> dict[str, Any]:
 )
 async def change(request: ApiRequest, conversation_id: str, changes: ConversationChanges) -> Any:
     """Only what is sent is changed. `memory: "paused"`: nothing said from now on is learned, and nothing known
-    elsewhere is brought in. Null is the default: of `model`, `agent`, `mode`, `context_policy` and `hooks`."""
+    elsewhere is brought in. Null is the default: of `model`, `agent`, `mode`, `context_policy` and `hooks`.
+    `context_policy`: the fields that are the user's, and for what costs money no more than the operator's own."""
     return await sync_to_async(_change)(request.auth.user, conversation_id, changes.sent())
 
 
@@ -129,7 +133,9 @@ def _change(user: User, conversation_id: str, changes: dict[str, Any]) -> dict[s
     if "mode" in changes:
         changes["mode"] = changes["mode"] or ""
     if "context_policy" in changes:
-        changes["context_policy"] = _checked_policy(changes["context_policy"])
+        row = accessible_conversation(user, conversation_id)
+        row.model, row.agent = changes.get("model", row.model), changes.get("agent", row.agent)
+        changes["context_policy"] = _checked_policy(row, changes["context_policy"])
     if "hooks" in changes:
         changes["hooks"] = _checked_hooks(user, changes["hooks"] or [])
     row = update_conversation(user=user, conversation_id=conversation_id, changes=changes, now=clock.now())

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from chatapp.models import Conversation, ModelConfig, User
+from chatapp.models import Agent, Conversation, ModelConfig, User
 from tests.memory_store.rows import new_conversation, say
 
 CONVERSATIONS = "/api/v1/conversations"
@@ -63,6 +63,58 @@ def test_what_does_not_fit_is_refused(
     assert answer.status_code == status
     if field:
         assert answer.json()["error"]["details"][0]["field"] == field
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ({"context_size": 64_001}, "at most 64,000 here"),
+        ({"max_output_tokens": 9_000}, "at most 8,000 here"),
+        ({"max_tokens": 200_000}, "at most 64,000 here"),
+        ({"max_input_tokens": 30_001}, "at most 30,000 here"),
+        ({"max_input_tokens": 0}, "at most 30,000 here"),
+        ({"recall_budget": 8_001}, "at most 8,000 here"),
+        ({"max_steps": 16}, "at most 15 here"),
+        ({"summary_model": "Dear"}, "only the operator can set this"),
+        ({"compact_prompt": "Forget it all."}, "only the operator can set this"),
+    ],
+)
+def test_a_users_own_policy_keeps_to_what_the_operator_allows(
+    alice_client: Client, alice: User, model: ModelConfig, policy: dict[str, Any], message: str
+) -> None:
+    ModelConfig.objects.update(
+        context_size=64_000, max_output_tokens=8_000, context_policy={"max_input_tokens": 30_000}
+    )
+    made = create(alice_client, context_policy={"context_size": 32_000, "max_input_tokens": 20_000})
+    for answer in (
+        alice_client.post(CONVERSATIONS, {"context_policy": policy}, content_type="application/json"),
+        change(alice_client, made["id"], context_policy=policy),
+    ):
+        assert answer.status_code == 422
+        assert answer.json()["error"]["details"][0]["field"] == "context_policy"
+        assert message in answer.json()["error"]["message"]
+    kept = alice_client.get(f"{CONVERSATIONS}/{made['id']}").json()
+    assert kept["context_policy"] == {"context_size": 32_000, "max_input_tokens": 20_000}
+    User.objects.filter(pk=alice.pk).update(is_superuser=True)
+    assert change(alice_client, made["id"], context_policy=policy).status_code == 200
+
+
+def test_the_bounds_are_those_of_the_model_and_of_the_operators_agent(
+    alice_client: Client, alice: User, model: ModelConfig
+) -> None:
+    small = ModelConfig.objects.create(
+        name="Small", kind="openai", model_id="small", base_url=model.base_url, context_size=8_000
+    )
+    made = create(alice_client, model="Test", context_policy={"context_size": 30_000})
+    refused = change(alice_client, made["id"], model=small.name, context_policy={"context_size": 30_000})
+    assert "at most 8,000 here" in refused.json()["error"]["message"]
+    Agent.objects.create(name="Diligent", context_policy={"max_steps": 40})
+    Agent.objects.create(name="Mine", owner=alice, context_policy={"max_steps": 3})
+    for agent, most in (("Diligent", 40), ("Mine", 15)):
+        asked = change(alice_client, made["id"], agent=agent, context_policy={"max_steps": most})
+        assert asked.status_code == 200, asked.content
+        refused = change(alice_client, made["id"], context_policy={"max_steps": most + 1})
+        assert f"at most {most} here" in refused.json()["error"]["message"]
 
 
 def test_a_change_touches_only_what_is_sent_and_is_told(alice_client: Client, model: ModelConfig) -> None:

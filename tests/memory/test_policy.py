@@ -98,6 +98,9 @@ def test_a_user_sets_what_is_theirs_within_what_the_operator_allows() -> None:
     check_user_fields({"keep_recent": "6", "agent_max_context_tokens": "40000", "max_steps": 15}, operator)
     with pytest.raises(PolicyError, match="at most 50,000 here"):
         check_user_fields({"agent_max_context_tokens": "80000"}, operator)
+    with pytest.raises(PolicyError, match="at most 50,000 here"):
+        check_user_fields({"max_input_tokens": 0}, operator)  # "no limit" is more, too
+    check_user_fields({"max_input_tokens": None, "recall_budget": 0}, operator)
     with pytest.raises(PolicyError, match="only the operator"):
         check_user_fields({"compact_prompt": "Forget it all."}, operator)
     with pytest.raises(PolicyError, match="keep_recent"):

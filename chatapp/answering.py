@@ -35,7 +35,7 @@ from chatapp.chat_models import chat_model_for
 from chatapp.compaction_planning import summary_model_of
 from chatapp.compactor import plan_compaction, queue_emergency
 from chatapp.contexts import LoadedContext, load_context
-from chatapp.database import in_database
+from chatapp.database import in_database, persistently
 from chatapp.errors import LeaseLost, NotFound
 from chatapp.mapping import message_value
 from chatapp.models import ModelConfig, Run
@@ -190,7 +190,7 @@ class Session:
 
     async def _ask_model(self, loaded: LoadedContext) -> None:
         # In a thread: fitting a full window takes longer than the event loop may stand still.
-        context, recalled = await in_database(_assemble_and_recall)(loaded)
+        context, recalled = await persistently(_assemble_and_recall)(loaded)
         data_urls = await load_data_urls(loaded.user_id, context.image_ids) if context.image_ids else {}
         context = replace(context, recall=recalled.message, data_urls=data_urls)
         tools = loaded.tools
@@ -216,7 +216,7 @@ class Session:
         """For what leaves in the middle of the answer, where the policy waits for summaries."""
         if not loaded.rules.policy.summarises_steps or not loaded.tools:
             return None
-        config, rules = await in_database(_summary_rules)(loaded)
+        config, rules = await persistently(_summary_rules)(loaded)
 
         def note(summary: SummaryResult) -> None:
             self.calls.extend(priced_call(config, usage, "compaction") for usage in summary.usages)
@@ -265,7 +265,7 @@ class Session:
                 self.asked = step.context
                 self.clock.begin(_estimate(step), self.live.length)
                 self.live.begin_part()
-                self._beside(in_database(self._store_request)(step, self.clock.request_n))
+                self._beside(persistently(self._store_request)(step, self.clock.request_n))
             case TextDelta(text=text):
                 self.clock.note_token()
                 self.live.answer.append(text)
@@ -300,13 +300,15 @@ class Session:
         if self.asked is None or self.asked.view.dropped is None or self._has_planned or self._is_emergency:
             return
         self._has_planned = True
-        self._beside(in_database(plan_compaction)(UUID(self.prepared.conversation_id)))
+        self._beside(persistently(plan_compaction)(UUID(self.prepared.conversation_id)))
 
     def _learn_window(self, window_tokens: int | None) -> None:
         """A provider that refused for its window told how large it is; what an operator entered stands above it."""
         if self.loaded is None or not window_tokens or window_tokens >= self.loaded.rules.budget.context_size:
             return
-        self._beside(in_database(store_detected_sizes)(config=self.loaded.config, context_size=window_tokens))
+        self._beside(
+            persistently(store_detected_sizes)(config=self.loaded.config, context_size=window_tokens)
+        )
 
     # --- beside the answer -------------------------------------------------------------------------
 
@@ -328,7 +330,7 @@ class Session:
             await asyncio.wait(self._side_work)
 
     def _tell(self, *facts: events.Fact) -> None:
-        self._beside(in_database(record_facts)(lease=self.live.lease, facts=facts))
+        self._beside(persistently(record_facts)(lease=self.live.lease, facts=facts))
 
     def _tell_hooks(self, fired: Sequence[tuple[Hook, str]]) -> None:
         facts = [
@@ -388,7 +390,7 @@ class Session:
         self.asked = None
         if step.context.shrinks and not self._has_planned:
             self._has_planned = True
-            self._beside(in_database(queue_emergency)(self.loaded, step.context))
+            self._beside(persistently(queue_emergency)(self.loaded, step.context))
         if step.usage.exact:
             if not step.has_tool_calls:
                 self._tell(self._context_fact(step.context, step.usage.input_tokens, is_exact=True))

@@ -12,10 +12,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
-from asgiref.sync import sync_to_async
 from django.conf import settings
 
 from chatapp.actions import files as file_actions
+from chatapp.database import persistently
 from chatapp.documents import read_document
 from chatapp.errors import TooLarge
 from chatapp.images import clean_image
@@ -119,7 +119,7 @@ def data_urls_of(user_id: UUID, attachment_ids: Iterable[str]) -> dict[str, str]
     }
 
 
-load_data_urls = sync_to_async(data_urls_of)
+load_data_urls = persistently(data_urls_of)
 """`await load_data_urls(user_id, attachment_ids)` → data URL by id; in a thread, because images are large."""
 
 

@@ -12,7 +12,6 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError
 
 from agents.context import AssembledContext
 from agents.summarise import SummaryResult, extract_fallback, summarise
@@ -41,7 +40,7 @@ from chatapp.compaction_planning import (
     summary_model_of,
 )
 from chatapp.contexts import LoadedContext
-from chatapp.database import in_database
+from chatapp.database import AWAY, in_database
 from chatapp.errors import LeaseLost
 from chatapp.learning import learn_from
 from chatapp.models import Compaction, Conversation, ModelConfig
@@ -299,7 +298,7 @@ async def _hold(lease: CompactionLease) -> None:
         await asyncio.sleep(settings.HEARTBEAT_S)
         try:
             await in_database(renew_compaction)(lease=lease, now=clock.now())
-        except (OperationalError, InterfaceError):
+        except AWAY:
             log.warning(
                 "The lease of compaction %s could not be renewed.", lease.compaction_id, exc_info=True
             )

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from uuid import UUID
 
-from chatapp.database import in_database
+from chatapp.database import persistently
 from chatapp.event_log import read_after
 from chatapp.live import Frame, conversation_topic, encode_frame, hub
 from chatapp.selectors.live import last_seqs
@@ -43,7 +43,7 @@ class Connection:
         self._cursors[key] = _Cursor(after_seq, after_seq)
         await hub.subscribe(self, conversation_topic(key))
         # Looked at only now: a fact between an earlier look and the first hint would be missed until the next one.
-        found = await in_database(last_seqs)([key])
+        found = await persistently(last_seqs)([key])
         self.catch_up(key, found.get(conversation_id, after_seq))
 
     async def unwatch(self, conversation_id: UUID) -> None:
@@ -110,7 +110,7 @@ class Connection:
         """Up to the end of the log. Facts told meanwhile only raise `known_seq`."""
         cursor = self._cursors.get(conversation_id)
         while cursor is not None and cursor.known_seq > cursor.last_seq:
-            payloads = await in_database(read_after)(UUID(conversation_id), cursor.last_seq, REPLAY_PAGE)
+            payloads = await persistently(read_after)(UUID(conversation_id), cursor.last_seq, REPLAY_PAGE)
             if not payloads:
                 break
             for payload in payloads:

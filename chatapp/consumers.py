@@ -9,7 +9,6 @@ from typing import Any
 
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
-from django.db import InterfaceError, OperationalError
 from pydantic import ValidationError
 
 from chatapp import clock, runner
@@ -19,7 +18,7 @@ from chatapp.actions.messages import NewMessage, Receipt, send_message
 from chatapp.actions.tool_calls import decide_tool_call
 from chatapp.connection import Connection
 from chatapp.content import attachment_ids, text_of_content
-from chatapp.database import in_database
+from chatapp.database import AWAY, in_database
 from chatapp.errors import InvalidInput, RateLimited, ServiceError, Unavailable
 from chatapp.frames import (
     ClientFrame,
@@ -96,7 +95,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
             await asyncio.sleep(settings.SOCKET_CHECK_S)
             try:
                 may_stay = await in_database(is_still_signed_in)(self.user.pk, key, token_id)
-            except (OperationalError, InterfaceError):
+            except AWAY:
                 log.warning("The rights of a socket could not be checked; trying again.", exc_info=True)
                 continue
             if not may_stay:
@@ -111,7 +110,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
             await self._answer(frame)
         except ServiceError as error:
             await self._tell_error(error, client_id)
-        except (OperationalError, InterfaceError):
+        except AWAY:
             log.exception("The database failed under a frame of user %s.", self.user.pk)
             await self._tell_error(Unavailable(), client_id)
 

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from django.db import close_old_connections
+from django.db import InterfaceError, OperationalError, close_old_connections
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+log = logging.getLogger(__name__)
+
+AWAY = (OperationalError, InterfaceError)
+"""The database was not reached, or the connection to it broke: what was asked may be asked again."""
+PATIENCE_S = 30.0
+"""As long as a database takes that is restarted, or hands over to its standby."""
+PAUSE_S = 0.5
 
 # Fewer than the connection pool holds, so that page requests find one free. One thread for all, as
 # asgiref gives to detached tasks, does a quarter of the writes.
@@ -26,6 +35,28 @@ def in_database(call: Callable[P, R]) -> Callable[P, Awaitable[R]]:
         return asyncio.get_running_loop().run_in_executor(
             _threads, partial(_with_connection, call, *args, **kwargs)
         )
+
+    return run
+
+
+def persistently(call: Callable[P, R]) -> Callable[P, Awaitable[R]]:
+    """`in_database`, tried again while the database is away: for reads, and for writes that may be said twice.
+
+    A write that failed has left nothing; only a commit whose answer was lost is made again. Raises what the last try
+    did, after PATIENCE_S.
+    """
+
+    async def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + PATIENCE_S
+        while True:
+            try:
+                return await in_database(call)(*args, **kwargs)
+            except AWAY as error:
+                if loop.time() >= deadline:
+                    raise
+                log.warning("The database was away; trying again: %s", error)
+            await asyncio.sleep(PAUSE_S)
 
     return run
 

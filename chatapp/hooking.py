@@ -42,7 +42,7 @@ from chatapp.actions.hook_actions import (
 from chatapp.compaction_planning import AUTOMATIC, Wish, is_full, load_for_planning
 from chatapp.compactor import compact_inline, plan_compaction, queue_due
 from chatapp.contexts import LoadedContext
-from chatapp.database import in_database
+from chatapp.database import in_database, persistently
 from chatapp.errors import InvalidInput
 from chatapp.models import Run
 from chatapp.policies import declared_hooks
@@ -92,19 +92,19 @@ async def start_turn(
     turn = _Turn(loaded, "turn_start", reload, notes=list(waiting))
     await _run_hooks(turn)
     if turn.fired or waiting:
-        await in_database(record_hooks)(conversation=loaded.conversation, fired=turn.fired)
+        await persistently(record_hooks)(conversation=loaded.conversation, fired=turn.fired)
     tell(turn.told)
     return turn.loaded.with_notes([_note_message(note) for note in turn.notes])
 
 
 async def end_turn(run_id: UUID) -> None:
     """Hooks of the turn's end, then whatever compaction is due. A run that did not end well has no end of its turn."""
-    run = await in_database(_run_with_agent)(run_id)
+    run = await persistently(_run_with_agent)(run_id)
     if run is None:
         return
     if run.status == Run.Status.COMPLETE and _has_last_word(run):
         await _end_turn(run)
-    await in_database(plan_compaction)(run.conversation_id, is_early=True)
+    await persistently(plan_compaction)(run.conversation_id, is_early=True)
 
 
 def _run_with_agent(run_id: UUID) -> Run | None:
@@ -116,14 +116,14 @@ def _has_last_word(run: Run) -> bool:
 
 
 async def _end_turn(run: Run) -> None:
-    loaded = await in_database(load_for_planning)(run.conversation_id)
+    loaded = await persistently(load_for_planning)(run.conversation_id)
     if loaded is None:
         return
     turn = _Turn(loaded, "turn_end", lambda: loaded)
     await _run_hooks(turn)
     if turn.fired:
         waiting = [*loaded.conversation.hook_state.get("waiting", []), *turn.notes]
-        await in_database(record_hooks)(
+        await persistently(record_hooks)(
             conversation=loaded.conversation,
             fired=turn.fired,
             waiting=waiting,
@@ -146,12 +146,12 @@ async def _run_hooks(turn: _Turn) -> None:
     hooks = [hook for hook in turn.loaded.rules.hooks if hook.on == turn.moment and _has_work(hook, turn)]
     if not hooks:
         return
-    state = await in_database(measure_turn)(turn.loaded)
+    state = await persistently(measure_turn)(turn.loaded)
     for hook in hooks:
         before = turn.loaded
         await _run_hook(hook, state, turn)
         if turn.loaded is not before:
-            state = await in_database(measure_turn)(turn.loaded)
+            state = await persistently(measure_turn)(turn.loaded)
 
 
 def _has_work(hook: Hook, turn: _Turn) -> bool:
@@ -236,13 +236,13 @@ def _note_message(note: Note) -> Message:
 async def _compact(hook: Hook, action: CompactContext, turn: _Turn) -> str:
     wish = _wish_of(hook, action)
     strategy = wish.strategy or turn.policy.strategy
-    if wish.at_once and await in_database(_is_cooling)(turn.loaded, turn.moment):
+    if wish.at_once and await persistently(_is_cooling)(turn.loaded, turn.moment):
         return ""
     is_waited_for = turn.moment == "turn_start" and (turn.policy.is_inline or strategy == "summarize")
     if strategy == "truncate" or is_waited_for:
         if not await compact_inline(turn.loaded, wish):
             return ""
-        turn.loaded = await in_database(turn.reload)()
+        turn.loaded = await persistently(turn.reload)()
     elif await in_database(queue_due)(turn.loaded, wish) is None:
         return ""
     return f"Earlier messages leave the context ({strategy})."

@@ -21,11 +21,12 @@ log = logging.getLogger(__name__)
 
 HEAL_S = 5.0
 TOLD_TO_USER = frozenset({"conversation.updated", "run.started", "run.finished"})
-"""Facts that the sidebar of every tab of the user wants, whatever conversation is open in it."""
+"""Facts that the sidebar of every tab of the user wants, whatever conversation is open in it. They come without `seq`:
+that counts what a reader watches, and a tab may hear of a conversation just before its wish to watch it is heard."""
 
 
 class Frame(NamedTuple):
-    """One event, encoded once however many readers there are. `seq` is None for deltas."""
+    """One event, encoded once however many readers there are. Without `seq` it is no part of what a reader counts."""
 
     conversation_id: str
     type: str
@@ -179,11 +180,14 @@ hub = Hub()
 def tell_facts(
     sender: Any, *, conversation_id: Any, user_id: Any, payloads: list[dict[str, Any]], **_: Any
 ) -> None:
-    frames = [encode_frame(payload) for payload in payloads]
-    hub.tell(conversation_topic(conversation_id), frames)
-    for_user = [frame for frame in frames if frame.type in TOLD_TO_USER]
+    hub.tell(conversation_topic(conversation_id), [encode_frame(payload) for payload in payloads])
+    for_user = [encode_frame(_uncounted(payload)) for payload in payloads if payload["type"] in TOLD_TO_USER]
     if for_user:
         hub.tell(user_topic(user_id), for_user)
+
+
+def _uncounted(payload: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in payload.items() if name != "seq"}
 
 
 facts_committed.connect(tell_facts, dispatch_uid="live.tell_facts")

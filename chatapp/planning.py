@@ -37,7 +37,7 @@ from chatapp.actions.usage import CallUsage, priced_call
 from chatapp.call_clock import CallClock
 from chatapp.chat_models import chat_model_for
 from chatapp.contexts import LoadedContext
-from chatapp.database import in_database
+from chatapp.database import in_database, persistently
 from chatapp.models import ModelConfig, Run
 from chatapp.policies import ContextRules, agent_of, rules_for
 from chatapp.selectors.model_configs import fast_model_of
@@ -154,7 +154,7 @@ class Planning:
         async with aclosing(run_plan(self._models(context), request)) as items:
             async for item in items:
                 found = await self._take(item)
-        return context if found is None else await in_database(_with_findings)(context, found)
+        return context if found is None else await persistently(_with_findings)(context, found)
 
     def unfinished_calls(self) -> list[CallUsage]:
         """Calls that ended early cost something, too, where they had begun to answer."""
@@ -174,7 +174,7 @@ class Planning:
     async def _take(self, item: PlanItem) -> Message | None:
         match item:
             case PlanChanged():
-                await in_database(record_plan)(
+                await persistently(record_plan)(
                     lease=self.host.lease, steps=item.steps, spent=self.host.take_spent(), now=clock.now()
                 )
             case PlanNotice():
@@ -206,7 +206,7 @@ class Planning:
     def _store_request(self, step: CallSent, n: int, who: str) -> None:
         tokens = step.context.inputs.calibration.apply(count_request(step.sent.request))
         self.host.beside(
-            in_database(store_request)(
+            persistently(store_request)(
                 lease=self.host.lease,
                 n=n,
                 purpose="plan",
@@ -222,7 +222,7 @@ class Planning:
         """Recorded and approved as in any answer; nobody talks into a single step."""
         lease, earlier = self.host.lease, self.host.earlier
         if step.attempts > 1:
-            earlier = {**earlier, **await in_database(calls_of_step)(lease.run_id, step.id)}
+            earlier = {**earlier, **await persistently(calls_of_step)(lease.run_id, step.id)}
         desk = StepDesk(lease, self.host.caller, self.host.take_spent, step.id)
         return ToolUse(
             self.loaded.tools, self.host.caller, records=desk, consents=desk, store=desk, earlier=earlier
@@ -232,7 +232,7 @@ class Planning:
         rules = self.loaded.rules if who in RESERVED else self.setup.fast_rules
         if window_tokens and window_tokens < rules.budget.context_size:
             config = self._config_of(who)
-            self.host.beside(in_database(store_detected_sizes)(config=config, context_size=window_tokens))
+            self.host.beside(persistently(store_detected_sizes)(config=config, context_size=window_tokens))
 
     def _note_call(self, step: CallFinished, who: str) -> None:
         call, config = self._calls.pop(who), self._config_of(who)

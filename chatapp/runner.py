@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError
 
 from chatapp import answering, clock, hooking
 from chatapp.actions.compactions import release_all_compactions
@@ -30,7 +29,7 @@ from chatapp.actions.runs import (
     renew_leases,
     stops_requested,
 )
-from chatapp.database import in_database
+from chatapp.database import AWAY, in_database, persistently
 from chatapp.errors import LeaseLost, ReadForgotten
 from chatapp.live import hub
 from chatapp.models import Run
@@ -42,7 +41,6 @@ log = logging.getLogger(__name__)
 HOLDER = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 ADOPT_S = 3.0
 LAST_WRITE_S = 5.0
-DATABASE_AWAY = (OperationalError, InterfaceError)
 SHUTTING_DOWN = "The service was restarted while it was answering; what was written so far is kept."
 
 
@@ -141,7 +139,7 @@ async def _execute(run_id: str) -> None:
 async def _claim(run_id: UUID) -> tuple[answering.PreparedRun, Lease | None]:
     """With what it needs, read anew where something was forgotten in between."""
     while True:
-        prepared = await in_database(answering.describe_run)(run_id)
+        prepared = await persistently(answering.describe_run)(run_id)
         try:
             lease = await in_database(claim_run)(
                 run_id=run_id,
@@ -190,7 +188,7 @@ async def _finish(lease: Lease, outcome: Outcome) -> None:
             return
         except LeaseLost:
             raise
-        except DATABASE_AWAY:
+        except AWAY:
             log.exception("Run %s could not be finished; trying again.", lease.run_id)
             await asyncio.sleep(1)
         except Exception:
@@ -244,7 +242,7 @@ async def _store_partial_answers() -> None:
         return
     try:
         await _store(waiting)
-    except DATABASE_AWAY:
+    except AWAY:
         raise
     except Exception:
         log.exception("Partial answers could not be stored together; each is stored by itself.")

@@ -24,7 +24,7 @@ from chatapp.actions.tool_calls import (
 )
 from chatapp.actions.usage import CallUsage
 from chatapp.attachments import load_data_urls
-from chatapp.database import in_database
+from chatapp.database import persistently
 from chatapp.errors import ServiceError
 from chatapp.mapping import message_value
 from chatapp.offloads import ConversationOffloads
@@ -52,11 +52,13 @@ class OffloadedResults:
         self.offloads = ConversationOffloads()
 
     async def keep_text(self, part: ToolResultPart) -> str:
-        return await in_database(self.offloads.offload_tool_result)(self.conversation_id, part)
+        return await persistently(self.offloads.offload_tool_result)(self.conversation_id, part)
 
     async def keep_image(self, image: ToolImage, tool_name: str) -> str:
         try:
-            return await in_database(self.offloads.offload_image)(self.conversation_id, image.data, tool_name)
+            return await persistently(self.offloads.offload_image)(
+                self.conversation_id, image.data, tool_name
+            )
         except ServiceError as error:
             raise ToolFailure(error.message) from None
 
@@ -77,21 +79,21 @@ class ToolDesk(OffloadedResults):
     async def record_calls(self, message: Message, calls: Sequence[RequestedCall]) -> None:
         spent = self.take_spent()
         await _to_its_end(
-            in_database(record_tool_calls)(
+            persistently(record_tool_calls)(
                 lease=self.lease, asking=message, calls=calls, spent=spent, now=clock.now()
             )
         )
 
     async def record_running(self, call: RequestedCall) -> None:
         await _to_its_end(
-            in_database(start_tool_call)(lease=self.lease, call_id=call.call_id, now=clock.now())
+            persistently(start_tool_call)(lease=self.lease, call_id=call.call_id, now=clock.now())
         )
 
     async def record_result(self, result: CallResult) -> None:
-        await _to_its_end(in_database(finish_tool_call)(lease=self.lease, result=result, now=clock.now()))
+        await _to_its_end(persistently(finish_tool_call)(lease=self.lease, result=result, now=clock.now()))
 
     async def record_results(self, messages: Sequence[Message]) -> None:
-        await _to_its_end(in_database(tell_results)(lease=self.lease, now=clock.now()))
+        await _to_its_end(persistently(tell_results)(lease=self.lease, now=clock.now()))
 
     # --- Consents ------------------------------------------------------------------------------------
 
@@ -103,7 +105,7 @@ class ToolDesk(OffloadedResults):
         try:
             while True:
                 is_too_late = loop.time() >= deadline
-                decision = await in_database(read_decision)(
+                decision = await persistently(read_decision)(
                     lease=self.lease, call_id=call.call_id, is_too_late=is_too_late
                 )
                 if decision is not None:
@@ -115,7 +117,7 @@ class ToolDesk(OffloadedResults):
     # --- Inbox ---------------------------------------------------------------------------------------
 
     async def take(self) -> Sequence[Message]:
-        rows = await _to_its_end(in_database(take_injected)(lease=self.lease, now=clock.now()))
+        rows = await _to_its_end(persistently(take_injected)(lease=self.lease, now=clock.now()))
         messages = [message_value(row) for row in rows]
         image_ids = [
             part.file_id for message in messages for part in message.parts if isinstance(part, ImagePart)
@@ -140,7 +142,7 @@ class StepDesk(ToolDesk):
     async def record_calls(self, message: Message, calls: Sequence[RequestedCall]) -> None:
         spent = self.take_spent()
         await _to_its_end(
-            in_database(record_tool_calls)(
+            persistently(record_tool_calls)(
                 lease=self.lease,
                 asking=message,
                 calls=calls,

@@ -34,12 +34,15 @@ def record_tool_calls(
     now: datetime,
     plan_step: str = "",
 ) -> None:
-    """All calls of a step with the message that asks for them, and what the model call cost. Raises LeaseLost.
+    """All calls of a step with the message that asks for them, and what the model call cost; said twice, they are
+    recorded once. Raises LeaseLost.
 
     Those of a plan's step stay between it and its tools: they are no messages of the conversation.
     """
     with transaction.atomic():
         conversation, run = lock_held(lease)
+        if ToolCall.objects.filter(run=run, call_id__in=[call.call_id for call in calls]).exists():
+            return
         record_calls(run, spent)
         message = None if plan_step else _insert_asking(conversation, run, asking, now)
         first, step = ToolCall.objects.filter(run=run).count(), _last_step(run, plan_step)

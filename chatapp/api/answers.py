@@ -19,7 +19,7 @@ from chatapp.api.auth import ApiRequest
 from chatapp.api.errors import error_response
 from chatapp.api.sse import sse_response
 from chatapp.api.streams import ConversationReader
-from chatapp.database import in_database
+from chatapp.database import persistently
 from chatapp.live import Frame, conversation_topic, hub
 from chatapp.models import Run, User
 from chatapp.selectors.answers import RunAnswer, answer_of_run, has_ended
@@ -110,11 +110,11 @@ class RunWaiter:
         await hub.subscribe(self, topic)
         try:
             _start(self.receipt)
-            while not await in_database(has_ended)(self.user, self.receipt.run_id):
+            while not await persistently(has_ended)(self.user, self.receipt.run_id):
                 await self._wait_for_hint()
         finally:
             await hub.unsubscribe(self, topic)
-        return finished(self.receipt, await in_database(answer_of_run)(self.user, self.receipt.run_id))
+        return finished(self.receipt, await persistently(answer_of_run)(self.user, self.receipt.run_id))
 
     async def _wait_for_hint(self) -> None:
         try:

@@ -13,7 +13,7 @@ from chatapp import clock, runner
 from chatapp.api.auth import Caller
 from chatapp.api.sse import HEARTBEAT, OPENED, encode_fact_or_delta, encode_notice, with_heartbeat
 from chatapp.connection import Connection
-from chatapp.database import in_database
+from chatapp.database import persistently
 from chatapp.errors import NotFound
 from chatapp.live import Frame, hub, user_topic
 from chatapp.selectors.access import accessible_conversation
@@ -48,8 +48,8 @@ class ConversationReader:
         What `once_open` begins cannot be missed.
         """
         try:
-            await hub.subscribe(self.connection, user_topic(self.caller.user.pk))  # to hear that rights end
             await self.connection.watch(UUID(self.conversation_id), after_seq)
+            await hub.subscribe(self.connection, user_topic(self.caller.user.pk))  # to hear that rights end
             if once_open is not None:
                 once_open()
             yield OPENED
@@ -97,7 +97,7 @@ class ConversationReader:
     async def _snapshot(self, message_id: str) -> dict[str, Any]:
         text = runner.live_text(message_id)
         if text is None:
-            text = (await in_database(stored_answer_text)(self.caller.user, message_id)).text
+            text = (await persistently(stored_answer_text)(self.caller.user, message_id)).text
             hub.ask_for_text(message_id)
         self._chars = max(self._chars, len(text))
         return {
@@ -111,7 +111,7 @@ class ConversationReader:
         }
 
     async def _may_read(self) -> bool:
-        return await in_database(may_still_read)(self.caller, self.conversation_id)
+        return await persistently(may_still_read)(self.caller, self.conversation_id)
 
 
 def may_still_read(caller: Caller, conversation_id: str) -> bool:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from agents.tools.protocol import ToolCaller
 from chatapp import clock
-from chatapp.database import in_database
+from chatapp.database import persistently
 from chatapp.selectors.accounts import time_zone_of
 
 
@@ -15,4 +15,4 @@ class UserClock:
         return clock.now()
 
     async def time_zone_of(self, caller: ToolCaller) -> str:
-        return await in_database(time_zone_of)(caller.user_id)
+        return await persistently(time_zone_of)(caller.user_id)

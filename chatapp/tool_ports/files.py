@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from agents.tools.attached_files import FileContent, FileFacts
 from agents.tools.protocol import ToolCaller, ToolFailure
 from chatapp.attachments import read_content
-from chatapp.database import in_database
+from chatapp.database import persistently
 from chatapp.models import Attachment
 from chatapp.selectors.files import attached_files
 
 
 class AttachedFiles:
     async def list_files(self, caller: ToolCaller) -> Sequence[FileFacts]:
-        rows = await in_database(attached_files)(caller.user_id, caller.conversation_id)
+        rows = await persistently(attached_files)(caller.user_id, caller.conversation_id)
         return [_facts(row) for row in rows]
 
     async def read_file(self, caller: ToolCaller, file_id: str) -> FileContent:
-        return await in_database(_read)(caller, file_id)
+        return await persistently(_read)(caller, file_id)
 
 
 def _read(caller: ToolCaller, file_id: str) -> FileContent:

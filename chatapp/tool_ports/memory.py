@@ -10,7 +10,7 @@ from uuid import UUID
 from agents.tools.memory_tools import Hit
 from agents.tools.protocol import ToolCaller, ToolFailure
 from chatapp import clock, mapping
-from chatapp.database import in_database
+from chatapp.database import persistently
 from chatapp.errors import NotFound
 from chatapp.memory_files import daily_entry
 from chatapp.models import Message
@@ -29,21 +29,21 @@ SEARCHED = 20_000
 
 class UserMemory:
     async def search(self, caller: ToolCaller, query: str, limit: int) -> Sequence[Hit]:
-        return await in_database(_search)(caller, query, limit)
+        return await persistently(_search)(caller, query, limit)
 
     async def read_day(self, caller: ToolCaller, day: date) -> str:
-        return await in_database(_read_day)(caller, day)
+        return await persistently(_read_day)(caller, day)
 
     async def read_entry(self, caller: ToolCaller, entry_id: str) -> str:
-        return await in_database(_read_entry)(caller, entry_id)
+        return await persistently(_read_entry)(caller, entry_id)
 
     async def read_around(self, caller: ToolCaller, message_id: str, around: int) -> Sequence[Hit]:
-        return await in_database(_read_around)(caller, message_id, around)
+        return await persistently(_read_around)(caller, message_id, around)
 
 
 class OwnConversation:
     async def search(self, caller: ToolCaller, query: str, limit: int) -> Sequence[Hit]:
-        return await in_database(_search_line)(caller, query, limit)
+        return await persistently(_search_line)(caller, query, limit)
 
 
 def _search(caller: ToolCaller, query: str, limit: int) -> list[Hit]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agents.tools.protocol import ToolCaller, ToolFailure, ToolImage
-from chatapp.database import in_database
+from chatapp.database import persistently
 from chatapp.errors import NotFound
 from chatapp.models import Offload
 from chatapp.offloads import read_content, read_text
@@ -12,10 +12,10 @@ from chatapp.selectors.offloads import offload_of
 
 class OwnOffloads:
     async def read_text(self, caller: ToolCaller, reference: str) -> str:
-        return await in_database(_text)(caller, reference)
+        return await persistently(_text)(caller, reference)
 
     async def read_image(self, caller: ToolCaller, reference: str) -> ToolImage:
-        return await in_database(_image)(caller, reference)
+        return await persistently(_image)(caller, reference)
 
 
 def _text(caller: ToolCaller, reference: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Iterator
 from uuid import UUID
 
@@ -13,7 +15,7 @@ from agents.events import ConversationUpdated
 from chatapp import clock, event_log
 from chatapp.actions.conversations import create_conversation
 from chatapp.connection import MAX_QUEUED_FRAMES, Connection
-from chatapp.live import Frame, conversation_topic, encode_frame, user_topic
+from chatapp.live import Frame, conversation_topic, encode_frame, hub, user_topic
 from chatapp.models import Conversation, User
 from chatapp.selectors.access import lock_conversation
 
@@ -48,8 +50,12 @@ def delta(conversation: Conversation, text: str) -> Frame:
 
 
 async def drain(connection: Connection) -> list[int | None]:
+    return [frame.seq for frame in await all_frames(connection)]
+
+
+async def all_frames(connection: Connection) -> list[Frame]:
     connection.close("test")
-    return [frame.seq async for frame in connection.frames()]
+    return [frame async for frame in connection.frames()]
 
 
 opened: list[Connection] = []
@@ -131,6 +137,23 @@ async def test_what_a_tab_watches_is_not_told_again_by_the_users_topic(
     connection.deliver(user_topic(alice.pk), frame)
     connection.deliver(conversation_topic(conversation.pk), frame)
     assert await drain(connection) == [6]
+
+
+async def test_a_tab_hears_of_a_conversation_it_does_not_watch_yet_without_a_number(
+    alice: User, conversation: Conversation
+) -> None:
+    """Its wish to watch may be on the way: whatever counts comes in order after it."""
+    connection = Connection()
+    opened.append(connection)
+    await hub.start()
+    await hub.subscribe(connection, user_topic(alice.pk))
+    await sync_to_async(write_facts)(alice, conversation, 1)
+    await asyncio.sleep(0)
+    await connection.watch(UUID(str(conversation.pk)), 0)
+    told = [(frame.seq, "seq" in json.loads(frame.text)) for frame in await all_frames(connection)]
+    await hub.unsubscribe(connection, user_topic(alice.pk))
+    await hub.stop()
+    assert told == [(None, False), *((number, True) for number in range(1, 7))]
 
 
 async def test_a_reader_that_falls_behind_is_closed(conversation: Conversation) -> None:

@@ -119,6 +119,13 @@ test("a hole in the facts asks for a replay and takes nothing until it is filled
   assert.deepEqual([thread(filled).needsReplay, thread(filled).ids], [false, ["m0", "m1"]]);
 });
 
+test("what the sidebar is told of this conversation, without a number, is left to the fact itself", () => {
+  const before = opened([message("m0", 0, "user", "hi")]);
+  const told = { run_id: "r1", message_id: "a1", model: "m", mode: "react" };
+  assert.deepEqual(thread(reduce(before, event("run.started", null, told))), thread(before));
+  assert.notDeepEqual(thread(reduce(before, event("run.started", 1, told))), thread(before));
+});
+
 test("replayed events of a message that the page already has do not double it", () => {
   const state = all(
     opened([message("m0", 0, "user", "hi"), message("a1", 1, "assistant", "done", { parent: "m0" })]),

@@ -29,12 +29,17 @@ export function emptyThread(id) {
   };
 }
 
+const UNCOUNTED = new Set(["text.delta", "reasoning.delta", "message.snapshot"]);
+
 /**
- * Facts are taken once and in order; after a hole nothing is taken until the replay has filled it.
+ * Facts are taken once and in order; after a hole nothing is taken until the replay has filled it. One without a
+ * number is for the sidebar: here it comes again, with its number.
  * @param {Thread} thread @param {Happening} event @returns {Thread}
  */
 export function applyEvent(thread, event) {
-  if (event.seq === undefined || event.seq === null) return applyFact(thread, event);
+  if (event.seq === undefined || event.seq === null) {
+    return UNCOUNTED.has(event.type) ? applyFact(thread, event) : thread;
+  }
   if (event.seq <= thread.lastSeq) return thread;
   if (event.seq > thread.lastSeq + 1) return { ...thread, needsReplay: true };
   return applyFact({ ...thread, lastSeq: event.seq, needsReplay: false }, event);

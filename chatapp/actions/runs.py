@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F
+from django.db.models import Exists, F
 
 from agents import events
 from agents.plan.steps import PlanStep
@@ -124,14 +124,15 @@ def renew_leases(*, leases: Iterable[Lease], now: datetime) -> set[UUID]:
 
 
 def checkpoint_answers(*, answers: Iterable[PartialAnswer]) -> None:
-    """Partial texts of all runs of a process, in one transaction. One that lost its lease is passed over."""
+    """Partial texts of all runs of a process, in one transaction. One that lost its lease is passed over.
+
+    The conditions stand on the row itself: PostgreSQL looks at those again when it had to wait for the row, and at a
+    subquery's rows not, so that a late partial text would overwrite the finished one.
+    """
     with transaction.atomic():
         for answer in answers:
             Message.objects.filter(
-                pk=answer.lease.answer_id,
-                status=Message.Status.STREAMING,
-                run__fence=answer.lease.fence,
-                run__status=Run.Status.RUNNING,
+                Exists(_held(answer.lease)), pk=answer.lease.answer_id, status=Message.Status.STREAMING
             ).update(parts=mapping.parts_to_json(answer.parts))
 
 

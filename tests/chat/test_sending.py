@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
 from chatapp import clock
 from chatapp.actions.conversations import create_conversation
@@ -154,6 +154,40 @@ def test_a_write_with_an_old_fencing_number_changes_nothing(alice: User, convers
         )
     answer = Message.objects.get(pk=receipt.answer_id)
     assert (answer.status, answer.parts[0]["text"]) == ("interrupted", "Partial")
+
+
+def test_a_partial_text_that_waited_for_the_end_of_its_run_does_not_overwrite_the_answer(
+    alice: User, conversation: Conversation
+) -> None:
+    receipt = send(alice, conversation)
+    lease = claim(receipt)
+
+    def store_late() -> None:
+        try:
+            checkpoint_answers(answers=[PartialAnswer(lease, "Hal")])
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as threads:
+        with transaction.atomic():
+            whole = Outcome(Run.Status.COMPLETE, PartialAnswer(lease, "Half and half"))
+            finish_run(lease=lease, outcome=whole, now=clock.now())
+            late = threads.submit(store_late)
+            wait_until_somebody_waits(late)
+        late.result()
+    answer = Message.objects.get(pk=receipt.answer_id)
+    assert (answer.status, answer.parts[0]["text"]) == ("complete", "Half and half")
+
+
+def wait_until_somebody_waits(late: Future[None]) -> None:
+    """For a row that this transaction holds. SQLite shows nobody waiting: there all writes wait for each other."""
+    if connection.vendor != "postgresql":
+        return
+    with connection.cursor() as cursor:
+        while not late.done():
+            cursor.execute("SELECT 1 FROM pg_locks WHERE NOT granted")
+            if cursor.fetchone():
+                return
 
 
 def test_only_one_process_gets_a_run(alice: User, conversation: Conversation) -> None:

@@ -50,7 +50,8 @@ def test_every_common_vendor_is_in_the_table(vendor: str) -> None:
 
 
 def test_every_wording_names_its_source() -> None:
-    assert all(case["source"] for cases in WORDINGS.values() for case in cases)
+    cases = [case for cases in WORDINGS.values() for case in cases]
+    assert [case["text"] for case in cases if not case["source"].startswith("https://")] == []
 
 
 def test_the_room_left_for_an_answer_is_read_where_both_sizes_are_named() -> None:

@@ -76,6 +76,7 @@ class _AgentDeclaration(_Declared):
     tools: list[str] | None = None
     mcp_servers: list[str] | None = None
     memory: bool = True
+    shared_memory: bool = False
 
 
 class _Execution(_Declared):
@@ -109,6 +110,7 @@ class AgentProfile:
     mcp_servers: tuple[str, ...] | None = None
     """None, of both: it names none."""
     uses_memory: bool = True
+    shares_memory: bool = False
 
 
 def read_profiles(content: Any, environment: Mapping[str, str]) -> list[AgentProfile]:
@@ -146,6 +148,7 @@ def _profile(agent: _AgentDeclaration, place: str, execution: _Execution) -> Age
         tools=None if agent.tools is None else tuple(agent.tools),
         mcp_servers=None if agent.mcp_servers is None else tuple(agent.mcp_servers),
         uses_memory=agent.memory,
+        shares_memory=agent.shared_memory,
     )
 
 

@@ -92,7 +92,7 @@ def describe_run(run_id: UUID) -> PreparedRun:
         "model__fast_model",
     ).get(pk=run_id)
     conversation_id = str(run.conversation_id)
-    forgotten_count = forgotten_count_of(run.user_id)
+    forgotten_count = forgotten_count_of(run.conversation)
     return replace(_prepare(run, conversation_id), forgotten_count=forgotten_count)
 
 

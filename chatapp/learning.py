@@ -23,7 +23,7 @@ def learn_from(
     """
     user_id = row.conversation.user_id
     texts = chain(
-        known_texts(user_id, compaction_id=row.pk, first_id=first_id, last_id=last_id),
+        known_texts(row.conversation, compaction_id=row.pk, first_id=first_id, last_id=last_id),
         recalled_texts(row.conversation_id),
     )
     known = KnownSentences(vocabulary, texts)

@@ -16,6 +16,7 @@ from chatapp.search_index import analyzer
 from chatapp.search_vectors import NOTHING_NEAR, Near
 from chatapp.selectors.branches import visible_spans
 from chatapp.selectors.pauses import ALL_ON_RECORD, OffRecord
+from chatapp.selectors.scopes import ALL_OWN, Reach
 from chatapp.selectors.search import EVERYTHING, SearchFilter, UserIndex, open_index
 from chatapp.selectors.search_sources import Found
 from memory.ranking import (
@@ -52,16 +53,23 @@ class RecalledTurn:
 
 
 def search_memory(
-    *, user_id: UUID, query: str, limit: int, now: datetime, only: SearchFilter = EVERYTHING
+    *,
+    user_id: UUID,
+    query: str,
+    limit: int,
+    now: datetime,
+    only: SearchFilter = EVERYTHING,
+    scope_id: UUID | None = None,
 ) -> list[Found]:
     """The best matches of everything the user said, was told or has in memory, best first.
 
     One or two words are looked up: only what contains them is found. A question also finds the turns beside,
-    because an answer seldom repeats the words it was asked with. `now` is what "yesterday" is counted from.
+    because an answer seldom repeats the words it was asked with. `now` is what "yesterday" is counted from. With a
+    scope, what it shares is found, too.
     """
     question = read_question(query, analyzer, now.date())
     is_lookup = len(query.split()) <= LOOKUP_WORDS and "?" not in query
-    index = open_index(user_id)
+    index = open_index(user_id, scope_id)
     ranking = index.rank(question, limit * 2, only_matches=is_lookup, only=only)
     scored = dict(zip(ranking.ordinals, ranking.scores, strict=True))
     if not is_lookup and (near := _near(index, query, only)).ordinals:
@@ -94,21 +102,23 @@ class InContext:
     """What the asking context holds by itself. `message_ids` are in view; of the conversation itself only what
     `branch` shows may come back, and not its own memory entries: its summary is in the context.
 
-    What was said `off_record` comes back in its own conversation alone, and where memory `is_paused`, nothing of any
-    other does.
+    What was said `off_record` comes back in its own conversation alone; `reach` says what does of others.
     """
 
     message_ids: Collection[str] = ()
     conversation_id: UUID | None = None
     branch: Branch | None = None
     off_record: OffRecord = ALL_ON_RECORD
-    is_paused: bool = False
+    reach: Reach = ALL_OWN
+
+    @property
+    def only(self) -> SearchFilter:
+        return EVERYTHING if self.reach.knows_own else SearchFilter(conversation_id=self.conversation_id)
 
     def keeps_out(self, found: Found) -> bool:
-        if self.conversation_id is not None and found.conversation_id == self.conversation_id:
-            return False
-        was_paused = found.kind == "message" and self.off_record.covers(found.conversation_id, found.said_at)
-        return self.is_paused or was_paused
+        is_here = self.conversation_id is not None and found.conversation_id == self.conversation_id
+        is_said = found.kind == "message" and not is_here
+        return is_said and self.off_record.covers(found.conversation_id, found.said_at)
 
     def spans(self) -> dict[UUID, int | None]:
         return dict(visible_spans(self.branch)) if self.branch else {}
@@ -125,8 +135,8 @@ def recall_for(
     if asked.is_small_talk or room.tokens <= 0 or room.chars <= 0:
         return []
     sources: dict[str, Found] = {}
-    index = open_index(user_id)
-    scored = _worth_recalling(index, asked, _near(index, question))
+    index = open_index(user_id, context.reach.scope_id)
+    scored = _worth_recalling(index, asked, _near(index, question, context.only), context.only)
     chosen = select_recall(_candidates(index, scored, context, sources), room)
     return [_recalled(candidate, sources[candidate.key]) for candidate in chosen]
 
@@ -139,9 +149,11 @@ def _near(index: UserIndex, question: str, only: SearchFilter = EVERYTHING) -> N
     return index.near(asked, settings.EMBEDDINGS_MODEL, only) if asked else NOTHING_NEAR
 
 
-def _worth_recalling(index: UserIndex, question: Question, near: Near) -> dict[int, float]:
+def _worth_recalling(
+    index: UserIndex, question: Question, near: Near, only: SearchFilter
+) -> dict[int, float]:
     """Ordinals with their scores, best first; none where neither words nor meaning fit."""
-    ordinals, scores = index.rank(question, MAX_CANDIDATES).worth_recalling()
+    ordinals, scores = index.rank(question, MAX_CANDIDATES, only=only).worth_recalling()
     if not near.ordinals or not (ordinals or near.stands_out):
         return dict(zip(ordinals, scores, strict=True))
     return fuse_rankings(ordinals, near.ordinals)

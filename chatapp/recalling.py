@@ -14,7 +14,8 @@ from chatapp.contexts import LoadedContext
 from chatapp.recall import InContext, RecalledTurn, recall_for
 from chatapp.selectors.claims import Superseded, superseded_claims
 from chatapp.selectors.forgetting import tombstones_of
-from chatapp.selectors.pauses import is_paused, off_record
+from chatapp.selectors.pauses import off_record
+from chatapp.selectors.scopes import reach_of
 from memory.ranking import RecallSize
 from memory.summary import fence
 from memory.tokens import estimate_text, text_message
@@ -56,7 +57,7 @@ def recall_turns(loaded: LoadedContext, context: AssembledContext, now: datetime
             conversation_id=loaded.conversation.pk,
             branch=loaded.branch,
             off_record=off_record(loaded.user_id),
-            is_paused=is_paused(loaded.conversation),
+            reach=reach_of(loaded.conversation),
         ),
     )
     turns = without_forgotten(turns, tombstones_of(loaded.user_id))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from memory.extractive import find_facts
@@ -21,11 +21,18 @@ class Forgotten:
     """What must not be said any more: texts, and the words that only they brought in."""
 
     def __init__(
-        self, texts: Iterable[str], vocabulary: Vocabulary, *, common: Collection[str] | None = None
+        self,
+        texts: Iterable[str],
+        vocabulary: Vocabulary,
+        *,
+        common: Collection[str] | None = None,
+        is_spared: Callable[[str], bool] | None = None,
     ) -> None:
         """For texts that were made of these, `common` are the words that are also said elsewhere: any other gives a
-        text away. None for what people said themselves: there, single words prove nothing."""
+        text away. None for what people said themselves: there, single words prove nothing. A sentence that
+        `is_spared` stays, because somebody else said it as well."""
         self._vocabulary = vocabulary
+        self._is_spared = is_spared
         self._is_derived = common is not None
         self._exact: set[str] = set()
         self._sentences: list[frozenset[str]] = []
@@ -59,6 +66,8 @@ class Forgotten:
 
     def carries(self, sentence: str) -> bool:
         """Whether the sentence says something of it."""
+        if self._is_spared is not None and self._is_spared(sentence):
+            return False
         if _fold(sentence) in self._exact:
             return True
         words = self._vocabulary.gist(sentence)

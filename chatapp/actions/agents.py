@@ -54,6 +54,7 @@ def _load(profile: AgentProfile) -> LoadedAgent:
         "context_policy": policy,
         "hooks": [hook.model_dump(mode="json", exclude_none=True) for hook in profile.hooks],
         "uses_memory": profile.uses_memory,
+        "shares_memory": profile.shares_memory,
     }
     if profile.tools is not None:
         values["tools"] = list(profile.tools)

@@ -15,10 +15,12 @@ from agents.events import ConversationUpdated
 from chatapp import event_log, jobs, mapping
 from chatapp.actions.memory_settings import note_pause
 from chatapp.actions.search import index_conversation
+from chatapp.errors import Conflict
 from chatapp.models import Agent, Branch, Conversation, Message, ModelConfig, Run, User
 from chatapp.models.identity import new_id
 from chatapp.selectors.access import lock_conversation
 from chatapp.selectors.retention import retention_days_of
+from chatapp.selectors.scopes import scope_for
 from memory.tokens import estimate_parts
 from memory.types import TextPart
 
@@ -47,6 +49,7 @@ def create_conversation(
             title=title,
             model=model,
             agent=agent,
+            scope=scope_for(agent, temporary=temporary),
             mode=mode,
             temporary=temporary,
             memory=memory,
@@ -73,9 +76,12 @@ def updated_event(
 def update_conversation(
     *, user: User, conversation_id: str, changes: Mapping[str, Any], now: datetime
 ) -> Conversation:
-    """`changes` holds columns by name: title, model, agent, mode, pinned, archived, context_policy, hooks."""
+    """`changes` holds columns by name: title, model, agent, mode, pinned, archived, context_policy, hooks. Raises
+    Conflict for another agent where what was said may be in the memory that this one shares."""
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
+        if "agent" in changes:
+            changes = {**changes, "scope": _scope_with(conversation, changes["agent"])}
         for name, value in changes.items():
             setattr(conversation, name, value)
         conversation.save(update_fields=list(changes))
@@ -83,6 +89,17 @@ def update_conversation(
             note_pause(conversation, now)
         event_log.append(conversation, updated_event(conversation, now))
     return conversation
+
+
+def _scope_with(conversation: Conversation, agent: Agent | None) -> Agent | None:
+    """Decided by the first message: what was said to one is neither brought to another nor taken from it."""
+    if not conversation.next_position:
+        return scope_for(agent, temporary=conversation.temporary)
+    if conversation.scope is not None and agent != conversation.scope:
+        raise Conflict(
+            f"What is remembered here is shared by {conversation.scope.name}: begin a new chat for another agent."
+        )
+    return conversation.scope
 
 
 def title_from(text: str) -> str:

@@ -19,13 +19,20 @@ from chatapp.actions.conversations import title_from
 from chatapp.actions.files import delete_unshared_attachments
 from chatapp.actions.forget_clock import begin_forgetting
 from chatapp.actions.forget_profile import redact_profile
+from chatapp.actions.forget_shared import forget_shared, told_to_others
 from chatapp.actions.offloads import delete_all_offloads
 from chatapp.actions.retention import Leftovers
 from chatapp.actions.tombstones import raise_tombstones
 from chatapp.errors import NotFound
 from chatapp.models import Conversation, ForgetProposal, ForgetReceipt, MemoryEntry, Message, User
 from chatapp.search_index import vocabulary
-from chatapp.selectors.forgetting import citing_conversations, recitations, span_of, words_said_elsewhere
+from chatapp.selectors.forgetting import (
+    citing_conversations,
+    conversations_of,
+    recitations,
+    span_of,
+    words_said_elsewhere,
+)
 from memory.redaction import Forgotten
 
 MAX_RECITATIONS = 50
@@ -51,6 +58,7 @@ class _Work:
     entries: list[MemoryEntry]
     lines: dict[UUID, Sequence[str]]
     conversations: list[Conversation] = field(default_factory=list)
+    of_others: list[Conversation] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     changed: dict[UUID, Message] = field(default_factory=dict)
     days: set[date] = field(default_factory=set)
@@ -91,6 +99,8 @@ def forget_items(
         work = _begin(user, chosen, entry_ids, lines or {}, now)
         forgotten = _forget_said(work)
         hashes = _forget_made(work, forgotten, asked_in)
+        shared = forget_shared(work.of_others, work.texts, work.gone, now)
+        work.removed.update(shared.removed)
         work.removed["offloaded"] = offloads
         work.removed["tombstones"] = raise_tombstones(user.pk, work.texts, now)
         receipt = _write_receipt(work, what)
@@ -100,7 +110,7 @@ def forget_items(
         # What was offloaded may say it too, and is nobody's but the model's.
         files = tuple(delete_all_offloads(row.pk for row in work.conversations))
         leftovers = Leftovers(user.pk, tuple(sorted(work.days)), hashes, offloads=files)
-        return Done(receipt, (leftovers,), tuple(work.ended_runs), proposal)
+        return Done(receipt, (leftovers, *shared.leftovers), (*work.ended_runs, *shared.ended_runs), proposal)
 
 
 def _begin(
@@ -121,9 +131,11 @@ def _begin(
     texts = [mapping.text_of(row.parts) for row in messages.values()]
     texts += [text for entry in entries for text in work.said_by(entry)]
     sources = {row.pk for entry in entries for row in _sources(entry, work.said_by(entry))}
-    citing = citing_conversations(user.pk, work.gone | sources, texts)
-    rows = Conversation.objects.select_for_update().filter(user=user, pk__in=homes | citing)
-    work.conversations = list(rows.order_by("pk"))
+    citing = citing_conversations(conversations_of(user.pk), work.gone | sources, texts)
+    told = told_to_others(user.pk, work.gone | sources, texts)
+    rows = list(Conversation.objects.select_for_update().filter(pk__in=homes | citing | told).order_by("pk"))
+    work.conversations = [row for row in rows if row.user_id == user.pk]
+    work.of_others = [row for row in rows if row.user_id != user.pk]
     for conversation in work.conversations:
         work.ended_runs += traces.stop_work(conversation, now)
     work.messages = Message.objects.filter(conversation__user=user).in_bulk(list(messages))
@@ -191,7 +203,7 @@ def _forget_traces(
     )
     for row in later.select_related("run").exclude(pk__in=list(work.changed)):
         # What answers the wish itself, or was being written, is no speech to be kept.
-        is_void = _answers(row, asked) or run_of(row) in work.ended_runs
+        is_void = _answers(row, asked) or traces.run_of(row) in work.ended_runs
         redact = traces.redact_message if is_void else traces.redact_tool_results
         if redact(row, forgotten, work.now):
             work.changed[row.pk] = row
@@ -212,10 +224,6 @@ def _answers(row: Message, asked: Message | None) -> bool:
     return (
         asked is not None and row.conversation_id == asked.conversation_id and row.position > asked.position
     )
-
-
-def run_of(row: Message) -> UUID | None:
-    return row.run.pk if hasattr(row, "run") else None
 
 
 def _write_receipt(work: _Work, what: str) -> ForgetReceipt:

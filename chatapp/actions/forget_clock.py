@@ -1,7 +1,7 @@
 """Keeps forgetting and the claims of runs apart: a run is claimed before a forgetting, which then ends it where it may
 have read what goes, or after it, when nothing of it can be read any more.
 
-The order of locks is this clock, then conversations.
+The order of locks is a user's clock, those of the shared memories, then conversations.
 """
 
 from __future__ import annotations
@@ -9,22 +9,33 @@ from __future__ import annotations
 from uuid import UUID
 
 from chatapp.errors import ReadForgotten
-from chatapp.models import ForgetClock
+from chatapp.models import Conversation, ForgetClock, ScopeClock
+from chatapp.selectors.scopes import scopes_of
 
 
 def begin_forgetting(user_id: UUID) -> None:
-    """The first statement of a transaction that forgets."""
-    clock = _lock(user_id)
-    clock.count += 1
-    clock.save(update_fields=["count"])
+    """The first statement of a transaction that forgets. Others read what this user added to a shared memory: their
+    claims wait, too."""
+    clocks: list[ForgetClock | ScopeClock] = [_lock(user_id), *map(_lock_scope, scopes_of(user_id))]
+    for clock in clocks:
+        clock.count += 1
+        clock.save(update_fields=["count"])
 
 
-def check_nothing_forgotten(user_id: UUID, count: int) -> None:
-    """The first statement of a transaction that claims a run. Raises ReadForgotten."""
-    if _lock(user_id).count != count:
+def check_nothing_forgotten(conversation: Conversation, count: int) -> None:
+    """The first statement of a transaction that claims a run of it. Raises ReadForgotten."""
+    known = _lock(conversation.user_id).count
+    if conversation.scope_id is not None:
+        known += _lock_scope(conversation.scope_id).count
+    if known != count:
         raise ReadForgotten("Something was forgotten meanwhile.")
 
 
 def _lock(user_id: UUID) -> ForgetClock:
     clock, _ = ForgetClock.objects.select_for_update().get_or_create(user_id=user_id)
+    return clock
+
+
+def _lock_scope(agent_id: UUID) -> ScopeClock:
+    clock, _ = ScopeClock.objects.select_for_update().get_or_create(agent_id=agent_id)
     return clock

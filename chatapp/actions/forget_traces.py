@@ -92,6 +92,26 @@ def _store_parts(row: Message, parts: list[dict[str, Any]], now: datetime) -> No
     reindex_message(row)
 
 
+def redact_copies(
+    conversation: Conversation, forgotten: Forgotten, ended_runs: Collection[UUID], now: datetime
+) -> int:
+    """What tools returned of it in another conversation, and answers that were being written; how many messages."""
+    said = Message.objects.filter(
+        conversation=conversation, role__in=(Message.Role.ASSISTANT, Message.Role.TOOL)
+    )
+    changed = [
+        row
+        for row in said.select_related("run")
+        if (redact_message if run_of(row) in ended_runs else redact_tool_results)(row, forgotten, now)
+    ]
+    tell_forgotten(conversation, changed, now)
+    return len(changed)
+
+
+def run_of(row: Message) -> UUID | None:
+    return row.run.pk if hasattr(row, "run") else None
+
+
 def tell_forgotten(conversation: Conversation, rows: Iterable[Message], now: datetime) -> None:
     facts = [
         MessageForgotten(conversation_id=str(conversation.pk), at=now, message=mapping.message_shape(row))

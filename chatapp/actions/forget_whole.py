@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from itertools import chain
 from uuid import UUID
@@ -15,9 +15,10 @@ from chatapp import mapping
 from chatapp.actions import forget_traces as traces
 from chatapp.actions import memory as memory_actions
 from chatapp.actions import search as search_actions
-from chatapp.actions.forget import Done, propose_recitations, run_of
+from chatapp.actions.forget import Done, propose_recitations
 from chatapp.actions.forget_clock import begin_forgetting
 from chatapp.actions.forget_profile import empty_profile, redact_profile
+from chatapp.actions.forget_shared import forget_shared_entries
 from chatapp.actions.retention import Leftovers, delete_conversation_data
 from chatapp.actions.tombstones import raise_tombstones
 from chatapp.models import (
@@ -32,7 +33,12 @@ from chatapp.models import (
 )
 from chatapp.search_index import vocabulary
 from chatapp.selectors.access import lock_conversation
-from chatapp.selectors.forgetting import citing_conversations, conversation_ids_of, words_still_said
+from chatapp.selectors.forgetting import (
+    citing_conversations,
+    conversation_ids_of,
+    conversations_of,
+    words_still_said,
+)
 from memory.redaction import Forgotten
 
 MAX_QUOTED = 2_000
@@ -45,8 +51,9 @@ def forget_conversation(*, user: User, conversation_id: str | UUID, now: datetim
     begin_forgetting(user.pk)
     conversation = lock_conversation(user, conversation_id)
     texts = _telling_texts(conversation)
-    citing = citing_conversations(user.pk, [conversation.pk], texts) - {conversation.pk}
-    removed = Counter[str]()
+    citing = citing_conversations(conversations_of(user.pk), [conversation.pk], texts) - {conversation.pk}
+    shared = forget_shared_entries(user.pk, MemoryEntry.objects.filter(conversation=conversation), now)
+    removed = shared.removed
     runs, leftovers = _delete(conversation, removed, now)
     common = words_still_said(user.pk, frozenset[str]().union(*map(vocabulary.rare_words, texts)))
     forgotten = Forgotten(texts, vocabulary, common=common)
@@ -56,28 +63,11 @@ def forget_conversation(*, user: User, conversation_id: str | UUID, now: datetim
         removed["events"] += traces.redact_events(row, forgotten, changed={}, gone=[conversation.pk])
         removed["summaries_redacted"] += traces.redact_compactions(row, forgotten)
         removed["requests"] += traces.redact_runs(row, forgotten)
-        removed["messages_redacted"] += _redact_copies(row, forgotten, runs, now)
+        removed["messages_redacted"] += traces.redact_copies(row, forgotten, runs, now)
     removed["requests"] += traces.forget_sent_profiles(user.pk, forgotten)
     receipt = _receipt(user, ForgetReceipt.What.CONVERSATION, removed, now)
-    return Done(receipt, (leftovers,), tuple(runs), propose_recitations(user, citing, forgotten, now))
-
-
-def _redact_copies(
-    conversation: Conversation, forgotten: Forgotten, ended_runs: Collection[UUID], now: datetime
-) -> int:
-    """What tools returned of it in another conversation, and answers that were being written; how many messages."""
-    said = Message.objects.filter(
-        conversation=conversation, role__in=(Message.Role.ASSISTANT, Message.Role.TOOL)
-    )
-    changed = [
-        row
-        for row in said.select_related("run")
-        if (traces.redact_message if run_of(row) in ended_runs else traces.redact_tool_results)(
-            row, forgotten, now
-        )
-    ]
-    traces.tell_forgotten(conversation, changed, now)
-    return len(changed)
+    proposal = propose_recitations(user, citing, forgotten, now)
+    return Done(receipt, (leftovers, *shared.leftovers), (*runs, *shared.ended_runs), proposal)
 
 
 def _telling_texts(conversation: Conversation) -> list[str]:
@@ -92,9 +82,10 @@ def forget_everything(*, user: User, now: datetime) -> Done:
 
     Cut short, it has forgotten what it came to: asked again, it goes on.
     """
-    removed = Counter[str]()
-    runs: list[UUID] = []
-    leftovers: list[Leftovers] = []
+    with transaction.atomic():
+        begin_forgetting(user.pk)
+        shared = forget_shared_entries(user.pk, MemoryEntry.objects.filter(user=user), now)
+    removed, runs, leftovers = shared.removed, shared.ended_runs, shared.leftovers
     for conversation_id in conversation_ids_of(user):
         with transaction.atomic():
             row = Conversation.objects.select_for_update().filter(pk=conversation_id).first()

@@ -15,6 +15,7 @@ from chatapp.models import Compaction, Conversation, EntryRevision, EntrySource,
 from chatapp.models.search import StaleDay
 from chatapp.selectors.memory import kept_entries, user_zone
 from chatapp.selectors.pauses import is_paused
+from chatapp.selectors.scopes import open_scope
 
 PREVIEW_CHARS = 200
 
@@ -38,6 +39,7 @@ def record_entry(
         user=conversation.user,
         day=at.astimezone(user_zone(conversation.user.time_zone)).date(),
         conversation=conversation,
+        scope_id=open_scope(conversation),
         first_message_id=first_message_id,
         last_message_id=last_message_id,
         text=text,

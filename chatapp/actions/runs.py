@@ -56,9 +56,9 @@ def claim_run(
     when the context was read."""
     with transaction.atomic():
         if forgotten_count is not None:
-            user_id = Run.objects.filter(pk=run_id).values_list("user_id", flat=True).first()
-            if user_id is not None:
-                check_nothing_forgotten(user_id, forgotten_count)
+            conversation_of = Conversation.objects.filter(runs=run_id).first()
+            if conversation_of is not None:
+                check_nothing_forgotten(conversation_of, forgotten_count)
         found = lock_run(run_id)
         if found is None:
             return None

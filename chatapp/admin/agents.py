@@ -54,6 +54,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
             "tools",
             "mcp_servers",
             "uses_memory",
+            "shares_memory",
             "context_policy",
             "hooks",
             "enabled",
@@ -113,7 +114,8 @@ class AgentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return (
             (None, {"fields": ("name", "model", "mode", "enabled")}),
             ("What it says", {"fields": ("system_prompt", "greeting", "temperature", "timeout_s")}),
-            ("Tools and memory", {"fields": ("chooses_tools", "tools", "mcp_servers", "uses_memory")}),
+            ("Tools", {"fields": ("chooses_tools", "tools", "mcp_servers")}),
+            ("Memory", {"fields": ("uses_memory", "shares_memory")}),
             ("Context", {"fields": ("context_policy", "hooks", *shown)}),
         )
 

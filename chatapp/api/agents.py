@@ -84,6 +84,7 @@ def _agent(row: Agent) -> dict[str, Any]:
         "is_default": False,
         "is_mine": row.owner_id is not None,
         "uses_memory": row.uses_memory,
+        "shares_memory": row.shares_memory,
         "tools": row.tools,
     }
 

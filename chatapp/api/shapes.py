@@ -57,6 +57,11 @@ class Agent(Shape):
     is_default: bool
     is_mine: bool = Field(False, description="Whether you made it for yourself.")
     uses_memory: bool = True
+    shares_memory: bool = Field(
+        False,
+        description="Whether what is remembered of your chats with it is known to everybody who talks to it. Such chats"
+        " know nothing private of you.",
+    )
     tools: list[str] | None = Field(None, description="By name; null is the deployment's choice.")
 
 
@@ -105,6 +110,9 @@ class Conversation(Shape):
     title: str
     model: str | None
     agent: str | None
+    shared_memory_of: str | None = Field(
+        description="The agent in whose shared memory it was begun; nothing private of you is known in it."
+    )
     mode: Literal["react", "plan", "auto"] | None = Field(description="Null: as its agent says.")
     pinned: bool
     archived: bool
@@ -329,6 +337,7 @@ class MemoryEntry(Shape):
     day: str
     text: str
     author: Literal["extraction", "user"] = Field(description="Who wrote the text as it is now.")
+    shared_memory_of: str | None = Field(description="The agent whose users know it, too.")
     state: Literal["kept", "proposed"]
     revision: int
     conversation_id: str | None

@@ -3,7 +3,7 @@
 from chatapp.models.agents import Agent
 from chatapp.models.claims import StoredClaim
 from chatapp.models.conversations import Attachment, Branch, Conversation, Message
-from chatapp.models.forgetting import ForgetClock, ForgetProposal, ForgetReceipt, Tombstone
+from chatapp.models.forgetting import ForgetClock, ForgetProposal, ForgetReceipt, ScopeClock, Tombstone
 from chatapp.models.mcp_servers import McpServer
 from chatapp.models.memory import Compaction, EntryRevision, EntrySource, MemoryEntry, MemoryPause
 from chatapp.models.model_configs import ModelConfig
@@ -50,6 +50,7 @@ __all__ = [
     "RequestText",
     "Run",
     "RunStep",
+    "ScopeClock",
     "SearchBlock",
     "SearchCursor",
     "SearchDocument",

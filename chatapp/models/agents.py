@@ -59,6 +59,11 @@ class Agent(models.Model):
     uses_memory = models.BooleanField(
         default=True, help_text="Whether its answers recall what was said elsewhere, and are remembered."
     )
+    shares_memory = models.BooleanField(
+        default=False,
+        help_text="Whether what its conversations remember is known to everybody who talks to it. Such conversations"
+        " know nothing private of their users. For agents for everybody only.",
+    )
     context_policy = models.JSONField(default=dict, blank=True)
     hooks = models.JSONField(default=list, blank=True)
     enabled = models.BooleanField(default=True)
@@ -71,6 +76,9 @@ class Agent(models.Model):
                 fields=["name"], condition=models.Q(owner=None), name="agent_name_once_for_all"
             ),
             models.UniqueConstraint(fields=["owner", "name"], name="agent_name_once_per_owner"),
+            models.CheckConstraint(
+                condition=models.Q(shares_memory=False) | models.Q(owner=None), name="agent_shares_for_all"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -29,6 +29,15 @@ class Conversation(models.Model):
     agent = models.ForeignKey(
         Agent, null=True, blank=True, on_delete=models.SET_NULL, related_name="conversations"
     )
+    scope = models.ForeignKey(
+        Agent,
+        null=True,
+        blank=True,
+        editable=False,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        help_text="The agent whose shared memory it was begun in: its user's own is unknown there, for good.",
+    )
     mode = models.CharField(max_length=10, blank=True, choices=Agent.Mode, help_text="Empty: the agent's.")
     branch = models.ForeignKey("Branch", null=True, on_delete=models.SET_NULL, related_name="+")
     hook_state = models.JSONField(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
+from chatapp.models.agents import Agent
 from chatapp.models.conversations import Conversation
 from chatapp.models.identity import new_id
 
@@ -37,6 +38,13 @@ class ForgetClock(models.Model):
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, primary_key=True, on_delete=models.CASCADE, related_name="+"
     )
+    count = models.PositiveIntegerField(default=0)
+
+
+class ScopeClock(models.Model):
+    """How often somebody who added to an agent's shared memory forgot something: the clock of all who read it."""
+
+    agent = models.OneToOneField(Agent, primary_key=True, on_delete=models.CASCADE, related_name="+")
     count = models.PositiveIntegerField(default=0)
 
 

@@ -6,6 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 
+from chatapp.models.agents import Agent
 from chatapp.models.conversations import Branch, Conversation
 from chatapp.models.identity import new_id
 from chatapp.models.model_configs import ModelConfig
@@ -126,6 +127,13 @@ class MemoryEntry(models.Model):
     )
     compaction = models.OneToOneField(
         Compaction, null=True, on_delete=models.SET_NULL, related_name="memory_entry"
+    )
+    scope = models.ForeignKey(
+        Agent,
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="shared_entries",
+        help_text="The agent whose shared memory it is in, too. It stays its user's own.",
     )
     first_message_id = models.UUIDField(null=True)
     last_message_id = models.UUIDField(null=True)

@@ -29,7 +29,8 @@ def _only(rows: QuerySet[Row], row_id: str | UUID) -> Row:
 
 
 def accessible_conversation(user: User, conversation_id: str | UUID) -> Conversation:
-    rows = Conversation.objects.select_related("model", "agent__model", "branch", "user").filter(user=user)
+    rows = Conversation.objects.filter(user=user)
+    rows = rows.select_related("model", "agent__model", "scope", "branch", "user")
     return _only(rows, conversation_id)
 
 
@@ -53,7 +54,9 @@ def accessible_compaction(user: User, conversation_id: str | UUID, compaction_id
 
 
 def accessible_entry(user: User, entry_id: str | UUID) -> MemoryEntry:
-    return _only(MemoryEntry.objects.select_related("conversation", "user").filter(user=user), entry_id)
+    return _only(
+        MemoryEntry.objects.select_related("conversation", "user", "scope").filter(user=user), entry_id
+    )
 
 
 def lock_entry(user: User, entry_id: str | UUID) -> MemoryEntry:

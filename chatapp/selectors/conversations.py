@@ -28,7 +28,7 @@ def conversation_page(
     user: User, *, query: str, archived: bool, cursor: tuple[datetime, UUID] | None, limit: int
 ) -> tuple[list[Conversation], bool]:
     """One page and whether there are more."""
-    rows = Conversation.objects.filter(user=user, archived=archived).select_related("model", "agent")
+    rows = Conversation.objects.filter(user=user, archived=archived).select_related("model", "agent", "scope")
     if query:
         rows = rows.filter(title__icontains=query)
     if cursor is not None:

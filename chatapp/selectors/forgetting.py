@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.crypto import salted_hmac
 
 from chatapp import mapping
@@ -24,6 +24,7 @@ from chatapp.models import (
     Message,
     RequestText,
     Run,
+    ScopeClock,
     SearchDocument,
     SearchOwner,
     SearchPosting,
@@ -59,9 +60,11 @@ def tombstones_of(user_id: UUID) -> Tombstones:
     return Tombstones(found, fingerprinter_for(user_id))
 
 
-def forgotten_count_of(user_id: UUID) -> int:
-    """How often something of theirs was forgotten."""
-    return ForgetClock.objects.filter(user_id=user_id).values_list("count", flat=True).first() or 0
+def forgotten_count_of(conversation: Conversation) -> int:
+    """How often something that may be known in it was forgotten."""
+    own = ForgetClock.objects.filter(user=conversation.user_id).values_list("count", flat=True).first()
+    shared = ScopeClock.objects.filter(agent=conversation.scope_id).values_list("count", flat=True).first()
+    return (own or 0) + (shared or 0)
 
 
 def accessible_receipts(
@@ -115,9 +118,13 @@ def words_said_elsewhere(
     return words
 
 
-def reading_conversations(user_id: UUID) -> set[UUID]:
+def conversations_of(user_id: UUID) -> QuerySet[Conversation]:
+    return Conversation.objects.filter(user=user_id)
+
+
+def reading_conversations(among: QuerySet[Conversation]) -> set[UUID]:
     """Where a run may hold what no row tells of yet: it recalls, or a tool of it runs."""
-    runs = Run.objects.filter(user_id=user_id, status=Run.Status.RUNNING)
+    runs = Run.objects.filter(conversation__in=among, status=Run.Status.RUNNING)
     calling = ToolCall.objects.filter(run=OuterRef("pk"), state=ToolCall.State.RUNNING)
     told = Event.objects.filter(run=OuterRef("pk"), type="context")
     kept = SentRequest.objects.filter(run=OuterRef("pk"))
@@ -125,20 +132,22 @@ def reading_conversations(user_id: UUID) -> set[UUID]:
     return set(runs.exclude(has_told_all).values_list("conversation_id", flat=True))
 
 
-def citing_conversations(user_id: UUID, ids: Iterable[UUID], texts: Iterable[str]) -> set[UUID]:
-    """Where one of these messages, entries or conversations was recalled, a tool returned one of these texts, or a
-    run may be reading them at this moment."""
+def citing_conversations(
+    among: QuerySet[Conversation], ids: Iterable[UUID], texts: Iterable[str]
+) -> set[UUID]:
+    """Those where one of these messages, entries or conversations was recalled, a tool returned one of these texts,
+    or a run may be reading them at this moment."""
     texts = list(texts)
     # First of all: a run that tells meanwhile what it read is found by what it told.
-    reading = reading_conversations(user_id)
-    return reading | _conversations_quoting(user_id, texts) | _conversations_told(user_id, ids, texts)
+    reading = reading_conversations(among)
+    return reading | _conversations_quoting(among, texts) | _conversations_told(among, ids, texts)
 
 
-def _conversations_quoting(user_id: UUID, texts: Iterable[str]) -> set[UUID]:
+def _conversations_quoting(among: QuerySet[Conversation], texts: Iterable[str]) -> set[UUID]:
     """Where a model was sent a sentence of these, recalled: a `recall` event lists the best of it only."""
     sentences = {sentence.strip() for text in texts for sentence in split_sentences(text)}
     marks = [sentence for sentence in sentences if len(sentence) >= LEAST_QUOTE_CHARS]
-    rows = RequestText.objects.filter(conversation__user_id=user_id, source="recall")
+    rows = RequestText.objects.filter(conversation__in=among, source="recall")
     return {
         conversation_id
         for conversation_id, content in rows.values_list("conversation_id", "content").iterator()
@@ -146,13 +155,15 @@ def _conversations_quoting(user_id: UUID, texts: Iterable[str]) -> set[UUID]:
     }
 
 
-def _conversations_told(user_id: UUID, ids: Iterable[UUID], texts: Iterable[str]) -> set[UUID]:
+def _conversations_told(
+    among: QuerySet[Conversation], ids: Iterable[UUID], texts: Iterable[str]
+) -> set[UUID]:
     marks = {str(one) for one in ids} | {
         json.dumps(text.strip(), ensure_ascii=False)[1:-1]
         for text in texts
         if len(text.strip()) >= LEAST_QUOTE_CHARS
     }
-    rows = Event.objects.filter(conversation__user_id=user_id, type__in=CITING)
+    rows = Event.objects.filter(conversation__in=among, type__in=CITING)
     found: set[UUID] = set()
     for conversation_id, payload in rows.values_list("conversation_id", "payload").iterator():
         if conversation_id not in found:
@@ -172,7 +183,7 @@ def said_and_where(
     homes = {row.conversation_id for row in messages} | {
         row.conversation_id for row in entries if row.conversation_id
     }
-    return texts, homes | citing_conversations(user.pk, [*message_ids, *entry_ids], texts)
+    return texts, homes | citing_conversations(conversations_of(user.pk), [*message_ids, *entry_ids], texts)
 
 
 def recitations(conversation_ids: Collection[UUID], forgotten: Forgotten, limit: int) -> list[UUID]:

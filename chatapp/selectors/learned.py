@@ -7,17 +7,20 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from chatapp.models import Event, MemoryEntry
+from chatapp.models import Conversation, Event, MemoryEntry
 
 NEWEST_ENTRIES = 2_000
 
 
 def known_texts(
-    user_id: UUID, *, compaction_id: UUID, first_id: UUID, last_id: UUID
+    conversation: Conversation, *, compaction_id: UUID, first_id: UUID, last_id: UUID
 ) -> Iterator[tuple[str, str]]:
-    """`(entry id, text)`, newest first, without the entry of this very span."""
+    """`(entry id, text)`, newest first, without the entry of this very span. In a scope, what its user said there:
+    what is known of them elsewhere is not known to it."""
     of_span = Q(compaction=compaction_id) | Q(first_message_id=first_id, last_message_id=last_id)
-    rows = MemoryEntry.objects.filter(user_id=user_id).exclude(of_span).order_by("-created_at")
+    rows = MemoryEntry.objects.filter(user=conversation.user_id).exclude(of_span).order_by("-created_at")
+    if conversation.scope_id is not None:
+        rows = rows.filter(scope=conversation.scope_id)
     for entry_id, text in rows.values_list("pk", "text")[:NEWEST_ENTRIES].iterator():
         yield str(entry_id), text
 

@@ -45,7 +45,7 @@ def list_days(user: User, *, before: date | None = None, limit: int = 50) -> lis
 
 def day_entries(user_id: UUID, day: date) -> list[MemoryEntry]:
     """Oldest first, with their conversations."""
-    rows = kept_entries().filter(user_id=user_id, day=day).select_related("conversation", "user")
+    rows = kept_entries().filter(user_id=user_id, day=day).select_related("conversation", "user", "scope")
     return list(rows.prefetch_related("sources").order_by("created_at", "id"))
 
 
@@ -71,7 +71,9 @@ def proposed_page(
     if after is not None:
         moment, entry_id = after
         rows = rows.filter(Q(created_at__lt=moment) | Q(created_at=moment, pk__lt=entry_id))
-    found = list(rows.prefetch_related("sources").order_by("-created_at", "-pk")[: limit + 1])
+    found = list(
+        rows.select_related("scope").prefetch_related("sources").order_by("-created_at", "-pk")[: limit + 1]
+    )
     return found[:limit], len(found) > limit
 
 

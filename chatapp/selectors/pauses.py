@@ -41,12 +41,6 @@ def is_paused(conversation: Conversation) -> bool:
     return conversation.memory == Conversation.Memory.PAUSED or conversation.user.memory_paused
 
 
-def is_closed(conversation_id: UUID | str) -> bool:
-    """Whether nothing of elsewhere may be known in this conversation: it is temporary, or memory is paused."""
-    row = Conversation.objects.select_related("user").filter(pk=conversation_id).first()
-    return row is None or row.temporary or is_paused(row)
-
-
 def was_paused(conversation: Conversation, upto_position: int) -> bool:
     """Whether anything up to this position was said off the record."""
     where = Q(conversation=None) | Q(conversation=conversation)

@@ -11,9 +11,10 @@ from chatapp.models import Conversation, Profile, ProfileVersion, User
 
 
 def profile_text(conversation: Conversation) -> str:
-    """What a context of this conversation may know of its user: nothing where it is temporary, or memory is paused
-    or the profile switched off."""
-    if not conversation.uses_memory or conversation.memory == Conversation.Memory.PAUSED:
+    """What a context of this conversation may know of its user: nothing where it is temporary, or adds to a shared
+    memory, or memory is paused or the profile switched off."""
+    is_closed = not conversation.uses_memory or conversation.memory == Conversation.Memory.PAUSED
+    if is_closed or conversation.scope_id is not None:
         return ""
     allowed = Profile.objects.filter(user__uses_profile=True, user__memory_paused=False)
     return allowed.filter(user_id=conversation.user_id).values_list("text", flat=True).first() or ""

@@ -35,6 +35,7 @@ from chatapp.search_ranking import (
     speakers_asked_about,
 )
 from chatapp.search_vectors import Near, find_near
+from chatapp.selectors.scopes import shared_documents
 from chatapp.selectors.search_sources import Found, Place, read_places
 from chatapp.selectors.unindexed import conversations_behind, unindexed_documents
 from memory.ranking import FEEDBACK_DOCUMENTS, Feedback, Question, idf, weigh_feedback
@@ -49,7 +50,7 @@ MOST_NEAR = 200
 
 @dataclass(frozen=True, slots=True)
 class SearchFilter:
-    """What may be found: said at `after` or later, earlier than `before`, in one conversation."""
+    """What may be found: said at `after` or later, earlier than `before`, in one conversation or what is shared."""
 
     after: datetime | None = None
     before: datetime | None = None
@@ -64,7 +65,8 @@ EVERYTHING = SearchFilter()
 
 @dataclass(frozen=True, slots=True)
 class UserIndex:
-    """One user's index as it is now. `unsealed` are its newest documents, those that are not stored yet behind them."""
+    """One user's index as it is now. `unsealed` are its newest documents, those that are not stored yet behind them,
+    and from `first_shared` on what the scope shares, where there is one."""
 
     user_id: UUID
     owner_id: int | None
@@ -73,6 +75,8 @@ class UserIndex:
     first_unstored: int
     document_count: int
     total_length: int
+    scope_id: UUID | None = None
+    first_shared: int = 0
 
     def rank(
         self,
@@ -96,7 +100,8 @@ class UserIndex:
         """In the order given; what lost its source meanwhile is left out."""
         places = self._places(ordinals)
         scored = zip(ordinals, scores, strict=True)
-        return read_places(self.user_id, [(places[at], score) for at, score in scored if at in places])
+        found = [(places[at], score) for at, score in scored if at in places]
+        return read_places(self.user_id, found, self.scope_id)
 
     def near(self, asked: Sequence[float], model: str, only: SearchFilter = EVERYTHING) -> Near:
         """What is near a question's vector, of what has vectors of this model."""
@@ -136,6 +141,7 @@ class UserIndex:
             here += [row.ordinal for row in self.unsealed if row.conversation_id == only.conversation_id]
             inside = np.zeros(len(among), dtype=np.bool_)
             inside[[ordinal for ordinal in here if ordinal < len(inside)]] = True
+            inside[self.first_shared :] = True
             among &= inside
         return among
 
@@ -179,22 +185,27 @@ class UserIndex:
         return {term: _join(found) for term, found in parts.items()}
 
 
-def open_index(user_id: UUID) -> UserIndex:
-    """Read-only. What is not indexed yet is read first: nothing can fall between it and the index."""
+def open_index(user_id: UUID, scope_id: UUID | None = None) -> UserIndex:
+    """Read-only. What is not indexed yet is read first: nothing can fall between it and the index. With a scope, what
+    it shares is found, too."""
     behind = conversations_behind(user_id)
     owner = SearchOwner.objects.filter(user_id=user_id).first()
     sealed, end = (owner.sealed_ordinal, owner.next_ordinal) if owner else (0, 0)
     rows = SearchDocument.objects.filter(owner=owner, ordinal__gte=sealed, ordinal__lt=end)
     fresh = unindexed_documents(behind, end, SCORED_UNINDEXED)
-    unsealed = [*rows.order_by("ordinal"), *fresh]
+    shared = shared_documents(scope_id, end + len(fresh))
+    unstored = [*fresh, *shared]
+    unsealed = [*rows.order_by("ordinal"), *unstored]
     return UserIndex(
         user_id=user_id,
         owner_id=owner.pk if owner else None,
-        columns=_columns(owner, end + len(fresh), unsealed),
+        columns=_columns(owner, end + len(unstored), unsealed),
         unsealed=tuple(unsealed),
         first_unstored=end,
-        document_count=(owner.document_count if owner else 0) + len(fresh),
-        total_length=(owner.total_length if owner else 0) + sum(row.length for row in fresh),
+        document_count=(owner.document_count if owner else 0) + len(unstored),
+        total_length=(owner.total_length if owner else 0) + sum(row.length for row in unstored),
+        scope_id=scope_id,
+        first_shared=end + len(fresh),
     )
 
 

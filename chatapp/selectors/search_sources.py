@@ -10,6 +10,7 @@ from uuid import UUID
 
 from chatapp import mapping
 from chatapp.models import Conversation, MemoryEntry, Message, SearchDocument
+from chatapp.selectors.scopes import shared_entries
 
 
 class Place(NamedTuple):
@@ -23,7 +24,8 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A document that was found, with its words read from its source. `is_whole`: the source says no more."""
+    """A document that was found, with its words read from its source. `is_whole`: the source says no more. An entry
+    that another user shares is of the kind `shared`."""
 
     kind: str
     text: str
@@ -40,16 +42,21 @@ class Found:
     start: int = 0
 
 
-def read_places(user_id: UUID, places: Sequence[tuple[Place, float]]) -> list[Found]:
-    """In the order given, each with its score; what lost its source meanwhile is left out."""
+def read_places(
+    user_id: UUID, places: Sequence[tuple[Place, float]], scope_id: UUID | None = None
+) -> list[Found]:
+    """In the order given, each with its score; what lost its source meanwhile is left out. Of others only what this
+    scope shares is read, without a word of where it was said."""
     messages = _messages(user_id, _source_ids(places, SearchDocument.Kind.MESSAGE))
     entries = _entries(user_id, _source_ids(places, SearchDocument.Kind.ENTRY))
+    if scope_id is not None:
+        entries |= _shared(user_id, scope_id, _source_ids(places, SearchDocument.Kind.ENTRY) - set(entries))
     found = []
     for place, score in places:
         if place.source_id in messages:
             found.append(_found_message(place, score, *messages[place.source_id]))
         elif place.source_id in entries:
-            found.append(_found_entry(place, score, entries[place.source_id]))
+            found.append(_found_entry(user_id, place, score, entries[place.source_id]))
     return found
 
 
@@ -73,6 +80,10 @@ def _messages(user_id: UUID, ids: set[UUID]) -> dict[UUID, tuple[Any, ...]]:
 
 def _entries(user_id: UUID, ids: set[UUID]) -> dict[UUID, MemoryEntry]:
     return MemoryEntry.objects.filter(user_id=user_id).in_bulk(list(ids)) if ids else {}
+
+
+def _shared(user_id: UUID, scope_id: UUID, ids: set[UUID]) -> dict[UUID, MemoryEntry]:
+    return shared_entries(scope_id).exclude(user=user_id).in_bulk(list(ids)) if ids else {}
 
 
 def _found_message(
@@ -102,14 +113,15 @@ def _found_message(
     )
 
 
-def _found_entry(place: Place, score: float, row: MemoryEntry) -> Found:
+def _found_entry(user_id: UUID, place: Place, score: float, row: MemoryEntry) -> Found:
+    is_own = row.user_id == user_id
     return Found(
-        kind="entry",
+        kind="entry" if is_own else "shared",
         text=row.text[place.start : place.end].strip(),
         score=score,
         said_at=row.created_at,
         is_whole=place.start == 0 and place.end >= len(row.text),
-        conversation_id=row.conversation_id,
+        conversation_id=row.conversation_id if is_own else None,
         entry_id=row.pk,
         day=row.day,
         start=place.start,

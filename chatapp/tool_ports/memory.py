@@ -17,7 +17,8 @@ from chatapp.models import Message
 from chatapp.recall import search_memory, source_of
 from chatapp.search_index import analyzer
 from chatapp.selectors.memory import day_entries, entry_of
-from chatapp.selectors.pauses import is_closed, off_record
+from chatapp.selectors.pauses import off_record
+from chatapp.selectors.scopes import reach_in, shared_entry
 from chatapp.selectors.search import EVERYTHING, SearchFilter
 from chatapp.selectors.search_sources import Found
 from chatapp.selectors.turns import line_parts, messages_around, run_line
@@ -49,8 +50,11 @@ class OwnConversation:
 def _search(caller: ToolCaller, query: str, limit: int) -> list[Hit]:
     """Of what was said off the record, and where nothing of elsewhere may be known, only what was said here."""
     user_id, here = UUID(caller.user_id), UUID(caller.conversation_id)
-    only = SearchFilter(conversation_id=here) if is_closed(here) else EVERYTHING
-    found = search_memory(user_id=user_id, query=query, limit=limit, now=clock.now(), only=only)
+    reach = reach_in(here)
+    only = EVERYTHING if reach.knows_own else SearchFilter(conversation_id=here)
+    found = search_memory(
+        user_id=user_id, query=query, limit=limit, now=clock.now(), only=only, scope_id=reach.scope_id
+    )
     paused = off_record(user_id)
     return [
         Hit(item.text, _named(item), item.said_at, item.role)
@@ -60,7 +64,10 @@ def _search(caller: ToolCaller, query: str, limit: int) -> list[Hit]:
 
 
 def _check_open(caller: ToolCaller) -> None:
-    if is_closed(caller.conversation_id):
+    reach = reach_in(caller.conversation_id)
+    if reach.scope_id is not None:
+        raise ToolFailure("Only this conversation is known here, and the shared entries memory_search finds.")
+    if not reach.knows_own:
         raise ToolFailure("Memory is paused here, or the chat is temporary: only this conversation is known.")
 
 
@@ -68,7 +75,8 @@ def _named(found: Found) -> str:
     source = source_of(found)
     if "message_id" in source:
         return f"message {source['message_id']}"
-    return f"entry {source.get('entry_id', '')} of {source.get('day', '')}"
+    shared = "shared " if found.kind == "shared" else ""
+    return f"{shared}entry {source.get('entry_id', '')} of {source.get('day', '')}"
 
 
 def _read_day(caller: ToolCaller, day: date) -> str:
@@ -80,8 +88,12 @@ def _read_day(caller: ToolCaller, day: date) -> str:
 
 
 def _read_entry(caller: ToolCaller, entry_id: str) -> str:
-    _check_open(caller)
+    scope_id = reach_in(caller.conversation_id).scope_id
     try:
+        if scope_id is not None:
+            shared = shared_entry(scope_id, entry_id)
+            return f"{shared.day.isoformat()}\n\n{shared.text}"  # and not where, or by whom
+        _check_open(caller)
         row = entry_of(caller.user_id, entry_id)
     except NotFound:
         raise ToolFailure("There is no such entry.") from None

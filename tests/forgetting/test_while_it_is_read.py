@@ -113,12 +113,12 @@ def test_a_run_of_somebody_else_goes_on(alice: User, bob: User) -> None:
 
 def test_what_was_read_before_the_claim_is_read_again(alice: User) -> None:
     message, _ = say(new_conversation(alice), SAID, "Noted.")
-    _, run_id = ask(alice)
-    read_at = forgotten_count_of(alice.pk)
+    conversation, run_id = ask(alice)
+    read_at = forgotten_count_of(conversation)
     forget_message(alice, message.pk, now=clock.now())
     with pytest.raises(ReadForgotten):
         claim(run_id, read_at)
-    assert claim(run_id, forgotten_count_of(alice.pk))
+    assert claim(run_id, forgotten_count_of(conversation))
 
 
 def test_a_claim_waits_for_a_forgetting_that_has_begun(alice: User) -> None:

@@ -6,7 +6,7 @@ import { monthOf } from "../state/calendar.js";
 import { sentenceOf } from "./conversations.js";
 
 /**
- * @typedef {{id: string, day: string, text: string, author: "extraction"|"user", state: "kept"|"proposed",
+ * @typedef {{id: string, day: string, text: string, author: "extraction"|"user", shared_memory_of: string|null, state: "kept"|"proposed",
  *   revision: number, conversation_id: string|null, first_message_id: string|null, last_message_id: string|null,
  *   created_at: string}} Entry
  * @typedef {{revision: number, text: string, author: string, written_at: string, is_current: boolean}} Revision

@@ -9,7 +9,7 @@ import { exact } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { branchAfter, chosenCommand, draftText, editedId, longPaste, notSent, uploads } from "../state/draft.js";
-import { connection, currentConversation, currentId, currentModel, currentThread } from "../state/store.js";
+import { connection, currentAgent, currentConversation, currentId, currentModel, currentThread } from "../state/store.js";
 import { writeDraft } from "../storage.js";
 import { ContextRing } from "./ContextRing.js";
 import { Icon } from "./icons.js";
@@ -170,9 +170,12 @@ function Banner() {
   return html`<${MemoryBanner} />`;
 }
 
-/** Says where nothing is learned. */
+/** Says where nothing is learned, and where what is learned is for others, too. */
 function MemoryBanner() {
   const conversation = currentConversation.value;
+  const sharing = conversation ? conversation.shared_memory_of : currentAgent.value?.shares_memory && currentAgent.value.name;
+  if (sharing && !conversation?.temporary && conversation?.memory !== "paused")
+    return html`<p class="banner is-quiet" role="note"><${Icon} name="memory" size=${16} />${t("Shared memory: what is remembered here is known to everybody who talks to {agent}, and nothing private of you is known here.", { agent: sharing })}</p>`;
   if (conversation?.temporary)
     return html`<p class="banner is-quiet" role="note"><${Icon} name="clock" size=${16} />${t("Temporary chat: it is not remembered, and knows nothing of others.")}</p>`;
   if (conversation?.memory !== "paused") return null;

@@ -2,7 +2,7 @@
 
 import { html } from "../html.js";
 import { t } from "../i18n.js";
-import { addressOfSource } from "../state/address.js";
+import { addressOfSource, isShared } from "../state/address.js";
 import { currentId } from "../state/store.js";
 import { Icon } from "./icons.js";
 
@@ -13,7 +13,7 @@ export function Recalled({ items, count }) {
     <summary><${Icon} name="clock" size=${16} />${text}</summary>
     <ul class="fold-body">
       ${items.length < count && html`<li class="muted">${t("The best {n} of them:", { n: items.length })}</li>`}
-      ${items.map((item) => html`<li><a href=${addressOfSource(item.source, currentId.value)}>${item.preview}</a></li>`)}
+      ${items.map((item) => html`<li>${isShared(item.source) ? html`${item.preview} <span class="muted">${t("from the memory this agent shares")}</span>` : html`<a href=${addressOfSource(item.source, currentId.value)}>${item.preview}</a>`}</li>`)}
     </ul>
   </details>`;
 }

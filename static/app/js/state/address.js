@@ -6,3 +6,6 @@ export function addressOfSource(source, openId = null) {
   if (source.day) return `/memory?day=${encodeURIComponent(source.day)}`;
   return source.conversation_id ? `/c/${source.conversation_id}` : "/memory";
 }
+
+/** Whether another user said it: it has no place of one's own. @param {Record<string, any>} source */
+export const isShared = (source) => source.kind === "shared";

@@ -6,10 +6,10 @@
  * @typedef {{id: string, name: string, is_default: boolean, demo: boolean, context_size: number,
  *   max_output_tokens: number}} Model
  * @typedef {{id: string, name: string, mode: string, model: string|null, greeting: string, description?: string,
- *   is_default: boolean, is_mine?: boolean}} Agent
+ *   is_default: boolean, is_mine?: boolean, shares_memory?: boolean}} Agent
  * @typedef {"react"|"plan"|"auto"} Mode
  * @typedef {{id: string, message_id: string}} ActiveRun
- * @typedef {{id: string, branch: string, title: string, model: string|null, agent: string|null, mode: Mode|null, memory: "on"|"paused", pinned: boolean, archived: boolean, temporary: boolean,
+ * @typedef {{id: string, branch: string, title: string, model: string|null, agent: string|null, mode: Mode|null, memory: "on"|"paused", shared_memory_of: string|null, pinned: boolean, archived: boolean, temporary: boolean,
  *   last_seq: number, last_activity_at: string, created_at: string, expires_at: string|null,
  *   active_run: ActiveRun|null, hasNews?: boolean}} Conversation
  * @typedef {{input_tokens: number, output_tokens: number, cached_tokens?: number, compaction_tokens?: number,

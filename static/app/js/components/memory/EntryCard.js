@@ -36,6 +36,7 @@ export function EntryCard({ entry, onChanged }) {
     <div class="entry-head">
       <time datetime=${entry.created_at}>${formatMoment(entry.created_at)}</time>
       <${Origin} entry=${entry} />
+      ${entry.shared_memory_of && html`<span class="badge is-quiet">${t("Shared by {agent}", { agent: entry.shared_memory_of })}</span>`}
       ${entry.author === "user" && html`<span class="badge is-quiet">${entry.conversation_id ? t("Edited by you") : t("Written by you")}</span>`}
     </div>
     ${

@@ -1,0 +1,87 @@
+"""Forgetting reaches the conversations of others that were told it by a shared memory, inside the transaction that
+forgets and with them locked: copies go, what their users said themselves stays."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from chatapp import mapping
+from chatapp.actions import forget_traces as traces
+from chatapp.actions import memory as memory_actions
+from chatapp.actions.retention import Leftovers
+from chatapp.actions.tombstones import raise_tombstones
+from chatapp.models import Conversation, EntryRevision, MemoryEntry, Message
+from chatapp.search_index import vocabulary
+from chatapp.selectors.forgetting import citing_conversations
+from chatapp.selectors.scopes import others_in_scopes, scopes_of
+from memory.hygiene import KnownSentences
+from memory.redaction import Forgotten
+
+
+@dataclass(slots=True)
+class SharedWork:
+    """What was taken out of the conversations of others."""
+
+    removed: Counter[str] = field(default_factory=Counter)
+    ended_runs: list[UUID] = field(default_factory=list)
+    leftovers: list[Leftovers] = field(default_factory=list)
+
+
+def told_to_others(user_id: UUID, ids: Iterable[UUID], texts: Sequence[str]) -> set[UUID]:
+    """Conversations of others that were told some of it; the one cost of a user who shares nothing is a look."""
+    scopes = scopes_of(user_id)
+    return citing_conversations(others_in_scopes(scopes, user_id), ids, texts) if scopes else set()
+
+
+def forget_shared_entries(user_id: UUID, entries: QuerySet[MemoryEntry], now: datetime) -> SharedWork:
+    """Of those of them that are shared, all that others were told; they are shared no more. Their user deletes them."""
+    shared = entries.filter(scope__isnull=False)
+    ids = set(shared.values_list("pk", flat=True))
+    if not ids:
+        return SharedWork()
+    earlier = EntryRevision.objects.filter(entry__in=ids).values_list("text", flat=True)
+    texts = [*shared.values_list("text", flat=True), *earlier]
+    told = told_to_others(user_id, ids, texts)
+    shared.update(scope=None)
+    rows = Conversation.objects.select_for_update().filter(pk__in=told).order_by("pk")
+    return forget_shared(rows, texts, ids, now)
+
+
+def forget_shared(
+    rows: Iterable[Conversation], texts: Sequence[str], gone: Collection[UUID], now: datetime
+) -> SharedWork:
+    """`rows` are the locked conversations of others; `gone` are the ids of what is forgotten."""
+    work = SharedWork()
+    for row in rows:
+        work.ended_runs += traces.stop_work(row, now)
+        _forget_in(row, texts, gone, work, now)
+    return work
+
+
+def _forget_in(
+    row: Conversation, texts: Sequence[str], gone: Collection[UUID], work: SharedWork, now: datetime
+) -> None:
+    said = Message.objects.filter(conversation=row, role=Message.Role.USER)
+    own = [mapping.text_of(parts) for parts in said.values_list("parts", flat=True)]
+    common = frozenset[str]().union(*map(vocabulary.telling_words, own))
+    said_too = KnownSentences(vocabulary, (("", text) for text in own))
+    forgotten = Forgotten(
+        texts, vocabulary, common=common, is_spared=lambda one: said_too.find(one) is not None
+    )
+    work.removed["events"] += traces.redact_events(row, forgotten, changed={}, gone=gone)
+    work.removed["summaries_redacted"] += traces.redact_compactions(row, forgotten)
+    work.removed["requests"] += traces.redact_runs(row, forgotten)
+    work.removed["messages_redacted"] += traces.redact_copies(row, forgotten, work.ended_runs, now)
+    days, count = traces.redact_entries(row, forgotten)
+    work.removed["entries_redacted"] += count
+    memory_actions.mark_days_stale(row.user_id, days)
+    traces.redact_conversation(row, forgotten, now)
+    # What an answer recited is not learned from there either.
+    raise_tombstones(row.user_id, (part for text in texts for part in forgotten.carried(text)), now)
+    work.leftovers.append(Leftovers(row.user_id, tuple(sorted(days))))

@@ -1,0 +1,98 @@
+"""Shared memories of agents: which conversation reads and adds to which, and what is in them.
+
+A conversation begun in a scope knows nothing private of its user, whatever becomes of the scope: so nothing private
+can get into it. What it knows of elsewhere is what the scope shares, while its operator leaves it open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from chatapp.errors import NotFound
+from chatapp.models import Agent, Compaction, Conversation, MemoryEntry, SearchDocument
+from chatapp.selectors.access import parse_id
+from chatapp.selectors.memory import kept_entries
+from chatapp.selectors.pauses import is_paused
+
+NEWEST_DOCUMENTS = 2_000
+"""So many are searched: they are read anew for every question."""
+
+
+def scope_for(agent: Agent | None, *, temporary: bool) -> Agent | None:
+    """Of a conversation that begins with this agent now."""
+    is_open = agent is not None and agent.enabled and agent.shares_memory and agent.uses_memory
+    return agent if is_open and not temporary else None
+
+
+def open_scope(conversation: Conversation) -> UUID | None:
+    """Whose shared memory is known here now, and what is remembered here becomes part of."""
+    scope = conversation.scope
+    return scope.pk if scope is not None and scope_for(scope, temporary=conversation.temporary) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What is known in a conversation of elsewhere: all that is its user's own, or not, and what a scope shares."""
+
+    knows_own: bool = True
+    scope_id: UUID | None = None
+
+
+ALL_OWN = Reach()
+NOTHING_OF_ELSEWHERE = Reach(knows_own=False)
+
+
+def reach_of(conversation: Conversation) -> Reach:
+    if conversation.temporary or is_paused(conversation):
+        return NOTHING_OF_ELSEWHERE
+    return ALL_OWN if conversation.scope_id is None else Reach(False, open_scope(conversation))
+
+
+def reach_in(conversation_id: UUID | str) -> Reach:
+    """The same; nothing where it was deleted."""
+    rows = Conversation.objects.select_related("user", "scope")
+    row = rows.filter(pk=conversation_id).first()
+    return reach_of(row) if row is not None else NOTHING_OF_ELSEWHERE
+
+
+def shared_entries(scope_id: UUID) -> QuerySet[MemoryEntry]:
+    """What everybody in the scope may know, whoever said it."""
+    withdrawn = Q(compaction__status=Compaction.Status.UNDONE, author=MemoryEntry.Author.EXTRACTION)
+    return kept_entries().filter(scope=scope_id).exclude(withdrawn)
+
+
+def shared_entry(scope_id: UUID, entry_id: str) -> MemoryEntry:
+    """Raises NotFound."""
+    row = shared_entries(scope_id).filter(pk=parse_id(entry_id)).first()
+    if row is None:
+        raise NotFound()
+    return row
+
+
+def shared_documents(scope_id: UUID | None, first_ordinal: int) -> list[SearchDocument]:
+    """The newest of what is shared, numbered from `first_ordinal` on; nothing is saved. They are the documents their
+    users' indexes hold: what is changed or forgotten there is so here."""
+    if scope_id is None:
+        return []
+    ids = shared_entries(scope_id).values("pk")
+    rows = SearchDocument.objects.filter(kind=SearchDocument.Kind.ENTRY, source_id__in=ids)
+    newest = list(rows.order_by("-said_at", "-pk")[:NEWEST_DOCUMENTS])
+    for ordinal, row in enumerate(newest, start=first_ordinal):
+        row.ordinal, row.previous = ordinal, -1
+    return newest
+
+
+def scopes_of(user_id: UUID) -> list[UUID]:
+    """Where anything they said may be known to others."""
+    shared = MemoryEntry.objects.filter(user_id=user_id, scope__isnull=False)
+    begun = Conversation.objects.filter(user_id=user_id, scope__isnull=False)
+    return sorted({*shared.values_list("scope", flat=True), *begun.values_list("scope", flat=True)})
+
+
+def others_in_scopes(scope_ids: Collection[UUID], user_id: UUID) -> QuerySet[Conversation]:
+    """Conversations of others that may have been told what this user shared."""
+    return Conversation.objects.filter(scope__in=list(scope_ids)).exclude(user=user_id)

@@ -5,18 +5,16 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from uuid import UUID
 
 from agents import events
 from agents.context import AssembledContext
 from agents.errors import ModelError
 from agents.hooks import Hook
-from agents.plan.choosing import RunMode
-from agents.ports import CallKey, EarlierCall, ToolUse
-from agents.prompts import CONTINUE_PROMPT
+from agents.ports import ToolUse
 from agents.react import SHORTENED, AgentStep, CallFinished, CallSent, Notice, run_react
 from agents.summarise import Summariser, SummaryResult
 from agents.tools.protocol import Tool, ToolCaller
@@ -34,102 +32,26 @@ from chatapp.call_clock import CallClock
 from chatapp.chat_models import chat_model_for
 from chatapp.compaction_planning import summary_model_of
 from chatapp.compactor import plan_compaction, queue_emergency
-from chatapp.contexts import LoadedContext, load_context
+from chatapp.contexts import LoadedContext
 from chatapp.database import in_database, persistently
-from chatapp.errors import LeaseLost, NotFound
-from chatapp.mapping import message_value
+from chatapp.errors import LeaseLost
 from chatapp.models import ModelConfig, Run
-from chatapp.planning import PlanHost, Planning, PlanSetup, mode_of, set_up_plan
+from chatapp.planning import PlanHost, Planning
 from chatapp.policies import ContextRules, rules_for
-from chatapp.recalling import Recalled, recall_turns
-from chatapp.selectors.forgetting import forgotten_count_of
-from chatapp.selectors.model_configs import model_of
-from chatapp.selectors.tool_calls import earlier_calls
+from chatapp.preparing import PreparedRun, assemble_and_recall, describe_run
+from chatapp.run_facts import RunFacts
 from chatapp.streaming import DeltaPump, LiveAnswer
 from chatapp.text import storable_text
 from chatapp.tool_desk import ToolDesk
-from memory.errors import ContextError, PolicyError
-from memory.tokens import estimate_text, text_message, total_tokens
-from memory.types import Message
+from memory.errors import ContextError
+from memory.tokens import estimate_text, total_tokens
 
 log = logging.getLogger(__name__)
 
 LEFT_OUT = (
     "The conversation is longer than the model's window; its oldest messages were left out of this request."
 )
-RECALL_TOLD = 20
-"""Recalled turns an event lists: nobody reads more, and all of them are in the context that can be inspected."""
 NO_ANSWER = "The model answered with nothing; your message is stored. Press Retry."
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedRun:
-    """What a run needs to begin. `refusal` says why it cannot: told before any call is made."""
-
-    conversation_id: str
-    model_name: str
-    context: LoadedContext | None
-    refusal: events.RunError | None = None
-    earlier: Mapping[CallKey, EarlierCall] = field(default_factory=dict)
-    """Tool calls that earlier attempts at this question may have made."""
-    plan: PlanSetup | None = None
-    forgotten_count: int = 0
-    """How often its user had something forgotten before any of this was read."""
-
-    @property
-    def mode(self) -> RunMode:
-        return "react" if self.plan is None else "plan"
-
-
-def describe_run(run_id: UUID) -> PreparedRun:
-    """Read-only. Raises Run.DoesNotExist when the conversation was deleted meanwhile."""
-    run = Run.objects.select_related(
-        "conversation__user",
-        "conversation__model__fast_model",
-        "conversation__agent__model__fast_model",
-        "question",
-        "answer__branch",
-        "model__fast_model",
-    ).get(pk=run_id)
-    conversation_id = str(run.conversation_id)
-    forgotten_count = forgotten_count_of(run.conversation)
-    return replace(_prepare(run, conversation_id), forgotten_count=forgotten_count)
-
-
-def _prepare(run: Run, conversation_id: str) -> PreparedRun:
-    try:
-        config = run.model if run.model and run.model.enabled else model_of(run.conversation)
-        loaded = _load(run, config)
-        plan = set_up_plan(run, loaded) if mode_of(run) == "plan" else None
-        return PreparedRun(conversation_id, config.name, loaded, earlier=earlier_calls(run), plan=plan)
-    except NotFound as error:
-        return PreparedRun(
-            conversation_id, "", None, events.RunError(category="no_model", message=error.message)
-        )
-    except PolicyError as error:
-        sentence = f"The context settings of this conversation are not valid: {error}"
-        return PreparedRun(conversation_id, "", None, events.RunError(category="settings", message=sentence))
-
-
-def _load(run: Run, config: ModelConfig) -> LoadedContext:
-    """A continued answer is history, followed by the wish to go on; any other run answers its question."""
-    if run.continues_id is not None or run.question is None:
-        question, before = text_message("user", CONTINUE_PROMPT, kind="question"), run.answer.position
-    else:
-        question, before = _question_value(run), run.question.position
-    return load_context(
-        conversation=run.conversation,
-        branch=run.answer.branch,
-        before_position=before,
-        question=question,
-        config=config,
-        now=clock.now(),
-    )
-
-
-def _question_value(run: Run) -> Message:
-    assert run.question is not None
-    return replace(message_value(run.question), kind="question", pinned=True)
 
 
 class Session:
@@ -140,6 +62,7 @@ class Session:
         self.loaded = prepared.context
         self.live = live
         self.pump = pump
+        self.facts = RunFacts(prepared.conversation_id, str(live.lease.run_id))
         self.calls: list[CallUsage] = []
         self.asked: AssembledContext | None = None
         self.numbers = itertools.count(1)
@@ -190,7 +113,7 @@ class Session:
 
     async def _ask_model(self, loaded: LoadedContext) -> None:
         # In a thread: fitting a full window takes longer than the event loop may stand still.
-        context, recalled = await persistently(_assemble_and_recall)(loaded)
+        context, recalled = await persistently(assemble_and_recall)(loaded)
         data_urls = await load_data_urls(loaded.user_id, context.image_ids) if context.image_ids else {}
         context = replace(context, recall=recalled.message, data_urls=data_urls)
         tools = loaded.tools
@@ -200,8 +123,8 @@ class Session:
             tools = tools if context.inputs.tools else ()
         self.asked = context
         if context.view.dropped and not loaded.rules.summarises:
-            self._tell(self._fact(events.RunNotice, kind="truncated", text=LEFT_OUT))
-        self._tell(*self._context_facts(context, recalled.items))
+            self._tell(self.facts.notice("truncated", LEFT_OUT))
+        self._tell(*self.facts.asked(context, recalled.items))
         answering = run_react(
             chat_model_for(loaded.config),
             context,
@@ -225,7 +148,7 @@ class Session:
 
     def _plan_host(self, loaded: LoadedContext) -> PlanHost:
         def notify(kind: str, text: str) -> None:
-            self._tell(self._fact(events.RunNotice, kind=kind, text=text))
+            self._tell(self.facts.notice(kind, text))
 
         return PlanHost(
             lease=self.live.lease,
@@ -276,7 +199,7 @@ class Session:
                 self.live.reasoning.append(text)
                 self.pump.wrote(self.live)
             case Notice():
-                self._tell(self._fact(events.RunNotice, kind=step.kind, text=step.text))
+                self._tell(self.facts.notice(step.kind, step.text))
                 self._is_emergency |= step.kind == "shrunk" and step is not SHORTENED
                 self._learn_window(step.window_tokens)
             case CallFinished():
@@ -333,51 +256,8 @@ class Session:
         self._beside(persistently(record_facts)(lease=self.live.lease, facts=facts))
 
     def _tell_hooks(self, fired: Sequence[tuple[Hook, str]]) -> None:
-        facts = [
-            self._fact(events.HookFired, hook_id=hook.id, action=hook.action.type, text=text)
-            for hook, text in fired
-        ]
-        if facts:
-            self._tell(*facts)
-
-    def _fact(self, event: Callable[..., events.Fact], **fields: object) -> events.Fact:
-        return event(
-            conversation_id=self.prepared.conversation_id,
-            run_id=str(self.live.lease.run_id),
-            at=clock.now(),
-            **fields,
-        )
-
-    def _context_facts(
-        self, context: AssembledContext, recalled: Sequence[events.RecalledItem]
-    ) -> list[events.Fact]:
-        described = self._context_fact(context, context.parts.total, is_exact=False)
-        return [self._recall_fact(recalled), described] if recalled else [described]
-
-    def _context_fact(self, context: AssembledContext, used_tokens: int, *, is_exact: bool) -> events.Fact:
-        """The parts add up to `used_tokens`; what a loop added is history."""
-        parts = context.parts
-        rest = parts.total - parts.history - parts.question
-        share = min(1.0, used_tokens / max(1, rest))
-        others = {
-            name: int(getattr(parts, name) * share)
-            for name in ("system", "profile", "tools", "summary", "recall")
-        }
-        return self._fact(
-            events.Context,
-            used_tokens=used_tokens,
-            budget_tokens=context.budget_tokens,
-            parts=events.ContextParts(**others, history=used_tokens - sum(others.values())),
-            exact=is_exact,
-        )
-
-    def _recall_fact(self, recalled: Sequence[events.RecalledItem]) -> events.Fact:
-        return self._fact(
-            events.Recall,
-            items=list(recalled[:RECALL_TOLD]),
-            total_count=len(recalled),
-            total_tokens=sum(item.tokens for item in recalled),
-        )
+        if fired:
+            self._tell(*self.facts.fired(fired))
 
     # --- the end -----------------------------------------------------------------------------------
 
@@ -393,7 +273,7 @@ class Session:
             self._beside(persistently(queue_emergency)(self.loaded, step.context))
         if step.usage.exact:
             if not step.has_tool_calls:
-                self._tell(self._context_fact(step.context, step.usage.input_tokens, is_exact=True))
+                self._tell(self.facts.context(step.context, step.usage.input_tokens, is_exact=True))
             self._beside(
                 in_database(record_token_counts)(
                     config_id=config.pk,
@@ -433,25 +313,9 @@ class Session:
         return self.ended(Run.Status.FAILED, refusal.category, refusal.message)
 
 
-def _assemble_and_recall(loaded: LoadedContext) -> tuple[AssembledContext, Recalled]:
-    context = _assemble(loaded)
-    return context, recall_turns(loaded, context, clock.now())
-
-
 def _summary_rules(loaded: LoadedContext) -> tuple[ModelConfig, ContextRules]:
     config = summary_model_of(loaded)
     return config, rules_for(config)
-
-
-def _assemble(loaded: LoadedContext) -> AssembledContext:
-    """What hooks add must not be what makes a question too large."""
-    try:
-        return loaded.assemble()
-    except ContextError:
-        if not loaded.inputs.notes:
-            raise
-        log.warning("What hooks add to conversation %s does not fit; left out.", loaded.conversation.pk)
-        return loaded.with_notes(()).assemble()
 
 
 def _estimate(step: CallSent) -> int:

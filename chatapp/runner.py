@@ -18,7 +18,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from chatapp import answering, clock, hooking
+from chatapp import clock, hooking
 from chatapp.actions.compactions import release_all_compactions
 from chatapp.actions.consolidations import release_all_consolidations
 from chatapp.actions.endings import INTERRUPTED, NOT_STARTED, Outcome, finish_run, interrupt_run
@@ -29,10 +29,12 @@ from chatapp.actions.runs import (
     renew_leases,
     stops_requested,
 )
+from chatapp.answering import Session
 from chatapp.database import AWAY, in_database, persistently
 from chatapp.errors import LeaseLost, ReadForgotten
 from chatapp.live import hub
 from chatapp.models import Run
+from chatapp.preparing import PreparedRun, describe_run
 from chatapp.selectors.runs import GIVE_UP_AFTER, abandoned_runs, dead_runs, orphaned_runs, unfinished_runs
 from chatapp.streaming import CHECKPOINT_S, DeltaPump, LiveAnswer, mark_stored, unstored
 
@@ -136,10 +138,10 @@ async def _execute(run_id: str) -> None:
     await _end_turn(run_id)
 
 
-async def _claim(run_id: UUID) -> tuple[answering.PreparedRun, Lease | None]:
+async def _claim(run_id: UUID) -> tuple[PreparedRun, Lease | None]:
     """With what it needs, read anew where something was forgotten in between."""
     while True:
-        prepared = await persistently(answering.describe_run)(run_id)
+        prepared = await persistently(describe_run)(run_id)
         try:
             lease = await in_database(claim_run)(
                 run_id=run_id,
@@ -154,8 +156,8 @@ async def _claim(run_id: UUID) -> tuple[answering.PreparedRun, Lease | None]:
         return prepared, lease
 
 
-async def _answer(prepared: answering.PreparedRun, live: LiveAnswer, work: _Work) -> Outcome:
-    session = answering.Session(prepared, live, _process.pump)
+async def _answer(prepared: PreparedRun, live: LiveAnswer, work: _Work) -> Outcome:
+    session = Session(prepared, live, _process.pump)
     try:
         if work.must_end:
             raise asyncio.CancelledError

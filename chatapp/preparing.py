@@ -1,0 +1,115 @@
+"""What a run begins with: who answers, in which mode, and what of the conversation is in its context."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from uuid import UUID
+
+from agents import events
+from agents.context import AssembledContext
+from agents.plan.choosing import RunMode
+from agents.ports import CallKey, EarlierCall
+from agents.prompts import CONTINUE_PROMPT
+from chatapp import clock
+from chatapp.contexts import LoadedContext, load_context
+from chatapp.errors import NotFound
+from chatapp.mapping import message_value
+from chatapp.models import ModelConfig, Run
+from chatapp.planning import PlanSetup, mode_of, set_up_plan
+from chatapp.recalling import Recalled, recall_turns
+from chatapp.selectors.forgetting import forgotten_count_of
+from chatapp.selectors.model_configs import model_of
+from chatapp.selectors.tool_calls import earlier_calls
+from memory.errors import ContextError, PolicyError
+from memory.tokens import text_message
+from memory.types import Message
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRun:
+    """What a run needs to begin. `refusal` says why it cannot: told before any call is made."""
+
+    conversation_id: str
+    model_name: str
+    context: LoadedContext | None
+    refusal: events.RunError | None = None
+    earlier: Mapping[CallKey, EarlierCall] = field(default_factory=dict)
+    """Tool calls that earlier attempts at this question may have made."""
+    plan: PlanSetup | None = None
+    forgotten_count: int = 0
+    """How often its user had something forgotten before any of this was read."""
+
+    @property
+    def mode(self) -> RunMode:
+        return "react" if self.plan is None else "plan"
+
+
+def describe_run(run_id: UUID) -> PreparedRun:
+    """Read-only. Raises Run.DoesNotExist when the conversation was deleted meanwhile."""
+    run = Run.objects.select_related(
+        "conversation__user",
+        "conversation__model__fast_model",
+        "conversation__agent__model__fast_model",
+        "question",
+        "answer__branch",
+        "model__fast_model",
+    ).get(pk=run_id)
+    conversation_id = str(run.conversation_id)
+    forgotten_count = forgotten_count_of(run.conversation)
+    return replace(_prepare(run, conversation_id), forgotten_count=forgotten_count)
+
+
+def _prepare(run: Run, conversation_id: str) -> PreparedRun:
+    try:
+        config = run.model if run.model and run.model.enabled else model_of(run.conversation)
+        loaded = _load(run, config)
+        plan = set_up_plan(run, loaded) if mode_of(run) == "plan" else None
+        return PreparedRun(conversation_id, config.name, loaded, earlier=earlier_calls(run), plan=plan)
+    except NotFound as error:
+        return PreparedRun(
+            conversation_id, "", None, events.RunError(category="no_model", message=error.message)
+        )
+    except PolicyError as error:
+        sentence = f"The context settings of this conversation are not valid: {error}"
+        return PreparedRun(conversation_id, "", None, events.RunError(category="settings", message=sentence))
+
+
+def _load(run: Run, config: ModelConfig) -> LoadedContext:
+    """A continued answer is history, followed by the wish to go on; any other run answers its question."""
+    if run.continues_id is not None or run.question is None:
+        question, before = text_message("user", CONTINUE_PROMPT, kind="question"), run.answer.position
+    else:
+        question, before = _question_value(run), run.question.position
+    return load_context(
+        conversation=run.conversation,
+        branch=run.answer.branch,
+        before_position=before,
+        question=question,
+        config=config,
+        now=clock.now(),
+    )
+
+
+def _question_value(run: Run) -> Message:
+    assert run.question is not None
+    return replace(message_value(run.question), kind="question", pinned=True)
+
+
+def assemble_and_recall(loaded: LoadedContext) -> tuple[AssembledContext, Recalled]:
+    context = _assemble(loaded)
+    return context, recall_turns(loaded, context, clock.now())
+
+
+def _assemble(loaded: LoadedContext) -> AssembledContext:
+    """What hooks add must not be what makes a question too large."""
+    try:
+        return loaded.assemble()
+    except ContextError:
+        if not loaded.inputs.notes:
+            raise
+        log.warning("What hooks add to conversation %s does not fit; left out.", loaded.conversation.pk)
+        return loaded.with_notes(()).assemble()

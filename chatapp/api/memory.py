@@ -13,7 +13,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from chatapp import clock, mapping, memory_changes
 from chatapp.actions.memory_edits import DaySection
-from chatapp.api import shapes
+from chatapp.api import memory_shapes, shapes
 from chatapp.api.auth import ApiRequest, allow
 from chatapp.api.etags import IfMatch, version_of
 from chatapp.api.schemas import Day, EntryText, MarkdownIn
@@ -35,7 +35,9 @@ WRITTEN = {"requestBody": {"content": {"text/markdown": MARKDOWN}}}
 
 
 @memory_router.get(
-    "/memory/days", auth=allow("memory", "read"), response=shapes.answers(ok=shapes.Page[shapes.MemoryDay])
+    "/memory/days",
+    auth=allow("memory", "read"),
+    response=shapes.answers(ok=shapes.Page[memory_shapes.MemoryDay]),
 )
 async def days(request: ApiRequest, cursor: str | None = None, limit: Limit = 50) -> Any:
     """Days that hold memory entries, newest first. A day is one of your time zone's (`PATCH /me`)."""
@@ -70,7 +72,7 @@ def day_of_path(raw: str) -> date:
 @memory_router.get(
     "/memory/days/{day}",
     auth=allow("memory", "read"),
-    response=shapes.answers(404, ok=shapes.MemoryDayText),
+    response=shapes.answers(404, ok=memory_shapes.MemoryDayText),
     openapi_extra=READ,
 )
 async def day_text(request: ApiRequest, response: HttpResponse, day: str) -> Any:
@@ -120,7 +122,7 @@ def _etag(shape: dict[str, Any]) -> str:
 @memory_router.put(
     "/memory/days/{day}",
     auth=allow("memory"),
-    response=shapes.answers(404, 409, ok=shapes.MemoryDayText),
+    response=shapes.answers(404, 409, ok=memory_shapes.MemoryDayText),
     openapi_extra=WRITTEN,
 )
 async def write_day(

@@ -8,7 +8,7 @@ from asgiref.sync import sync_to_async
 from ninja import Router, Status
 
 from chatapp import clock, mapping, memory_changes
-from chatapp.api import shapes
+from chatapp.api import memory_shapes, shapes
 from chatapp.api.auth import ApiRequest, allow
 from chatapp.api.schemas import EntryChange, NewEntry, RevisionIn
 from chatapp.models import User
@@ -19,7 +19,7 @@ entries_router = Router(tags=["memory"])
 
 
 @entries_router.post(
-    "/memory/entries", auth=allow("memory"), response=shapes.answers(created=shapes.MemoryEntry)
+    "/memory/entries", auth=allow("memory"), response=shapes.answers(created=memory_shapes.MemoryEntry)
 )
 async def add(request: ApiRequest, new: NewEntry) -> Any:
     """Something to remember, in your own words."""
@@ -34,7 +34,7 @@ def _add(user: User, new: NewEntry) -> dict[str, Any]:
 @entries_router.get(
     "/memory/entries/{entry_id}",
     auth=allow("memory", "read"),
-    response=shapes.answers(404, ok=shapes.MemoryEntry),
+    response=shapes.answers(404, ok=memory_shapes.MemoryEntry),
 )
 async def read(request: ApiRequest, entry_id: str) -> Any:
     return await sync_to_async(_read)(request.auth.user, entry_id)
@@ -47,7 +47,7 @@ def _read(user: User, entry_id: str) -> dict[str, Any]:
 @entries_router.patch(
     "/memory/entries/{entry_id}",
     auth=allow("memory"),
-    response=shapes.answers(404, 409, ok=shapes.MemoryEntry),
+    response=shapes.answers(404, 409, ok=memory_shapes.MemoryEntry),
 )
 async def change(request: ApiRequest, entry_id: str, change: EntryChange) -> Any:
     """Your words stand from now on, whatever is extracted again; what it said before is its history."""
@@ -71,7 +71,7 @@ async def remove(request: ApiRequest, entry_id: str) -> Any:
 @entries_router.get(
     "/memory/entries/{entry_id}/history",
     auth=allow("memory", "read"),
-    response=shapes.answers(404, ok=shapes.Page[shapes.EntryRevision]),
+    response=shapes.answers(404, ok=shapes.Page[memory_shapes.EntryRevision]),
 )
 async def history(request: ApiRequest, entry_id: str) -> Any:
     """What it says and everything it said before, newest first."""
@@ -94,7 +94,7 @@ def _history(user: User, entry_id: str) -> list[dict[str, Any]]:
 @entries_router.post(
     "/memory/entries/{entry_id}/revert",
     auth=allow("memory"),
-    response=shapes.answers(404, ok=shapes.MemoryEntry),
+    response=shapes.answers(404, ok=memory_shapes.MemoryEntry),
 )
 async def revert(request: ApiRequest, entry_id: str, body: RevisionIn) -> Any:
     """It says again what it said in that revision."""

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from chatapp import clock, mapping, memory_changes
 from chatapp.actions.memory_settings import update_memory_settings
-from chatapp.api import shapes
+from chatapp.api import memory_shapes, shapes
 from chatapp.api.auth import ApiRequest, allow
 from chatapp.api.cursors import decode_cursor, encode_cursor
 from chatapp.api.schemas import MemorySettings
@@ -25,14 +25,14 @@ COLUMNS = {"paused": "memory_paused", "review": "reviews_memory", "profile": "us
 
 
 @settings_router.get(
-    "/memory/settings", auth=allow("memory", "read"), response=shapes.answers(ok=shapes.MemorySettings)
+    "/memory/settings", auth=allow("memory", "read"), response=shapes.answers(ok=memory_shapes.MemorySettings)
 )
 async def read(request: ApiRequest) -> Any:
     return _shape(request.auth.user)
 
 
 @settings_router.patch(
-    "/memory/settings", auth=allow("memory"), response=shapes.answers(ok=shapes.MemorySettings)
+    "/memory/settings", auth=allow("memory"), response=shapes.answers(ok=memory_shapes.MemorySettings)
 )
 async def change(request: ApiRequest, changes: MemorySettings) -> Any:
     """Only what is sent is changed."""
@@ -51,7 +51,7 @@ def _shape(user: User) -> dict[str, bool]:
 @settings_router.get(
     "/memory/review",
     auth=allow("memory", "read"),
-    response=shapes.answers(ok=shapes.Page[shapes.MemoryEntry]),
+    response=shapes.answers(ok=shapes.Page[memory_shapes.MemoryEntry]),
 )
 async def waiting(request: ApiRequest, cursor: Cursor = None, limit: Limit = 50) -> Any:
     """Entries that wait for your approval, newest first. Until then they are in no file, search, recall or profile."""
@@ -67,7 +67,7 @@ def _waiting(user: User, cursor: str | None, limit: int) -> dict[str, Any]:
 @settings_router.post(
     "/memory/review/{entry_id}/approve",
     auth=allow("memory"),
-    response=shapes.answers(404, ok=shapes.MemoryEntry),
+    response=shapes.answers(404, ok=memory_shapes.MemoryEntry),
 )
 async def approve(request: ApiRequest, entry_id: str) -> Any:
     """It is remembered from now on. Approving twice is approving once."""

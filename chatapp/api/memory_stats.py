@@ -11,7 +11,7 @@ from django.http import FileResponse
 from ninja import Query, Router
 
 from chatapp import clock
-from chatapp.api import shapes
+from chatapp.api import memory_shapes, shapes
 from chatapp.api.auth import ApiRequest, allow
 from chatapp.api.schemas import Period
 from chatapp.errors import InvalidInput
@@ -30,7 +30,7 @@ ZIP = {"schema": {"type": "string", "format": "binary"}}
 @stats_router.get(
     "/memory/stats",
     auth=allow("memory", "read"),
-    response=shapes.answers(ok=shapes.Page[shapes.MemoryStats]),
+    response=shapes.answers(ok=shapes.Page[memory_shapes.MemoryStats]),
 )
 async def stats(request: ApiRequest, period: Query[Period]) -> Any:
     """What was remembered and what models read and wrote for you, day by day, oldest first; days of your time zone."""

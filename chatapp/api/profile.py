@@ -13,7 +13,7 @@ from pydantic import Field
 
 from chatapp import clock, memory_changes
 from chatapp.actions.consolidations import queue_consolidation
-from chatapp.api import shapes
+from chatapp.api import memory_shapes, shapes
 from chatapp.api.auth import ApiRequest, allow
 from chatapp.api.etags import IfMatch, version_of
 from chatapp.api.schemas import MAX_NUMBER, ProfileIn
@@ -36,7 +36,7 @@ MARKDOWN = {"schema": {"type": "string"}}
 @profile_router.get(
     "/memory/profile",
     auth=allow("memory", "read"),
-    response=shapes.answers(ok=shapes.Profile),
+    response=shapes.answers(ok=memory_shapes.Profile),
     openapi_extra={"responses": {200: {"content": {"text/markdown": MARKDOWN}}}},
 )
 async def read(request: ApiRequest, response: HttpResponse) -> Any:
@@ -88,7 +88,7 @@ def _iso(moment: datetime) -> str:
 @profile_router.put(
     "/memory/profile",
     auth=allow("memory"),
-    response=shapes.answers(409, ok=shapes.Profile),
+    response=shapes.answers(409, ok=memory_shapes.Profile),
     openapi_extra={"requestBody": {"content": {"text/markdown": MARKDOWN}}},
 )
 async def write(
@@ -116,7 +116,7 @@ def _write(user: User, markdown: str, version: int | None) -> dict[str, Any]:
 @profile_router.get(
     "/memory/profile/versions",
     auth=allow("memory", "read"),
-    response=shapes.answers(ok=shapes.Page[shapes.ProfileVersion]),
+    response=shapes.answers(ok=shapes.Page[memory_shapes.ProfileVersion]),
 )
 async def versions(request: ApiRequest, cursor: str | None = None, limit: Limit = 50) -> Any:
     """Newest first: who changed it, and when."""
@@ -145,7 +145,7 @@ def _version(row: ProfileVersion) -> dict[str, Any]:
 @profile_router.get(
     "/memory/profile/versions/{version}",
     auth=allow("memory", "read"),
-    response=shapes.answers(404, ok=shapes.ProfileVersionText),
+    response=shapes.answers(404, ok=memory_shapes.ProfileVersionText),
 )
 async def read_version(request: ApiRequest, version: Number, against: Against = None) -> Any:
     """One version, and what it changed, line by line: `against` the one before it by default."""
@@ -163,7 +163,7 @@ def _read_version(user: User, number: int, against: int | None) -> dict[str, Any
 @profile_router.post(
     "/memory/profile/versions/{version}/revert",
     auth=allow("memory"),
-    response=shapes.answers(404, ok=shapes.Profile),
+    response=shapes.answers(404, ok=memory_shapes.Profile),
 )
 async def revert(request: ApiRequest, version: Number) -> Any:
     """It says again what it said in that version, as a new one."""
@@ -175,7 +175,9 @@ def _revert(user: User, number: int) -> dict[str, Any]:
 
 
 @profile_router.post(
-    "/memory/profile/consolidate", auth=allow("memory"), response=shapes.answers(accepted=shapes.Profile)
+    "/memory/profile/consolidate",
+    auth=allow("memory"),
+    response=shapes.answers(accepted=memory_shapes.Profile),
 )
 async def consolidate(request: ApiRequest) -> Any:
     """Takes over now what was noted since the last time, instead of at night. `consolidation` tells how it goes."""

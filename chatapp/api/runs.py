@@ -12,7 +12,7 @@ from ninja import Router
 from chatapp import clock, mapping
 from chatapp.actions.endings import request_stop
 from chatapp.actions.messages import Receipt, continue_run
-from chatapp.api import shapes
+from chatapp.api import run_shapes, shapes
 from chatapp.api.answers import ANSWERS, DESCRIBED, answer_with, wanted_mode
 from chatapp.api.auth import ApiRequest, allow, client_address
 from chatapp.api.schemas import StreamOption
@@ -26,7 +26,7 @@ from chatapp.sent_requests import list_requests, show_request
 router = Router(tags=["runs"])
 
 
-@router.get("/runs/{run_id}", auth=allow("chat", "read"), response=shapes.answers(404, ok=shapes.Run))
+@router.get("/runs/{run_id}", auth=allow("chat", "read"), response=shapes.answers(404, ok=run_shapes.Run))
 async def read_run(request: ApiRequest, run_id: str) -> Any:
     return await sync_to_async(_shape)(request.auth.user, run_id)
 
@@ -38,7 +38,7 @@ def _shape(user: User, run_id: str) -> dict[str, Any]:
 @router.get(
     "/runs/{run_id}/requests",
     auth=allow("chat", "read"),
-    response=shapes.answers(404, ok=shapes.SentRequests),
+    response=shapes.answers(404, ok=run_shapes.SentRequests),
 )
 async def list_sent(request: ApiRequest, run_id: str) -> Any:
     """What the models were sent for this run, in order; refused ones, too."""
@@ -52,7 +52,7 @@ def _list_sent(user: User, run_id: str) -> list[dict[str, Any]]:
 @router.get(
     "/runs/{run_id}/requests/{n}",
     auth=allow("chat", "read"),
-    response=shapes.answers(404, ok=shapes.ShownRequest),
+    response=shapes.answers(404, ok=run_shapes.ShownRequest),
 )
 async def read_sent(request: ApiRequest, run_id: str, n: str) -> Any:
     """One request as it was sent, built again from what is stored; `verified` says whether it is the same bytes."""
@@ -66,7 +66,7 @@ def _read_sent(user: User, run_id: str, n: str) -> dict[str, Any]:
     return show_request(run, int(n))
 
 
-@router.post("/runs/{run_id}/stop", auth=allow("chat"), response=shapes.answers(404, ok=shapes.Run))
+@router.post("/runs/{run_id}/stop", auth=allow("chat"), response=shapes.answers(404, ok=run_shapes.Run))
 async def stop(request: ApiRequest, run_id: str) -> Any:
     """Asks the run to end; what was written so far stays. A run that has ended stays as it is."""
     shape = await sync_to_async(_stop)(request.auth.user, run_id)

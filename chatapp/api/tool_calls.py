@@ -9,7 +9,7 @@ from ninja import Router
 
 from chatapp import mapping
 from chatapp.actions.tool_calls import decide_tool_call
-from chatapp.api import shapes
+from chatapp.api import run_shapes, shapes
 from chatapp.api.auth import ApiRequest, allow
 from chatapp.models import ToolCall, User
 from chatapp.selectors.access import accessible_run
@@ -22,7 +22,7 @@ router = Router(tags=["runs"])
 @router.post(
     "/runs/{run_id}/tools/{call_id}/approve",
     auth=allow("chat"),
-    response=shapes.answers(404, 409, ok=shapes.ToolCall),
+    response=shapes.answers(404, 409, ok=run_shapes.ToolCall),
 )
 async def approve(request: ApiRequest, run_id: str, call_id: str) -> Any:
     """Lets a call run that waits for your approval. 409 when it does not wait any more."""
@@ -32,7 +32,7 @@ async def approve(request: ApiRequest, run_id: str, call_id: str) -> Any:
 @router.post(
     "/runs/{run_id}/tools/{call_id}/deny",
     auth=allow("chat"),
-    response=shapes.answers(404, 409, ok=shapes.ToolCall),
+    response=shapes.answers(404, 409, ok=run_shapes.ToolCall),
 )
 async def deny(request: ApiRequest, run_id: str, call_id: str) -> Any:
     """The call is not run; the model is told so. 409 when it does not wait any more."""
@@ -47,7 +47,9 @@ async def _decide(user: User, run_id: str, call_id: str, *, approve: bool) -> di
     return mapping.tool_call_shape(call)
 
 
-@router.get("/runs/{run_id}/trace", auth=allow("chat", "read"), response=shapes.answers(404, ok=shapes.Trace))
+@router.get(
+    "/runs/{run_id}/trace", auth=allow("chat", "read"), response=shapes.answers(404, ok=run_shapes.Trace)
+)
 async def read_trace(request: ApiRequest, run_id: str) -> Any:
     """Each model call of the run with its times and tokens, the tools it asked for, and the hooks that fired."""
     return await sync_to_async(_trace)(request.auth.user, run_id)

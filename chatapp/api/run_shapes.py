@@ -1,0 +1,116 @@
+"""What the API answers of a run: its state, its plan, its trace and what its models were sent."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from chatapp.api.shapes import Moment, RunError, RunUsage, Shape
+
+
+class PlannedStep(Shape):
+    id: str
+    title: str
+    task: str
+    dependencies: list[str]
+    round: int = Field(description="Above 1: planned anew, because the results were not enough.")
+    state: Literal["pending", "running", "done", "failed", "skipped"]
+    attempts: int
+    result: str = Field(description="The beginning of what it found, or why there is nothing.")
+
+
+class Run(Shape):
+    id: str
+    conversation_id: str
+    status: Literal["queued", "running", "complete", "stopped", "failed", "interrupted"]
+    message_id: str = Field(description="The message the answer is written to.")
+    error: RunError | None
+    usage: RunUsage
+    mode: Literal["react", "plan", "auto"] | None = Field(description="Once it began, how it is answered.")
+    plan: list[PlannedStep] | None = Field(description="In plan mode, its steps as they stand.")
+    started_at: Moment | None
+    finished_at: Moment | None
+
+
+class SentRequest(Shape):
+    n: int = Field(description="Its number in its run, from 1.")
+    purpose: str
+    model: str
+    sha256: str = Field(description="Of the bytes of the body that were sent.")
+    tokens: int = Field(description="As estimated when it was sent.")
+    created_at: Moment
+
+
+class SentRequests(Shape):
+    items: list[SentRequest]
+
+
+class SentPiece(Shape):
+    source: Literal["system", "summary", "reminder", "history", "injected", "recall", "hook", "question"] = (
+        Field(description="Why it was in the request.")
+    )
+    state: Literal["sent", "deleted", "forgotten"] = Field(
+        description="`deleted`: the message is gone; `forgotten`: a text that only requests held is gone."
+    )
+    role: str
+    message_id: str | None
+    position: int | None
+    tokens: int
+    content: Any = Field(description="As in a message; what stands in for it where it is gone.")
+
+
+class ShownRequest(SentRequest):
+    verified: bool = Field(description="Whether `body` is the one that was sent, to the byte.")
+    body: dict[str, Any] = Field(
+        description="The JSON that was sent, in its order; pictures as `attachment:<id>`."
+    )
+    pieces: list[SentPiece] = Field(
+        description="Its messages in order, before servers' own rules merged any."
+    )
+
+
+class ToolCall(Shape):
+    call_id: str
+    name: str
+    state: Literal["requested", "waiting", "running", "done", "failed", "denied", "interrupted"]
+    step: int = Field(description="The number of the model call that asked for it.")
+    plan_step: str | None = Field(description="In plan mode, the step that asked for it.")
+    arguments: str
+    preview: str = Field(description="The beginning of the result.")
+    truncated: bool = Field(description="The model sees a part of the result only.")
+    offload_ref: str | None
+    requested_at: Moment
+    started_at: Moment | None
+    finished_at: Moment | None
+    duration_ms: int | None
+
+
+class StepUsage(Shape):
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    exact: bool
+
+
+class SentHash(Shape):
+    sha256: str
+    n: int
+
+
+class Iteration(Shape):
+    n: int
+    purpose: str
+    model: str
+    plan_step: str | None = Field(description="In plan mode: a step's id, `planner` or `analyst`.")
+    started_at: Moment
+    first_token_ms: int | None
+    duration_ms: int
+    usage: StepUsage
+    request: SentHash | None = Field(description="Shown by `/runs/{id}/requests/{n}`.")
+    tools: list[ToolCall]
+
+
+class Trace(Shape):
+    iterations: list[Iteration]
+    hooks: list[dict[str, Any]]

@@ -17,6 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from agents.usage import count_tools
 from agents.wire import write_messages
 from benchmarks import context_load
 from memory.budget import TokenBudget
@@ -99,19 +100,30 @@ def turns(count: int) -> Iterator[tuple[Message, Message]]:
         yield text_message("user", asked["content"]), text_message("assistant", answered["content"])
 
 
-SMALL_BUDGET = TokenBudget(8_000, 4_000)
-"""Clamped at 4,000 tokens: the least there is. Summaries are shorter there, too (`summary_limit`)."""
+SMALL_BUDGETS = (TokenBudget(8_000, 4_000), TokenBudget(16_000, 4_000), TokenBudget(32_000, 4_000))
+"""The first is clamped at 4,000 tokens: the least there is."""
 
 
-def measure_small_window(messages: int) -> None:
-    """What the smallest window costs: each summary takes the one before again, for a short span."""
-    limit = summary_limit(DEFAULT_POLICY, SMALL_BUDGET.input_tokens)
+def simulate_small_window(budget: TokenBudget, messages: int) -> Simulation:
+    """Each summary as long as it is asked to be there, and the summariser's window no larger."""
+    limit = summary_limit(DEFAULT_POLICY, budget.input_tokens)
     policy = DEFAULT_POLICY.model_copy(update={"summary_max_tokens": limit})
-    simulation = Simulation(policy=policy, budget=SMALL_BUDGET, summary=SUMMARY[: limit * 4])
+    words = SUMMARY.split() * 2
+    summary = " ".join(words[: limit * len(words) // (2 * estimate_text(SUMMARY))])
+    simulation = Simulation(policy=policy, budget=budget, summary=summary)
     for question, answer in turns(messages):
         simulation.take(question, answer)
-    ratio = simulation.sent_to_summariser / total_tokens(simulation.history)
-    print(f"The same with a window of 8,000, {messages:,} messages       {ratio:8.2f} : 1")
+    return simulation
+
+
+def measure_small_windows(messages: int) -> None:
+    """What a small window costs: each summary takes the one before again, for a short span."""
+    for budget in SMALL_BUDGETS:
+        simulation = simulate_small_window(budget, messages)
+        ratio = simulation.sent_to_summariser / total_tokens(simulation.history)
+        print(
+            f"  the same with a window of {budget.context_size:6,d}, {messages:,} messages {ratio:8.2f} : 1"
+        )
 
 
 def measure_growth(messages: int) -> None:
@@ -197,6 +209,10 @@ def best_of(work: Callable[[], object], times: int = 5) -> float:
     return min(spent)
 
 
+FACT_BUDGET = 4_000
+"""Tokens for everything beside system prompt and tool schemas, the same for each of the three."""
+
+
 def measure_facts() -> None:
     """Of 200 facts said long ago: how many the context holds when they are asked for, at equal budget."""
     from chatapp import clock
@@ -204,33 +220,35 @@ def measure_facts() -> None:
     from chatapp.actions.model_configs import ensure_first_model
     from chatapp.actions.search import index_conversation
     from chatapp.compactor import compact
+    from chatapp.compactor import plan_compaction as plan_next
     from chatapp.models import Compaction, User
 
     ensure_first_model()
     user = User.objects.create_user("facts@example.com")
     notes = [ImportedMessage(note["role"], note["content"]) for note in long_history(2_000, padding=30)]
     conversation = import_conversation(user=user, messages=notes, now=clock.now())
-    from chatapp.compactor import plan_compaction as plan_next
-
     while plan_next(conversation.pk):
         for row in Compaction.objects.filter(conversation=conversation, status="pending"):
             compact(row.pk)
     index_conversation(conversation.pk)
     asked = range(0, 1_000, 5)
-    print("Facts in the context when asked for, 200 of 1,000 old ones, budget 4,000 tokens")
-    for name, context_of in (
+    print(
+        f"Facts in the context when asked for, 200 of 1,000 old ones, {FACT_BUDGET:,} tokens beside the frame"
+    )
+    for name, request_of in (
         ("plain truncation", newest_only),
-        ("summary only", summary_only),
+        ("summary only", summary_and_newest),
         ("checkpoint and recall", checkpoint_and_recall),
     ):
         held, tokens = 0, 0
         for number in asked:
-            text, used = context_of(conversation, f"What is the code of note {number}?")
-            held += f"QX-{number:05d}" in text
+            messages, used = request_of(_loaded(conversation, f"What is the code of note {number}?"))
+            held += any(f"QX-{number:05d}" in message.text for message in messages)
             tokens += used
         share, size = held / len(asked), tokens / len(asked)
         print(
-            f"  {name:24} {share * 100:6.1f} % held   {size:7.0f} tokens   {share / size * 1000:.2f} per 1,000"
+            f"  {name:24} {share * 100:6.1f} % held   {size:7.0f} tokens in all   "
+            f"{held / tokens * 1000:.2f} facts per 1,000"
         )
 
 
@@ -242,7 +260,7 @@ def _loaded(conversation: Any, question: str) -> Any:
 
     config = default_model()
     rules = rules_for(config, conversation)
-    budget = replace(rules.budget, input_limit=4_000)
+    budget = replace(rules.budget, input_limit=FACT_BUDGET)
     return load_context(
         conversation=conversation,
         branch=conversation.branch,
@@ -254,30 +272,41 @@ def _loaded(conversation: Any, question: str) -> Any:
     )
 
 
-def checkpoint_and_recall(conversation: Any, question: str) -> tuple[str, int]:
+def checkpoint_and_recall(loaded: Any) -> tuple[Sequence[Message], int]:
     from chatapp import clock
     from chatapp.recalling import recall_turns
 
-    loaded = _loaded(conversation, question)
     context = loaded.assemble()
-    recalled = recall_turns(loaded, context, clock.now())
-    whole = replace(context, recall=recalled.message)
-    return "\n".join(piece.message.text for piece in whole.pieces), whole.total_tokens
+    whole = replace(context, recall=recall_turns(loaded, context, clock.now()).message)
+    return whole.request.messages, whole.total_tokens
 
 
-def summary_only(conversation: Any, question: str) -> tuple[str, int]:
-    context = _loaded(conversation, question).assemble()
-    return "\n".join(piece.message.text for piece in context.pieces), context.total_tokens
+def summary_and_newest(loaded: Any) -> tuple[Sequence[Message], int]:
+    """The checkpoint's summary, and the newest messages that fill what is left of the budget."""
+    view = loaded.assemble().view
+    return _filled(loaded, (view.summary,))
 
 
-def newest_only(conversation: Any, question: str) -> tuple[str, int]:
-    texts, used = [question], estimate_text(question)
-    for row in conversation.messages.order_by("-position")[:500]:
-        used += row.token_estimate
-        if used > 4_000:
+def newest_only(loaded: Any) -> tuple[Sequence[Message], int]:
+    return _filled(loaded, ())
+
+
+def _filled(loaded: Any, frame: tuple[Message, ...]) -> tuple[Sequence[Message], int]:
+    """System prompt, `frame`, as much newest history as fits, and the question; counted as the third is counted."""
+    from chatapp.mapping import message_value
+
+    inputs = loaded.inputs
+    fixed = (inputs.system, *frame)
+    room = FACT_BUDGET - total_tokens(frame) - inputs.question.tokens
+    newest: list[Message] = []
+    for row in loaded.conversation.messages.order_by("-position")[:500]:
+        message = message_value(row)
+        room -= message.tokens
+        if room < 0:
             break
-        texts.append(row.parts[0]["text"])
-    return "\n".join(texts), min(used, 4_000)
+        newest.insert(0, message)
+    messages = (*fixed, *newest, inputs.question)
+    return messages, inputs.calibration.apply(total_tokens(messages) + count_tools(inputs.tools))
 
 
 def main() -> None:
@@ -286,7 +315,7 @@ def main() -> None:
     parser.add_argument("--skip-load", action="store_true", help="a million messages take minutes to write")
     arguments = parser.parse_args()
     measure_growth(10_000)
-    measure_small_window(2_000)
+    measure_small_windows(4_000)
     measure_estimates()
     measure_large_view()
     folder = context_load.prepare()

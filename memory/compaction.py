@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import zlib
@@ -20,6 +21,7 @@ from memory.structured import SUMMARY_SCHEMA, read_structured, render_structured
 from memory.summary import summary_message
 from memory.tokens import UNCALIBRATED, Calibration, estimate_text, text_message, total_tokens
 from memory.transcript import split_transcript
+from memory.turns import safe_split, safe_split_after
 from memory.types import Checkpoint, Message
 from memory.window import Room, find_cut, find_tail, measure_room
 
@@ -31,6 +33,10 @@ LEAST_CHUNK_TOKENS = 200
 TOLERANCE = 1.15
 """An answer this much over its limit is taken: the limit was told in words."""
 LEAST_MANUAL_MESSAGES = 2
+SPAN_FACTOR = 6
+"""Each call sends the summary before and its prompt again: a span so many times as long keeps that below a fifth."""
+ONE_CALL_SHARE = 0.72
+"""What a summariser of the same window reads in one call, beside these: in a small window a span is that long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +69,10 @@ def plan_compaction(
     """The compaction that is due after these messages, those behind the checkpoint; None where none is.
 
     What the view has cut already is covered first, exactly, so that the history a model sees stays the same when
-    the summary arrives. Else, past the soft trigger, all but the tail. `manual` takes all but `keep_recent`
-    messages, at whatever pressure. The cooldown holds back what is not needed to fit. Pinned messages that the
-    checkpoint covers already may be among `messages`.
+    the summary arrives. Else, past the soft trigger, all but the tail. Where nobody waits for the summary, a short
+    span waits for more, for each call takes the summary before again; an extract stands in until then. `manual`
+    takes all but `keep_recent` messages, at whatever pressure. The cooldown holds back what is not needed to fit.
+    Pinned messages that the checkpoint covers already may be among `messages`.
     """
     covered = checkpoint.last_position if checkpoint else -1
     messages = [
@@ -84,7 +91,12 @@ def plan_compaction(
     )
     prepared = prepare_history(messages, policy)
     made_at = checkpoint.made_at if checkpoint else None
-    end, trigger = _find_end(prepared, policy, room, question_tokens, manual, turns_since_compaction, made_at)
+    split, trigger = _find_split(
+        prepared, policy, room, question_tokens, manual, turns_since_compaction, made_at
+    )
+    if policy.prepares_ahead and not manual and not left_out:
+        split = _worth_a_call(prepared, split, policy, room)
+    end = _position_before(prepared, split)
     span = [message for message in messages if end is not None and (message.position or 0) <= end]
     if end is None or not span or (manual and len(span) < LEAST_MANUAL_MESSAGES):
         return None
@@ -99,7 +111,7 @@ def plan_compaction(
     )
 
 
-def _find_end(
+def _find_split(
     prepared: tuple[Message, ...],
     policy: ContextPolicy,
     room: Room,
@@ -107,22 +119,36 @@ def _find_end(
     manual: bool,
     turns_since: int | None,
     made_at: datetime | None,
-) -> tuple[int | None, Trigger]:
-    """The last position of the span, and what set it off."""
+) -> tuple[int, Trigger]:
+    """How many messages the span takes, and what set it off."""
     if manual:
-        return _position_before(prepared, _manual_split(prepared, policy, room)), "manual"
+        return _manual_split(prepared, policy, room), "manual"
     cut = find_cut(prepared, question_tokens, policy, room, made_at=made_at)
     if cut.start:
-        return _position_before(prepared, cut.start), "hard"
+        return cut.start, "hard"
     if not policy.prepares_ahead:
-        return None, "soft"
+        return 0, "soft"
     is_cooling = turns_since is not None and turns_since < policy.cooldown_turns
     used = room.summary + total_tokens(prepared) + question_tokens
     if is_cooling or used < policy.soft_ratio * room.body:
-        return None, "soft"
+        return 0, "soft"
     tail = find_tail(prepared, policy, room)
     gain = total_tokens(prepared[:tail])
-    return (_position_before(prepared, tail) if gain > room.summary_cap + room.body // 20 else None), "soft"
+    return (tail if gain > room.summary_cap + room.body // 20 else 0), "soft"
+
+
+def _worth_a_call(prepared: tuple[Message, ...], split: int, policy: ContextPolicy, room: Room) -> int:
+    """The split; 0 while what leaves is too little; an earlier one where it is a little more than one call reads."""
+    one_call = int(ONE_CALL_SHARE * room.body)
+    again = room.summary + estimate_text(summary_prompt(policy))
+    size = total_tokens(prepared[:split])
+    if size < min(SPAN_FACTOR * again, one_call):
+        return 0
+    if size <= one_call or size > 2 * one_call:
+        return split
+    sums = itertools.accumulate(message.tokens for message in prepared[:split])
+    fitting = sum(1 for _ in itertools.takewhile(lambda used: used <= one_call, sums))
+    return safe_split(prepared, fitting) or safe_split_after(prepared, fitting)
 
 
 def _manual_split(prepared: tuple[Message, ...], policy: ContextPolicy, room: Room) -> int:

@@ -25,6 +25,8 @@ from memory.types import Message
 RECALL_SHARE = 0.8
 SUMMARY_SHARE = 4
 """A summary takes at most a quarter of the budget, however long it may be by itself."""
+ASKED_SHARE = 0.08
+"""What a summary is asked to take: an accepted one may be half again as long."""
 LEAST_SUMMARY_LIMIT = 64
 ONE_OFF_SUMMARY_SHARE = 16
 ONE_OFF_STAND_IN_SHARE = 32
@@ -109,12 +111,10 @@ def measure_room(
 
 
 def summary_limit(policy: ContextPolicy, budget_tokens: int) -> int:
-    """The `summary_max_tokens` to ask for, so that a view of this budget shows the summary uncut.
-
-    `budget_tokens` are estimates. An accepted summary may be half again as long (`measure_room`).
+    """The `summary_max_tokens` to ask for: a view of this budget shows the summary uncut, and the next call takes it
+    again without costing more than it brings. `budget_tokens` are estimates.
     """
-    shown = budget_tokens // SUMMARY_SHARE - FRAME_TOKENS
-    return min(policy.summary_max_tokens, max(LEAST_SUMMARY_LIMIT, shown * 2 // 3))
+    return min(policy.summary_max_tokens, max(LEAST_SUMMARY_LIMIT, int(ASKED_SHARE * budget_tokens)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from benchmarks.context import SMALL_BUDGETS, count_overlaps, simulate_small_window
 from memory.budget import TokenBudget
 from memory.compaction import Rejected, Summary, accept_summary, plan_compaction, summary_requests
 from memory.policy import DEFAULT_POLICY, ContextPolicy
@@ -74,6 +75,49 @@ def test_the_cooldown_holds_back_what_is_not_needed_to_fit() -> None:
     assert plan(turns_of(8_500), turns_since_compaction=1) is None
     assert plan(turns_of(8_500), turns_since_compaction=2) is not None
     assert plan(turns_of(30_000), turns_since_compaction=0) is not None
+
+
+SMALLEST = TokenBudget(8_000, 4_000)
+"""Clamped at 4,000: a summary and the tail leave a few hundred tokens that can leave at a time."""
+
+
+def test_a_short_span_waits_for_more_and_an_extract_stands_in_until_then() -> None:
+    history = turns_of(7_000)
+    summary = "They talked about orders. " * 60
+    checkpoint = Checkpoint("c", summary, -1, 0, estimate_text(summary))
+    cut = next(
+        at
+        for at in range(2, len(history), 2)
+        if fit(history[:at], checkpoint=checkpoint, budget=SMALLEST).dropped
+    )
+    view = fit(history[:cut], checkpoint=checkpoint, budget=SMALLEST)
+    assert view.is_stand_in
+    assert plan_compaction(history[:cut], checkpoint, DEFAULT_POLICY, SMALLEST) is None
+    waiting = ContextPolicy(strategy="summarize")
+    assert plan_compaction(history[:cut], checkpoint, waiting, SMALLEST) is not None, "it is needed now"
+    later = next(
+        due
+        for at in range(cut, len(history), 2)
+        if (due := plan_compaction(history[:at], checkpoint, DEFAULT_POLICY, SMALLEST))
+    )
+    assert later.span_tokens >= 5 * checkpoint.tokens
+    [request] = summary_requests(
+        history[: later.last_position + 1],
+        previous=summary,
+        policy=ContextPolicy(summary_max_tokens=320),
+        window=SMALLEST,
+    )
+    assert request.count == 1
+
+
+@pytest.mark.parametrize("budget", SMALL_BUDGETS, ids=lambda budget: str(budget.context_size))
+def test_summaries_cost_at_most_a_fifth_more_than_the_conversation_in_small_windows_too(
+    budget: TokenBudget,
+) -> None:
+    simulation = simulate_small_window(budget, 1_000)
+    assert len(simulation.spans) >= 5
+    assert count_overlaps(simulation.spans) == 0
+    assert simulation.sent_to_summariser <= 1.2 * total_tokens(simulation.history)
 
 
 def test_messages_that_were_not_loaded_belong_to_the_span() -> None:

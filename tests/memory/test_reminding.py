@@ -118,7 +118,7 @@ def test_the_cooldown_gives_way_where_the_budget_is_full() -> None:
 
 
 def test_a_plan_cuts_where_the_view_does() -> None:
-    policy = ContextPolicy(trigger=0.05, keep_recent=4, reserve_ratio=0)
+    policy = ContextPolicy(trigger=0.05, keep_recent=4, reserve_ratio=0, wait_for_summary=True)
     for before in (0, 8, 12, 14, 16):
         history = dated(plain_turns(8, words=100), before=before)
         view = view_of(history, policy)

@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from agents.hooks import HookLevel
+
 EndStatus = Literal["complete", "stopped", "failed", "interrupted"]
 CompactState = Literal["started", "done", "failed", "undone"]
 
@@ -122,6 +124,7 @@ class Tool(_Fact):
     state: str
     step: int = 0
     plan_step: str | None = None
+    hook_id: str | None = None
     arguments: str
     preview: str = ""
     truncated: bool = False
@@ -153,12 +156,14 @@ class RunNotice(_Fact):
 
 
 class HookFired(_Fact):
-    """A hook of the agent did something; `text` says what."""
+    """A hook did something; `text` says what, `level` who declared it, `call_id` which tool it called."""
 
     type: Literal["hook"] = "hook"
     hook_id: str
     action: str
     text: str
+    level: HookLevel | None = None
+    call_id: str | None = None
 
 
 class ReasoningDelta(_Event):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
@@ -13,6 +13,8 @@ from memory.errors import PolicyError
 from memory.policy import ContextPolicy, Strategy
 
 Moment = Literal["turn_start", "turn_end"]
+HookLevel = Literal["built-in", "environment", "deployment", "agent", "conversation"]
+"""Who declared a hook."""
 AUTO_COMPACT_ID = "_auto_compact"
 AUTO_COMPACT_COOLDOWN_S = 30.0
 
@@ -97,8 +99,16 @@ class Hook(BaseModel):
 _HOOKS: TypeAdapter[tuple[Hook, ...]] = TypeAdapter(tuple[Hook, ...])
 
 
-def read_hooks(declared: Sequence[Mapping[str, Any]], level: str) -> tuple[Hook, ...]:
-    """Raises PolicyError, which names the place; `level` is who declared them."""
+@dataclass(frozen=True, slots=True)
+class EffectiveHooks:
+    """Those in force; `levels` says by id who declared each."""
+
+    hooks: tuple[Hook, ...] = ()
+    levels: Mapping[str, HookLevel] = field(default_factory=dict)
+
+
+def read_hooks(declared: Sequence[Mapping[str, Any]], level: HookLevel) -> tuple[Hook, ...]:
+    """Raises PolicyError, which names the place."""
     try:
         return _HOOKS.validate_python(declared)
     except ValidationError as error:
@@ -107,10 +117,12 @@ def read_hooks(declared: Sequence[Mapping[str, Any]], level: str) -> tuple[Hook,
         raise PolicyError(place, level, first["msg"]) from None
 
 
-def join_hooks(*levels: Sequence[Hook]) -> tuple[Hook, ...]:
+def join_hooks(*declared: tuple[HookLevel, Sequence[Hook]]) -> EffectiveHooks:
     """Those of every level, the widest first; of two with the same id the one of the later level, in its place."""
-    joined = {hook.id: hook for hooks in levels for hook in hooks}
-    return tuple(joined.values())
+    joined = {hook.id: hook for _, hooks in declared for hook in hooks}
+    return EffectiveHooks(
+        tuple(joined.values()), {hook.id: level for level, hooks in declared for hook in hooks}
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +179,10 @@ def fill_placeholders(text: str, state: TurnState) -> str:
     return text
 
 
-def with_auto_compact(hooks: Sequence[Hook], policy: ContextPolicy) -> list[Hook]:
+def with_auto_compact(declared: EffectiveHooks, policy: ContextPolicy) -> EffectiveHooks:
     """The declared hooks; where none of them compacts and the policy wants it, the built-in one first."""
-    if not policy.auto_compact or compacts_itself(hooks):
-        return list(hooks)
+    if not policy.auto_compact or compacts_itself(declared.hooks):
+        return declared
     built_in = Hook(
         id=AUTO_COMPACT_ID,
         on="turn_start",
@@ -178,7 +190,7 @@ def with_auto_compact(hooks: Sequence[Hook], policy: ContextPolicy) -> list[Hook
         action=CompactContext(type="compact_context"),
         cooldown=AUTO_COMPACT_COOLDOWN_S,
     )
-    return [built_in, *hooks]
+    return EffectiveHooks((built_in, *declared.hooks), {AUTO_COMPACT_ID: "built-in", **declared.levels})
 
 
 def compacts_itself(hooks: Sequence[Hook]) -> bool:

@@ -1,4 +1,4 @@
-"""Agent presets as they are written in YAML: one agent a profile, whatever it was declared in."""
+"""Agents and hooks as they are written in YAML: one agent a profile, whatever it was declared in."""
 
 from __future__ import annotations
 
@@ -89,8 +89,9 @@ class _Execution(_Declared):
 
 class _File(_Declared):
     app: dict[str, Any] = Field(default_factory=dict)
-    agents: list[_AgentDeclaration] = Field(min_length=1)
+    agents: list[_AgentDeclaration] = Field(default_factory=list)
     execution: _Execution = Field(default_factory=_Execution)
+    hooks: list[Hook] = Field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +114,26 @@ class AgentProfile:
     shares_memory: bool = False
 
 
-def read_profiles(content: Any, environment: Mapping[str, str]) -> list[AgentProfile]:
+@dataclass(frozen=True, slots=True)
+class AgentFile:
+    """What one file declares: agents, and hooks of the whole deployment."""
+
+    agents: tuple[AgentProfile, ...] = ()
+    hooks: tuple[Hook, ...] = ()
+
+
+def read_agent_file(content: Any, environment: Mapping[str, str]) -> AgentFile:
     """From a parsed YAML document; `{{env.NAME}}` is filled in. Raises ProfileError."""
     if not isinstance(content, Mapping):
         raise ProfileError("the file", "it is not a YAML mapping with `agents`")
     file = _validated(_File, _fill(content, environment, ""), "")
+    if not file.agents and not file.hooks:
+        raise ProfileError("agents", "there are none, and no `hooks` either")
     _refuse_doubles("agents", [agent.id for agent in file.agents])
     _refuse_doubles("execution.hooks", [hook.id for hook in file.execution.hooks])
-    return [_profile(agent, f"agents.{at}.brain", file.execution) for at, agent in enumerate(file.agents)]
+    _refuse_doubles("hooks", [hook.id for hook in file.hooks])
+    profiles = (_profile(agent, f"agents.{at}.brain", file.execution) for at, agent in enumerate(file.agents))
+    return AgentFile(tuple(profiles), tuple(file.hooks))
 
 
 def _profile(agent: _AgentDeclaration, place: str, execution: _Execution) -> AgentProfile:
@@ -213,7 +226,7 @@ def _from_environment(name: str, environment: Mapping[str, str], place: str) -> 
 
 
 _USED: Mapping[str, frozenset[str]] = {
-    "": frozenset({"app", "agents", "execution"}),
+    "": frozenset(_File.model_fields),
     "app": frozenset({"app_id", "name"}),
     "execution": frozenset(_Execution.model_fields),
     "agents.": frozenset(_AgentDeclaration.model_fields),

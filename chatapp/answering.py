@@ -13,7 +13,6 @@ from uuid import UUID
 from agents import events
 from agents.context import AssembledContext
 from agents.errors import ModelError
-from agents.hooks import Hook
 from agents.ports import ToolUse
 from agents.react import SHORTENED, AgentStep, CallFinished, CallSent, Notice, run_react
 from agents.summarise import Summariser, SummaryResult
@@ -35,6 +34,8 @@ from chatapp.compactor import plan_compaction, queue_emergency
 from chatapp.contexts import LoadedContext
 from chatapp.database import in_database, persistently
 from chatapp.errors import LeaseLost
+from chatapp.hook_tools import HookRun
+from chatapp.hooking import Firing
 from chatapp.models import ModelConfig, Run
 from chatapp.planning import PlanHost, Planning
 from chatapp.policies import ContextRules, rules_for
@@ -102,7 +103,8 @@ class Session:
 
     async def _run_hooks(self, loaded: LoadedContext) -> LoadedContext:
         """Of the turn's start. What was compacted on the way is loaded anew."""
-        loaded = await hooking.start_turn(loaded, reload=self._reload, tell=self._tell_hooks)
+        run = HookRun(self.live.lease, self.prepared.earlier)
+        loaded = await hooking.start_turn(loaded, run, reload=self._reload, tell=self._tell_hooks)
         self.loaded = loaded
         return loaded
 
@@ -255,7 +257,7 @@ class Session:
     def _tell(self, *facts: events.Fact) -> None:
         self._beside(persistently(record_facts)(lease=self.live.lease, facts=facts))
 
-    def _tell_hooks(self, fired: Sequence[tuple[Hook, str]]) -> None:
+    def _tell_hooks(self, fired: Sequence[Firing]) -> None:
         if fired:
             self._tell(*self.facts.fired(fired))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -46,7 +45,3 @@ def read_after(conversation_id: UUID, seq: int, limit: int = 500) -> list[dict[s
     """The payloads after `seq`, in order."""
     rows = Event.objects.filter(conversation_id=conversation_id, seq__gt=seq).order_by("seq")
     return list(rows.values_list("payload", flat=True)[:limit])
-
-
-def read_run(run_id: UUID) -> Iterator[dict[str, Any]]:
-    yield from Event.objects.filter(run_id=run_id).order_by("seq").values_list("payload", flat=True)

@@ -1,17 +1,15 @@
-"""Hooks of an agent at runtime: which are due at a turn's start and end, and doing what they say.
+"""Hooks at runtime: which are due at a turn's start and end, and doing what they say.
 
 What goes wrong in a hook is logged and told, and never the run's failure.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import assert_never
+from typing import Any, assert_never
 from uuid import UUID
 
 from agents.events import HookFired
@@ -19,6 +17,7 @@ from agents.hooks import (
     AUTO_COMPACT_ID,
     CompactContext,
     Hook,
+    HookLevel,
     InjectMessage,
     LogMessage,
     ModuleAction,
@@ -27,27 +26,17 @@ from agents.hooks import (
     due_hooks,
     fill_placeholders,
 )
-from agents.ports import ToolUse
-from agents.tool_calls import CallDesk
-from agents.tool_running import ResultLimit, run_calls
-from agents.tools.protocol import ToolCaller
 from chatapp import clock
-from chatapp.actions.hook_actions import (
-    is_named_action,
-    name_of,
-    record_hooks,
-    run_named_action,
-    tool_name_of,
-)
+from chatapp.actions.hook_actions import is_named_action, record_hooks, run_named_action
+from chatapp.actions.runs import Lease
 from chatapp.compaction_planning import AUTOMATIC, Wish, is_full, load_for_planning
 from chatapp.compactor import compact_inline, plan_compaction, queue_due
 from chatapp.contexts import LoadedContext
 from chatapp.database import in_database, persistently
-from chatapp.errors import InvalidInput
+from chatapp.hook_tools import HookRun, call_tool
 from chatapp.models import Run
 from chatapp.policies import declared_hooks
 from chatapp.selectors.compactions import turns_since_compaction
-from chatapp.tool_desk import OffloadedResults
 from chatapp.turn_state import measure_turn
 from memory.policy import ContextPolicy
 from memory.summary import fence
@@ -65,15 +54,37 @@ Note = Mapping[str, str]
 """`{hook_id, role, text}`: a message for one request."""
 
 
+@dataclass(frozen=True, slots=True)
+class Firing:
+    """A hook that fired, and what it did. `call_id`: the tool it called."""
+
+    hook: Hook
+    level: HookLevel
+    text: str
+    call_id: str | None = None
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """As the event tells it."""
+        return {
+            "hook_id": self.hook.id,
+            "action": self.hook.action.type,
+            "level": self.level,
+            "text": self.text,
+            "call_id": self.call_id,
+        }
+
+
 @dataclass(slots=True)
 class _Turn:
     """One evaluation of the hooks of a moment, and what came of it."""
 
     loaded: LoadedContext
     moment: Moment
+    run: HookRun
     reload: Reload
     fired: dict[str, datetime] = field(default_factory=dict)
-    told: list[tuple[Hook, str]] = field(default_factory=list)
+    told: list[Firing] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
 
     @property
@@ -82,14 +93,14 @@ class _Turn:
 
 
 async def start_turn(
-    loaded: LoadedContext, *, reload: Reload, tell: Callable[[Sequence[tuple[Hook, str]]], None]
+    loaded: LoadedContext, run: HookRun, *, reload: Reload, tell: Callable[[Sequence[Firing]], None]
 ) -> LoadedContext:
     """The context to go on with: compacted where a hook said so, with the notes of hooks.
 
     `reload` loads it anew; `tell` gets each hook that fired, and what it did.
     """
     waiting: list[Note] = loaded.conversation.hook_state.get("waiting", [])
-    turn = _Turn(loaded, "turn_start", reload, notes=list(waiting))
+    turn = _Turn(loaded, "turn_start", run, reload, notes=list(waiting))
     await _run_hooks(turn)
     if turn.fired or waiting:
         await persistently(record_hooks)(conversation=loaded.conversation, fired=turn.fired)
@@ -102,7 +113,7 @@ async def end_turn(run_id: UUID) -> None:
     run = await persistently(_run_with_agent)(run_id)
     if run is None:
         return
-    if run.status == Run.Status.COMPLETE and _has_last_word(run):
+    if run.status == Run.Status.COMPLETE and await persistently(_has_last_word)(run):
         await _end_turn(run)
     await persistently(plan_compaction)(run.conversation_id, is_early=True)
 
@@ -112,14 +123,15 @@ def _run_with_agent(run_id: UUID) -> Run | None:
 
 
 def _has_last_word(run: Run) -> bool:
-    return any(hook.on == "turn_end" for hook in declared_hooks(run.conversation))
+    return any(hook.on == "turn_end" for hook in declared_hooks(run.conversation).hooks)
 
 
 async def _end_turn(run: Run) -> None:
     loaded = await persistently(load_for_planning)(run.conversation_id)
     if loaded is None:
         return
-    turn = _Turn(loaded, "turn_end", lambda: loaded)
+    lease = Lease(run.pk, run.answer_id, run.fence)
+    turn = _Turn(loaded, "turn_end", HookRun(lease, has_ended=True), lambda: loaded)
     await _run_hooks(turn)
     if turn.fired:
         waiting = [*loaded.conversation.hook_state.get("waiting", []), *turn.notes]
@@ -127,7 +139,8 @@ async def _end_turn(run: Run) -> None:
             conversation=loaded.conversation,
             fired=turn.fired,
             waiting=waiting,
-            facts=[_fact(loaded, hook, text) for hook, text in turn.told],
+            facts=[_fact(loaded, firing) for firing in turn.told],
+            run=run,
         )
 
 
@@ -168,14 +181,19 @@ async def _run_hook(hook: Hook, state: TurnState, turn: _Turn) -> None:
         state = replace(state, pressure=max(state.pressure, 1.0))
     if not due_hooks([hook], turn.moment, state, fired_at=_fired_at(turn.loaded), now=now):
         return
+    call_id = None
     try:
-        said = await _act(hook, state, turn)
+        if isinstance(hook.action, ModuleAction) and not is_named_action(hook.action):
+            said, call_id = await _use_tool(hook, hook.action, turn)
+        else:
+            said = await _act(hook, state, turn)
     except Exception as error:
         log.exception("Hook %s of conversation %s failed.", hook.id, turn.loaded.conversation.pk)
         said = f"It failed: {error}"
     if said:
         turn.fired[hook.id] = now
-        turn.told.append((hook, said))
+        level = turn.loaded.rules.effective_hooks.levels[hook.id]
+        turn.told.append(Firing(hook, level, said, call_id))
 
 
 async def _act(hook: Hook, state: TurnState, turn: _Turn) -> str:
@@ -190,8 +208,6 @@ async def _act(hook: Hook, state: TurnState, turn: _Turn) -> str:
             turn.notes.append(note)
             return note["text"]
         case ModuleAction():
-            if not is_named_action(hook.action):
-                return await _use_tool(hook, hook.action, turn)
             return await in_database(run_named_action)(
                 conversation=turn.loaded.conversation, action=hook.action, now=clock.now()
             )
@@ -201,23 +217,13 @@ async def _act(hook: Hook, state: TurnState, turn: _Turn) -> str:
             assert_never(hook.action)
 
 
-async def _use_tool(hook: Hook, action: ModuleAction, turn: _Turn) -> str:
-    """With the rights of the conversation's user. What it returns is a note for the model: of this turn at its start,
-    of the next one at its end. Raises InvalidInput."""
-    loaded, name = turn.loaded, tool_name_of(action)
-    if name not in {tool.spec.name for tool in loaded.tools}:
-        raise InvalidInput(f"there is no action and no tool {name_of(action)} here.")
-    conversation_id = str(loaded.conversation.pk)
-    caller = ToolCaller(str(loaded.user_id), conversation_id, "")
-    use = ToolUse(loaded.tools, caller, store=OffloadedResults(conversation_id))
-    prepared = CallDesk(loaded.tools).prepare([(name, json.dumps(action.params))], step=0)
-    limit = ResultLimit(turn.policy.result_limit(loaded.rules.budget), turn.policy.message_char_limit)
-    async with aclosing(run_calls(prepared, use, limit)) as results:
-        async for result in results:
-            text = fence("tool_result", f"{name}:\n{result.part.text}")
-            turn.notes.append({"hook_id": hook.id, "role": "user", "text": text})
-            return f"{name}: {result.part.text[:TOLD_CHARS]}"
-    raise AssertionError("a call has a result")
+async def _use_tool(hook: Hook, action: ModuleAction, turn: _Turn) -> tuple[str, str]:
+    """What it returns is a note for the model: of this turn at its start, of the next one at its end."""
+    result = await call_tool(hook, action, turn.loaded, turn.run)
+    name = result.call.name
+    text = fence("tool_result", f"{name}:\n{result.part.text}")
+    turn.notes.append({"hook_id": hook.id, "role": "user", "text": text})
+    return f"{name}: {result.part.text[:TOLD_CHARS]}", result.call.call_id
 
 
 def _note(hook_id: str, action: InjectMessage, state: TurnState) -> Note:
@@ -273,11 +279,6 @@ def _fired_at(loaded: LoadedContext) -> dict[str, datetime]:
     return {hook_id: datetime.fromisoformat(moment) for hook_id, moment in fired.items()}
 
 
-def _fact(loaded: LoadedContext, hook: Hook, text: str) -> HookFired:
-    return HookFired(
-        conversation_id=str(loaded.conversation.pk),
-        at=clock.now(),
-        hook_id=hook.id,
-        action=hook.action.type,
-        text=text,
-    )
+def _fact(loaded: LoadedContext, firing: Firing) -> HookFired:
+    """Told without its run: `run.finished` is the last event of that."""
+    return HookFired(conversation_id=str(loaded.conversation.pk), at=clock.now(), **firing.facts)

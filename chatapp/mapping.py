@@ -212,6 +212,7 @@ def tool_call_shape(call: ToolCall) -> dict[str, Any]:
         "state": call.state,
         "step": call.step,
         "plan_step": call.plan_step or None,
+        "hook_id": call.hook_id or None,
         "arguments": call.arguments[:TOLD_ARGUMENTS_CHARS],
         "preview": result.get("text", "")[:RESULT_PREVIEW_CHARS],
         "truncated": call.is_cut,

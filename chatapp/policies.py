@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.conf import settings
 
-from agents.hooks import Hook, compacts_itself, join_hooks, read_hooks, with_auto_compact
+from agents.hooks import (
+    EffectiveHooks,
+    Hook,
+    compacts_itself,
+    join_hooks,
+    read_hooks,
+    with_auto_compact,
+)
 from chatapp.models import Agent, Conversation, ModelConfig
+from chatapp.selectors.hooks import deployment_hooks
 from chatapp.selectors.model_configs import model_of, resolve_budget_inputs
 from memory.budget import ResolvedBudget, Sizes, TokenBudget, resolve_budget
 from memory.policy import ContextPolicy, EffectivePolicy, check_user_fields, merge_policies
@@ -18,16 +26,20 @@ from memory.tokens import Calibration
 
 @dataclass(frozen=True, slots=True)
 class ContextRules:
-    """How much fits and how it is kept, each with where it came from. `hooks` has the built-in one, too."""
+    """How much fits and how it is kept, each with where it came from. The hooks have the built-in one, too."""
 
     effective: EffectivePolicy
     resolved: ResolvedBudget
     calibration: Calibration
-    hooks: tuple[Hook, ...] = ()
+    effective_hooks: EffectiveHooks
 
     @property
     def policy(self) -> ContextPolicy:
         return self.effective.policy
+
+    @property
+    def hooks(self) -> tuple[Hook, ...]:
+        return self.effective_hooks.hooks
 
     @property
     def leaves_it_to_hooks(self) -> bool:
@@ -64,49 +76,54 @@ def rules_for(
 ) -> ContextRules:
     """Always of the model actually used. Raises memory.errors.PolicyError for a stored policy that is not valid."""
     agent = agent or agent_of(conversation)
-    declared = _allowed(declared_hooks(conversation, agent))
+    # Without either it is about what the model can hold, and nobody's turn.
+    has_turns = conversation is not None or agent is not None
+    declared = _allowed(declared_hooks(conversation, agent)) if has_turns else EffectiveHooks()
     effective = merge_policies(
         ("environment", settings.CONTEXT_POLICY),
         ("model", config.context_policy),
         ("agent", agent.context_policy if agent else {}),
         ("conversation", conversation.context_policy if conversation else {}),
-        *_switches(declared),
+        *_switches(declared.hooks),
     )
     return ContextRules(
         effective=effective,
         resolved=_resolve_budget(config, effective),
         calibration=Calibration(config.token_ratio, config.token_ratio_samples),
-        hooks=tuple(with_auto_compact(declared, effective.policy)),
+        effective_hooks=with_auto_compact(declared, effective.policy),
     )
 
 
-def check_own_policy(conversation: Conversation, policy: Mapping[str, Any]) -> None:
+def check_own_policy(
+    conversation: Conversation, policy: Mapping[str, Any], *, is_operator: bool = False
+) -> None:
     """Whether its user may give this conversation, as it is or is about to be, this policy.
 
     Raises memory.errors.PolicyError. Operators may ask for anything that is valid.
     """
     merge_policies(("conversation", policy))
-    if conversation.user.is_superuser or not policy:
+    if is_operator or not policy:
         return
     agent = agent_of(conversation)
     of_operator = agent if agent is not None and agent.owner_id is None else None
     check_user_fields(policy, rules_for(model_of(conversation), agent=of_operator).most)
 
 
-def declared_hooks(conversation: Conversation | None, agent: Agent | None = None) -> tuple[Hook, ...]:
-    """Of the deployment, the agent and the conversation. Raises memory.errors.PolicyError."""
+def declared_hooks(conversation: Conversation | None, agent: Agent | None = None) -> EffectiveHooks:
+    """Of the environment, the deployment, the agent and the conversation. Raises memory.errors.PolicyError."""
     agent = agent or agent_of(conversation)
     return join_hooks(
-        read_hooks(settings.HOOKS, "environment"),
-        read_hooks(agent.hooks, "agent") if agent else (),
-        read_hooks(conversation.hooks, "conversation") if conversation else (),
+        ("environment", read_hooks(settings.HOOKS, "environment")),
+        ("deployment", read_hooks(deployment_hooks(), "deployment")),
+        ("agent", read_hooks(agent.hooks, "agent") if agent else ()),
+        ("conversation", read_hooks(conversation.hooks, "conversation") if conversation else ()),
     )
 
 
-def _allowed(declared: tuple[Hook, ...]) -> tuple[Hook, ...]:
+def _allowed(declared: EffectiveHooks) -> EffectiveHooks:
     if settings.ENABLE_COMPACTION:
         return declared
-    return tuple(hook for hook in declared if not compacts_itself([hook]))
+    return replace(declared, hooks=tuple(hook for hook in declared.hooks if not compacts_itself([hook])))
 
 
 def _switches(declared: Sequence[Hook]) -> list[tuple[str, Mapping[str, Any]]]:

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from agents import events
 from agents.context import AssembledContext
-from agents.hooks import Hook
 from chatapp import clock
+from chatapp.hooking import Firing
 
 FactT = TypeVar("FactT", bound=events.Fact)
 RECALL_TOLD = 20
@@ -26,11 +26,8 @@ class RunFacts:
     def notice(self, kind: str, text: str) -> events.Fact:
         return self._fact(events.RunNotice, kind=kind, text=text)
 
-    def fired(self, hooks: Sequence[tuple[Hook, str]]) -> list[events.Fact]:
-        return [
-            self._fact(events.HookFired, hook_id=hook.id, action=hook.action.type, text=text)
-            for hook, text in hooks
-        ]
+    def fired(self, firings: Sequence[Firing]) -> list[events.Fact]:
+        return [self._fact(events.HookFired, **firing.facts) for firing in firings]
 
     def asked(self, context: AssembledContext, recalled: Sequence[events.RecalledItem]) -> list[events.Fact]:
         """What the first request is made of, before it is sent."""

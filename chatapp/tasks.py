@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 from uuid import UUID
 
 from celery import shared_task
@@ -11,6 +12,7 @@ from django.conf import settings
 from agents.errors import ModelError
 from chatapp import clock, compactor, consolidating, embedding, jobs, left_context, memory_files
 from chatapp.actions.endings import INTERRUPTED, NOT_STARTED, interrupt_run
+from chatapp.actions.hook_calls import close_abandoned_calls
 from chatapp.actions.mcp_servers import LIST_AGAIN_AFTER
 from chatapp.actions.search import index_conversation as index_turns
 from chatapp.attachments import sweep_files
@@ -25,6 +27,9 @@ from chatapp.selectors.runs import abandoned_runs, dead_runs
 from chatapp.selectors.unindexed import overlooked_conversations, owner_of, users_without_vectors
 
 log = logging.getLogger(__name__)
+
+CALL_GIVEN_UP_AFTER = timedelta(minutes=15)
+"""Longer than a tool may take: an MCP server has at most ten minutes."""
 
 
 @shared_task
@@ -85,6 +90,7 @@ def sweep() -> None:
         interrupt_run(run_id=run_id, fence=fence, now=now, message=INTERRUPTED)
     for run_id, fence in abandoned_runs(now):
         interrupt_run(run_id=run_id, fence=fence, now=now, message=NOT_STARTED)
+    close_abandoned_calls(before=now - CALL_GIVEN_UP_AFTER, now=now)
     for compaction_id in waiting_compactions(now):
         jobs.wake_worker("compact", str(compaction_id))
     for compaction_id in compactions_to_keep(now - left_context.FIRST_ATTEMPT):

@@ -13,6 +13,7 @@ from django.conf import settings
 from agents.ports import CallResult, Decision, RequestedCall
 from agents.tools.protocol import ToolCaller, ToolFailure, ToolImage
 from chatapp import clock
+from chatapp.actions.hook_calls import finish_hook_call, record_hook_call
 from chatapp.actions.injecting import take_injected
 from chatapp.actions.runs import Lease
 from chatapp.actions.tool_calls import (
@@ -151,6 +152,28 @@ class StepDesk(ToolDesk):
                 plan_step=self.plan_step,
             )
         )
+
+    async def record_results(self, messages: Sequence[Message]) -> None:
+        """Each result was recorded by itself."""
+
+
+class HookDesk(ToolDesk):
+    """Of one hook: its calls are recorded with its id, and are no messages of the conversation."""
+
+    def __init__(self, lease: Lease, caller: ToolCaller, hook_id: str) -> None:
+        super().__init__(lease, caller, list)
+        self.hook_id = hook_id
+
+    async def record_calls(self, message: Message, calls: Sequence[RequestedCall]) -> None:
+        for call in calls:
+            await _to_its_end(
+                persistently(record_hook_call)(
+                    lease=self.lease, hook_id=self.hook_id, requested=call, now=clock.now()
+                )
+            )
+
+    async def record_result(self, result: CallResult) -> None:
+        await _to_its_end(persistently(finish_hook_call)(lease=self.lease, result=result, now=clock.now()))
 
     async def record_results(self, messages: Sequence[Message]) -> None:
         """Each result was recorded by itself."""

@@ -10,7 +10,8 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 
-from agents.profiles import ADDRESSES, AgentProfile, Brain
+from agents.profiles import ADDRESSES, AgentFile, AgentProfile, Brain
+from chatapp.actions.deployment_hooks import store_deployment_hooks
 from chatapp.actions.hook_actions import check_hooks
 from chatapp.actions.model_configs import free_name, key_differs, save_model_config
 from chatapp.errors import Conflict, InvalidInput
@@ -24,16 +25,19 @@ class LoadedAgent:
     summary_model: ModelConfig | None
 
 
-def load_agents(*, profiles: Sequence[AgentProfile], tools: Collection[str] = ()) -> list[LoadedAgent]:
-    """All or none. What is known by its name is brought up to date; models are known by address and model.
+def load_agents(*, file: AgentFile, tools: Collection[str] = ()) -> list[LoadedAgent]:
+    """With the file's hooks, all or none. What is known by its name is brought up to date; models are known by
+    address and model.
 
     Raises InvalidInput for a hook that names neither an action nor one of the `tools`, or an MCP server that is
     not there.
     """
-    for profile in profiles:
+    check_hooks(file.hooks, "hooks", tools)
+    for profile in file.agents:
         check_hooks(profile.hooks, "execution.hooks", tools)
     with transaction.atomic():
-        return [_load(profile) for profile in profiles]
+        store_deployment_hooks(hooks=file.hooks)
+        return [_load(profile) for profile in file.agents]
 
 
 def _load(profile: AgentProfile) -> LoadedAgent:

@@ -15,7 +15,7 @@ from agents.hooks import CompactContext, Hook, InjectMessage, ModuleAction
 from chatapp import event_log
 from chatapp.actions.conversations import updated_event
 from chatapp.errors import InvalidInput
-from chatapp.models import Conversation
+from chatapp.models import Conversation, Run
 
 
 class _NoParams(BaseModel):
@@ -130,8 +130,10 @@ def record_hooks(
     fired: Mapping[str, datetime],
     waiting: Sequence[Mapping[str, str]] = (),
     facts: Sequence[Fact] = (),
+    run: Run | None = None,
 ) -> None:
-    """When these hooks fired, and what waits for the next turn: in place of what waited before."""
+    """When these hooks fired, and what waits for the next turn: in place of what waited before. `run` is the one
+    whose turn the facts are about."""
     with transaction.atomic():
         row = Conversation.objects.select_for_update().filter(pk=conversation.pk).first()
         if row is None:
@@ -143,4 +145,4 @@ def record_hooks(
         }
         row.save(update_fields=["hook_state"])
         if facts:
-            event_log.append(row, *facts)
+            event_log.append(row, *facts, run=run)

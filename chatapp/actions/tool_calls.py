@@ -67,7 +67,7 @@ def record_tool_calls(
         ]
         ToolCall.objects.bulk_create(rows)
         usage = [usage_event(run, call, now) for call in spent]
-        event_log.append(conversation, *usage, *(_told(run, row, now) for row in rows), run=run)
+        event_log.append(conversation, *usage, *(call_event(run, row, now) for row in rows), run=run)
 
 
 def _insert_asking(conversation: Conversation, run: Run, asking: MessageValue, now: datetime) -> Message:
@@ -90,7 +90,7 @@ def start_tool_call(*, lease: Lease, call_id: str, now: datetime) -> None:
         call = ToolCall.objects.get(run=run, call_id=call_id)
         call.state, call.started_at, call.has_begun = ToolCall.State.RUNNING, now, True
         call.save(update_fields=["state", "started_at", "has_begun"])
-        event_log.append(conversation, _told(run, call, now), run=run)
+        event_log.append(conversation, call_event(run, call, now), run=run)
 
 
 def finish_tool_call(*, lease: Lease, result: CallResult, now: datetime) -> None:
@@ -98,11 +98,14 @@ def finish_tool_call(*, lease: Lease, result: CallResult, now: datetime) -> None
     with transaction.atomic():
         conversation, run = lock_held(lease)
         call = ToolCall.objects.get(run=run, call_id=result.call.call_id)
-        _finish(call, result.state, result.part, now, is_cut=result.is_cut)
-        event_log.append(conversation, _told(run, call, now), run=run)
+        write_result(call, result.state, result.part, now, is_cut=result.is_cut)
+        event_log.append(conversation, call_event(run, call, now), run=run)
 
 
-def _finish(call: ToolCall, state: str, part: ToolResultPart, now: datetime, *, is_cut: bool = False) -> None:
+def write_result(
+    call: ToolCall, state: str, part: ToolResultPart, now: datetime, *, is_cut: bool = False
+) -> None:
+    """`call` is of a run whose conversation is locked."""
     call.state = state
     call.result = mapping.parts_to_json([part])
     call.is_cut = is_cut
@@ -131,12 +134,17 @@ def close_tool_calls(conversation: Conversation, run: Run, now: datetime) -> lis
     """At a run's end: what is still open is interrupted, and each call has its result. `conversation` is locked."""
     told = []
     for call in ToolCall.objects.filter(run=run, state__in=ToolCall.OPEN).order_by("ordinal"):
-        text = NOT_RUN if not call.has_begun else UNFINISHED if call.is_idempotent else INTERRUPTED
-        part = ToolResultPart(call.call_id, call.name, text, is_error=True)
-        _finish(call, ToolCall.State.INTERRUPTED, part, now)
-        told.append(_told(run, call, now))
+        interrupt_call(call, now)
+        told.append(call_event(run, call, now))
     _tell_results(conversation, run, now)
     return told
+
+
+def interrupt_call(call: ToolCall, now: datetime) -> None:
+    """`call` is open, and its run's conversation is locked."""
+    text = NOT_RUN if not call.has_begun else UNFINISHED if call.is_idempotent else INTERRUPTED
+    part = ToolResultPart(call.call_id, call.name, text, is_error=True)
+    write_result(call, ToolCall.State.INTERRUPTED, part, now)
 
 
 # --- Consent ---------------------------------------------------------------------------------------------
@@ -173,7 +181,12 @@ def read_decision(*, lease: Lease, call_id: str, is_too_late: bool) -> Decision 
 # --- Events ----------------------------------------------------------------------------------------------
 
 
-def _told(run: Run, call: ToolCall, now: datetime) -> events.Tool:
+def call_event(run: Run, call: ToolCall, now: datetime) -> events.Tool:
+    """Of what a hook does behind the end of its run it is no event: `run.finished` is the last of those."""
+    is_going_on = run.status in Run.ACTIVE
     return events.Tool(
-        conversation_id=str(run.conversation_id), run_id=str(run.pk), at=now, **mapping.tool_call_shape(call)
+        conversation_id=str(run.conversation_id),
+        run_id=str(run.pk) if is_going_on else None,
+        at=now,
+        **mapping.tool_call_shape(call),
     )

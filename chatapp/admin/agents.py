@@ -13,18 +13,17 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import URLPattern, path
 
-from agents.hooks import read_hooks
 from agents.presets import write_preset
 from chatapp.actions.agents import save_agent
-from chatapp.actions.hook_actions import check_hooks
+from chatapp.admin.hooks import check_hook_field
 from chatapp.admin.policy_table import policy_table
 from chatapp.agent_preview import preview_agent
-from chatapp.errors import InvalidInput, NotFound
+from chatapp.errors import NotFound
 from chatapp.models import Agent, User
 from chatapp.policies import rules_for
 from chatapp.presets import preset_of
 from chatapp.selectors.model_configs import default_model
-from chatapp.toolbox import local_tools, tool_names
+from chatapp.toolbox import local_tools
 from memory.errors import PolicyError
 from memory.policy import merge_policies
 
@@ -81,17 +80,8 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
             raise ValidationError(str(error)) from None
         return policy
 
-    def clean_hooks(self) -> list[Any]:
-        declared = self.cleaned_data["hooks"] or []
-        if not isinstance(declared, list):
-            raise ValidationError("Enter a list of hooks.")
-        try:
-            check_hooks(read_hooks(declared, "agent"), "hooks", tool_names())
-        except PolicyError as error:
-            raise ValidationError(f"{error.field}: {error.problem}") from None
-        except InvalidInput as error:
-            raise ValidationError(error.message) from None
-        return declared
+    def clean_hooks(self) -> list[dict[str, Any]]:
+        return check_hook_field(self.cleaned_data["hooks"] or [], "agent")
 
 
 class PreviewForm(forms.Form):

@@ -1,15 +1,35 @@
-"""Conversations, runs and compactions as operators see them: who, when, how large, how it ended. No content."""
+"""Conversations, runs and compactions as operators see them: who, when, how large, how it ended. No content.
+
+Of all this only a conversation's hooks are changed here.
+"""
 
 from __future__ import annotations
 
-from django.contrib import admin
+from typing import Any
 
+from django import forms
+from django.contrib import admin
+from django.http import HttpRequest
+
+from chatapp import clock
+from chatapp.actions.conversations import update_conversation
+from chatapp.admin.hooks import check_hook_field
 from chatapp.admin.viewing import ViewOnlyAdmin
 from chatapp.models import Compaction, Conversation, Run
 
 
+class ConversationForm(forms.ModelForm):  # type: ignore[type-arg]
+    class Meta:
+        model = Conversation
+        fields = ("hooks",)
+
+    def clean_hooks(self) -> list[dict[str, Any]]:
+        return check_hook_field(self.cleaned_data["hooks"] or [], "conversation")
+
+
 @admin.register(Conversation)
 class ConversationAdmin(ViewOnlyAdmin):
+    form = ConversationForm
     list_display = (
         "id",
         "user",
@@ -39,6 +59,16 @@ class ConversationAdmin(ViewOnlyAdmin):
         "context_policy",
         "hooks",
     )
+    readonly_fields = tuple(name for name in fields if name != "hooks")
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return admin.ModelAdmin.has_change_permission(self, request, obj)
+
+    def save_model(self, request: HttpRequest, obj: Conversation, form: Any, change: bool) -> None:
+        hooks = form.cleaned_data["hooks"]
+        update_conversation(
+            user=obj.user, conversation_id=str(obj.pk), changes={"hooks": hooks}, now=clock.now()
+        )
 
     @admin.display(description="messages", ordering="next_position")
     def message_count(self, conversation: Conversation) -> int:

@@ -96,15 +96,11 @@ async def create(request: ApiRequest, new: NewAgent) -> Any:
 
 
 def _create(caller: Caller, preset: Preset, for_everyone: bool, *, is_import: bool = False) -> dict[str, Any]:
-    if for_everyone and not _is_operator(caller):
+    if for_everyone and not caller.is_operator:
         raise Forbidden("Only an operator makes agents for everybody.")
     checked = check_preset(preset, is_operator=for_everyone, is_import=is_import)
     row = create_agent(owner=None if for_everyone else caller.user, values=checked.values)
     return _details(caller, row) | {"notes": list(checked.notes)}
-
-
-def _is_operator(caller: Caller) -> bool:
-    return "admin" in caller.scopes
 
 
 @router.post(
@@ -152,7 +148,7 @@ def _details(caller: Caller, row: Agent) -> dict[str, Any]:
 
 
 def _may_change(caller: Caller, row: Agent) -> bool:
-    return row.owner_id == caller.user.pk or _is_operator(caller)
+    return row.owner_id == caller.user.pk or caller.is_operator
 
 
 def _own(caller: Caller, agent_id: str) -> Agent:

@@ -28,6 +28,11 @@ class Caller:
     token_id: UUID | None = None
     session_key: str | None = None
 
+    @property
+    def is_operator(self) -> bool:
+        """By what it may do here: an operator's token without this scope is a user's."""
+        return "admin" in self.scopes
+
 
 class ApiRequest(HttpRequest):
     """A request that passed `allow(…)`. `request.user` is the same user as `request.auth.user`."""

@@ -15,7 +15,7 @@ from chatapp.actions.conversations import create_conversation, update_conversati
 from chatapp.actions.hook_actions import check_declared
 from chatapp.api import shapes
 from chatapp.api.agents import chosen_agent
-from chatapp.api.auth import ApiRequest, allow
+from chatapp.api.auth import ApiRequest, Caller, allow
 from chatapp.api.cursors import decode_cursor, encode_cursor
 from chatapp.api.schemas import ConversationChanges, NewConversation
 from chatapp.errors import InvalidInput
@@ -34,10 +34,11 @@ router = Router(tags=["conversations"])
 
 @router.post("/conversations", auth=allow("chat"), response=shapes.answers(404, created=shapes.Conversation))
 async def create(request: ApiRequest, new: NewConversation = NewConversation()) -> Any:
-    return Status(201, await sync_to_async(_create)(request.auth.user, new))
+    return Status(201, await sync_to_async(_create)(request.auth, new))
 
 
-def _create(user: User, new: NewConversation) -> dict[str, Any]:
+def _create(caller: Caller, new: NewConversation) -> dict[str, Any]:
+    user = caller.user
     model = accessible_model(new.model) if new.model else None
     agent = chosen_agent(user, new.agent)
     conversation = create_conversation(
@@ -49,24 +50,28 @@ def _create(user: User, new: NewConversation) -> dict[str, Any]:
         mode=new.mode or "",
         temporary=new.temporary,
         memory=new.memory,
-        context_policy=_checked_policy(Conversation(user=user, model=model, agent=agent), new.context_policy),
-        hooks=_checked_hooks(user, new.hooks),
+        context_policy=_checked_policy(
+            caller, Conversation(user=user, model=model, agent=agent), new.context_policy
+        ),
+        hooks=_checked_hooks(caller, new.hooks),
     )
     return shape_conversation(conversation)
 
 
-def _checked_policy(conversation: Conversation, policy: dict[str, Any] | None) -> dict[str, Any]:
+def _checked_policy(
+    caller: Caller, conversation: Conversation, policy: dict[str, Any] | None
+) -> dict[str, Any]:
     """`conversation` is as it is about to be."""
     try:
-        check_own_policy(conversation, policy or {})
+        check_own_policy(conversation, policy or {}, is_operator=caller.is_operator)
     except PolicyError as error:
         details = [{"field": "context_policy", "message": str(error)}]
         raise InvalidInput(f"context_policy: {error}", details=details) from None
     return policy or {}
 
 
-def _checked_hooks(user: User, hooks: Sequence[Hook]) -> list[dict[str, Any]]:
-    return check_declared(hooks, is_operator=user.is_superuser, tools=tool_names())
+def _checked_hooks(caller: Caller, hooks: Sequence[Hook]) -> list[dict[str, Any]]:
+    return check_declared(hooks, is_operator=caller.is_operator, tools=tool_names())
 
 
 @router.get(
@@ -120,10 +125,11 @@ async def change(request: ApiRequest, conversation_id: str, changes: Conversatio
     """Only what is sent is changed. `memory: "paused"`: nothing said from now on is learned, and nothing known
     elsewhere is brought in. Null is the default: of `model`, `agent`, `mode`, `context_policy` and `hooks`.
     `context_policy`: the fields that are the user's, and for what costs money no more than the operator's own."""
-    return await sync_to_async(_change)(request.auth.user, conversation_id, changes.sent())
+    return await sync_to_async(_change)(request.auth, conversation_id, changes.sent())
 
 
-def _change(user: User, conversation_id: str, changes: dict[str, Any]) -> dict[str, Any]:
+def _change(caller: Caller, conversation_id: str, changes: dict[str, Any]) -> dict[str, Any]:
+    user = caller.user
     if not changes:
         return _read(user, conversation_id)
     if changes.get("model"):
@@ -135,9 +141,9 @@ def _change(user: User, conversation_id: str, changes: dict[str, Any]) -> dict[s
     if "context_policy" in changes:
         row = accessible_conversation(user, conversation_id)
         row.model, row.agent = changes.get("model", row.model), changes.get("agent", row.agent)
-        changes["context_policy"] = _checked_policy(row, changes["context_policy"])
+        changes["context_policy"] = _checked_policy(caller, row, changes["context_policy"])
     if "hooks" in changes:
-        changes["hooks"] = _checked_hooks(user, changes["hooks"] or [])
+        changes["hooks"] = _checked_hooks(caller, changes["hooks"] or [])
     row = update_conversation(user=user, conversation_id=conversation_id, changes=changes, now=clock.now())
     return shape_conversation(row)
 

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from agents.hooks import HookLevel
 from chatapp.api.shapes import Moment, RunError, RunUsage, Shape
 
 
@@ -74,8 +75,9 @@ class ToolCall(Shape):
     call_id: str
     name: str
     state: Literal["requested", "waiting", "running", "done", "failed", "denied", "interrupted"]
-    step: int = Field(description="The number of the model call that asked for it.")
+    step: int = Field(description="The number of the model call that asked for it; 0: a hook did.")
     plan_step: str | None = Field(description="In plan mode, the step that asked for it.")
+    hook_id: str | None = Field(description="The hook that called it, where no model did.")
     arguments: str
     preview: str = Field(description="The beginning of the result.")
     truncated: bool = Field(description="The model sees a part of the result only.")
@@ -111,6 +113,15 @@ class Iteration(Shape):
     tools: list[ToolCall]
 
 
+class FiredHook(Shape):
+    hook_id: str
+    action: str
+    level: HookLevel | None = Field(None, description="Who declared it.")
+    text: str = Field(description="What it did.")
+    at: Moment
+    tool: ToolCall | None = Field(description="What it called.")
+
+
 class Trace(Shape):
     iterations: list[Iteration]
-    hooks: list[dict[str, Any]]
+    hooks: list[FiredHook] = Field(description="Also those of the turn's end.")

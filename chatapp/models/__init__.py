@@ -4,6 +4,7 @@ from chatapp.models.agents import Agent
 from chatapp.models.claims import StoredClaim
 from chatapp.models.conversations import Attachment, Branch, Conversation, Message
 from chatapp.models.forgetting import ForgetClock, ForgetProposal, ForgetReceipt, ScopeClock, Tombstone
+from chatapp.models.hooks import DeploymentHook
 from chatapp.models.mcp_servers import McpServer
 from chatapp.models.memory import Compaction, EntryRevision, EntrySource, MemoryEntry, MemoryPause
 from chatapp.models.model_configs import ModelConfig
@@ -32,6 +33,7 @@ __all__ = [
     "Compaction",
     "Consolidation",
     "Conversation",
+    "DeploymentHook",
     "EntryRevision",
     "EntrySource",
     "Event",

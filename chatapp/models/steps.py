@@ -79,9 +79,20 @@ class ToolCall(models.Model):
     plan_step = models.CharField(
         max_length=50, blank=True, help_text="In plan mode: the step that asked for it."
     )
+    hook_id = models.CharField(
+        max_length=100, blank=True, help_text="The hook that called it, where no model did."
+    )
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["run", "call_id"], name="tool_call_id_once"),
             models.UniqueConstraint(fields=["run", "ordinal"], name="tool_call_order"),
+        ]
+        indexes = [
+            # Calls that nobody finished.
+            models.Index(
+                fields=["requested_at"],
+                condition=models.Q(state__in=["requested", "waiting", "running"]),
+                name="tool_call_open",
+            ),
         ]

@@ -17,9 +17,7 @@ Asides = dict[UUID, dict[str, Any]]
 """Fields of the message's shape, by message id."""
 
 PREVIEW_CHARS = 200
-_OF_RUNS = ("recall", "run.notice", "hook", "run.finished")
-_END_OF_TURN_FACTS = 20
-"""A turn's end says fewer things than this, right behind its `run.finished`."""
+_OF_RUNS = ("recall", "run.notice", "hook")
 
 
 def asides_of(rows: Sequence[Message], runs: Mapping[UUID, Run]) -> Asides:
@@ -37,7 +35,6 @@ def asides_of(rows: Sequence[Message], runs: Mapping[UUID, Run]) -> Asides:
 
 def _add_facts(asides: Asides, answers: Mapping[UUID, UUID]) -> None:
     told = Event.objects.filter(run__in=answers, type__in=_OF_RUNS).order_by("seq")
-    ends: dict[int, UUID] = {}
     for fact in told:
         assert fact.run_id is not None
         answer_id = answers[fact.run_id]
@@ -45,22 +42,8 @@ def _add_facts(asides: Asides, answers: Mapping[UUID, UUID]) -> None:
             items = fact.payload["items"]
             asides[answer_id]["recalled"] = items
             asides[answer_id]["recalled_count"] = fact.payload.get("total_count") or len(items)
-        elif fact.type == "run.finished":
-            ends[fact.seq] = answer_id
         else:
             _add_notice(asides, answer_id, fact)
-    if not ends:
-        return
-    first, last = min(ends), max(ends)
-    late = Event.objects.filter(
-        conversation=told[0].conversation_id,
-        seq__range=(first, last + _END_OF_TURN_FACTS),
-        type="hook",
-        run=None,
-    )
-    seqs = sorted(ends)
-    for fact in late.order_by("seq"):
-        _add_notice(asides, ends[seqs[bisect_right(seqs, fact.seq) - 1]], fact)
 
 
 def _add_tools(asides: Asides, answers: Mapping[UUID, UUID]) -> None:

@@ -12,8 +12,13 @@ from chatapp.models import Event, Run, RunStep, SentRequest, ToolCall
 def trace_of(run: Run) -> dict[str, Any]:
     """Of a run that is going on, up to now."""
     tools: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    of_hooks: dict[str, dict[str, Any]] = {}
     for call in ToolCall.objects.filter(run=run).order_by("ordinal"):
-        tools[call.step].append(mapping.tool_call_shape(call))
+        shape = mapping.tool_call_shape(call)
+        if call.hook_id:
+            of_hooks[call.call_id] = shape
+        else:
+            tools[call.step].append(shape)
     steps = RunStep.objects.filter(run=run).order_by("n")
     hashes = dict(SentRequest.objects.filter(run=run).values_list("n", "sha256"))
     hooks = Event.objects.filter(run=run, type="hook").order_by("seq").values_list("payload", flat=True)
@@ -23,7 +28,7 @@ def trace_of(run: Run) -> dict[str, Any]:
             | {"request": _request(step, hashes.get(step.request_n)), "tools": tools[step.n]}
             for step in steps
         ],
-        "hooks": list(hooks),
+        "hooks": [fired | {"tool": of_hooks.get(fired.get("call_id", ""))} for fired in hooks],
     }
 
 

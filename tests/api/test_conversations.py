@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -80,7 +81,12 @@ def test_what_does_not_fit_is_refused(
     ],
 )
 def test_a_users_own_policy_keeps_to_what_the_operator_allows(
-    alice_client: Client, alice: User, model: ModelConfig, policy: dict[str, Any], message: str
+    alice_client: Client,
+    api_client: Callable[..., Client],
+    alice: User,
+    model: ModelConfig,
+    policy: dict[str, Any],
+    message: str,
 ) -> None:
     ModelConfig.objects.update(
         context_size=64_000, max_output_tokens=8_000, context_policy={"max_input_tokens": 30_000}
@@ -96,7 +102,24 @@ def test_a_users_own_policy_keeps_to_what_the_operator_allows(
     kept = alice_client.get(f"{CONVERSATIONS}/{made['id']}").json()
     assert kept["context_policy"] == {"context_size": 32_000, "max_input_tokens": 20_000}
     User.objects.filter(pk=alice.pk).update(is_superuser=True)
-    assert change(alice_client, made["id"], context_policy=policy).status_code == 200
+    assert change(api_client(alice, ["chat"]), made["id"], context_policy=policy).status_code == 422
+    assert change(api_client(alice, ["chat", "admin"]), made["id"], context_policy=policy).status_code == 200
+
+
+def test_an_operators_token_without_the_admin_scope_declares_only_a_users_hooks(
+    api_client: Callable[..., Client], alice: User, model: ModelConfig
+) -> None:
+    User.objects.filter(pk=alice.pk).update(is_superuser=True)
+    action = {"type": "log", "message": "to the operator"}
+    hooks = [{"id": "h", "condition": {"type": "always"}, "action": action}]
+    narrow, wide = api_client(alice, ["chat"]), api_client(alice, ["chat", "admin"])
+    made = create(narrow)
+    for refused in (
+        change(narrow, made["id"], hooks=hooks),
+        narrow.post(CONVERSATIONS, {"hooks": hooks}, content_type="application/json"),
+    ):
+        assert (refused.status_code, refused.json()["error"]["details"][0]["field"]) == (422, "hooks")
+    assert change(wide, made["id"], hooks=hooks).status_code == 200
 
 
 def test_the_bounds_are_those_of_the_model_and_of_the_operators_agent(

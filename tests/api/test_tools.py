@@ -18,7 +18,7 @@ from PIL import Image
 from agents.tools.protocol import ToolImage
 from chatapp.consumers import ChatConsumer
 from chatapp.database import in_database
-from chatapp.models import Agent, Message, ModelConfig, RunStep, ToolCall, Usage, User
+from chatapp.models import Message, ModelConfig, RunStep, ToolCall, Usage, User
 from tests.api import own_tools
 from tests.api.own_tools import look_up, pay, send_mail
 from tests.api.program import Program
@@ -479,25 +479,3 @@ async def test_a_model_without_tool_calling_is_served_through_its_prompt(
     assert "```" not in "".join(event.data["text"] for event in events if event.type == "text.delta")
     assert all("tools" not in request.body for request in model_server.requests)
     assert "<tool_result>" in model_server.requests[-1].messages[-1]["content"]
-
-
-async def test_a_hook_may_use_a_tool_and_the_model_sees_what_it_returned(
-    alice_program: Program, model: ModelConfig, model_server: ModelServer
-) -> None:
-    hook = {
-        "id": "weather",
-        "on": "turn_start",
-        "condition": {"type": "always"},
-        "action": {"type": "module_action", "module": "look", "action": "up", "params": {"say": "Sunny."}},
-    }
-    agent = await Agent.objects.acreate(name="Forecaster", hooks=[hook])
-    model_server.script(says("It is sunny."))
-    async with running_service():
-        conversation = await new_conversation(alice_program, agent=agent.name)
-        answer = (await send(alice_program, conversation, "And the weather?")).json()
-        trace = (await alice_program.get(f"runs/{answer['run_id']}/trace")).json()
-    note = model_server.requests[-1].messages[-2]
-    assert (note["role"], note["content"]) == ("user", "<tool_result>\nlook_up:\nSunny.\n</tool_result>")
-    assert [(fired["hook_id"], fired["text"]) for fired in trace["hooks"]] == [("weather", "look_up: Sunny.")]
-    [(_, caller)] = look_up.calls
-    assert caller.conversation_id == conversation

@@ -38,9 +38,9 @@ def answered(conversation: Conversation, number: int) -> Message:
     return answer
 
 
-def tell(conversation: Conversation, answer: Message | None, event: type[Fact], **fields: object) -> None:
-    run = answer.run if answer else None  # type: ignore[attr-defined]  # the other side of a one-to-one
-    fact = event(conversation_id=str(conversation.pk), run_id=str(run.pk) if run else None, at=NOW, **fields)
+def tell(conversation: Conversation, answer: Message, event: type[Fact], **fields: object) -> None:
+    run = answer.run  # type: ignore[attr-defined]  # the other side of a one-to-one
+    fact = event(conversation_id=str(conversation.pk), at=NOW, **{"run_id": str(run.pk)} | fields)
     event_log.append(conversation, fact, run=run)
 
 
@@ -69,10 +69,20 @@ def test_notices_and_hooks_stand_with_their_answer(alice: User, api_client: Call
     tell(conversation, first, RunNotice, kind="truncated", text="Older messages were left out.")
     tell(conversation, first, HookFired, hook_id="log", action="log", text="Turn 1")
     tell(conversation, first, RunFinished, status="complete", usage=UsageTotals())
-    tell(conversation, None, HookFired, hook_id="end", action="log", text="The first turn ended")
+    tell(
+        conversation, first, HookFired, run_id=None, hook_id="end", action="log", text="The first turn ended"
+    )
     second = answered(conversation, 2)
     tell(conversation, second, RunFinished, status="complete", usage=UsageTotals())
-    tell(conversation, None, HookFired, hook_id="end", action="log", text="The second turn ended")
+    tell(
+        conversation,
+        second,
+        HookFired,
+        run_id=None,
+        hook_id="end",
+        action="log",
+        text="The second turn ended",
+    )
 
     items = messages(api_client(alice), conversation)
     assert [item.get("notices") for item in items] == [

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.profiles import AgentProfile, ProfileError, list_ignored, read_profiles
+from agents.profiles import AgentProfile, ProfileError, list_ignored, read_agent_file
 
 LOCAL = {"provider": "ollama", "model": "qwen2.5:3b"}
 
@@ -17,7 +17,7 @@ def file_of(brain: dict[str, Any] | None = None, **execution: Any) -> dict[str, 
 
 
 def read(brain: dict[str, Any] | None = None, **execution: Any) -> AgentProfile:
-    [profile] = read_profiles(file_of(brain, **execution), {})
+    [profile] = read_agent_file(file_of(brain, **execution), {}).agents
     return profile
 
 
@@ -55,7 +55,7 @@ def test_a_summary_brain_may_stand_in_the_brain_its_context_or_the_execution() -
 
 def test_placeholders_are_filled_from_the_environment() -> None:
     brain = {"config": {"api_key": "{{env.DEEPSEEK_API_KEY}}", "base_url": "http://127.0.0.1:9/v1/"}}
-    [profile] = read_profiles(file_of(brain), {"DEEPSEEK_API_KEY": "secret"})
+    [profile] = read_agent_file(file_of(brain), {"DEEPSEEK_API_KEY": "secret"}).agents
     assert (profile.brain.api_key, profile.brain.base_url) == ("secret", "http://127.0.0.1:9/v1")
 
 
@@ -87,7 +87,7 @@ def test_hooks_are_read_and_a_key_on_that_yaml_takes_for_true_is_meant_as_writte
 )
 def test_a_mistake_names_its_place_in_the_file(content: Any, place: str) -> None:
     with pytest.raises(ProfileError) as caught:
-        read_profiles(content, {})
+        read_agent_file(content, {})
     assert str(caught.value).startswith(place)
 
 

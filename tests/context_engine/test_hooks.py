@@ -18,6 +18,7 @@ from agents.hooks import (
     TurnState,
     due_hooks,
     fill_placeholders,
+    join_hooks,
     needs_turn_number,
     with_auto_compact,
 )
@@ -80,7 +81,9 @@ def test_placeholders_are_filled_and_other_braces_left_alone() -> None:
 
 
 def test_compaction_is_a_hook_that_is_there_by_itself() -> None:
-    [built_in] = with_auto_compact([], ContextPolicy(trigger=0.15))
+    effective = with_auto_compact(join_hooks(), ContextPolicy(trigger=0.15))
+    [built_in] = effective.hooks
+    assert effective.levels == {AUTO_COMPACT_ID: "built-in"}
     assert (built_in.id, built_in.on, built_in.cooldown) == (AUTO_COMPACT_ID, "turn_start", 30.0)
     assert built_in.condition.model_dump() == {"type": "context_pressure", "threshold": 0.15}
     assert built_in.action == CompactContext(type="compact_context")
@@ -88,9 +91,17 @@ def test_compaction_is_a_hook_that_is_there_by_itself() -> None:
 
 def test_a_declared_compaction_takes_its_place_and_a_policy_can_leave_it_out() -> None:
     own = hook(action={"type": "compact_context", "strategy": "truncate", "keep_recent": 4})
-    assert with_auto_compact([own], ContextPolicy()) == [own]
-    assert with_auto_compact([hook()], ContextPolicy(auto_compact=False)) == [hook()]
-    assert [each.id for each in with_auto_compact([hook()], ContextPolicy())] == [AUTO_COMPACT_ID, "h"]
+    compacting, logging = join_hooks(("agent", [own])), join_hooks(("agent", [hook()]))
+    assert with_auto_compact(compacting, ContextPolicy()) == compacting
+    assert with_auto_compact(logging, ContextPolicy(auto_compact=False)) == logging
+    assert [each.id for each in with_auto_compact(logging, ContextPolicy()).hooks] == [AUTO_COMPACT_ID, "h"]
+
+
+def test_of_two_with_the_same_id_the_nearest_is_in_force_and_says_so() -> None:
+    wide, near = hook(id="a"), hook(id="a", cooldown=5)
+    effective = join_hooks(("deployment", [wide, hook(id="b")]), ("conversation", [near]))
+    assert effective.hooks == (near, hook(id="b"))
+    assert effective.levels == {"a": "conversation", "b": "deployment"}
 
 
 @pytest.mark.parametrize(

@@ -282,7 +282,9 @@ test("what a run does by itself stands with its answer, a hook of the turn's end
     event("hook", 3, { run_id: "r1", hook_id: "h", action: "log", text: "Turn 1" }),
     event("run.finished", 4, { run_id: "r1", status: "complete", usage: {} }),
     event("hook", 5, { hook_id: "h", action: "log", text: "The turn ended" }),
+    event("tool", 6, { call_id: "c", name: "clock", state: "done", hook_id: "h", arguments: "{}" }),
   );
+  assert.deepEqual(answer(state).tools.map((tool) => tool.name), ["clock"]);
   assert.deepEqual(answer(state).notices, [
     { kind: "retrying", text: "Trying once more." },
     { kind: "hook", text: "Turn 1" },

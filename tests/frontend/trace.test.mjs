@@ -9,13 +9,16 @@ test("steps and their tools stand where they began, and the whole is as long as 
   const call = { call_id: "t", name: "clock", state: "done", started_at: at(2), finished_at: at(5), duration_ms: 3000 };
   const denied = { call_id: "d", name: "fetch", state: "denied", requested_at: at(1), started_at: null, finished_at: at(3), duration_ms: null };
   const step = (n, second, more) => ({ n, purpose: "chat", model: "m", started_at: at(second), first_token_ms: 300, duration_ms: 1500, usage, tools: [], ...more });
-  const { rows, totalMs } = drawTrace({ iterations: [step(1, 0, { tools: [call, denied] }), step(2, 6)], hooks: [] });
+  const byHook = { call_id: "h", name: "clock", hook_id: "early", state: "done", requested_at: at(0), started_at: at(0), finished_at: at(1), duration_ms: 1000 };
+  const hooks = [{ hook_id: "early", tool: byHook }, { hook_id: "words", tool: null }];
+  const { rows, totalMs } = drawTrace({ iterations: [step(1, 2, { tools: [call, denied] }), step(2, 6)], hooks });
   assert.deepEqual(
     rows.map(({ key, startMs, durationMs }) => [key, startMs, durationMs]),
     [
-      ["step-1", 0, 1500],
-      ["tool-t", 2000, 3000],
+      ["tool-h", 0, 1000],
       ["tool-d", 1000, 2000],
+      ["step-1", 2000, 1500],
+      ["tool-t", 2000, 3000],
       ["step-2", 6000, 1500],
     ],
   );

@@ -1,4 +1,4 @@
-"""`manage.py load_agents FILE`: agents, their hooks and context policies, from YAML."""
+"""`manage.py load_agents FILE`: agents with their hooks and context policies, hooks of the deployment, from YAML."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 import yaml
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from agents.profiles import AgentProfile, ProfileError, list_ignored, read_profiles
+from agents.profiles import AgentProfile, ProfileError, list_ignored, read_agent_file
 from chatapp.actions.agents import LoadedAgent, load_agents
 from chatapp.errors import ServiceError
 from chatapp.toolbox import local_tools, tool_names
 
 
 class Command(BaseCommand):
-    help = "Makes agents from a YAML file, or brings them up to date. Keys may be written as {{env.NAME}}."
+    help = "Makes agents and hooks from a YAML file, or brings them up to date. Keys may be written as {{env.NAME}}."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path)
@@ -25,15 +25,17 @@ class Command(BaseCommand):
     def handle(self, *args: Any, file: Path, **options: Any) -> None:
         content = read_yaml(file)
         try:
-            profiles = read_profiles(content, os.environ)
-            check_tools(profiles)
-            loaded = load_agents(profiles=profiles, tools=tool_names())
+            read = read_agent_file(content, os.environ)
+            check_tools(read.agents)
+            loaded = load_agents(file=read, tools=tool_names())
         except ProfileError as error:
             raise CommandError(f"{file}: {error}. Nothing was loaded.") from None
         except ServiceError as error:
             raise CommandError(f"{file}: {error.message} Nothing was loaded.") from None
         for each in loaded:
             self.stdout.write(describe(each))
+        if read.hooks:
+            self.stdout.write(f"Hooks of every conversation: {', '.join(hook.id for hook in read.hooks)}.")
         ignored = list_ignored(content)
         if ignored:
             self.stdout.write(f"Without meaning here, and left out: {', '.join(ignored)}.")

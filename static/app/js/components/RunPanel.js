@@ -55,7 +55,7 @@ const Waiting = ({ problem }) =>
 function TraceView({ runId }) {
   const { loaded: trace, problem } = useLoaded(() => readTrace(runId), runId);
   if (!trace) return html`<${Waiting} problem=${problem} />`;
-  if (!trace.iterations.length) return html`<p class="panel-note">${t("No model was asked.")}</p>`;
+  if (!trace.iterations.length && !trace.hooks.length) return html`<p class="panel-note">${t("No model was asked.")}</p>`;
   const { rows, totalMs } = drawTrace(trace);
   const models = trace.iterations.length;
   return html`
@@ -64,8 +64,12 @@ function TraceView({ runId }) {
       <thead><tr><th scope="col">${t("Step")}</th><th scope="col">${t("Time")}</th><th scope="col">${t("Tokens")}</th></tr></thead>
       <tbody>${rows.map((row) => html`<${TraceRow} key=${row.key} row=${row} totalMs=${totalMs} />`)}</tbody>
     </table>
-    ${trace.hooks.length > 0 && html`<h3 class="panel-title">${t("Hooks")}</h3><ul class="panel-list">${trace.hooks.map((hook) => html`<li><strong>${hook.hook_id}</strong> ${hook.text}</li>`)}</ul>`}`;
+    ${trace.hooks.length > 0 && html`<h3 class="panel-title">${t("Hooks")}</h3><ul class="panel-list">${trace.hooks.map((hook) => html`<${FiredHook} hook=${hook} />`)}</ul>`}`;
 }
+
+/** @param {{hook: import("../commands/runs.js").FiredHook}} props */
+const FiredHook = ({ hook }) => html`<li><strong>${hook.hook_id}</strong>${hook.level && html` <small>${t(hook.level)}</small>`} ${hook.text}
+  ${hook.tool && html`<small>${hook.tool.name} · ${t(hook.tool.state)}</small>`}</li>`;
 
 const seconds = (/** @type {number} */ ms) => (ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
 

@@ -170,8 +170,13 @@ export function changeMessage(thread, id, change) {
 
 /** @param {Thread} thread @param {Happening} event @param {(message: ViewMessage) => ViewMessage} change */
 function changeAnswer(thread, event, change) {
-  const id = thread.run?.id === event.run_id ? thread.run?.message_id : answerOf(thread, event.run_id);
-  return changeMessage(thread, id, change);
+  return changeMessage(thread, answerOfEvent(thread, event), change);
+}
+
+/** What a turn's end brings names no run: it stands with the answer that ended it. */
+function answerOfEvent(/** @type {Thread} */ thread, /** @type {Happening} */ event) {
+  if (!event.run_id) return thread.ids.findLast((id) => thread.messages[id].role === "assistant");
+  return thread.run?.id === event.run_id ? thread.run?.message_id : answerOf(thread, event.run_id);
 }
 
 const COMPACTION_STATUS = /** @type {Record<string, string>} */ ({
@@ -248,18 +253,11 @@ function forgetMessage(/** @type {Thread} */ thread, /** @type {Record<string, a
   return changeMessage(thread, raw.id, ({ run, forgetProposal }) => ({ ...viewMessage(raw), run, forgetProposal }));
 }
 
-/** What a turn's end brings stands with the answer that ended it. */
 function addNotice(/** @type {Thread} */ thread, /** @type {Happening} */ event, /** @type {string} */ kind) {
-  const add = (/** @type {ViewMessage} */ message) => ({
+  return changeAnswer(thread, event, (message) => ({
     ...message,
     notices: [...message.notices, { kind, text: event.text }],
-  });
-  if (event.run_id) return changeAnswer(thread, event, add);
-  return changeMessage(
-    thread,
-    thread.ids.findLast((id) => thread.messages[id].role === "assistant"),
-    add,
-  );
+  }));
 }
 
 /** The sent message has arrived as a row; its stand-in at the end of the list goes. */

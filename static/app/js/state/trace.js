@@ -4,9 +4,16 @@
 /** @typedef {{key: string, kind: "step"|"tool", label: string, detail: string, startMs: number, durationMs: number, firstMs: number|null, state: string, usage: import("../commands/runs.js").StepUsage|null}} Row */
 
 /** @param {Trace} trace @returns {{rows: Row[], totalMs: number}} */
-export function drawTrace({ iterations }) {
-  const begin = Math.min(...iterations.map((step) => Date.parse(step.started_at)));
-  const rows = iterations.flatMap((step) => [stepRow(step, begin), ...step.tools.map((call) => toolRow(call, begin))]);
+export function drawTrace({ iterations, hooks }) {
+  const ofHooks = hooks.flatMap((hook) => hook.tool ?? []);
+  const begin = Math.min(
+    ...ofHooks.map((call) => Date.parse(call.requested_at)),
+    ...iterations.map((step) => Date.parse(step.started_at)),
+  );
+  const rows = [
+    ...iterations.flatMap((step) => [stepRow(step, begin), ...step.tools.map((call) => toolRow(call, begin))]),
+    ...ofHooks.map((call) => toolRow(call, begin)),
+  ].toSorted((a, b) => a.startMs - b.startMs);
   const totalMs = Math.max(1, ...rows.map((row) => row.startMs + row.durationMs));
   return { rows, totalMs };
 }
@@ -32,7 +39,7 @@ function toolRow(call, begin) {
     key: `tool-${call.call_id}`,
     kind: "tool",
     label: call.name,
-    detail: "",
+    detail: call.hook_id ?? "",
     startMs: Math.max(0, started - begin),
     durationMs: call.duration_ms ?? Math.max(0, waited),
     firstMs: null,

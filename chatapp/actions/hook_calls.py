@@ -1,0 +1,77 @@
+"""The tool calls of hooks: recorded before they run, as a model's are. They are no messages of the conversation."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from django.db import transaction
+
+from agents.ports import CallResult, RequestedCall
+from chatapp import event_log
+from chatapp.actions.runs import Lease, lock_run
+from chatapp.actions.tool_calls import call_event, interrupt_call, write_result
+from chatapp.errors import LeaseLost
+from chatapp.models import Conversation, Run, ToolCall
+
+
+def record_hook_call(*, lease: Lease, hook_id: str, requested: RequestedCall, now: datetime) -> None:
+    """Said twice, it is recorded once. Raises LeaseLost."""
+    with transaction.atomic():
+        conversation, run = _lock(lease)
+        if ToolCall.objects.filter(run=run, call_id=requested.call_id).exists():
+            return
+        is_running = requested.state == "running"
+        row = ToolCall.objects.create(
+            run=run,
+            hook_id=hook_id,
+            step=0,
+            ordinal=ToolCall.objects.filter(run=run).count(),
+            call_id=requested.call_id,
+            name=requested.name,
+            arguments=requested.arguments,
+            state=requested.state,
+            is_idempotent=requested.is_idempotent,
+            has_begun=is_running,
+            is_told=True,
+            requested_at=now,
+            started_at=now if is_running else None,
+        )
+        event_log.append(conversation, call_event(run, row, now), run=run)
+
+
+def finish_hook_call(*, lease: Lease, result: CallResult, now: datetime) -> None:
+    """Raises LeaseLost."""
+    with transaction.atomic():
+        conversation, run = _lock(lease)
+        row = ToolCall.objects.get(run=run, call_id=result.call.call_id)
+        write_result(row, result.state, result.part, now, is_cut=result.is_cut)
+        event_log.append(conversation, call_event(run, row, now), run=run)
+
+
+def _lock(lease: Lease) -> tuple[Conversation, Run]:
+    """Of a run that is going on or has ended: hooks of the turn's end come after it."""
+    found = lock_run(lease.run_id)
+    if found is None:
+        raise LeaseLost("The conversation was deleted.")
+    if found[1].fence != lease.fence:
+        raise LeaseLost("Another process took this run over.")
+    return found
+
+
+def close_abandoned_calls(*, before: datetime, now: datetime) -> None:
+    """Of processes that died behind the end of a run; one that dies before it leaves them to the run's end."""
+    rows = ToolCall.objects.filter(state__in=ToolCall.OPEN, requested_at__lt=before)
+    for run_id, pk in list(rows.exclude(run__status__in=Run.ACTIVE).values_list("run_id", "pk")[:100]):
+        _close(run_id, pk, now)
+
+
+def _close(run_id: UUID, pk: UUID, now: datetime) -> None:
+    with transaction.atomic():
+        found = lock_run(run_id)
+        row = ToolCall.objects.filter(pk=pk, state__in=ToolCall.OPEN).first() if found else None
+        if found is None or row is None:
+            return
+        conversation, run = found
+        interrupt_call(row, now)
+        event_log.append(conversation, call_event(run, row, now), run=run)

@@ -1,0 +1,49 @@
+"""The tools that hooks call: with the rights of the conversation's user, recorded before they run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from agents.hooks import Hook, ModuleAction
+from agents.ports import CallKey, CallResult, EarlierCall, ToolUse
+from agents.tool_calls import CallDesk, calling_message
+from agents.tool_running import ResultLimit, run_calls
+from agents.tools.protocol import ToolCaller
+from chatapp.actions.hook_actions import name_of, tool_name_of
+from chatapp.actions.runs import Lease
+from chatapp.contexts import LoadedContext
+from chatapp.errors import InvalidInput
+from chatapp.tool_desk import HookDesk
+
+
+@dataclass(frozen=True, slots=True)
+class HookRun:
+    """The run whose turn it is. `earlier` are calls that attempts at the same question may have made already."""
+
+    lease: Lease
+    earlier: Mapping[CallKey, EarlierCall] = field(default_factory=dict)
+    has_ended: bool = False
+    """At the turn's end there is no page any more that waits for an approval."""
+
+
+async def call_tool(hook: Hook, action: ModuleAction, loaded: LoadedContext, run: HookRun) -> CallResult:
+    """Raises InvalidInput where the conversation has no such tool."""
+    name = tool_name_of(action)
+    if name not in {tool.spec.name for tool in loaded.tools}:
+        raise InvalidInput(f"there is no action and no tool {name_of(action)} here.")
+    caller = ToolCaller(str(loaded.user_id), str(loaded.conversation.pk), str(run.lease.run_id))
+    desk = HookDesk(run.lease, caller, hook.id)
+    consents = None if run.has_ended else desk
+    use = ToolUse(loaded.tools, caller, desk, consents, store=desk, earlier=run.earlier)
+    prepared = CallDesk(loaded.tools).prepare([(name, json.dumps(action.params))], step=0)
+    calls = [one.call for one in prepared]
+    await desk.record_calls(calling_message("", calls), calls)
+    policy = loaded.rules.policy
+    limit = ResultLimit(policy.result_limit(loaded.rules.budget), policy.message_char_limit)
+    async with aclosing(run_calls(prepared, use, limit)) as results:
+        async for result in results:
+            return result
+    raise AssertionError("a call has a result")

@@ -1,0 +1,128 @@
+"""Tools that hooks call: recorded before they run, approved, shown in the trace, and never repeated unasked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.test import override_settings
+
+from chatapp import clock, tasks
+from chatapp.models import Agent, ModelConfig, ToolCall
+from tests.api import own_tools
+from tests.api.own_tools import look_up, pay, send_mail
+from tests.api.program import Program
+from tests.api.running import read_until, wait_for_end
+from tests.context_engine.talking import settle, talking
+from tests.servers.behaviour import fails, says
+from tests.servers.openai_server import ModelServer
+
+
+@pytest.fixture(autouse=True)
+def own() -> Iterator[None]:
+    for tool in own_tools.ALL:
+        tool.forget()
+    with override_settings(EXTRA_TOOLS=own_tools.NAMES, DEFAULT_TOOLS=["look_up", "send_mail", "pay"]):
+        yield
+
+
+async def make_agent(name: str, **more: Any) -> str:
+    """With a hook that calls this tool."""
+    action = {"type": "module_action", "action": name, "params": {"say": "Sunny."}}
+    hook = {"id": "h", "on": "turn_start", "condition": {"type": "always"}, "action": action} | more
+    agent = await Agent.objects.acreate(name="Hooked", hooks=[hook])
+    return agent.name
+
+
+async def trace_of(program: Program, run_id: str) -> dict[str, Any]:
+    trace: dict[str, Any] = (await program.get(f"runs/{run_id}/trace")).json()
+    return trace
+
+
+async def test_the_model_sees_what_a_hooks_tool_returned_and_the_trace_shows_the_call(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    async with talking(alice_program, agent=await make_agent("look.up")) as talk:
+        answer = await talk.ask("And the weather?")
+        trace = await trace_of(alice_program, answer["run_id"])
+        stored = (await alice_program.get(f"conversations/{talk.id}/messages")).json()["items"]
+    note = model_server.requests[-1].messages[-2]
+    assert (note["role"], note["content"]) == ("user", "<tool_result>\nlook_up:\nSunny.\n</tool_result>")
+    [fired] = trace["hooks"]
+    assert (fired["hook_id"], fired["level"], fired["text"]) == ("h", "agent", "look_up: Sunny.")
+    assert (fired["tool"]["state"], fired["tool"]["arguments"]) == ("done", '{"say": "Sunny."}')
+    assert [step["tools"] for step in trace["iterations"]] == [[]], "no model asked for it"
+    assert [message["role"] for message in stored] == ["user", "assistant"]
+    [(_, caller)] = look_up.calls
+    assert (caller.conversation_id, caller.run_id) == (talk.id, answer["run_id"])
+
+
+@pytest.mark.parametrize(("decision", "calls", "state"), [("approve", 1, "done"), ("deny", 0, "denied")])
+async def test_a_hooks_call_waits_for_approval_at_a_turns_start(
+    alice_program: Program, model: ModelConfig, decision: str, calls: int, state: str
+) -> None:
+    async with talking(alice_program, agent=await make_agent("pay")) as talk:
+        path = f"conversations/{talk.id}/messages"
+        accepted = await alice_program.post(path, content="Go.", headers={"Prefer": "respond-async"})
+        run = accepted.json()["run_id"]
+        told = await read_until(await alice_program.get(f"conversations/{talk.id}/events"), "tool")
+        assert told[-1].data["state"] == "waiting"
+        assert pay.calls == []
+        await alice_program.post(f"runs/{run}/tools/{told[-1].data['call_id']}/{decision}")
+        assert (await wait_for_end(alice_program, run))["status"] == "complete"
+        [fired] = (await trace_of(alice_program, run))["hooks"]
+    assert (len(pay.calls), fired["tool"]["state"]) == (calls, state)
+
+
+async def test_what_a_hook_calls_at_a_turns_end_is_recorded_and_no_event_of_the_run(
+    alice_program: Program, model: ModelConfig
+) -> None:
+    async with talking(alice_program, agent=await make_agent("look_up", on="turn_end")) as talk:
+        answer = await talk.ask("One?")
+        of_run = [event["type"] for event in await talk.events() if event.get("run_id") == answer["run_id"]]
+        assert of_run[-1] == "run.finished"
+        assert [event["state"] for event in await talk.events("tool")] == ["running", "done"]
+        [fired] = (await trace_of(alice_program, answer["run_id"]))["hooks"]
+        assert (fired["hook_id"], fired["tool"]["state"]) == ("h", "done")
+        [_, message] = (await alice_program.get(f"conversations/{talk.id}/messages")).json()["items"]
+        assert [tool["hook_id"] for tool in message["tools"]] == ["h"]
+
+
+async def test_nobody_is_asked_at_a_turns_end(alice_program: Program, model: ModelConfig) -> None:
+    async with talking(alice_program, agent=await make_agent("pay", on="turn_end")) as talk:
+        answer = await talk.ask("One?")
+        [fired] = (await trace_of(alice_program, answer["run_id"]))["hooks"]
+    assert (pay.calls, fired["tool"]["state"]) == ([], "denied")
+    assert "nobody to ask" in fired["tool"]["preview"]
+
+
+async def test_a_call_whose_process_died_behind_the_end_of_its_run_is_closed_by_the_sweep(
+    alice_program: Program, model: ModelConfig
+) -> None:
+    async with talking(alice_program, agent=await make_agent("send_mail", on="turn_end")) as talk:
+        answer = await talk.ask("One?")
+        an_hour_ago = clock.now() - timedelta(hours=1)
+        await ToolCall.objects.filter(run=answer["run_id"]).aupdate(
+            state="running", result=[], requested_at=an_hour_ago
+        )
+        await sync_to_async(tasks.sweep)()
+        [fired] = (await trace_of(alice_program, answer["run_id"]))["hooks"]
+    assert fired["tool"]["state"] == "interrupted"
+    assert "may or may not have happened" in fired["tool"]["preview"]
+
+
+async def test_a_retry_does_not_repeat_what_a_hook_did(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    model_server.script(fails(401, "No such key."), says("Done."))
+    async with talking(alice_program, agent=await make_agent("send_mail")) as talk:
+        failed = await talk.ask("One?", status=502)
+        message = failed["error"]["details"]["message"]["id"]
+        retried = await alice_program.post(f"conversations/{talk.id}/messages/{message}/regenerate")
+        assert retried.status_code == 200, retried.content
+        await settle()
+    assert len(send_mail.calls) == 1
+    assert "Sunny." in model_server.requests[-1].text

@@ -1,0 +1,162 @@
+"""Hooks declared on the deployment, an agent or a conversation: in YAML, in the admin, over the API. Checked on the
+way in, and told with the level they come from."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from chatapp import clock
+from chatapp.actions.conversations import create_conversation
+from chatapp.models import Agent, Conversation, DeploymentHook, Event, ModelConfig, User
+from tests.api.program import Program
+from tests.context_engine.talking import talking
+
+ALWAYS = {"type": "always"}
+HOOKS = """
+hooks:
+  - {id: wide, on: turn_start, condition: {type: always}, action: {type: log, message: "turn {turn}"}}
+  - {id: late, condition: {type: message_count, threshold: 1}, action: {type: log, message: of the file}}
+"""
+AGENT = "agents: [{id: helper, brain: {provider: ollama, model: small}}]\n"
+
+
+def hook(name: str, text: str = "said", **more: Any) -> dict[str, Any]:
+    action = {"type": "log", "message": text}
+    return {"id": name, "on": "turn_start", "condition": ALWAYS, "action": action} | more
+
+
+def load(folder: Path, text: str) -> str:
+    file = folder / "agents.yaml"
+    file.write_text(text, encoding="utf-8")
+    said = io.StringIO()
+    call_command("load_agents", str(file), stdout=said)
+    return said.getvalue()
+
+
+@pytest.mark.usefixtures("transactional_db")
+async def test_hooks_of_a_file_fire_in_every_conversation_and_the_trace_says_whose_they_are(
+    alice_program: Program, model: ModelConfig, tmp_path: Path, settings: Any
+) -> None:
+    settings.HOOKS = [hook("first"), hook("late", "of the environment")]
+    said = await sync_to_async(load)(tmp_path, AGENT + HOOKS)
+    assert "Hooks of every conversation: wide, late." in said
+    await Agent.objects.acreate(name="Own", hooks=[hook("mine")])
+    async with talking(alice_program, agent="Own") as talk:
+        await Conversation.objects.filter(pk=talk.id).aupdate(hooks=[hook("here")])
+        answer = await talk.ask("One?")
+        trace = (await alice_program.get(f"runs/{answer['run_id']}/trace")).json()
+    assert [(fired["hook_id"], fired["level"], fired["text"]) for fired in trace["hooks"]] == [
+        ("first", "environment", "said"),
+        ("wide", "deployment", "turn 1"),
+        ("mine", "agent", "said"),
+        ("here", "conversation", "said"),
+        ("late", "deployment", "of the file"),
+    ]
+
+
+@pytest.mark.django_db
+def test_a_file_loaded_again_changes_its_hooks_and_leaves_one_that_was_switched_off(tmp_path: Path) -> None:
+    load(tmp_path, HOOKS)
+    DeploymentHook.objects.filter(hook_id="wide").update(enabled=False)
+    load(tmp_path, HOOKS.replace("of the file", "changed"))
+    wide, late = DeploymentHook.objects.all()
+    assert (wide.enabled, late.declaration["action"]["message"]) == (False, "changed")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (HOOKS.replace("always", "moon"), "hooks.0.condition"),
+        (HOOKS.replace("late", "wide"), "hooks: there are two with the id wide"),
+        (HOOKS.replace("{type: log, message: of the file}", "{type: module_action, action: moon.rise}"), "hooks.1.action: there is no action moon.rise"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_a_files_hooks_is_told_with_its_place_and_nothing_is_loaded(
+    tmp_path: Path, text: str, sentence: str
+) -> None:
+    with pytest.raises(CommandError) as refused:
+        load(tmp_path, AGENT + text)
+    assert sentence in str(refused.value)
+    assert not DeploymentHook.objects.exists()
+    assert not Agent.objects.exists()
+
+
+# --- in the admin
+
+WRONG = [
+    ({"condition": {"type": "moon"}}, "hooks.0.condition"),
+    ({"on": "noon"}, "hooks.0.on"),
+    ({"action": {"type": "module_action", "action": "a.b"}}, "there is no action a.b"),
+]
+
+
+@pytest.mark.usefixtures("static_files")
+def test_operators_declare_hooks_of_the_whole_deployment(admin_client: Client) -> None:
+    path = "/admin/chatapp/deploymenthook/"
+    form = {
+        "declaration": json.dumps(hook("wide", condition={"type": "turn_count", "count": 5})),
+        "enabled": "on",
+    }
+    made = admin_client.post(f"{path}add/", form)
+    assert made.status_code == 302, made.content.decode()
+    row = DeploymentHook.objects.get()
+    listed = admin_client.get(path).content.decode()
+    assert all(shown in listed for shown in ("wide", "turn_start", "turn_count 5", "log"))
+    assert "There is a hook wide already" in admin_client.post(f"{path}add/", form).content.decode()
+    changed = {"declaration": json.dumps(hook("wider"))}
+    assert admin_client.post(f"{path}{row.pk}/change/", changed).status_code == 302
+    row.refresh_from_db()
+    assert (row.hook_id, row.enabled) == ("wider", False)
+
+
+@pytest.mark.usefixtures("static_files")
+@pytest.mark.parametrize(("wrong", "sentence"), WRONG)
+def test_a_wrong_hook_of_the_deployment_is_refused_with_its_place(
+    admin_client: Client, wrong: dict[str, Any], sentence: str
+) -> None:
+    form = {"declaration": json.dumps(hook("x") | wrong), "enabled": "on"}
+    page = admin_client.post("/admin/chatapp/deploymenthook/add/", form)
+    assert sentence in page.content.decode()
+    assert not DeploymentHook.objects.exists()
+
+
+@pytest.fixture
+def conversation(alice: User) -> Conversation:
+    return create_conversation(user=alice, now=clock.now(), title="A secret matter")
+
+
+@pytest.mark.usefixtures("static_files")
+def test_operators_declare_hooks_of_one_conversation_and_its_readers_are_told(
+    admin_client: Client, alice_client: Client, conversation: Conversation
+) -> None:
+    path = f"/admin/chatapp/conversation/{conversation.pk}/change/"
+    assert "A secret matter" not in admin_client.get(path).content.decode()
+    form = {"hooks": json.dumps([hook("here")]), "title": "Changed", "pinned": "on"}
+    changed = admin_client.post(path, form)
+    assert changed.status_code == 302, changed.content.decode()
+    shown = alice_client.get(f"/api/v1/conversations/{conversation.pk}").json()
+    assert [one["id"] for one in shown["hooks"]] == ["here"]
+    assert (shown["title"], shown["pinned"]) == ("A secret matter", False), "only its hooks are changed there"
+    told = Event.objects.get(conversation=conversation, type="conversation.updated")
+    assert told.payload["conversation"]["hooks"] == shown["hooks"]
+
+
+@pytest.mark.usefixtures("static_files")
+@pytest.mark.parametrize(("wrong", "sentence"), WRONG)
+def test_a_wrong_hook_of_a_conversation_is_refused_with_its_place(
+    admin_client: Client, conversation: Conversation, wrong: dict[str, Any], sentence: str
+) -> None:
+    path = f"/admin/chatapp/conversation/{conversation.pk}/change/"
+    page = admin_client.post(path, {"hooks": json.dumps([hook("x") | wrong])})
+    assert sentence in page.content.decode()
+    conversation.refresh_from_db()
+    assert conversation.hooks == []

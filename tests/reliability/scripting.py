@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from typing import Literal
@@ -13,6 +13,7 @@ from tests.servers.openai_server import ModelServer
 from tests.servers.recording import RecordedRequest
 
 Kind = Literal["chat", "summary"]
+Step = Behaviour | Callable[[], Behaviour]
 WINDOW, OUTPUT = 16_000, 2_000
 _numbers = count(1)
 
@@ -26,13 +27,14 @@ KEY = re.compile(r"\S+-\d{4}-key")
 
 
 class Script:
-    """`answer(key, first, second)`: the first request with the key gets the first, all later ones the last."""
+    """`answer(key, first, second)`: the first request with the key gets the first, all later ones the last. A function
+    is called when its request has come, before it is answered."""
 
     def __init__(self, server: ModelServer) -> None:
         self.server = server
-        self._answers: dict[tuple[str, str], list[Behaviour]] = {}
+        self._answers: dict[tuple[str, str], list[Step]] = {}
 
-    def answer(self, key: str, *behaviours: Behaviour | str, kind: Kind = "chat") -> None:
+    def answer(self, key: str, *behaviours: Step | str, kind: Kind = "chat") -> None:
         self._answers[kind, key] = [says(one) if isinstance(one, str) else one for one in behaviours]
 
     def requests(self, key: str, kind: Kind = "chat") -> list[RecordedRequest]:
@@ -49,7 +51,8 @@ class Script:
         behaviours = self._answers.get((kind, self._key_of(request)))
         if not behaviours:
             return says("A summary of what was said before.") if kind == "summary" else says("An answer.")
-        return behaviours.pop(0) if len(behaviours) > 1 else behaviours[0]
+        step = behaviours.pop(0) if len(behaviours) > 1 else behaviours[0]
+        return step() if callable(step) else step
 
     @staticmethod
     def _key_of(request: RecordedRequest) -> str:

@@ -1,0 +1,78 @@
+"""Places where a process stands still until it is killed: locks it waits for, and a file nobody reads."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from tests.reliability.installation import Installation
+
+
+@dataclass
+class WriteLock:
+    """While it is held nobody writes memory entries, and everybody reads."""
+
+    installation: Installation
+    _holder: Any = field(default=None)
+
+    def take(self) -> None:
+        if self.installation.is_production:
+            self._holder = psycopg.connect(self.installation.env["DATABASE_URL"])
+            self._holder.execute("LOCK TABLE chatapp_memoryentry IN EXCLUSIVE MODE")
+            return
+        path = Path(self.installation.env["DATA_DIR"]) / "palimpsest.sqlite3"
+        # Taken by the model server's thread, let go of by the test's.
+        self._holder = sqlite3.connect(path, timeout=20, isolation_level=None, check_same_thread=False)
+        self._holder.execute("BEGIN IMMEDIATE")
+
+    def release(self) -> None:
+        if self._holder is not None:
+            self._holder.rollback()
+            self._holder.close()
+            self._holder = None
+
+
+@dataclass
+class FileLock:
+    """While it is held no memory file of this user is written."""
+
+    folder: Path
+    _descriptor: int = -1
+
+    def take(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._descriptor = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT)
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+
+    def release(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def is_held_elsewhere(self) -> bool:
+        with open(self.folder / ".lock", "a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+            return False
+
+
+@contextmanager
+def unread_draft(path: Path) -> Iterator[None]:
+    """Who writes this file anew stands still at its draft."""
+    draft = path.with_name(f".{path.name}.new")
+    draft.unlink(missing_ok=True)
+    os.mkfifo(draft)
+    try:
+        yield
+    finally:
+        draft.unlink(missing_ok=True)

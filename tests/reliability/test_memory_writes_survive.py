@@ -1,0 +1,238 @@
+"""kill -9 at each step of a memory write leaves exactly one entry: in the rows, in its file, in the index."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.reliability.blocking import FileLock, WriteLock, unread_draft
+from tests.reliability.compacting import compact, daily_sections, long_conversation, send_task
+from tests.reliability.installation import LEASE_S, Installation, kill_group
+from tests.reliability.people import Person
+from tests.reliability.scripting import Script, new_key
+from tests.servers.behaviour import Behaviour, says
+from tests.servers.waiting import wait_for
+
+SWEPT_S = LEASE_S + 40
+"""A lease runs out, and the sweep comes every ten seconds."""
+
+
+@pytest.fixture
+def folder(installation: Installation, alice: Person) -> Path:
+    user_id = alice.client.get("/api/v1/me").json()["id"]
+    return Path(installation.env["DATA_DIR"]) / "memory" / user_id
+
+
+@pytest.fixture
+def files(folder: Path) -> Iterator[FileLock]:
+    lock = FileLock(folder)
+    yield lock
+    lock.release()
+
+
+@pytest.fixture
+def writes(installation: Installation) -> Iterator[WriteLock]:
+    lock = WriteLock(installation)
+    yield lock
+    lock.release()
+
+
+def test_a_worker_killed_at_each_step_of_what_it_learns_leaves_one_entry(
+    installation: Installation,
+    alice: Person,
+    script: Script,
+    folder: Path,
+    files: FileLock,
+    writes: WriteLock,
+) -> None:
+    key = new_key("learned")
+
+    def lock_writes() -> Behaviour:
+        writes.take()
+        return says(f"The user counts notes. {key} LOST")
+
+    def lock_files() -> Behaviour:
+        files.take()
+        return says(f"The user counts notes. {key} LEARNED")
+
+    script.answer(key, lock_writes, lock_files, says(f"{key} AGAIN"), kind="summary")
+    conversation = long_conversation(alice, key)
+    compaction = compact(alice, conversation)
+
+    # The model has answered, and nothing can be committed.
+    script.wait_for_request(key, "summary", event="finished")
+    installation.kill_workers()
+    writes.release()
+    assert_nothing_written(installation.start(), alice, conversation)
+
+    # Committed, and not in the file.
+    alice.wait_for_compaction(conversation, compaction, "done", timeout_s=SWEPT_S)
+    [entry] = stored_entries(installation, alice, conversation)
+    installation.kill_workers()
+    assert daily_sections(installation, conversation) == 0
+
+    # In the middle of the file.
+    file = folder / f"{entry['day']}.md"
+    with unread_draft(file):
+        files.release()
+        installation.start()
+        hurry(installation)
+        wait_for(files.is_held_elsewhere, timeout_s=SWEPT_S, what="the file is being written")
+        installation.kill_workers()
+    assert conversation not in (file.read_text() if file.exists() else "")
+
+    # In the file, and the row does not know it.
+    files.take()
+    installation.start()
+    writes.take()
+    files.release()
+    hurry(installation)
+    wait_for(
+        lambda: daily_sections(installation, conversation) == 1, timeout_s=SWEPT_S, what="the file is written"
+    )
+    installation.kill_workers()
+    writes.release()
+    installation.start()
+    hurry(installation)
+    wait_for(lambda: told(alice, conversation), timeout_s=SWEPT_S, what="the row knows it")
+
+    # And delivered again, when all is done.
+    if installation.is_production:
+        send_task(installation, "compact", compaction)
+        send_task(installation, "sweep")
+        wait_for_quiet(installation)
+    assert len(script.requests(key, "summary")) == 2
+    assert_one_entry(installation, alice, conversation, f"{key} LEARNED")
+
+
+def hurry(installation: Installation) -> None:
+    """Embedded, the clock's own sweep has to do."""
+    if installation.is_production:
+        send_task(installation, "sweep")
+
+
+def wait_for_quiet(production: Installation) -> None:
+    assert production.worker
+    for _ in range(4):
+        printed = len(production.worker.output())
+        send_task(production, "sweep")
+        production.worker.wait_for_output(r"Task chatapp\.tasks\.sweep\[.*\] succeeded", since=printed)
+
+
+def stored_entries(installation: Installation, alice: Person, conversation: str) -> list[dict[str, str]]:
+    found = alice.entries(conversation)
+    assert len(found) == 1, installation.output()
+    return found
+
+
+def told(alice: Person, conversation: str) -> list[str]:
+    """The ids of the entries this conversation was told of."""
+    path = f"/api/v1/conversations/{conversation}/events"
+    ids: list[str] = []
+    seq = alice.last_seq(conversation)
+    with alice.client.stream("GET", path, params={"after_seq": 0}) as stream:
+        kind = ""
+        for line in stream.iter_lines():
+            kind = line.removeprefix("event: ") if line.startswith("event: ") else kind
+            if line.startswith("data: ") and kind == "memory.written":
+                ids.append(line)
+            if line == f"id: {seq}":
+                seq = -1
+            if seq == -1 and not line:
+                break
+    return ids
+
+
+def assert_nothing_written(installation: Installation, alice: Person, conversation: str) -> None:
+    assert alice.entries(conversation) == []
+    assert daily_sections(installation, conversation) == 0
+
+
+def assert_one_entry(installation: Installation, alice: Person, conversation: str, mark: str) -> None:
+    [entry] = stored_entries(installation, alice, conversation)
+    assert mark in entry["text"]
+    assert daily_sections(installation, conversation) == 1
+    assert len(told(alice, conversation)) == 1
+    found = alice.client.get("/api/v1/memory/search", params={"q": mark, "limit": 50}).json()["items"]
+    assert [item["source"]["entry_id"] for item in found if item["source"]["kind"] == "entry"] == [
+        entry["id"]
+    ]
+    with zipfile.ZipFile(io.BytesIO(alice.client.get("/api/v1/memory/export").content)) as archive:
+        texts = [archive.read(name).decode() for name in archive.namelist()]
+    assert sum(text.count(entry["id"]) for text in texts) == 1
+
+
+DAY = "2026-03-05"
+BEFORE = (
+    "The cranes came back on the fifth.",
+    "The harbour was frozen until noon.",
+    "Tea with Odile at four.",
+)
+
+
+def test_a_day_that_is_written_when_the_process_is_killed_is_the_old_or_the_new_one(
+    installation: Installation, alice: Person, files: FileLock, writes: WriteLock, folder: Path
+) -> None:
+    for text in BEFORE:
+        made = alice.client.post("/api/v1/memory/entries", json={"text": text, "day": DAY})
+        assert made.status_code == 201, made.text
+    before = read_day(alice)
+    file = folder / f"{DAY}.md"
+    after = changed(before["markdown"])
+
+    # The rows cannot be committed: all of it is as it was.
+    writes.take()
+    put_and_kill(installation, alice, after)
+    writes.release()
+    installation.start()
+    assert read_day(alice)["markdown"] == before["markdown"] == file.read_text()
+
+    # They are, and the file is not written: the sweep writes it.
+    files.take()
+    put_and_kill(installation, alice, after)
+    assert file.read_text() == before["markdown"]
+    files.release()
+    installation.start()
+    hurry(installation)
+    assert_changed(alice)
+    wait_for(lambda: file.read_text() == read_day(alice)["markdown"], timeout_s=SWEPT_S, what="it is written")
+
+    # Whoever got no answer sends it again.
+    again = alice.client.put(f"/api/v1/memory/days/{DAY}", json={"markdown": after})
+    assert again.status_code == 200, again.text
+    assert_changed(alice)
+
+
+def put_and_kill(installation: Installation, alice: Person, markdown: str) -> None:
+    with pytest.raises(httpx2.ReadTimeout):
+        alice.client.put(f"/api/v1/memory/days/{DAY}", json={"markdown": markdown}, timeout=3)
+    kill_group(installation.first)
+
+
+def changed(markdown: str) -> str:
+    """One in other words, one gone, a new one."""
+    assert "cranes" in markdown
+    without = markdown.replace("The cranes came back", "The storks came back")
+    head, _, rest = without.partition("## ")
+    sections = [f"## {section}" for section in rest.split("\n## ")]
+    kept = [section for section in sections if "harbour" not in section]
+    return head + "\n".join([*kept, "## 18:30\n\nA letter from Tamsin.\n"])
+
+
+def read_day(alice: Person) -> dict[str, str]:
+    answer = alice.client.get(f"/api/v1/memory/days/{DAY}")
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+def assert_changed(alice: Person) -> None:
+    markdown = read_day(alice)["markdown"]
+    for text in ("The storks came back", "Tea with Odile", "A letter from Tamsin"):
+        assert markdown.count(text) == 1
+    assert "cranes" not in markdown
+    assert "harbour" not in markdown

@@ -191,6 +191,7 @@ def _validated(values: dict[str, object], origins: Mapping[str, str]) -> Context
 USER_FIELDS = frozenset(
     {
         "strategy",
+        "system_reserve",
         "trigger",
         "soft_trigger",
         "keep_recent",
@@ -201,6 +202,9 @@ USER_FIELDS = frozenset(
         "max_output_tokens",
         "context_size",
         "summary_max_tokens",
+        "tool_result_limit",
+        "old_result_char_limit",
+        "message_char_limit",
         "cooldown_turns",
         "auto_compact",
         "recall_budget",

@@ -93,7 +93,7 @@ def test_two_users_may_use_one_name_and_each_gets_his_own(mine, alice, bob, api_
         ({"tools": ["rm_rf"]}, "tools"),
         ({"mcp_servers": ["private"]}, "mcp_servers"),
         ({"model": "no-such-model"}, "model"),
-        ({"context_policy": {"system_reserve": 1}}, "context_policy"),
+        ({"context_policy": {"summary_timeout_s": 900}}, "context_policy"),
         ({"context_policy": {"summary_model": "x"}}, "context_policy"),
         ({"context_policy": {"nonsense": 1}}, "context_policy"),
         ({"system_prompt": "x" * 40_000}, "system_prompt"),

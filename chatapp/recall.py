@@ -12,21 +12,15 @@ from django.conf import settings
 
 from chatapp.embedding import embed_question
 from chatapp.models import Branch
-from chatapp.search_index import analyzer
+from chatapp.search_index import questions
 from chatapp.search_vectors import NOTHING_NEAR, Near
 from chatapp.selectors.branches import visible_spans
 from chatapp.selectors.pauses import ALL_ON_RECORD, OffRecord
 from chatapp.selectors.scopes import ALL_OWN, Reach
 from chatapp.selectors.search import EVERYTHING, SearchFilter, UserIndex, open_index
 from chatapp.selectors.search_sources import Found
-from memory.ranking import (
-    Candidate,
-    Question,
-    RecallSize,
-    fuse_rankings,
-    read_question,
-    select_recall,
-)
+from memory.questions import Question
+from memory.ranking import Candidate, RecallSize, fuse_rankings, select_recall
 from memory.terms import split_speaker
 from memory.tokens import estimate_text
 
@@ -67,7 +61,7 @@ def search_memory(
     because an answer seldom repeats the words it was asked with. `now` is what "yesterday" is counted from. With a
     scope, what it shares is found, too.
     """
-    question = read_question(query, analyzer, now.date())
+    question = questions.read(query, now.date())
     is_lookup = len(query.split()) <= LOOKUP_WORDS and "?" not in query
     index = open_index(user_id, scope_id)
     ranking = index.rank(question, limit * 2, only_matches=is_lookup, only=only)
@@ -131,7 +125,7 @@ def recall_for(
     *, user_id: UUID, question: str, now: datetime, room: RecallSize, context: InContext = NO_CONTEXT
 ) -> list[RecalledTurn]:
     """What the question needs, oldest first, within the room; nothing where nothing fits."""
-    asked = read_question(question, analyzer, now.date())
+    asked = questions.read(question, now.date())
     if asked.is_small_talk or room.tokens <= 0 or room.chars <= 0:
         return []
     sources: dict[str, Found] = {}

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import snowballstemmer
 
+from memory.questions import QuestionReader
 from memory.sentences import Vocabulary
 from memory.terms import Analyzer, is_word
 
@@ -36,6 +37,7 @@ Counts = npt.NDArray[np.uint8]
 
 analyzer = Analyzer(snowballstemmer.stemmer("english").stemWord)
 vocabulary = Vocabulary(analyzer)
+questions = QuestionReader(analyzer)
 
 
 @lru_cache(maxsize=200_000)

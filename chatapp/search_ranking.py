@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 import numpy as np
 import numpy.typing as npt
 
-from chatapp.search_index import Columns, Counts, Ordinals
+from chatapp.search_index import MAX_COUNT, Columns, Counts, Ordinals
 from memory.dates import DateSpan
+from memory.questions import KIND_WEIGHT, Question, kind_term
 from memory.ranking import (
     DATE_BONUS,
     K1,
@@ -22,7 +23,6 @@ from memory.ranking import (
     SPEAKER_BONUS,
     TIME_BONUS,
     B,
-    Question,
     idf,
 )
 from memory.terms import QUESTION
@@ -94,6 +94,8 @@ def _coverage(index: Index, question: Question, weights: Mapping[str, float]) ->
     for word, worth in wanted.items():
         if word in index.hits:
             found[index.hits[word].ordinals] += worth
+        elif kind_term(word) in index.hits:
+            found[index.hits[kind_term(word)].ordinals] += KIND_WEIGHT * worth
     total = sum(wanted.values())
     return float(found.max() / total) if total and len(found) else 0.0
 
@@ -144,6 +146,21 @@ def _bonuses(index: Index, question: Question, speakers: Iterable[str]) -> Score
     )
 
 
+def gather_kinds(index: Index, kinds: Mapping[str, Iterable[str]]) -> Index:
+    """The same with each kind as a term of its own, which occurs wherever anything of the kind does."""
+    gathered = {kind_term(word): _together(index, terms) for word, terms in kinds.items()}
+    return replace(index, hits={**index.hits, **gathered})
+
+
+def _together(index: Index, terms: Iterable[str]) -> Hits:
+    counts = np.zeros(len(index.columns), dtype=np.int64)
+    for term in terms:
+        if term in index.hits:
+            counts[index.hits[term].ordinals] += index.hits[term].counts
+    ordinals = np.flatnonzero(counts)
+    return Hits(ordinals, np.minimum(counts[ordinals], MAX_COUNT).astype(np.uint8))
+
+
 def speakers_asked_about(index: Index, question: Question) -> dict[str, str]:
     """Of the question's names those that somebody speaks under: the plain term, and the one of what they said."""
     return {term: f"@{name}" for term, name in question.names.items() if f"@{name}" in index.hits}
@@ -164,7 +181,7 @@ def rank(
     speakers = speakers_asked_about(index, question)
     weights = question.weights(speakers)
     text = _text_scores(index, {**lent, **weights})
-    coverage = 1.0 if question.dates else _coverage(index, question, weights)
+    coverage = 1.0 if question.dates or speakers else _coverage(index, question, weights)
     near = _spread(text, index.columns["previous"])
     best = float(near.max(initial=0.0))
     scores = near + (best or 1.0) * _bonuses(index, question, speakers.values())

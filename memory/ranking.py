@@ -1,5 +1,5 @@
-"""What makes a turn worth recalling: the question's terms with their weights, the constants of the score, and the
-choice within a budget. Where postings come from is not its concern.
+"""What makes a turn worth recalling: the constants of the score, what the best turns lend the question, and the choice
+within a budget. Where postings come from is not its concern.
 
 The score is BM25 with a turn's neighbours counted in, then parts of the best score for who is asked about, for the
 dates the question names, and against turns that only ask. The best turns then lend the question their own telling
@@ -8,23 +8,16 @@ words, because the rest of an answer seldom repeats the words it was asked with.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from math import log
 
-from memory.dates import DateSpan, find_dates
-from memory.terms import SMALL_TALK, Analyzer, fold_text, prefix_of
-
 K1 = 3.0
 B = 1.0
 NEIGHBOUR_WEIGHTS = (0.65, 0.4, 0.25, 0.15)
 """What a turn gets of the score of those 1, 2, 3, 4 turns away, on either side."""
-PREFIX_WEIGHT = 0.4
-SPEAKER_NAME_WEIGHT = 0.15
-"""A speaker's name in the text says little: the others say it all the time."""
 SPEAKER_BONUS = 0.45
 DATE_BONUS = 0.35
 QUESTION_MALUS = 0.06
@@ -39,52 +32,6 @@ LEAST_SHARE = 0.3
 """Of the best score: with less, a turn is not recalled, however much room is left."""
 MIN_COVERAGE = 0.2
 """Below it nothing fits: the best turn's share of the question's terms, by idf."""
-
-
-_TIME_WORDS = """
-    yesterday today tonight tomorrow last next ago week weekend month year day recently monday tuesday wednesday
-    thursday friday saturday sunday january february march april june july august september october november december
-"""
-_ASKS_WHEN = re.compile(r"\s*(?:and |so |but )?when\b", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """`words` are the plain terms; `names` those that may be a speaker's, by the term of each; `times` the terms that
-    tell a time, where one is asked for."""
-
-    words: tuple[str, ...]
-    names: Mapping[str, str]
-    dates: tuple[DateSpan, ...]
-    is_small_talk: bool
-    times: tuple[str, ...] = ()
-
-    @property
-    def lookups(self) -> set[str]:
-        """Every term whose postings the score may need."""
-        prefixes = {prefix for word in self.words if (prefix := prefix_of(word))}
-        return {*self.words, *prefixes, *self.times, *(f"@{name}" for name in self.names.values()), "?"}
-
-    def weights(self, speakers: Iterable[str]) -> dict[str, float]:
-        """The weight of each text term, once it is known which names are speakers' (plain terms)."""
-        known = set(speakers)
-        weights = {word: SPEAKER_NAME_WEIGHT if word in known else 1.0 for word in self.words}
-        for word in self.words:
-            prefix = prefix_of(word)
-            if prefix and word not in known:
-                weights[prefix] = PREFIX_WEIGHT
-        return weights
-
-
-def read_question(text: str, analyzer: Analyzer, today: date) -> Question:
-    folded = re.findall(r"[^\W_]+", re.sub(r"['’]s\b", "", fold_text(text)))
-    names = {terms[0]: name for name in folded if len(terms := analyzer.words(name)) == 1}
-    words = tuple(dict.fromkeys(analyzer.words(text)))
-    telling = [name for term, name in names.items() if name not in SMALL_TALK]
-    dates = find_dates(text, today)
-    unspaced = any(word not in names for word in words)
-    times = tuple(analyzer.words(_TIME_WORDS)) if _ASKS_WHEN.match(text) else ()
-    return Question(words, names, dates, not telling and not dates and not unspaced, times)
 
 
 def idf(document_count: int, containing: int) -> float:

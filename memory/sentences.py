@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from memory.terms import SMALL_TALK, Analyzer
+from memory.small_talk import SMALL_TALK
+from memory.terms import Analyzer
 
 _END = re.compile(r"\n+|(?<=[.!?…؟।])[\"'”’)\]»]*[ \t]+|(?<=[。！？])")
 _FRAME = re.compile(r"^(?:[-*•]|\d+\.|(?:User|Assistant|Tool|System|user|assistant|tool|memory):|\s)+")

@@ -24,15 +24,7 @@ _STOP_WORDS = """
     them then there these they this those through to too under until up us ve very was wasn we were what when where
     which while who whom whose why will with would you your yours
 """
-_SMALL_TALK = """
-    thanks thank thx cheers hi hey hello bye goodbye ok okay yes yeah yep nope please sorry great cool nice good fine
-    awesome perfect wow lol haha sure well right welcome morning evening night continue go ahead got let see know tell
-    want need much really help helps helped helping helpful understood lot lots bunch think idea ideas point true agree
-    agreed exactly interesting wait oh hmm wonderful amazing super appreciate appreciated wish
-"""
 STOP_WORDS = frozenset(_STOP_WORDS.split())
-SMALL_TALK = frozenset(_SMALL_TALK.split())
-"""What a message that asks nothing is made of; in a question these words still count."""
 
 _SPEAKER = re.compile(r"\s*([A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,2}): ")
 _ACCENTED = re.compile("[\u00c0-\u024f\u1e00-\u1eff]+")
@@ -42,6 +34,7 @@ _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff"
     "\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
+UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
 _PIECE = re.compile(rf"([{_UNSPACED}]+)|((?:(?![{_UNSPACED}])[^\W_])+)")
 # Possessive, and never from within a word: linear on any input.
 _IDENTIFIER = re.compile(r"(?<![^\W_])[^\W_]++(?:[-._/@:#+][^\W_]++)+")

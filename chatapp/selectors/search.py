@@ -31,6 +31,7 @@ from chatapp.search_ranking import (
     Index,
     Mask,
     Ranking,
+    gather_kinds,
     rank,
     speakers_asked_about,
 )
@@ -38,7 +39,8 @@ from chatapp.search_vectors import Near, find_near
 from chatapp.selectors.scopes import shared_documents
 from chatapp.selectors.search_sources import Found, Place, read_places
 from chatapp.selectors.unindexed import conversations_behind, unindexed_documents
-from memory.ranking import FEEDBACK_DOCUMENTS, Feedback, Question, idf, weigh_feedback
+from memory.questions import Question
+from memory.ranking import FEEDBACK_DOCUMENTS, Feedback, idf, weigh_feedback
 from memory.terms import split_speaker
 
 SCORED_UNINDEXED = 500
@@ -92,6 +94,7 @@ class UserIndex:
         among = self._among(only)
         if only_matches:
             return rank(index, question, limit, only_matches=True, among=among)
+        index = gather_kinds(index, question.kinds)
         lent = self._lent(index, question, among)
         index = replace(index, hits={**index.hits, **self._hits(lent)})
         return rank(index, question, limit, lent=lent, among=among)

@@ -57,6 +57,17 @@ def test_nothing_comes_back_where_nothing_fits(alice: User, conversation: Conver
     assert recalled(alice, said) == []
 
 
+def test_a_question_about_a_kind_brings_back_what_is_of_it(alice: User, conversation: Conversation):
+    assert "I bought a violin by Stainer." in texts_of(recalled(alice, "Do I own an instrument?"))
+    assert recalled(alice, "Do I own a vehicle?") == []
+
+
+def test_who_is_asked_about_is_recalled_though_no_other_word_fits(alice: User, conversation: Conversation):
+    say(conversation, "Ben: Any news, Ann?", "Ann: I am playing Xenoblade.", *filler(20))
+    assert "I am playing Xenoblade." in texts_of(recalled(alice, "Which console does Ann own?"))
+    assert recalled(alice, "Which console does Zoe own?") == []
+
+
 def test_what_is_in_view_does_not_come_back(alice: User, conversation: Conversation):
     first = conversation.messages.get(position=0)
     texts = texts_of(recalled(alice, conversation_id=conversation.pk, message_ids={str(first.pk)}))

@@ -98,6 +98,12 @@ def test_neighbours_lend_each_other_their_score(alice: User, conversation: Conve
     assert texts(alice, "dog") == ["What is your dog's name?"]
 
 
+def test_a_word_that_is_looked_up_stands_for_itself_alone(alice: User, conversation: Conversation):
+    say(conversation, "We adopted a dog.", *filler(20))
+    assert texts(alice, "pet") == []
+    assert texts(alice, "Do we have a pet?")[0] == "We adopted a dog."
+
+
 def test_the_one_who_is_asked_about_comes_first(alice: User, conversation: Conversation):
     say(conversation, *filler(8), "Ann: I moved to Oslo.", *filler(8), "Ben: I moved to Rome.", *filler(8))
     assert texts(alice, "Where did Ben move?")[0] == "Ben: I moved to Rome."

@@ -5,10 +5,11 @@ import snowballstemmer
 
 from memory.dates import find_dates
 from memory.pieces import split_pieces
-from memory.ranking import read_question
+from memory.questions import QuestionReader
 from memory.terms import Analyzer, split_speaker
 
 ANALYZER = Analyzer(snowballstemmer.stemmer("english").stemWord)
+QUESTIONS = QuestionReader(ANALYZER)
 TODAY = date(2026, 11, 21)
 
 
@@ -65,15 +66,79 @@ def test_hostile_texts_give_bounded_terms():
         "",
         "thanks a lot, that helped!",
         "Any idea?",
+        "Can you help me?",
+        "Write me a poem",
+        "please write me a short story",
+        "Tell me a joke!",
+        "Could you explain this in simpler words?",
+        "Summarize this text, please.",
+        "Translate it to French",
+        "Give me another example",
+        "Try again.",
+        "What do you think?",
+        "How are you?",
+        "Danke schön!",
+        "Kannst du mir helfen?",
+        "Schreib mir ein Gedicht",
+        "Erzähl mir bitte einen Witz",
+        "Merci beaucoup !",
+        "Peux-tu m'aider ?",
+        "Écris-moi un poème, s'il te plaît",
+        "¿Puedes ayudarme?",
+        "Escríbeme un poema",
+        "Muchas gracias",
+        "Puoi aiutarmi?",
+        "Scrivimi una poesia",
+        "Obrigado!",
+        "Você pode me ajudar?",
+        "Kun je me helpen?",
+        "Спасибо!",
+        "Ты можешь мне помочь?",
+        "Напиши стихотворение",
+        "谢谢！",
+        "你能帮我吗？",
+        "给我写一首诗",
+        "ありがとうございます。",
+        "手伝ってくれますか？",
+        "詩を書いてください",
+        "감사합니다!",
+        "도와주실 수 있나요?",
+        "시 하나 써줘",
     ],
 )
-def test_small_talk_is_known(text: str):
-    assert read_question(text, ANALYZER, TODAY).is_small_talk
+def test_what_needs_nothing_of_what_was_said_is_known(text: str):
+    assert QUESTIONS.read(text, TODAY).is_small_talk
 
 
-@pytest.mark.parametrize("text", ["Thanks! And my dog's name?", "what did we say yesterday?", "東京", "4711"])
-def test_a_question_is_no_small_talk(text: str):
-    assert not read_question(text, ANALYZER, TODAY).is_small_talk
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Thanks! And my dog's name?",
+        "what did we say yesterday?",
+        "東京",
+        "4711",
+        "What was the poem about?",
+        "Which poem did I write?",
+        "What is the code?",
+        "Write me a poem about Biscuit",
+        "Help me with my taxes",
+        "Schreib mir ein Gedicht über meinen Hund",
+        "Wie heißt meine Schwester?",
+        "¿Cómo se llama mi perro?",
+        "帮我找一下我的钥匙",
+        "私の犬の名前は？",
+        "우리 강아지 이름이 뭐야?",
+    ],
+)
+def test_what_asks_for_something_is_no_small_talk(text: str):
+    assert not QUESTIONS.read(text, TODAY).is_small_talk
+
+
+def test_a_kind_is_found_by_what_is_of_it():
+    [terms] = QUESTIONS.read("Which pets do I have?", TODAY).kinds.values()
+    assert {*ANALYZER.words("dog kitten parrot")} <= terms
+    assert not {*ANALYZER.words("pet guitar")} & terms
+    assert QUESTIONS.read("Is the dog's hair long?", TODAY).kinds == {"dog": {*ANALYZER.words("puppy pup")}}
 
 
 @pytest.mark.parametrize(

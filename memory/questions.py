@@ -1,0 +1,84 @@
+"""What a question asks for: its terms with their weights, the kinds, names, dates and times in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+
+from memory.dates import DateSpan, find_dates
+from memory.kinds import read_kinds
+from memory.small_talk import needs_no_memory
+from memory.terms import Analyzer, fold_text, prefix_of
+
+PREFIX_WEIGHT = 0.4
+KIND_WEIGHT = 0.5
+"""What is of a kind counts, beside 1 for the word that names it."""
+SPEAKER_NAME_WEIGHT = 0.15
+"""A speaker's name in the text says little: the others say it all the time."""
+
+_TIME_WORDS = """
+    yesterday today tonight tomorrow last next ago week weekend month year day recently monday tuesday wednesday
+    thursday friday saturday sunday january february march april june july august september october november december
+"""
+_ASKS_WHEN = re.compile(r"\s*(?:and |so |but )?when\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """`words` are the plain terms; `names` those that may be a speaker's, by the term of each; `kinds` the terms of
+    what is of a kind, by the word that names it; `times` the terms that tell a time, where one is asked for."""
+
+    words: tuple[str, ...]
+    names: Mapping[str, str]
+    kinds: Mapping[str, frozenset[str]]
+    dates: tuple[DateSpan, ...]
+    is_small_talk: bool
+    times: tuple[str, ...] = ()
+
+    @property
+    def lookups(self) -> set[str]:
+        """Every term whose postings the score may need."""
+        prefixes = {prefix for word in self.words if (prefix := prefix_of(word))}
+        speakers = {f"@{name}" for name in self.names.values()}
+        return {*self.words, *prefixes, *self.times, *speakers, "?"}.union(*self.kinds.values())
+
+    def weights(self, speakers: Iterable[str]) -> dict[str, float]:
+        """The weight of each text term, once it is known which names are speakers' (plain terms)."""
+        known = set(speakers)
+        weights = {word: SPEAKER_NAME_WEIGHT if word in known else 1.0 for word in self.words}
+        for word in self.words:
+            prefix = prefix_of(word)
+            if prefix and word not in known:
+                weights[prefix] = PREFIX_WEIGHT
+        return weights | {kind_term(word): KIND_WEIGHT for word in self.kinds if word not in known}
+
+
+def kind_term(word: str) -> str:
+    """Stands for everything of a kind as if it were one word."""
+    return f"#{word}"
+
+
+class QuestionReader:
+    def __init__(self, analyzer: Analyzer) -> None:
+        self._analyzer = analyzer
+        self._kinds = read_kinds(analyzer)
+        self._times = tuple(analyzer.words(_TIME_WORDS))
+
+    def read(self, text: str, today: date) -> Question:
+        words = tuple(dict.fromkeys(self._analyzer.words(text)))
+        dates = find_dates(text, today)
+        return Question(
+            words=words,
+            names=self._names(text),
+            kinds={word: self._kinds[word].difference(words) for word in words if word in self._kinds},
+            dates=dates,
+            is_small_talk=needs_no_memory(text) and not dates,
+            times=self._times if _ASKS_WHEN.match(text) else (),
+        )
+
+    def _names(self, text: str) -> dict[str, str]:
+        """Each word that is one term, by that term."""
+        folded = re.findall(r"[^\W_]+", re.sub(r"['’]s\b", "", fold_text(text)))
+        return {terms[0]: name for name in folded if len(terms := self._analyzer.words(name)) == 1}

@@ -6,8 +6,8 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.http.response import HttpResponseBase
-from ninja import Router, Status
-from ninja.params.functions import Header, Query
+from ninja import Query, Router, Status
+from ninja.params.functions import Header
 
 from chatapp import clock
 from chatapp.actions.branches import show_message
@@ -17,13 +17,13 @@ from chatapp.api import shapes
 from chatapp.api.answers import ANSWERS, DESCRIBED, answer_with, wanted_mode
 from chatapp.api.auth import ApiRequest, allow, client_address
 from chatapp.api.contents import new_message
-from chatapp.api.schemas import MAX_ID, MessageChange, NewMessageIn, PinIn, RunOptions, SentMessage
-from chatapp.errors import InvalidInput
+from chatapp.api.message_pages import MessagePage, PageAsked, list_page
+from chatapp.api.schemas import MessageChange, NewMessageIn, PinIn, RunOptions, SentMessage
 from chatapp.forgetting import forget_message
 from chatapp.models import ModelConfig, User
 from chatapp.rate_limits import check_message_rate
 from chatapp.selectors.access import accessible_conversation, accessible_message
-from chatapp.selectors.conversations import message_page, shape_conversation, shape_message, shape_messages
+from chatapp.selectors.conversations import shape_conversation, shape_message
 from chatapp.selectors.model_configs import accessible_model
 
 router = Router(tags=["messages"])
@@ -34,35 +34,12 @@ IdempotencyKey = Header(None, alias="Idempotency-Key", description="The same as 
 @router.get(
     "/conversations/{conversation_id}/messages",
     auth=allow("chat", "read"),
-    response=shapes.answers(404, ok=shapes.Page[shapes.Message]),
+    response=shapes.answers(404, 409, ok=MessagePage),
 )
-async def list_messages(
-    request: ApiRequest,
-    conversation_id: str,
-    before: str | None = Query(
-        None, max_length=100, description="A position or a message id: only older ones."
-    ),
-    limit: int = Query(50, ge=1, le=200),
-) -> Any:
-    """The newest page by default; oldest first within the page. `next_cursor` is the `before` of the page ahead."""
-    return await sync_to_async(_page)(request.auth.user, conversation_id, before, limit)
-
-
-def _page(user: User, conversation_id: str, before: str | None, limit: int) -> dict[str, Any]:
-    conversation = accessible_conversation(user, conversation_id)
-    assert conversation.branch is not None
-    position = _position(user, conversation_id, before) if before else None
-    rows, has_older = message_page(conversation.branch, before=position, limit=limit)
-    return {"items": shape_messages(rows), "next_cursor": str(rows[0].position) if has_older else None}
-
-
-def _position(user: User, conversation_id: str, before: str) -> int:
-    if not before.isdecimal():
-        return accessible_message(user, conversation_id, before).position
-    if int(before) > MAX_ID:
-        details = [{"field": "before", "message": "is larger than any position"}]
-        raise InvalidInput("before is larger than any position.", details=details)
-    return int(before)
+async def list_messages(request: ApiRequest, conversation_id: str, asked: Query[PageAsked]) -> Any:
+    """The newest page by default; oldest first within the page. `next_cursor` is the `before` of the page with older
+    messages, `newer_cursor` the `after` of the one with newer ones; null where there are none."""
+    return await sync_to_async(list_page)(request.auth.user, conversation_id, asked)
 
 
 @router.get(

@@ -14,7 +14,7 @@ from django.db.models import Q
 from chatapp import mapping
 from chatapp.models import Branch, Conversation, Message, Run, User
 from chatapp.selectors.asides import asides_of
-from chatapp.selectors.branches import visible_compactions, visible_messages
+from chatapp.selectors.branches import visible_compactions
 from chatapp.selectors.retention import retention_days_of
 
 
@@ -48,15 +48,6 @@ def shape_conversations(rows: Sequence[Conversation]) -> list[dict[str, Any]]:
 
 def shape_conversation(row: Conversation) -> dict[str, Any]:
     return shape_conversations([row])[0]
-
-
-def message_page(branch: Branch, *, before: int | None, limit: int) -> tuple[list[Message], bool]:
-    """The newest `limit` messages before a position, oldest first, and whether there are older ones."""
-    rows = visible_messages(branch)
-    if before is not None:
-        rows = rows.filter(position__lt=before)
-    found = list(rows.order_by("-position")[: limit + 1])
-    return found[:limit][::-1], len(found) > limit
 
 
 def shape_messages(rows: Sequence[Message]) -> list[dict[str, Any]]:

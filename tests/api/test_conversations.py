@@ -1,4 +1,4 @@
-"""Conversations and the pages of their messages."""
+"""Conversations: made, changed, listed, deleted; and their messages one by one."""
 
 from __future__ import annotations
 
@@ -207,39 +207,6 @@ def test_a_made_up_cursor_is_422(alice_client: Client, cursor: str) -> None:
 
 def test_a_query_with_nul_finds_nothing_and_does_not_fail(alice_client: Client) -> None:
     assert page(alice_client, q="a\x00b")["items"] == []
-
-
-def test_messages_come_newest_page_first_and_oldest_first_within_it(
-    alice_client: Client, alice: User
-) -> None:
-    conversation = new_conversation(alice)
-    say(conversation, *(f"Message {number}" for number in range(7)))
-    path = f"{CONVERSATIONS}/{conversation.pk}/messages"
-    newest = page(alice_client, path, limit=3)
-    assert [item["content"] for item in newest["items"]] == ["Message 4", "Message 5", "Message 6"]
-    older = page(alice_client, path, limit=3, before=newest["next_cursor"])
-    assert [item["position"] for item in older["items"]] == [1, 2, 3]
-    by_id = page(alice_client, path, limit=3, before=newest["items"][0]["id"])
-    assert by_id == older
-    oldest = page(alice_client, path, limit=3, before=older["next_cursor"])
-    assert [item["position"] for item in oldest["items"]] == [0]
-    assert oldest["next_cursor"] is None
-
-
-@pytest.mark.parametrize(("before", "status"), [("nonsense", 404), ("9" * 30, 422), ("-1", 404), ("²", 404)])
-def test_a_made_up_place_is_refused(alice_client: Client, alice: User, before: str, status: int) -> None:
-    path = f"{CONVERSATIONS}/{new_conversation(alice).pk}/messages"
-    assert alice_client.get(path, {"before": before}).status_code == status
-
-
-def test_a_page_costs_the_same_however_long_the_conversation_is(
-    alice_client: Client, alice: User, django_assert_max_num_queries: Any
-) -> None:
-    conversation = new_conversation(alice)
-    say(conversation, *(f"Message {number}" for number in range(600)))
-    path = f"{CONVERSATIONS}/{conversation.pk}/messages"
-    with django_assert_max_num_queries(9):
-        assert len(page(alice_client, path, limit=200)["items"]) == 200
 
 
 def test_one_message_can_be_read(alice_client: Client, alice: User) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from memory.extractive import find_facts
 from memory.sentences import Vocabulary, bare_sentence, split_sentences
+from memory.terms import fold_text
 
 ALIKE = 0.6
 """Sentences that share this much of the shorter one's words say the same."""
@@ -15,6 +17,8 @@ LEAST_SHARED = 2
 STRONG_FACT = 2.0
 """From this weight on a fact is an identifier, an address or a number: who repeats it repeats the sentence."""
 LEAST_FACT_CHARS = 3
+_IDENTIFIER = re.compile(r"[@/_]|\d.*[A-Za-z]|[A-Za-z].*\d|(?:\d\D?){5}")
+"""An address, a path, letters with digits, or five digits: nobody else's by chance."""
 
 
 class Forgotten:
@@ -37,11 +41,14 @@ class Forgotten:
         self._exact: set[str] = set()
         self._sentences: list[frozenset[str]] = []
         self._by_word: dict[str, list[int]] = defaultdict(list)
-        self._facts: set[str] = set()
         self._rare: set[str] = set()
+        self._near: dict[str, bool] = {}
+        facts: set[str] = set()
         for text in texts:
             for sentence in split_sentences(text):
                 self._add(sentence, common)
+                facts |= {fact for fact in _strong_facts(sentence) if self._gives_away(fact, common)}
+        self._facts = _any_of(facts)
 
     def _add(self, sentence: str, common: Collection[str] | None) -> None:
         words = self._vocabulary.gist(sentence)
@@ -53,16 +60,19 @@ class Forgotten:
         self._sentences.append(words)
         if common is not None:
             self._rare |= self._vocabulary.rare_words(sentence) - set(common)
-        self._facts |= {
-            fact
-            for fact, weight in find_facts(sentence).items()
-            if weight >= STRONG_FACT
-            and len(fact) >= LEAST_FACT_CHARS
-            and not (common and _words_in(fact, common))
-        }
+
+    @staticmethod
+    def _gives_away(fact: str, common: Collection[str] | None) -> bool:
+        """What people said themselves shares years and small numbers with much else."""
+        return _IDENTIFIER.search(fact) is not None if common is None else fact.casefold() not in common
 
     def __bool__(self) -> bool:
         return bool(self._sentences)
+
+    @property
+    def telling_words(self) -> frozenset[str]:
+        """What gives it away, if nobody says it elsewhere."""
+        return frozenset(self._by_word)
 
     def carries(self, sentence: str) -> bool:
         """Whether the sentence says something of it."""
@@ -70,10 +80,11 @@ class Forgotten:
             return False
         if _fold(sentence) in self._exact:
             return True
-        words = self._vocabulary.gist(sentence)
-        if words & self._rare or any(fact in sentence for fact in self._facts):
+        telling = self._vocabulary.telling_words(sentence)
+        words = self._vocabulary.gist_of(telling)
+        if telling & self._rare or self._facts.search(sentence):
             return True
-        if self._is_derived and self._is_contained(self._vocabulary.rare_words(sentence)):
+        if self._is_derived and self._is_contained(self._vocabulary.rare_of(telling)):
             return True
         shared: dict[int, int] = defaultdict(int)
         for word in words:
@@ -89,12 +100,28 @@ class Forgotten:
         numbers = [set(self._by_word.get(word, ())) for word in words]
         return bool(numbers) and bool(set.intersection(*numbers))
 
+    def _touches(self, text: str) -> bool:
+        """Quick: whether it has a word or fact of it at all. Most long texts have none, and are made of few words."""
+        return any(map(self._is_near, set(fold_text(text).split()))) or self._facts.search(text) is not None
+
+    def _is_near(self, token: str) -> bool:
+        known = self._near.get(token)
+        if known is None:
+            words = self._vocabulary.words(token)
+            known = not (words.isdisjoint(self._by_word) and words.isdisjoint(self._rare))
+            self._near[token] = known
+        return known
+
     def carried(self, text: str) -> list[str]:
         """Its sentences that say something of it."""
+        if not self._touches(text):
+            return []
         return [sentence.strip() for sentence in split_sentences(text) if self.carries(sentence)]
 
     def redact(self, text: str) -> str:
         """The text without those sentences; unchanged where there is none."""
+        if not self._touches(text):
+            return text
         pieces = split_sentences(text)
         kept = [piece for piece in pieces if not self.carries(piece)]
         if len(kept) == len(pieces):
@@ -116,8 +143,19 @@ def _fold(sentence: str) -> str:
     return " ".join(bare_sentence(sentence).casefold().split())
 
 
-def _words_in(fact: str, words: Collection[str]) -> bool:
-    return fact.casefold() in words
+def _strong_facts(sentence: str) -> list[str]:
+    facts = find_facts(sentence).items()
+    return [fact for fact, weight in facts if weight >= STRONG_FACT and len(fact) >= LEAST_FACT_CHARS]
+
+
+def _any_of(facts: Collection[str]) -> re.Pattern[str]:
+    """Whole: INV-20 is not in INV-2041. Scripts without spaces know no ends of words."""
+    longest_first = sorted(facts, key=lambda fact: (-len(fact), fact))
+    return re.compile(
+        rf"(?<![A-Za-z0-9_])(?:{'|'.join(map(re.escape, longest_first))})(?![A-Za-z0-9_])"
+        if facts
+        else r"(?!)"
+    )
 
 
 def _without_bare_leads(text: str) -> str:

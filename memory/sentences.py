@@ -10,6 +10,7 @@ from memory.terms import Analyzer
 
 _END = re.compile(r"\n+|(?<=[.!?…؟।])[\"'”’)\]»]*[ \t]+|(?<=[。！？])")
 _FRAME = re.compile(r"^(?:[-*•]|\d+\.|(?:User|Assistant|Tool|System|user|assistant|tool|memory):|\s)+")
+_BETWEEN = re.compile(r"[\W_]+")
 _EVERYDAY = """
     user assistant like love enjoy prefer live work use name call called ask asked say said tell told remember forget
     mention mentioned talk question answer thing time today day make take give think put keep new number is was
@@ -45,6 +46,10 @@ class Vocabulary:
         self._small_talk = frozenset(analyzer.words(" ".join(SMALL_TALK)))
         self._everyday = frozenset(analyzer.words(_EVERYDAY))
 
+    def words(self, text: str) -> frozenset[str]:
+        """All of them, as a sentence's are told apart."""
+        return frozenset(self._analyzer.words(text))
+
     def telling_words(self, text: str) -> frozenset[str]:
         """All but stop words, small talk and single letters."""
         words = self._analyzer.words(bare_sentence(text))
@@ -52,13 +57,20 @@ class Vocabulary:
 
     def rare_words(self, text: str) -> frozenset[str]:
         """Those of the telling words that are not in everybody's sentences: one of them gives a text away."""
-        return self.telling_words(text) - self._everyday
+        return self.rare_of(self.telling_words(text))
+
+    def rare_of(self, telling: frozenset[str]) -> frozenset[str]:
+        return telling - self._everyday
 
     def gist(self, text: str) -> frozenset[str]:
         """The words two sentences must share to say the same: the rare ones, where there are enough of them."""
-        telling = self.telling_words(text)
-        rare = telling - self._everyday
-        return rare if len(rare) > 1 else telling
+        return self.gist_of(self.telling_words(text))
+
+    def gist_of(self, telling: frozenset[str]) -> frozenset[str]:
+        """An identifier counts once, not with each of its pieces."""
+        whole = telling - {piece for word in telling if not word.isalnum() for piece in _BETWEEN.split(word)}
+        rare = self.rare_of(whole)
+        return rare if len(rare) > 1 else whole
 
 
 def _tells(word: str) -> bool:

@@ -72,6 +72,13 @@ class _Work:
         return [entry.text, *entry.revisions.values_list("text", flat=True)]
 
     @property
+    def said_first(self) -> datetime:
+        """When the earliest of it was said: what was said before cannot come from it."""
+        sources = (self.messages, self.changed)
+        said = [row.created_at for rows in sources for row in rows.values()]
+        return min([*said, *(entry.created_at for entry in self.entries)])
+
+    @property
     def gone(self) -> set[UUID]:
         return {*self.messages, *(entry.pk for entry in self.entries)}
 
@@ -151,7 +158,11 @@ def _forget_said(work: _Work) -> Forgotten:
         work.texts += work.said_by(entry)
         _forget_sources(work, entry)
     elsewhere = words_said_elsewhere(
-        [row.pk for row in work.conversations], work.gone, Forgotten(work.texts, vocabulary)
+        work.user.pk,
+        [row.pk for row in work.conversations],
+        work.gone,
+        Forgotten(work.texts, vocabulary),
+        since=work.said_first,
     )
     return Forgotten(work.texts, vocabulary, common=elsewhere)
 

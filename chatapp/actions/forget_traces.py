@@ -19,6 +19,7 @@ from chatapp.actions.conversations import updated_event
 from chatapp.actions.endings import interrupt_run
 from chatapp.actions.search import index_entry, reindex_message, remove_entries
 from chatapp.models import Compaction, Conversation, Event, MemoryEntry, Message, RequestText, Run, ToolCall
+from chatapp.selectors.requests import told_texts
 from chatapp.selectors.spans import span_messages
 from memory.extractive import extract_missing
 from memory.redaction import Forgotten
@@ -287,7 +288,6 @@ def forget_sent_profiles(user_id: UUID, forgotten: Forgotten) -> int:
 
 
 def _forget_texts(texts: QuerySet[RequestText], forgotten: Forgotten) -> int:
-    rows = texts.values_list("pk", "content").iterator()
-    gone = [pk for pk, content in rows if forgotten.carried(content)]
+    gone = [row.pk for row, text in told_texts(texts) if forgotten.carried(text)]
     RequestText.objects.filter(pk__in=gone).delete()
     return len(gone)

@@ -35,6 +35,8 @@ from chatapp.models import (
 )
 from chatapp.search_index import hash_term, vocabulary
 from chatapp.selectors.access import parse_id
+from chatapp.selectors.requests import told_texts
+from chatapp.selectors.search import open_index
 from memory.redaction import Forgotten
 from memory.sentences import split_sentences
 from memory.tombstones import Fingerprint, Fingerprinter, Tombstones
@@ -46,6 +48,8 @@ LEAST_QUOTE_CHARS = 12
 LOOKED_AT = 5_000
 """So many messages of a conversation are looked through for what says it again."""
 TERMS_PER_QUERY = 900
+DOCUMENTS_PER_WORD = 20
+"""So many of the texts that hold a word are looked at for whether it is said elsewhere."""
 
 
 def fingerprinter_for(user_id: UUID) -> Fingerprinter:
@@ -105,16 +109,24 @@ def span_of(entry: MemoryEntry) -> list[Message]:
 
 
 def words_said_elsewhere(
-    conversation_ids: Collection[UUID], gone: Collection[UUID], forgotten: Forgotten
+    user_id: UUID,
+    conversation_ids: Collection[UUID],
+    gone: Collection[UUID],
+    said: Forgotten,
+    *,
+    since: datetime,
 ) -> set[str]:
-    """The telling words of what the user said in these conversations, apart from the messages that are `gone` and
-    the sentences that are forgotten."""
-    rows = Message.objects.filter(conversation__in=conversation_ids, role=Message.Role.USER).exclude(
-        pk__in=gone
-    )
+    """The telling words of what cannot come from what is forgotten: of what the user says besides, and of all that
+    anybody said before `since`, when it was said first. Sentences that say it again are passed over."""
+    independent = Q(role=Message.Role.USER) | Q(created_at__lt=since)
+    rows = Message.objects.filter(independent, conversation__in=conversation_ids).exclude(pk__in=gone)
     words: set[str] = set()
     for parts in rows.values_list("parts", flat=True).iterator():
-        words |= vocabulary.telling_words(forgotten.redact(mapping.text_of(parts)))
+        words |= vocabulary.telling_words(said.redact(mapping.text_of(parts)))
+    for found in open_index(user_id).holding(said.telling_words - words, DOCUMENTS_PER_WORD):
+        is_independent = found.role == Message.Role.USER or found.said_at < since
+        if is_independent and not {found.message_id, found.entry_id} & set(gone):
+            words |= vocabulary.telling_words(said.redact(found.text))
     return words
 
 
@@ -148,11 +160,7 @@ def _conversations_quoting(among: QuerySet[Conversation], texts: Iterable[str]) 
     sentences = {sentence.strip() for text in texts for sentence in split_sentences(text)}
     marks = [sentence for sentence in sentences if len(sentence) >= LEAST_QUOTE_CHARS]
     rows = RequestText.objects.filter(conversation__in=among, source="recall")
-    return {
-        conversation_id
-        for conversation_id, content in rows.values_list("conversation_id", "content").iterator()
-        if any(mark in content for mark in marks)
-    }
+    return {row.conversation_id for row, text in told_texts(rows) if any(mark in text for mark in marks)}
 
 
 def _conversations_told(

@@ -1,11 +1,13 @@
-"""The requests of a run, and what one of them is built from again."""
+"""The requests of a run, what one of them is built from again, and what texts of them say."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from agents.manifest import Manifest, OwnText, StoredSpan, read_manifest
 from chatapp.errors import NotFound
@@ -55,3 +57,17 @@ def _texts(run: Run, own: list[OwnText]) -> dict[str, str]:
     hashes = {piece.text_sha256 for piece in own}
     rows = RequestText.objects.filter(conversation_id=run.conversation_id, sha256__in=hashes)
     return dict(rows.values_list("sha256", "content"))
+
+
+def told_texts(rows: QuerySet[RequestText]) -> Iterator[tuple[RequestText, str]]:
+    """Each with all that it says, without its JSON around it."""
+    for row in rows.iterator():
+        yield row, "\n".join(_strings(json.loads(row.content)))
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (list, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _strings(item)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
@@ -117,6 +117,12 @@ class UserIndex:
             if ordinal < len(self.columns) and (among is None or among[ordinal])
         ]
         return Near(here, found.stands_out and bool(here))
+
+    def holding(self, words: Collection[str], limit: int) -> list[Found]:
+        """Texts with one of these words, of each word the first `limit`; the earliest say most of where it is from."""
+        hits = self._hits(words)
+        ordinals = sorted({int(ordinal) for found in hits.values() for ordinal in found.ordinals[:limit]})
+        return self.read(ordinals, [0.0] * len(ordinals))
 
     def _places(self, ordinals: Sequence[int]) -> dict[int, Place]:
         stored = [ordinal for ordinal in ordinals if ordinal < self.first_unstored]

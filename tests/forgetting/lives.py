@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -110,7 +111,10 @@ def offload(conversation: Conversation) -> None:
         requested_at=NOW,
     )
     RequestText.objects.create(
-        conversation=conversation, sha256="0" * 64, source="recall", content=f"Said earlier.\n{SAID}"
+        conversation=conversation,
+        sha256="0" * 64,
+        source="recall",
+        content=json.dumps({"parts": [{"type": "text", "text": f"Said earlier.\n{SAID}"}]}),
     )
     result = ToolResultPart(call_id="1", name="search", text=f"Line 1\n{SAID}\nLine 3")
     ConversationOffloads().offload_tool_result(str(conversation.pk), result)

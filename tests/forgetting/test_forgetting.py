@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from django.test import Client
 
 from chatapp import attachments, memory_files
-from chatapp.models import ForgetReceipt, MemoryEntry, Message, User
+from chatapp.actions.memory import record_entry
+from chatapp.actions.search import index_conversation
+from chatapp.models import Compaction, ForgetReceipt, MemoryEntry, Message, Profile, User
 from tests.forgetting.everywhere import files_with, tables_with
 from tests.forgetting.lives import KEPT, SAID, SECRET, Life, live
-from tests.memory_store.rows import NOW, new_conversation, say
+from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 
 Clients = Callable[..., Client]
 FORGET = "/api/v1/memory/forget"
@@ -65,6 +68,66 @@ def test_what_was_not_meant_stays(alice: User, api_client: Clients):
     assert life.messages[2].parts[0]["text"] == KEPT
     assert KEPT in MemoryEntry.objects.get().text
     assert KEPT in memory_files.day_path(alice.pk, NOW.date()).read_text()
+
+
+DENTIST = "My dentist is Dr Quillfeather in Elm Street 14."
+INNOCENT = (
+    "Elm trees grow slowly and live for three hundred years.",
+    "Keeps an elm bonsai from Kyoto",
+    "The contract of the user ends in 2027.",
+)
+
+
+def test_a_sentence_that_shares_a_rare_word_and_comes_from_elsewhere_stays(
+    alice: User, api_client: Clients
+) -> None:
+    """From what was said before, by anybody, and from what the user said in another conversation."""
+    conversation = new_conversation(alice, at=NOW + timedelta(hours=1))
+    rows = say(
+        conversation,
+        "Tell me of trees.",
+        INNOCENT[0],
+        DENTIST,
+        "Noted.",
+        "My contract ends in 2027.",
+        "I see.",
+    )
+    other = new_conversation(alice, "Bonsai", at=NOW)
+    say(other, "I keep an elm bonsai from Kyoto.", "How lovely.")
+    for row in (conversation, other):
+        index_conversation(row.pk)
+    compaction = finished_compaction(
+        conversation, summary=f"{INNOCENT[0]} Their dentist is Dr Quillfeather. {INNOCENT[2]}"
+    )
+    Compaction.objects.filter(pk=compaction.pk).update(last_position=5, message_count=6)
+    text = f"- {INNOCENT[1]}\n- Dentist: Dr Quillfeather, Elm Street"
+    Profile.objects.create(user=alice, text=text, version=1)
+    forget(api_client(alice), message_id=str(rows[2].pk))
+    assert tables_with("Quillfeather") == []
+    summary = conversation.compactions.get().summary
+    assert INNOCENT[0] in summary
+    assert INNOCENT[2] in summary
+    assert Profile.objects.get().text == f"- {INNOCENT[1]}"
+
+
+def test_forgetting_an_entry_leaves_what_was_said_of_another_thing_with_the_same_number(
+    alice: User, api_client: Clients
+) -> None:
+    conversation = new_conversation(alice)
+    rows = say(
+        conversation, "The plum tree blooms in March 2027.", "Noted.", "My contract ends in 2027.", "I see."
+    )
+    entry = record_entry(
+        compaction=finished_compaction(conversation),
+        text="- The plum tree blooms in March 2027.",
+        first_message_id=rows[0].pk,
+        last_message_id=rows[3].pk,
+        at=NOW,
+    )
+    assert entry
+    forget(api_client(alice), entry_id=str(entry.pk))
+    left = [row.parts[0]["text"] if row.parts else "" for row in conversation.messages.order_by("position")]
+    assert left == ["", "Noted.", "My contract ends in 2027.", "I see."]
 
 
 def test_an_entry_takes_the_sentences_it_was_made_of_and_no_others(alice: User, api_client: Clients):

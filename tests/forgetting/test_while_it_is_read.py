@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from datetime import timedelta
 from uuid import UUID
@@ -149,6 +150,7 @@ def test_a_request_that_quotes_it_without_its_event_saying_so_loses_it(alice: Us
     message, _ = say(new_conversation(alice), f"{SAID} And bread is cheap.", "Noted.")
     elsewhere = new_conversation(alice)
     for source, text in (("recall", f"2026-11-21\nuser: […] {SAID} […]"), ("profile", f"- Likes {SECRET}")):
-        RequestText.objects.create(conversation=elsewhere, sha256=source * 8, source=source, content=text)
+        content = json.dumps({"parts": [{"type": "text", "text": text}]})
+        RequestText.objects.create(conversation=elsewhere, sha256=source * 8, source=source, content=content)
     forget_message(alice, message.pk, now=clock.now())
     assert tables_with(SECRET) == []

@@ -101,3 +101,30 @@ def test_a_text_is_filtered_by_sentence():
     text = "They garden.\n- My dog is called Rex.\n- The plum tree blooms in March."
     assert tombstones(SAID).filter_text(text) == "They garden.\n- The plum tree blooms in March."
     assert tombstones().filter_text(text) == text
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["Rex's", "dog,", "PEDIGREE-7", "(18:30)", "4711.", "7.", "ate", "bowls.", "the", "犬", "Tom!"]
+        ),
+        max_size=8,
+    )
+)
+def test_a_text_carries_it_where_one_of_its_sentences_does(words: list[str]):
+    text = " ".join(words)
+    for of in (
+        forgotten(SAID),
+        forgotten(SAID, common=None),
+        forgotten(f"{SAID} The code is 4711. 私の犬はレックスです。"),
+    ):
+        assert bool(of.carried(text)) == any(of.carries(sentence) for sentence in split_sentences(text))
+
+
+@pytest.mark.parametrize(
+    "text", ["My contract ends in 2027.", "Ring INV-20 when it is paid.", "Dinner is at 18:30."]
+)
+def test_what_people_said_themselves_may_share_a_year_a_time_or_the_beginning_of_a_number(text: str):
+    said = "The plum tree blooms in March 2027, at 18:30, says invoice INV-2041."
+    assert not forgotten(said, common=None).carries(text)
+    assert forgotten(said, common=None).carries("Who wrote INV-2041?")

@@ -7,6 +7,7 @@ import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from jsonschema import Draft202012Validator, SchemaError
@@ -77,11 +78,10 @@ class PreparedCall:
 
 
 class CallDesk:
-    """The tools by name, with their schemas ready to check arguments against."""
+    """The tools by name; checks arguments against their schemas."""
 
     def __init__(self, tools: Sequence[Tool]) -> None:
         self._tools = {tool.spec.name: tool for tool in tools}
-        self._validators: dict[str, Validator] = {}
 
     def prepare(self, calls: Sequence[tuple[str, str]], step: int) -> list[PreparedCall]:
         prepared = [self._prepare(name, arguments, step) for name, arguments in calls[:MAX_CALLS]]
@@ -107,24 +107,26 @@ class CallDesk:
         return PreparedCall(_requested(name, text, step, tool, state), tool, arguments, problem)
 
     def _check(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
+        spec = tool.spec
         try:
-            error = best_match(self._validator_of(tool).iter_errors(arguments))
+            validator = _validator(json.dumps(spec.parameters or {"type": "object"}))
+            error = best_match(validator.iter_errors(arguments))
         except (SchemaError, Unresolvable, RecursionError) as broken:
-            return f"The tool {tool.spec.name} cannot be used: its schema is broken ({broken})."
+            return f"The tool {spec.name} cannot be used: its schema is broken ({broken})."
         if error is None:
             return ""
         where = ".".join(str(step) for step in error.absolute_path) or "the arguments"
         return f"The arguments do not fit: {where}: {error.message[:500]}"
 
-    def _validator_of(self, tool: Tool) -> Validator:
-        name = tool.spec.name
-        if name not in self._validators:
-            schema = tool.spec.parameters or {"type": "object"}
-            dialect = validator_for(schema, default=Draft202012Validator)
-            dialect.check_schema(schema)
-            # A registry of its own: the default one would fetch what a schema refers to from the network.
-            self._validators[name] = dialect(schema, registry=Registry())
-        return self._validators[name]
+
+@lru_cache(maxsize=1_000)
+def _validator(schema_json: str) -> Validator:
+    """Checking a schema takes longer than a step of the loop may: once in a process. Raises SchemaError."""
+    schema = json.loads(schema_json)
+    dialect = validator_for(schema, default=Draft202012Validator)
+    dialect.check_schema(schema)
+    # A registry of its own: the default one would fetch what a schema refers to from the network.
+    return dialect(schema, registry=Registry())
 
 
 def _requested(

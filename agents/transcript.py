@@ -36,12 +36,14 @@ NO_SUMMARY = "no summary is waited for in the middle of an answer"
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """`messages` is the whole request; those from `newest` on came with the last step. `was_shortened`: something left
-    it that the user was not told of yet; `summary` is what a summariser made of it, where one was asked."""
+    """`messages` is the whole request; those from `newest` on came with the last step, the first `passed` went through
+    the guard as they are. `was_shortened`: something left it that the user was not told of yet; `summary` is what a
+    summariser made of it, where one was asked."""
 
     context: AssembledContext
     messages: tuple[Message, ...]
     newest: int
+    passed: int = 0
     was_shortened: bool = False
     summary: SummaryResult | None = None
 
@@ -124,14 +126,14 @@ class Transcript:
         return ContextGuard(inputs.policy, inputs.budget, inputs.calibration, tools_tokens, "react_iteration")
 
     def _guarded(self) -> Transcript:
-        checked = self._guard.check(self.messages)
+        checked = self._guard.check(self.messages, self.passed)
         if isinstance(checked, Fits):
             return self._fitting(checked)
         shortened = self._guard.fall_back(checked, NO_SUMMARY, self._reminder(checked))
         return self._replaced(shortened.messages, was_shortened=True)
 
     async def _summarised(self, summariser: Summariser) -> Transcript:
-        checked = self._guard.check(self.messages)
+        checked = self._guard.check(self.messages, self.passed)
         if isinstance(checked, Fits):
             return self._fitting(checked)
         summary = await summariser.summarise(
@@ -143,7 +145,8 @@ class Transcript:
         return replace(self._replaced(shortened.messages, was_shortened=True), summary=summary)
 
     def _fitting(self, checked: Fits) -> Transcript:
-        return self._replaced(checked.messages, self.was_shortened or checked.was_truncated)
+        fitting = self._replaced(checked.messages, self.was_shortened or checked.was_truncated)
+        return replace(fitting, passed=0 if checked.was_truncated else len(checked.messages))
 
     def _reminder(self, need: NeedsCompaction) -> Message | None:
         tools = [ToolNote(tool.name, tool.description) for tool in self.context.inputs.tools]
@@ -151,9 +154,8 @@ class Transcript:
 
     def _replaced(self, messages: tuple[Message, ...], was_shortened: bool) -> Transcript:
         kept = len(self.messages) - self.newest
-        return replace(
-            self, messages=messages, newest=max(0, len(messages) - kept), was_shortened=was_shortened
-        )
+        newest = max(0, len(messages) - kept)
+        return replace(self, messages=messages, newest=newest, passed=0, was_shortened=was_shortened)
 
     async def _shrink_results(self, store: ResultStore | None) -> Transcript:
         """Oldest first, until it fits with some room to spare."""
@@ -167,7 +169,7 @@ class Transcript:
                 shorter = await _shrink(messages[at], store)
                 used -= messages[at].tokens - shorter.tokens
                 messages[at] = shorter
-        return replace(self, messages=tuple(messages))
+        return replace(self, messages=tuple(messages), passed=0)
 
 
 async def _shrink(message: Message, store: ResultStore | None) -> Message:

@@ -68,7 +68,8 @@ def _as_user(wire: WireMessage) -> WireMessage:
 def write_message(message: Message) -> list[WireMessage]:
     """Several for a message with several tool results; none for one that holds nothing a model can read."""
     if message.is_plain and message.role != "tool":
-        return [{"role": message.role, "content": message.text}] if message.text else []
+        text = message.text
+        return [{"role": message.role, "content": text}] if text else []
     if message.role == "tool":
         return [_write_result(result) for result in message.tool_results]
     if message.role == "assistant":

@@ -94,12 +94,17 @@ class ContextGuard:
     tools_tokens: int = 0
     hint: Hint = "react_iteration"
 
-    def check(self, messages: Sequence[Message]) -> Fits | NeedsCompaction:
+    def check(self, messages: Sequence[Message], passed: int = 0) -> Fits | NeedsCompaction:
         """`messages` is the whole request: the system prompt first, the question somewhere, tool steps after it.
+        The first `passed` of them, with the question, are as an earlier check gave them: they are not looked through
+        again.
 
         Raises SystemPromptTooLarge or QuestionTooLarge where nothing would help.
         """
-        cut = self._cut_single(_mark_question(messages))
+        if passed:
+            cut = (*messages[:passed], *self._cut_single(tuple(messages[passed:]), is_old=False))
+        else:
+            cut = self._cut_single(_mark_question(messages))
         room = self._room(cut)
         if _body_tokens(cut) <= room.body:
             return Fits(cut, self._count(cut))
@@ -151,10 +156,10 @@ class ContextGuard:
             hint=self.hint,
         )
 
-    def _cut_single(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    def _cut_single(self, messages: tuple[Message, ...], is_old: bool = True) -> tuple[Message, ...]:
+        """`is_old`: they begin before the question."""
         limit = self.policy.message_char_limit
         old_limit = min(limit, self.policy.old_result_char_limit)
-        is_old = True
         cut: list[Message] = []
         for message in repair_tool_calls(messages):
             is_old = is_old and message.kind != "question"

@@ -60,6 +60,26 @@ def test_what_fits_is_returned_at_once() -> None:
     assert fits == Fits(messages, total_tokens(messages))
 
 
+@given(first=histories(), more=st.integers(1, 4), policy=policies, budget=budgets(), calibration=calibrations)
+@settings(deadline=None)
+def test_what_passed_before_need_not_be_looked_through_again(
+    first: list[Message], more: int, policy: ContextPolicy, budget: TokenBudget, calibration: Calibration
+) -> None:
+    guard = ContextGuard(policy, budget, calibration)
+    try:
+        passed = guard.check((SYSTEM, *first, ASKED))
+    except ContextError:
+        return
+    if not isinstance(passed, Fits) or passed.was_truncated:
+        return
+    grown = (*passed.messages, *steps(more, words=2_000))
+    try:
+        whole = guard.check(grown)
+    except ContextError:
+        return
+    assert guard.check(grown, len(passed.messages)) == whole
+
+
 def test_a_single_overlong_message_is_cut_but_never_the_question() -> None:
     long = "word " * 20_000
     question = replace(ASKED, parts=user(long).parts, tokens=user(long).tokens)

@@ -28,6 +28,7 @@ from agents.guarded_http import (
     host_and_port,
     resolve_host,
 )
+from agents.mcp_schemas import is_usable, without_patterns
 from agents.tools.protocol import (
     ToolCaller,
     ToolFailure,
@@ -43,10 +44,6 @@ MAX_PAGES = 10
 MAX_NAME = 64
 """What providers take as the name of a tool."""
 MAX_DESCRIPTION = 1_000
-MAX_SCHEMA_CHARS = 20_000
-MAX_SCHEMA_DEPTH = 30
-MAX_SCHEMA_NODES = 10_000
-"""With every reference followed: a small schema can stand for a check that never ends."""
 MAX_RESPONSE_BYTES = 4 * 2**20
 MAX_IMAGES = 10
 MAX_ERROR_CHARS = 1_000
@@ -274,70 +271,15 @@ def _facts(tool: Any) -> McpToolFacts | None:
     schema = dict(tool.input_schema)
     if schema.get("type", "object") != "object" or not tool.name.strip():
         return None
-    if len(json.dumps(schema)) > MAX_SCHEMA_CHARS or not _is_plain(schema):
-        return None
-    if _expanded_size(schema) > MAX_SCHEMA_NODES:
+    if not is_usable(schema):
         return None
     hints = tool.annotations
     return McpToolFacts(
         name=tool.name[:200],
         description=_bounded(" ".join((tool.description or tool.name).split()), MAX_DESCRIPTION),
-        parameters={"type": "object", "properties": {}, **_without_patterns(schema)},
+        parameters={"type": "object", "properties": {}, **without_patterns(schema)},
         is_idempotent=bool(hints and (hints.read_only_hint or hints.idempotent_hint)),
     )
-
-
-def _is_plain(schema: Any, depth: int = 0) -> bool:
-    """Nothing to be fetched from elsewhere, and not so deep that whoever walks it falls."""
-    if depth > MAX_SCHEMA_DEPTH:
-        return False
-    if isinstance(schema, list):
-        return all(_is_plain(item, depth + 1) for item in schema)
-    if not isinstance(schema, dict):
-        return True
-    reference = schema.get("$ref", "#")
-    if not isinstance(reference, str) or not reference.startswith("#"):
-        return False
-    return all(_is_plain(value, depth + 1) for value in schema.values())
-
-
-def _expanded_size(schema: dict[str, Any]) -> int:
-    """The nodes of the schema with what its references stand for in their places; a circle counts once."""
-    known: dict[str, int] = {}
-
-    def size(node: Any) -> int:
-        if isinstance(node, list):
-            return 1 + sum(size(item) for item in node)
-        if not isinstance(node, dict):
-            return 1
-        reference = str(node.get("$ref", ""))
-        if reference and reference not in known:
-            known[reference] = 1
-            known[reference] = size(_referred(schema, reference))
-        return 1 + sum(size(value) for value in node.values()) + known.get(reference, 0)
-
-    return size(schema)
-
-
-def _referred(schema: Any, reference: str) -> Any:
-    """What a `#/…` points at; None where there is nothing, which the check of a call will say."""
-    for step in reference.removeprefix("#").split("/")[1:]:
-        key = step.replace("~1", "/").replace("~0", "~")
-        schema = schema.get(key) if isinstance(schema, dict) else None
-    return schema
-
-
-def _without_patterns(schema: Any) -> Any:
-    """Arguments are checked against the schema here, and a hostile regular expression takes for ever."""
-    if isinstance(schema, list):
-        return [_without_patterns(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        key: _without_patterns(value)
-        for key, value in schema.items()
-        if key != "patternProperties" and not (key == "pattern" and isinstance(value, str))
-    }
 
 
 def _output(content: Sequence[Any], structured: Any) -> ToolOutput:

@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
-from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied, ValidationError
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
-from django.urls import URLPattern, path, reverse
+from django.contrib import admin
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest, HttpResponse
 from django.utils.decorators import method_decorator
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html_join
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_POST
 
 from chatapp.actions.mcp_servers import save_mcp_server
+from chatapp.admin.testing import Check, TestedAdmin
 from chatapp.mcp_servers import check_server
 from chatapp.models import McpServer
 
@@ -82,9 +80,8 @@ class McpServerForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(McpServer)
-class McpServerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class McpServerAdmin(TestedAdmin[McpServer]):
     form = McpServerForm
-    change_form_template = "admin/chatapp/modelconfig/change_form.html"
     list_display = ("name", "url", "enabled", "for_everyone", "needs_consent", "state", "test_button")
     list_filter = ("enabled", "for_everyone")
     search_fields = ("name", "url")
@@ -125,40 +122,5 @@ class McpServerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         rows = ((tool["name"], tool["description"][:200]) for tool in server.tools)
         return format_html_join("", "<p><b>{}</b> {}</p>", rows)
 
-    @admin.display(description="")
-    def test_button(self, server: McpServer) -> str:
-        """Submits the list's own form elsewhere: forms cannot be nested."""
-        address = reverse("admin:chatapp_mcpserver_test", args=[server.pk])
-        return format_html('<button type="submit" class="button" formaction="{}">Test</button>', address)
-
-    def get_urls(self) -> list[URLPattern]:
-        test = self.admin_site.admin_view(require_POST(self.test_view))
-        return [path("<uuid:server_id>/test/", test, name="chatapp_mcpserver_test"), *super().get_urls()]
-
-    def test_view(self, request: HttpRequest, server_id: Any) -> HttpResponse:
-        if not self.has_change_permission(request):
-            raise PermissionDenied
-        server = McpServer.objects.filter(pk=server_id).first()
-        if server is None:
-            raise Http404
-        self._test(request, server)
-        return redirect("admin:chatapp_mcpserver_changelist")
-
-    def response_change(self, request: HttpRequest, obj: McpServer) -> HttpResponse:
-        if "_test" in request.POST:
-            self._test(request, obj)
-            return redirect(request.path)
-        return super().response_change(request, obj)
-
-    def response_add(
-        self, request: HttpRequest, obj: McpServer, post_url_continue: str | None = None
-    ) -> HttpResponse:
-        if "_test" in request.POST:
-            self._test(request, obj)
-            return redirect("admin:chatapp_mcpserver_change", obj.pk)
-        return super().response_add(request, obj, post_url_continue)
-
-    def _test(self, request: HttpRequest, server: McpServer) -> None:
-        check = check_server(server)
-        level = messages.SUCCESS if check.is_working else messages.ERROR
-        self.message_user(request, f"{server.name}: {check.text}", level)
+    def check_row(self, row: McpServer) -> Check:
+        return check_server(row)

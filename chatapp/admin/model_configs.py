@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
+from django.contrib import admin
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
-from django.urls import URLPattern, path, reverse
+from django.http import HttpRequest, HttpResponse
 from django.utils.decorators import method_decorator
 from django.utils.html import format_html, format_html_join
 from django.utils.text import Truncator
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_POST
 
 from chatapp.actions.model_configs import save_model_config
 from chatapp.admin.model_form import ModelConfigForm, has_key_here
+from chatapp.admin.testing import Check, TestedAdmin
 from chatapp.model_check import check_model
 from chatapp.models import ModelConfig
 from chatapp.policies import rules_for
@@ -32,9 +29,8 @@ OWNED_BY_ENVIRONMENT = ("base_url", "model_id")
 
 
 @admin.register(ModelConfig)
-class ModelConfigAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class ModelConfigAdmin(TestedAdmin[ModelConfig]):
     form = ModelConfigForm
-    change_form_template = "admin/chatapp/modelconfig/change_form.html"
     list_display = ("name", "endpoint", "window", "enabled", "is_default", "test_state", "test_button")
     list_filter = ("enabled", "kind", "origin")
     list_select_related = ("fast_model",)
@@ -126,48 +122,12 @@ class ModelConfigAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     def test_state(self, config: ModelConfig) -> str:
         return Truncator(self.last_test(config)).words(14)
 
-    @admin.display(description="")
-    def test_button(self, config: ModelConfig) -> str:
-        """Submits the list's own form elsewhere: forms cannot be nested."""
-        address = reverse("admin:chatapp_modelconfig_test", args=[config.pk])
-        return format_html('<button type="submit" class="button" formaction="{}">Test</button>', address)
-
     # --- the test --------------------------------------------------------------------------------------
 
-    def get_urls(self) -> list[URLPattern]:
-        test = self.admin_site.admin_view(require_POST(self.test_view))
-        return [path("<uuid:config_id>/test/", test, name="chatapp_modelconfig_test"), *super().get_urls()]
-
-    def test_view(self, request: HttpRequest, config_id: Any) -> HttpResponse:
-        if not self.has_change_permission(request):
-            raise PermissionDenied
-        config = ModelConfig.objects.filter(pk=config_id).first()
-        if config is None:
-            raise Http404
-        self._test(request, config)
-        return redirect("admin:chatapp_modelconfig_changelist")
+    def check_row(self, row: ModelConfig) -> Check:
+        return check_model(row)
 
     @admin.action(description="Test: ask the endpoint and tell what it found", permissions=["change"])
     def test_selected(self, request: HttpRequest, queryset: QuerySet[ModelConfig]) -> None:
         for config in queryset:
-            self._test(request, config)
-
-    def response_change(self, request: HttpRequest, obj: ModelConfig) -> HttpResponse:
-        if "_test" in request.POST:
-            self._test(request, obj)
-            return redirect(request.path)
-        return super().response_change(request, obj)
-
-    def response_add(
-        self, request: HttpRequest, obj: ModelConfig, post_url_continue: str | None = None
-    ) -> HttpResponse:
-        if "_test" in request.POST:
-            self._test(request, obj)
-            return redirect("admin:chatapp_modelconfig_change", obj.pk)
-        return super().response_add(request, obj, post_url_continue)
-
-    def _test(self, request: HttpRequest, config: ModelConfig) -> None:
-        check = check_model(config)
-        level = messages.SUCCESS if check.is_working else messages.ERROR
-        named = check.text if check.text.startswith(config.name) else f"{config.name}: {check.text}"
-        self.message_user(request, named, level)
+            self.tell_check(request, config)

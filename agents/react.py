@@ -31,6 +31,7 @@ from agents.types import (
     TextDelta,
     TokenUsage,
     ToolCallDelta,
+    ToolsPrompted,
 )
 from memory.tokens import estimate_parts, text_message
 from memory.types import Message, Part
@@ -51,7 +52,7 @@ class Notice:
     """The loop does something the user did not ask for; `text` says what, in one sentence. `window_tokens` is the
     window a provider named when it refused."""
 
-    kind: Literal["retrying", "shrunk", "summarised", "repeating", "max_steps"]
+    kind: Literal["retrying", "shrunk", "summarised", "repeating", "max_steps", "prompted_tools"]
     text: str
     window_tokens: int | None = None
 
@@ -232,6 +233,8 @@ class _Loop:
                 match item:
                     case RequestSent():
                         yield CallSent(item, self.transcript.context, self.step)
+                    case ToolsPrompted():
+                        yield Notice("prompted_tools", item.text)
                     case TextDelta():
                         said.has_shown = True
                         said.text.append(item.text)

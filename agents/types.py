@@ -57,6 +57,13 @@ class RequestSent:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolsPrompted:
+    """The server refused tools: they are described in the prompt instead. `text` tells the user, in one sentence."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class TextDelta:
     text: str
 
@@ -134,7 +141,7 @@ class ProbeResult:
     error_detail: str = ""
 
 
-ModelItem = RequestSent | TextDelta | ReasoningDelta | ToolCallDelta | Finished
+ModelItem = RequestSent | ToolsPrompted | TextDelta | ReasoningDelta | ToolCallDelta | Finished
 
 
 class ChatModel(Protocol):

@@ -11,7 +11,15 @@ from dataclasses import replace
 
 from agents.chat_models.call_fences import CLOSE, OPEN, CallFences
 from agents.errors import ModelError
-from agents.types import ChatModel, Finished, ModelItem, ModelRequest, TextDelta, ToolSpec
+from agents.types import (
+    ChatModel,
+    Finished,
+    ModelItem,
+    ModelRequest,
+    TextDelta,
+    ToolSpec,
+    ToolsPrompted,
+)
 from memory.summary import fence
 from memory.tokens import text_message, with_parts
 from memory.types import ImagePart, Message, Part, TextPart
@@ -92,6 +100,7 @@ class AutoToolsModel:
                 raise
             log.info("%s takes no tools (%s); they are described in its prompt.", self.name, error.detail)
             _without_tools.add(self._key)
+        yield ToolsPrompted(f"{self.name} takes no tools as such; they are described in its instructions.")
         async with aclosing(PromptedModel(self._model).stream(request)) as items:
             async for item in items:
                 yield item

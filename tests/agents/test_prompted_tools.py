@@ -13,7 +13,7 @@ from agents.chat_models.openai_model import OpenAIModel
 from agents.chat_models.prompted_model import AutoToolsModel, PromptedModel, refuses_tools
 from agents.chat_models.scripted_model import ScriptedModel
 from agents.errors import ModelError
-from agents.react import run_react
+from agents.react import Notice, run_react
 from agents.types import ModelItem, TextDelta, ToolCallDelta
 from tests.agents.asking import collect_steps, text_of
 from tests.agents.test_tool_loop import context_with
@@ -109,6 +109,8 @@ async def test_a_server_that_takes_no_tools_is_asked_without_them_from_then_on(
         steps, error = await collect_steps(run_react(auto, context_with(tool), tool_use=World().use(tool)))
         assert error is None
         assert text_of(steps) == answer
+        told = [step.kind for step in steps if isinstance(step, Notice)]
+        assert told == (["prompted_tools"] if answer == "Sunny." else []), "told when it happens"
         server.script(says("Again."))
     assert ["tools" in request.body for request in server.requests] == [True, False, False, False]
 

@@ -479,3 +479,17 @@ async def test_a_model_without_tool_calling_is_served_through_its_prompt(
     assert "```" not in "".join(event.data["text"] for event in events if event.type == "text.delta")
     assert all("tools" not in request.body for request in model_server.requests)
     assert "<tool_result>" in model_server.requests[-1].messages[-1]["content"]
+
+
+async def test_a_server_that_refuses_tools_is_told_of_in_the_answer_and_its_trace_of_requests(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    model_server.script(fails(400, "gemma:2b does not support tools"), says("Hello."))
+    async with running_service():
+        conversation = await new_conversation(alice_program)
+        answer = (await send(alice_program, conversation, "Hi!")).json()
+        [_, message] = (await alice_program.get(f"conversations/{conversation}/messages")).json()["items"]
+        requests = (await alice_program.get(f"runs/{answer['run_id']}/requests")).json()["items"]
+    [notice] = message["notices"]
+    assert (notice["kind"], "takes no tools" in notice["text"]) == ("prompted_tools", True)
+    assert len(requests) == 2, "the refused one, too"

@@ -80,11 +80,11 @@ class ResultStore(Protocol):
     """A place for what is too large for the context."""
 
     async def keep_text(self, part: ToolResultPart) -> str:
-        """A reference under which the agent can read it later."""
+        """A reference under which the agent can read it later. Raises ToolFailure where it cannot be kept."""
         ...
 
     async def keep_image(self, image: ToolImage, tool_name: str) -> str:
-        """A reference, as for a text. Raises ToolFailure for what is no image."""
+        """A reference, as for a text. Raises ToolFailure for what is no image, too."""
         ...
 
 

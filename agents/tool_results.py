@@ -48,6 +48,12 @@ def write_refusal(excerpt: Excerpt) -> str:
     return f"The result is too large: it would show {excerpt.shown}. {NO_STORE} {ADVICE}"
 
 
+def write_unkept(excerpt: Excerpt) -> str:
+    """For a result that nothing can store, of a call that must not be made again."""
+    told = "The rest could not be kept. The call was done: do not repeat it."
+    return f"{excerpt.text}\n\n[Showing {excerpt.shown}. {told}]"
+
+
 def _first_items(text: str, limit_tokens: int, limit_chars: int) -> Excerpt | None:
     """Of a JSON array, or of the longest array in an object; None where not even one item fits."""
     if not text.lstrip().startswith(("[", "{")):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from agents.ports import CallResult, CallState, RequestedCall, ToolUse
 from agents.tool_calls import PreparedCall
-from agents.tool_results import Excerpt, excerpt_of, write_excerpt, write_refusal
+from agents.tool_results import Excerpt, excerpt_of, write_excerpt, write_refusal, write_unkept
 from agents.tools.protocol import Tool, ToolFailure, ToolOutput, ToolUncertain
 from memory.turns import INTERRUPTED
 from memory.types import ImagePart, ToolResultPart
@@ -134,13 +134,32 @@ async def _shape(
     excerpt = await _excerpt(whole, tokens, limit.chars)
     if excerpt is None:
         return CallResult(call, "done", part, images, whole=whole)
-    if use.store is None:
-        refusal = replace(part, text=write_refusal(excerpt), is_error=True)
-        return CallResult(call, "failed", refusal, images, is_cut=True, whole=whole)
-    reference = await use.store.keep_text(part)
+    reference = await _keep_text(part, use)
+    if reference is None:
+        return _unkept(call, replace(part, is_error=call.is_idempotent), excerpt, images)
     text = write_excerpt(excerpt, reference, [offered.spec.name for offered in use.tools])
     shown = replace(part, text=text, offload_ref=reference)
     return CallResult(call, "done", shown, images, is_cut=True, whole=whole)
+
+
+async def _keep_text(part: ToolResultPart, use: ToolUse) -> str | None:
+    """None where there is no store, or none that takes it."""
+    if use.store is None:
+        return None
+    try:
+        return await use.store.keep_text(part)
+    except ToolFailure as failure:
+        log.warning("A result of %s is not kept: %s", part.name, failure)
+        return None
+
+
+def _unkept(
+    call: RequestedCall, part: ToolResultPart, excerpt: Excerpt, images: tuple[ImagePart, ...]
+) -> CallResult:
+    """A call that only reads is made again, for less; one that did something was done."""
+    text = write_refusal(excerpt) if call.is_idempotent else write_unkept(excerpt)
+    state: CallState = "failed" if call.is_idempotent else "done"
+    return CallResult(call, state, replace(part, text=text), images, is_cut=True, whole=part.text)
 
 
 async def _excerpt(text: str, limit_tokens: int, limit_chars: int) -> Excerpt | None:

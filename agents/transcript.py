@@ -13,6 +13,7 @@ from agents.context import EMERGENCY_CHARS, AssembledContext
 from agents.ports import ResultStore
 from agents.summarise import Summariser, SummaryResult
 from agents.tool_running import ResultLimit
+from agents.tools.protocol import ToolFailure
 from agents.types import ModelRequest
 from memory.errors import ContextError
 from memory.guard import ContextGuard, Fits, NeedsCompaction
@@ -194,7 +195,7 @@ async def _shrink_part(part: ToolResultPart, store: ResultStore | None) -> ToolR
         return part
     reference = part.offload_ref
     if reference is None and store is not None:
-        reference = await store.keep_text(part)
+        reference = await _keep(store, part)
     place = (
         f"The whole result is stored as {reference}."
         if reference
@@ -202,6 +203,13 @@ async def _shrink_part(part: ToolResultPart, store: ResultStore | None) -> ToolR
     )
     text = f"{cut_middle(part.text, SHRUNK_CHARS)}\n[Shortened to make room. {place}]"
     return replace(part, text=text, offload_ref=reference)
+
+
+async def _keep(store: ResultStore, part: ToolResultPart) -> str | None:
+    try:
+        return await store.keep_text(part)
+    except ToolFailure:
+        return None
 
 
 def _list_stored(messages: Sequence[Message]) -> list[str]:

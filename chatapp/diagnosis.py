@@ -24,6 +24,8 @@ from agents.errors import ModelError
 from chatapp.celery import app
 from chatapp.embedding import endpoint
 from chatapp.model_check import check_model
+from chatapp.object_store import AWAY
+from chatapp.offloads import probe_store
 from chatapp.schema import ask_version, has_unapplied_migrations
 from chatapp.selectors.model_configs import models_by_preference
 from chatapp.toolbox import unknown_default_tools
@@ -150,6 +152,20 @@ def check_tools() -> Finding:
     return Finding("tools", True, f"{len(settings.DEFAULT_TOOLS)} by default")
 
 
+def check_bucket() -> Iterator[Finding]:
+    """Nothing where offloaded results lie in the data folder."""
+    if not settings.S3_BUCKET:
+        return
+    part = f"bucket {settings.S3_BUCKET}"
+    try:
+        probe_store()
+    except AWAY as error:
+        remedy = "Check S3_BUCKET, S3_ENDPOINT_URL and its keys: they have to write, read, list and delete."
+        yield Finding(part, False, str(error).strip().split("\n")[0], remedy)
+    else:
+        yield Finding(part, True, "written, read and deleted")
+
+
 OTHERS: dict[Callable[[], Finding], tuple[str, str]] = {
     check_tools: ("tools", "Correct EXTRA_TOOLS: dotted names of Python objects."),
     check_layer: ("channel layer", "Check REDIS_URL, and that Redis runs."),
@@ -168,6 +184,7 @@ def examine() -> Iterator[Finding]:
         yield examine_part(check_clock, "clock", remedy)
         yield from check_models() if schema.is_well else ()
     yield from check_embeddings()
+    yield from check_bucket()
     for check, (part, remedy) in OTHERS.items():
         yield examine_part(check, part, remedy)
 

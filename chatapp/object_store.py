@@ -11,9 +11,13 @@ from pathlib import Path
 from typing import Protocol
 
 import obstore
+from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
 from chatapp.models.identity import new_id
+
+AWAY = (OSError, BaseError)
+"""What a disk that is full and a bucket that does not answer raise."""
 
 
 @dataclass(frozen=True, slots=True)

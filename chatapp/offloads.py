@@ -30,12 +30,14 @@ from chatapp.selectors.offloads import known_offload_names, offload_of
 from memory.types import Message, ToolResultPart
 
 if TYPE_CHECKING:  # these exist for the type checker only
-    from obstore.store import ClientConfig, S3Config
+    from obstore.store import ClientConfig, RetryConfig, S3Config
 
 CONTEXT_FILE = "context.jsonl"
 PAGE_CHARS = 20_000
 SWEEP_AFTER = timedelta(hours=1)
 """Long enough for whoever wrote a file to write its row."""
+RETRIES: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
+"""A tool's result waits for it."""
 EXTENSIONS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp"}
 
 
@@ -63,7 +65,16 @@ def _bucket(bucket: str, endpoint: str, region: str, key_id: str, secret: str) -
     if key_id:
         config["access_key_id"], config["secret_access_key"] = key_id, secret
     options: ClientConfig = {"allow_http": endpoint.startswith("http://"), "timeout": "30s"}
-    return S3Store(bucket, prefix="offloads", config=config, client_options=options)
+    return S3Store(bucket, prefix="offloads", config=config, client_options=options, retry_config=RETRIES)
+
+
+def probe_store() -> None:
+    """Writes, reads and deletes an object. Raises one of `object_store.AWAY`."""
+    store, path, content = object_store(), f"probe-{new_id()}", b"doctor"
+    store.write(path, content)
+    if store.read(path) != content:
+        raise OSError("what was written is not what is read")
+    store.delete(path)
 
 
 class ConversationOffloads:

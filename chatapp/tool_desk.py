@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 from uuid import UUID
@@ -28,8 +30,11 @@ from chatapp.attachments import load_data_urls
 from chatapp.database import persistently
 from chatapp.errors import ServiceError
 from chatapp.mapping import message_value
+from chatapp.object_store import AWAY
 from chatapp.offloads import ConversationOffloads
 from memory.types import ImagePart, Message, ToolResultPart
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 CONSENT_POLL_S = 1.0
@@ -53,15 +58,26 @@ class OffloadedResults:
         self.offloads = ConversationOffloads()
 
     async def keep_text(self, part: ToolResultPart) -> str:
-        return await persistently(self.offloads.offload_tool_result)(self.conversation_id, part)
+        with _store_problems():
+            return await persistently(self.offloads.offload_tool_result)(self.conversation_id, part)
 
     async def keep_image(self, image: ToolImage, tool_name: str) -> str:
-        try:
+        with _store_problems():
             return await persistently(self.offloads.offload_image)(
                 self.conversation_id, image.data, tool_name
             )
-        except ServiceError as error:
-            raise ToolFailure(error.message) from None
+
+
+@contextmanager
+def _store_problems() -> Iterator[None]:
+    """Told as ToolFailure: they harm one result, not the run."""
+    try:
+        yield
+    except ServiceError as error:
+        raise ToolFailure(error.message) from None
+    except AWAY as error:
+        log.exception("A result could not be stored.")
+        raise ToolFailure("The store for large results does not answer.") from error
 
 
 class ToolDesk(OffloadedResults):

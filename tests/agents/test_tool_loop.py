@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -23,7 +23,7 @@ from agents.wire import write_messages
 from memory.budget import TokenBudget
 from memory.prompts import compaction_prompt
 from memory.tokens import Calibration, text_message, total_tokens
-from memory.types import Message
+from memory.types import Message, ToolResultPart
 from tests.agents.asking import assemble, collect_steps, history_of, make_inputs, text_of
 from tests.agents.tooling import FakeTool, World, calls, never
 
@@ -303,6 +303,26 @@ async def test_without_a_store_a_large_result_is_refused() -> None:
     [result] = results_of(model)
     assert "ask for less" in result
     assert len(result) < 500
+
+
+@dataclass
+class FullStore(World):
+    async def keep_text(self, part: ToolResultPart) -> str:
+        raise ToolFailure("The store is full.")
+
+
+@pytest.mark.parametrize(("is_idempotent", "state"), [(True, "failed"), (False, "done")])
+async def test_a_store_that_takes_nothing_harms_one_result_and_no_call_is_made_twice_for_it(
+    is_idempotent: bool, state: str
+) -> None:
+    model = ScriptedModel([calls(("look_up", {}))], default="All done.")
+    tool = FakeTool(answer=lambda arguments: "x y " * 100_000, traits=ToolTraits(is_idempotent=is_idempotent))
+    world = FullStore()
+    steps = await run(model, tool, world=world)
+    assert text_of(steps) == "All done."
+    assert world.log[-1] == (state, "look_up")
+    [result] = results_of(model)
+    assert ("ask for less" in result, "do not repeat it" in result) == (is_idempotent, not is_idempotent)
 
 
 async def test_results_that_overflow_the_window_many_times_never_exceed_the_budget() -> None:

@@ -8,6 +8,7 @@ import io
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -493,3 +494,20 @@ async def test_a_server_that_refuses_tools_is_told_of_in_the_answer_and_its_trac
     [notice] = message["notices"]
     assert (notice["kind"], "takes no tools" in notice["text"]) == ("prompted_tools", True)
     assert len(requests) == 2, "the refused one, too"
+
+
+async def test_a_disk_that_takes_nothing_harms_one_result_and_not_the_answer(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer, settings: Any, tmp_path: Path
+) -> None:
+    settings.DATA_DIR = tmp_path
+    (tmp_path / "offloads").write_text("where the folder should be")
+    look_up.answer = lambda arguments: "line of words\n" * 50_000
+    model_server.script(asks_for("look_up"), says("Too much for me."))
+    async with running_service():
+        conversation = await new_conversation(alice_program)
+        answer = (await send(alice_program, conversation, "Look!")).json()
+        trace = (await alice_program.get(f"runs/{answer['run_id']}/trace")).json()
+    assert answer["message"]["content"] == "Too much for me."
+    [call] = trace["iterations"][0]["tools"]
+    assert (call["state"], call["offload_ref"]) == ("failed", None)
+    assert "ask for less" in model_server.requests[-1].text

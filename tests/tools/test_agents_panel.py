@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agents.presets import read_preset
-from chatapp.models import Agent, Conversation, McpServer, Message, ModelConfig, Run, Usage
+from chatapp.models import Agent, Conversation, McpServer, Message, ModelConfig, Run, ToolCall, Usage
+from tests.api import own_tools
 from tests.servers.behaviour import Behaviour
 from tests.servers.openai_server import ModelServer
 
@@ -50,9 +51,7 @@ def test_operators_choose_tools_and_servers(admin_client, agent):
     assert agent.tools is None
 
 
-def test_a_preview_asks_once_with_the_preset_and_stores_only_its_cost(
-    admin_client, admin_user, agent, server
-):
+def test_a_preview_asks_with_the_preset_and_stores_only_its_cost(admin_client, admin_user, agent, server):
     server.script(Behaviour(text="Arr, <b>matey</b>"))
     shown = admin_client.post(page_of(agent, "preview"), {"question": "Hello?"}).content.decode()
     assert "Arr, &lt;b&gt;matey&lt;/b&gt;" in shown
@@ -65,13 +64,40 @@ def test_a_preview_asks_once_with_the_preset_and_stores_only_its_cost(
     assert Usage.objects.get().user == admin_user
 
 
-def test_tools_it_asks_for_are_shown_and_not_called(admin_client, agent, server):
-    call = {"id": "1", "name": "clock", "arguments": '{"time_zone": "Mars/Base"}'}
-    server.script(Behaviour(text="", tool_calls=(call,)))
-    shown = admin_client.post(page_of(agent, "preview"), {"question": "What time is it?"}).content.decode()
-    assert "Asks for clock" in shown
-    assert "Mars/Base" in shown
-    assert len(server.requests) == 1
+def asking(name, arguments):
+    return Behaviour(text="", tool_calls=({"id": "1", "name": name, "arguments": arguments},))
+
+
+def test_a_preview_runs_tools_that_only_read_and_the_model_answers_with_what_they_say(
+    admin_client, agent, server
+):
+    agent.tools = ["calculator"]
+    agent.save()
+    server.script(asking("calculator", '{"expression": "6 * 7"}'), Behaviour(text="Arr, forty-two."))
+    shown = admin_client.post(page_of(agent, "preview"), {"question": "How much?"}).content.decode()
+    assert "6 * 7" in shown
+    assert "Arr, forty-two." in shown
+    assert "42" in server.requests[1].messages[-1]["content"]
+    assert Usage.objects.count() == 2
+    assert (Conversation.objects.count(), Run.objects.count(), ToolCall.objects.count()) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("name", ["send_mail", "pay", "files_list", "memory_search"])
+def test_a_preview_shows_and_does_not_run_what_changes_something_or_needs_a_conversation(
+    admin_client, agent, server, settings, name
+):
+    settings.EXTRA_TOOLS = own_tools.NAMES
+    agent.tools = [name]
+    agent.save()
+    for tool in own_tools.ALL:
+        tool.forget()
+    arguments = '{"query": "boats"}' if name == "memory_search" else "{}"
+    server.script(asking(name, arguments), Behaviour(text="Then not."))
+    shown = admin_client.post(page_of(agent, "preview"), {"question": "Do it."}).content.decode()
+    assert f"<b>{name}</b>" in shown
+    assert "A preview does not run this tool" in shown
+    assert "Then not." in shown
+    assert not any(tool.calls for tool in own_tools.ALL)
 
 
 def test_a_model_that_is_down_is_told(admin_client, agent):

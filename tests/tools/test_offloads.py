@@ -16,6 +16,7 @@ from agents.tools.protocol import ToolCaller, ToolFailure
 from chatapp import clock
 from chatapp.actions.conversations import ImportedMessage, create_conversation, import_conversation
 from chatapp.database import in_database
+from chatapp.diagnosis import check_bucket
 from chatapp.errors import InvalidInput, NotFound
 from chatapp.forgetting import forget_message, forget_whole_conversation
 from chatapp.models import Offload
@@ -275,3 +276,19 @@ def test_nobody_else_finds_it_under_any_address(on_disk, conversation, bob, api_
 
 async def in_thread(call, *arguments):
     return await in_database(call)(*arguments)
+
+
+def test_the_doctor_writes_reads_and_deletes_in_the_bucket(s3, settings, tmp_path):
+    settings.S3_BUCKET, settings.S3_ENDPOINT_URL = s3.new_bucket(f"doctor-{abs(hash(tmp_path))}"), s3.url
+    settings.S3_ACCESS_KEY_ID, settings.S3_SECRET_ACCESS_KEY = "test", "test"
+    [found] = check_bucket()
+    assert found.is_well, found.what
+    assert s3.keys(settings.S3_BUCKET) == []
+
+
+def test_the_doctor_names_a_bucket_that_is_not_there(s3, settings):
+    settings.S3_BUCKET, settings.S3_ENDPOINT_URL = "nowhere", s3.url
+    settings.S3_ACCESS_KEY_ID, settings.S3_SECRET_ACCESS_KEY = "test", "test"
+    [found] = check_bucket()
+    assert (found.part, found.is_well) == ("bucket nowhere", False)
+    assert "S3_BUCKET" in found.remedy

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -20,7 +21,7 @@ from chatapp.selectors.scopes import ALL_OWN, Reach
 from chatapp.selectors.search import EVERYTHING, SearchFilter, UserIndex, open_index
 from chatapp.selectors.search_sources import Found
 from memory.questions import Question
-from memory.ranking import Candidate, RecallSize, fuse_rankings, select_recall
+from memory.ranking import Candidate, RecallSize, add_nearness, select_recall
 from memory.terms import split_speaker
 from memory.tokens import estimate_text
 
@@ -66,8 +67,9 @@ def search_memory(
     index = open_index(user_id, scope_id)
     ranking = index.rank(question, limit * 2, only_matches=is_lookup, only=only)
     scored = dict(zip(ranking.ordinals, ranking.scores, strict=True))
-    if not is_lookup and (near := _near(index, query, only)).ordinals:
-        scored = fuse_rankings(ranking.ordinals, near.ordinals[: limit * 2])
+    if not is_lookup:
+        scored = add_nearness(scored, _near(index, query, only).nearness)
+    scored = dict(islice(scored.items(), limit * 2))
     found = index.read(list(scored), list(scored.values()))
     return _merge_pieces(item for item in found if only.allows(item.said_at))[:limit]
 
@@ -147,10 +149,8 @@ def _worth_recalling(
     index: UserIndex, question: Question, near: Near, only: SearchFilter
 ) -> dict[int, float]:
     """Ordinals with their scores, best first; none where neither words nor meaning fit."""
-    ordinals, scores = index.rank(question, MAX_CANDIDATES, only=only).worth_recalling()
-    if not near.ordinals or not (ordinals or near.stands_out):
-        return dict(zip(ordinals, scores, strict=True))
-    return fuse_rankings(ordinals, near.ordinals)
+    scored = dict(zip(*index.rank(question, MAX_CANDIDATES, only=only).worth_recalling(), strict=True))
+    return add_nearness(scored, near.nearness) if scored or near.stands_out else {}
 
 
 def _candidates(

@@ -65,17 +65,18 @@ def weigh_feedback(
     return {word: FEEDBACK_WEIGHT * telling[word] / telling[chosen[0]] for word in chosen}
 
 
-RANK_OFFSET = 60
-"""How little the first places of a ranking count more than those behind them (Cormack's reciprocal rank fusion)."""
+NEAR_WEIGHT = 0.15
+"""What a deviation of nearness counts, as a part of the best score. Vectors decide among what the words leave close
+together: with a share as large as the words', a weak model takes away more than a good one brings."""
 
 
-def fuse_rankings(*rankings: Sequence[int]) -> dict[int, float]:
-    """Each document's score over all rankings, best first; a tie goes to the one the first ranking has first."""
-    scores: dict[int, float] = defaultdict(float)
-    for ranking in rankings:
-        for place, document in enumerate(ranking):
-            scores[document] += 1 / (RANK_OFFSET + place)
-    return dict(sorted(scores.items(), key=lambda scored: -scored[1]))
+def add_nearness(scores: Mapping[int, float], nearness: Mapping[int, float]) -> dict[int, float]:
+    """Documents with their scores, best first. `nearness` is in deviations, also of what the words did not find."""
+    best = max(scores.values(), default=1.0)
+    fused = dict(scores)
+    for document, deviations in nearness.items():
+        fused[document] = fused.get(document, 0.0) + NEAR_WEIGHT * best * deviations
+    return dict(sorted(fused.items(), key=lambda scored: -scored[1]))
 
 
 @dataclass(frozen=True, slots=True)

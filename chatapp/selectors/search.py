@@ -109,14 +109,9 @@ class UserIndex:
     def near(self, asked: Sequence[float], model: str, only: SearchFilter = EVERYTHING) -> Near:
         """What is near a question's vector, of what has vectors of this model."""
         rows = SearchVectors.objects.filter(owner=self.owner_id, owner__vector_model=model)
-        found = find_near(list(rows.values_list("ordinals", "vectors")), asked, MOST_NEAR)
-        among = self._among(only)
-        here = [
-            ordinal
-            for ordinal in found.ordinals
-            if ordinal < len(self.columns) and (among is None or among[ordinal])
-        ]
-        return Near(here, found.stands_out and bool(here))
+        known = self._among(only)
+        among = np.ones(len(self.columns), dtype=np.bool_) if known is None else known
+        return find_near(list(rows.values_list("ordinals", "vectors")), asked, MOST_NEAR, among)
 
     def holding(self, words: Collection[str], limit: int) -> list[Found]:
         """Texts with one of these words, of each word the first `limit`; the earliest say most of where it is from."""

@@ -7,7 +7,8 @@ from chatapp import diagnosis, embedding, metrics, tasks
 from chatapp.actions import search
 from chatapp.models import Conversation, SearchOwner, SearchVectors, User
 from chatapp.recall import recall_for, search_memory
-from memory.ranking import RecallSize, fuse_rankings
+from chatapp.selectors.search import MOST_NEAR, SearchFilter
+from memory.ranking import RecallSize, add_nearness
 from tests.memory_store.rows import NOW, new_conversation, say
 from tests.search.test_search_index import filler
 from tests.servers.embeddings_server import EmbeddingsServer
@@ -129,7 +130,19 @@ def test_nobody_meets_the_vectors_of_another_user(
     assert recalled(charlie) == ""
 
 
-def test_rankings_are_fused_by_place():
-    fused = fuse_rankings([1, 2, 3], [3, 4])
-    assert list(fused) == [3, 1, 2, 4]
-    assert fused[3] > fused[1] > fused[2]
+def test_what_is_near_is_ranked_among_what_the_words_found():
+    fused = add_nearness({1: 10.0, 2: 9.0, 3: 1.0}, {2: 1.0, 4: 3.0})
+    assert list(fused) == [2, 1, 4, 3]
+    assert fused[1] == 10.0
+
+
+def test_a_filter_is_asked_before_the_nearest_are_counted(
+    alice: User, conversation: Conversation, server: EmbeddingsServer
+):
+    elsewhere = new_conversation(alice)
+    say(elsewhere, *[f"Your pet dog {number} is a greyhound." for number in range(MOST_NEAR + 10)])
+    search.index_conversation(elsewhere.pk)
+    embedding.embed_index(alice.pk)
+    only = SearchFilter(conversation_id=conversation.pk)
+    found = search_memory(user_id=alice.pk, query=QUESTION, limit=3, now=NOW, only=only)
+    assert SAID in [item.text for item in found]

@@ -17,7 +17,7 @@ from chatapp.search_index import vocabulary
 from chatapp.selectors.access import parse_id
 from chatapp.selectors.forgetting import accessible_proposal, proposed_lines
 from memory.sentences import split_sentences
-from memory.wishes import read_forget_wish
+from memory.wishes import is_for_good, read_forget_wish
 
 LOOKED_AT = 40
 LEAST_SHARE = 0.6
@@ -73,9 +73,10 @@ def _entry_item(user: User, entry_id: UUID, words: frozenset[str]) -> list[dict[
 
 
 def confirm_forgetting(
-    user: User, proposal_id: str, item_ids: Collection[str], *, now: datetime
+    user: User, proposal_id: str, item_ids: Collection[str], *, for_good: bool = False, now: datetime
 ) -> ForgetReceipt:
     """Forgets the chosen items, and the message that wished for it. A second time it is the same receipt.
+    `for_good`, or where the message wished so, it is not even learned when it is told anew.
 
     Raises NotFound, also where all of it is gone; InvalidInput for what was not proposed.
     """
@@ -96,6 +97,12 @@ def confirm_forgetting(
         now=now,
         lines=lines,
         asked_in=proposal.asked_in,
+        for_good=for_good or _wished_for_good(proposal),
     )
     note_confirmed(proposal_id=proposal.pk, receipt=done.receipt)
     return done.receipt
+
+
+def _wished_for_good(proposal: ForgetProposal) -> bool:
+    asked = Message.objects.filter(pk=proposal.asked_in).first() if proposal.asked_in else None
+    return asked is not None and is_for_good(mapping.text_of(asked.parts))

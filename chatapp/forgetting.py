@@ -83,6 +83,7 @@ def forget_chosen(
     now: datetime,
     lines: Mapping[UUID, Sequence[str]] | None = None,
     asked_in: UUID | None = None,
+    for_good: bool = False,
 ) -> Done:
     """Raises NotFound where nothing of it is there."""
     message_ids, entry_ids = list(message_ids), list(entry_ids)
@@ -96,6 +97,7 @@ def forget_chosen(
             now=now,
             lines=lines,
             asked_in=asked_in,
+            for_good=for_good,
             offloads=discarded,
         )
     )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import chain
 from uuid import UUID
 
+from chatapp.actions.tombstones import lift_told_anew
 from chatapp.models import Compaction
 from chatapp.search_index import vocabulary
 from chatapp.selectors.forgetting import tombstones_of
@@ -22,6 +23,9 @@ def learn_from(
     The entry of the same span is passed over, so that a repeated job says the same again.
     """
     user_id = row.conversation.user_id
+    lift_told_anew(
+        user_id, [UUID(message.id) for message in messages if message.role == "user" and message.id]
+    )
     texts = chain(
         known_texts(row.conversation, compaction_id=row.pk, first_id=first_id, last_id=last_id),
         recalled_texts(row.conversation_id),

@@ -62,32 +62,37 @@ class Tombstones:
 
     def __init__(self, fingerprints: Iterable[Fingerprint], fingerprinter: Fingerprinter) -> None:
         self._fingerprint: Callable[[str], Fingerprint | None] = fingerprinter.fingerprint
+        self._prints: list[Fingerprint] = []
         self._whole: set[int] = set()
-        self._sizes: list[int] = []
         self._by_word: dict[int, list[int]] = defaultdict(list)
         for found in fingerprints:
             self._whole.add(found.whole)
             for word in found.words:
-                self._by_word[word].append(len(self._sizes))
-            self._sizes.append(len(found.words))
+                self._by_word[word].append(len(self._prints))
+            self._prints.append(found)
 
     def __bool__(self) -> bool:
         return bool(self._whole)
 
     def cover(self, sentence: str) -> bool:
         """Whether the sentence says what was forgotten."""
+        return bool(self.covering(sentence))
+
+    def covering(self, sentence: str) -> set[int]:
+        """The forgotten sentences that it says, by what stands for each as a whole."""
         found = self._fingerprint(sentence) if self._whole else None
         if found is None:
-            return False
-        if found.whole in self._whole:
-            return True
+            return set()
         shared: dict[int, int] = defaultdict(int)
         for word in found.words:
             for number in self._by_word.get(word, ()):
                 shared[number] += 1
-        return any(
-            count >= max(LEAST_WORDS, COVERED * self._sizes[number]) for number, count in shared.items()
-        )
+        said = {
+            self._prints[number].whole
+            for number, count in shared.items()
+            if count >= max(LEAST_WORDS, COVERED * len(self._prints[number].words))
+        }
+        return said | ({found.whole} & self._whole)
 
     def filter_text(self, text: str) -> str:
         """The text without the sentences that say what was forgotten; unchanged where there is none."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+
+from memory.sentences import split_sentences
 
 MAX_CHARS = 1_000
 """Longer messages tell something; a wish is short."""
@@ -26,6 +29,15 @@ _WISHES = tuple(
     re.compile(pattern, re.IGNORECASE | re.DOTALL)
     for pattern in (_COMMAND, *(_POLITE + wish for wish in (_ENGLISH, _GERMAN, _FRENCH, _SPANISH)))
 )
+_FOR_GOOD = re.compile(
+    r"[,\s]*(?:\b(?:and\s+)?(?:for\s+good|for\s*ever|(?:and\s+)?never\s+remember\s+it(?:\s+again)?|für\s+immer|"
+    r"pour\s+toujours|para\s+siempre))[.!\s]*$",
+    re.IGNORECASE,
+)
+_NEVER = re.compile(
+    rf"{_POLITE}(?:never|don't\s+ever|do\s+not\s+ever)\s+remember(?:\s+that)?\s+(?P<what>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
 _NOTHING = re.compile(r"(?:it|this|that|everything|all|es|alles|ça|todo)?[\s.!?]*", re.IGNORECASE)
 
 
@@ -34,9 +46,21 @@ def read_forget_wish(text: str) -> str | None:
     text = text.strip()
     if len(text) > MAX_CHARS:
         return None
-    for pattern in _WISHES:
+    for pattern in (*_WISHES, _NEVER):
         match = pattern.fullmatch(text)
         if match is not None:
-            what = match["what"].strip().rstrip(".!?").strip()
+            what = _FOR_GOOD.sub("", match["what"].strip()).rstrip(".!?").strip()
             return None if _NOTHING.fullmatch(what) else what
     return None
+
+
+def is_for_good(text: str) -> bool:
+    """Whether a wish says that it is never to be remembered, even when it is told anew."""
+    text = text.strip()
+    return _NEVER.fullmatch(text) is not None or _FOR_GOOD.search(text) is not None
+
+
+def statements_of(text: str) -> Iterator[str]:
+    """The sentences of a message that tell something: no questions, and none of a wish to forget."""
+    if read_forget_wish(text) is None:
+        yield from (one for one in split_sentences(text) if not one.rstrip().endswith(("?", "？", "؟")))

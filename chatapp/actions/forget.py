@@ -92,13 +92,15 @@ def forget_items(
     now: datetime,
     lines: Mapping[UUID, Sequence[str]] | None = None,
     asked_in: UUID | None = None,
+    for_good: bool = False,
     offloads: int = 0,
 ) -> Done:
     """Messages and memory entries, with everything that says so because of them. Ids that are not the user's, or
     gone, are passed over; NotFound where none is left.
 
     An entry takes with it the sentences it was made of; of one with `lines` only these go. `asked_in` is the message
-    that wished for it; `offloads` counts for the receipt what was discarded ahead.
+    that wished for it; `for_good` bars it even when it is told anew; `offloads` counts for the receipt what was
+    discarded ahead.
     """
     with transaction.atomic():
         begin_forgetting(user.pk)
@@ -109,7 +111,7 @@ def forget_items(
         shared = forget_shared(work.of_others, work.texts, work.gone, now)
         work.removed.update(shared.removed)
         work.removed["offloaded"] = offloads
-        work.removed["tombstones"] = raise_tombstones(user.pk, work.texts, now)
+        work.removed["tombstones"] = raise_tombstones(user.pk, work.texts, now, for_good=for_good)
         receipt = _write_receipt(work, what)
         homes = [row.pk for row in work.conversations]
         proposal = None if asked_in else propose_recitations(user, homes, forgotten, now)

@@ -1,4 +1,5 @@
-"""Raises tombstones: what was forgotten is known by its fingerprints from now on, and never learned again."""
+"""Raises tombstones: what was forgotten is known by its fingerprints from now on, and not learned again from anything
+that was there. Told anew by its user, it is news, and its tombstone goes."""
 
 from __future__ import annotations
 
@@ -8,14 +9,17 @@ from datetime import datetime
 from itertools import islice
 from uuid import UUID
 
+from chatapp import mapping
 from chatapp.models import Tombstone
-from chatapp.selectors.forgetting import fingerprinter_for
+from chatapp.selectors.forgetting import fingerprinter_for, liftable_tombstones, tombstones_of
+from chatapp.selectors.told_anew import sent_messages
+from memory.wishes import statements_of
 
 MAX_SENTENCES = 20_000
 BATCH = 500
 
 
-def raise_tombstones(user_id: UUID, texts: Iterable[str], now: datetime) -> int:
+def raise_tombstones(user_id: UUID, texts: Iterable[str], now: datetime, *, for_good: bool = False) -> int:
     """Called in the transaction that forgets them; how many sentences are barred."""
     found = list(islice(fingerprinter_for(user_id).fingerprints(texts), MAX_SENTENCES))
     rows = [
@@ -23,9 +27,31 @@ def raise_tombstones(user_id: UUID, texts: Iterable[str], now: datetime) -> int:
             user_id=user_id,
             whole=fingerprint.whole,
             words=array("q", fingerprint.words).tobytes(),
+            for_good=for_good,
             created_at=now,
         )
         for fingerprint in found
     ]
-    Tombstone.objects.bulk_create(rows, ignore_conflicts=True, batch_size=BATCH)
+    Tombstone.objects.bulk_create(
+        rows,
+        update_conflicts=True,
+        unique_fields=["user", "whole"],
+        update_fields=["created_at", *(["for_good"] if for_good else [])],
+        batch_size=BATCH,
+    )
     return len(rows)
+
+
+def lift_told_anew(user_id: UUID, message_ids: Iterable[UUID]) -> int:
+    """How many tombstones stand no more, because one of these messages says it anew. What was imported, asked, wished
+    to be forgotten, or said off the record, tells nothing."""
+    standing = liftable_tombstones(user_id)
+    if not standing:
+        return 0
+    tombstones, lifted = tombstones_of(user_id), set[int]()
+    for row in sent_messages(user_id, message_ids):
+        for sentence in statements_of(mapping.text_of(row.parts)):
+            wholes = tombstones.covering(sentence)
+            lifted |= {whole for whole in wholes if whole in standing and standing[whole] < row.created_at}
+    Tombstone.objects.filter(user=user_id, whole__in=lifted).delete()
+    return len(lifted)

@@ -53,6 +53,7 @@ class Question(BaseModel):
 class Confirmation(BaseModel):
     proposal_id: Id
     item_ids: list[Id] = Field(min_length=1, max_length=MAX_ITEMS)
+    for_good: bool = Field(False, description="Not to be remembered even when you tell it anew.")
 
 
 class Item(shapes.Shape):
@@ -84,7 +85,7 @@ class ForgetAnswer(Receipt):
 )
 async def forget(request: ApiRequest, wish: Wish) -> Any:
     """One entry, one message, one conversation, one day, or everything, with all that was made of it: summaries, files,
-    index, recalled copies. It is not learned again, and it cannot be undone."""
+    index, recalled copies. It is not learned again, unless you tell it anew, and it cannot be undone."""
     return await sync_to_async(_forget)(request.auth.user, wish)
 
 
@@ -145,7 +146,13 @@ async def confirm(request: ApiRequest, confirmation: Confirmation) -> Any:
 
 def _confirm(user: User, confirmation: Confirmation) -> dict[str, Any]:
     return _receipt(
-        confirm_forgetting(user, confirmation.proposal_id, confirmation.item_ids, now=clock.now())
+        confirm_forgetting(
+            user,
+            confirmation.proposal_id,
+            confirmation.item_ids,
+            for_good=confirmation.for_good,
+            now=clock.now(),
+        )
     )
 
 

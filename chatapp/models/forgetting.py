@@ -49,11 +49,13 @@ class ScopeClock(models.Model):
 
 
 class Tombstone(models.Model):
-    """One forgotten sentence as a keyed fingerprint (see `memory.tombstones`); `words` are packed int64."""
+    """One forgotten sentence as a keyed fingerprint (see `memory.tombstones`); `words` are packed int64. It stands
+    until its user says it anew, and then too where it is `for_good`."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     whole = models.BigIntegerField()
     words = models.BinaryField()
+    for_good = models.BooleanField(default=False, help_text="Its user wished that it is never remembered.")
     created_at = models.DateTimeField()
 
     class Meta:

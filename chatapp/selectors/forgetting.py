@@ -64,6 +64,12 @@ def tombstones_of(user_id: UUID) -> Tombstones:
     return Tombstones(found, fingerprinter_for(user_id))
 
 
+def liftable_tombstones(user_id: UUID) -> dict[int, datetime]:
+    """What stands for each, and since when it does: those that are not for good."""
+    rows = Tombstone.objects.filter(user_id=user_id, for_good=False)
+    return dict(rows.values_list("whole", "created_at"))
+
+
 def forgotten_count_of(conversation: Conversation) -> int:
     """How often something that may be known in it was forgotten."""
     own = ForgetClock.objects.filter(user=conversation.user_id).values_list("count", flat=True).first()

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from uuid import UUID
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.test import override_settings
 
 from chatapp import clock
 from chatapp.actions.compactions import FinishedSummary, claim_compaction, complete_compaction
@@ -21,7 +24,7 @@ from chatapp.models import Compaction, MemoryEntry, Message, ProfileVersion, Run
 from chatapp.selectors.forgetting import tombstones_of
 from tests.api.program import Program
 from tests.context_engine.chatting import make_model, on_a_loop
-from tests.context_engine.talking import talking, work
+from tests.context_engine.talking import Talk, talking, work
 from tests.forgetting.everywhere import tables_with
 from tests.memory_store.rows import new_conversation, say
 from tests.servers.behaviour import says
@@ -156,3 +159,85 @@ def test_tombstones_are_hashes_and_each_user_has_their_own(alice: User, bob: Use
     assert not tombstones_of(bob.pk).cover(SAID)
     assert Tombstone.objects.filter(user=alice).count() == 1
     assert tables_with(SECRET) == []
+
+
+@asynccontextmanager
+async def forgotten_and_then(
+    user: User, program: Program, *said: str, imported: bool = False, for_good: bool = False
+) -> AsyncIterator[Talk]:
+    """A chat in which these are said once the colour was forgotten elsewhere."""
+    summary = says(f"The user's favourite colour is {SECRET}. They talk about the harbour.")
+    with ModelServer(summary_default=summary) as server, override_settings(DEFAULT_TOOLS=[]):
+        await in_database(make_model)(server, name="Main", is_default=True)
+        async with talking(program, history(), context_policy=POLICY) as talk:
+            if for_good:
+                await forget_for_good(program)
+            else:
+                await forget_first(user, talk.id)
+        before = history(said[0], 2) if imported else history("Good morning.", 2)
+        async with talking(program, before, context_policy=POLICY) as again:
+            for text in () if imported else said:
+                await again.ask(text)
+            for number in range(3):
+                await again.ask(f"{number}: {FILLER}")
+            await again.post("compact")
+            assert await work() == 1
+            yield again
+
+
+async def forget_for_good(program: Program) -> None:
+    wish = await program.post("memory/forget/propose", query=f"never remember that {SAID}")
+    items = [item["id"] for item in wish.json()["items"]]
+    confirmed = await program.post(
+        "memory/forget/confirm", proposal_id=wish.json()["proposal_id"], item_ids=items, for_good=True
+    )
+    assert confirmed.status_code == 200, confirmed.content
+
+
+async def learned(user: User) -> str:
+    return "\n".join([row.text async for row in MemoryEntry.objects.filter(user=user)])
+
+
+@pytest.mark.django_db(transaction=True)
+@on_a_loop
+async def test_what_its_user_tells_anew_is_news(alice: User, alice_program: Program) -> None:
+    async with forgotten_and_then(
+        alice, alice_program, f"By the way, my favourite colour is {SECRET}."
+    ) as talk:
+        assert SECRET in await learned(alice)
+        other = await alice_program.post("conversations")
+        seen = await Talk(talk.program, other.json()["id"]).inspect("What is my favourite colour?")
+        assert SECRET in str(seen["recalled"])
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"Is my favourite colour {SECRET}?",
+        f"Forget that my favourite colour is {SECRET}.",
+        "What is my favourite colour?",
+    ],
+)
+@pytest.mark.django_db(transaction=True)
+@on_a_loop
+async def test_a_question_or_a_wish_tells_nothing_anew(
+    alice: User, alice_program: Program, said: str
+) -> None:
+    async with forgotten_and_then(alice, alice_program, said):
+        assert SECRET not in await learned(alice)
+
+
+@pytest.mark.django_db(transaction=True)
+@on_a_loop
+async def test_what_is_imported_is_old(alice: User, alice_program: Program) -> None:
+    async with forgotten_and_then(alice, alice_program, SAID, imported=True):
+        assert SECRET not in await learned(alice)
+
+
+@pytest.mark.django_db(transaction=True)
+@on_a_loop
+async def test_what_is_never_to_be_remembered_is_not_even_when_it_is_told_anew(
+    alice: User, alice_program: Program
+) -> None:
+    async with forgotten_and_then(alice, alice_program, SAID, for_good=True):
+        assert SECRET not in await learned(alice)

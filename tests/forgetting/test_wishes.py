@@ -11,7 +11,7 @@ from django.test import Client
 from chatapp import tasks
 from chatapp.actions.search import index_conversation
 from chatapp.models import ForgetProposal, MemoryEntry, Message, User
-from memory.wishes import read_forget_wish
+from memory.wishes import is_for_good, read_forget_wish
 from tests.forgetting.everywhere import tables_with
 from tests.forgetting.lives import KEPT, SAID, SECRET, live
 from tests.memory_store.rows import new_conversation, say
@@ -31,6 +31,9 @@ FORGET = "/api/v1/memory/forget"
         ("/forget heliotrope", "heliotrope"),
         ("Vergiss bitte, dass ich in Paris wohne!", "ich in Paris wohne"),
         ("oublie que j'habite à Paris", "j'habite à Paris"),
+        ("never remember that I live in Paris", "I live in Paris"),
+        ("Forget that I live in Paris for good!", "I live in Paris"),
+        ("I never remember that name", None),
         ("don't forget that I live in Paris", None),
         ("I never forget that day", None),
         ("forget it", None),
@@ -41,6 +44,21 @@ FORGET = "/api/v1/memory/forget"
 )
 def test_a_wish_is_told_from_other_messages(text: str, what: str | None):
     assert read_forget_wish(text) == what
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Please never remember that I live in Paris.", True),
+        ("Forget my phone number, for good.", True),
+        ("vergiss meine Adresse für immer", True),
+        ("Forget that I never liked Paris.", False),
+        ("forget that I live in Paris", False),
+    ],
+)
+def test_a_wish_may_be_for_good(text: str, expected: bool):
+    assert is_for_good(text) == expected
+    assert read_forget_wish(text)
 
 
 def post(client: Client, path: str, status: int = 200, **body: object) -> dict:

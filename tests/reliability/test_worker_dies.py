@@ -23,6 +23,11 @@ def assert_written_once(installation: Installation, alice: Person, conversation:
     assert row["status"] == "done"
     [entry] = alice.wait_for_entries(conversation)
     assert mark in entry["text"]
+    wait_for(
+        lambda: daily_sections(installation, conversation) > 0,
+        timeout_s=SWEEP_S + 20,
+        what="the file is written",
+    )
     assert daily_sections(installation, conversation) == 1
 
 

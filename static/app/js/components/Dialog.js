@@ -3,7 +3,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
-import { changeUi } from "../state/store.js";
+import { changeUi, ui } from "../state/store.js";
 import { Icon } from "./icons.js";
 
 export const closeDialog = () => changeUi({ dialog: null });
@@ -16,9 +16,12 @@ export function Dialog({ title, children, className = "" }) {
     dialog.current?.showModal();
     return () => before?.focus?.();
   }, []);
+  const shown = ui.value.dialog;
+  // The browser tells late that Esc closed it: another one may be open by then.
+  const noteClosed = () => ui.value.dialog === shown && closeDialog();
   const closeOutside = (/** @type {MouseEvent} */ event) => event.target === dialog.current && closeDialog();
   return html`<dialog ref=${dialog} class=${`dialog ${className}`} aria-labelledby="dialog-title"
-    onClose=${closeDialog} onClick=${closeOutside}>
+    onClose=${noteClosed} onClick=${closeOutside}>
     <div class="dialog-body">
       <header class="dialog-head">
         <h2 id="dialog-title">${title}</h2>

@@ -21,13 +21,14 @@ from chatapp.selectors.scopes import ALL_OWN, Reach
 from chatapp.selectors.search import EVERYTHING, SearchFilter, UserIndex, open_index
 from chatapp.selectors.search_sources import Found
 from memory.questions import Question
-from memory.ranking import Candidate, RecallSize, add_nearness, select_recall
+from memory.ranking import MOST_PASSED_OVER, Candidate, RecallSize, add_nearness, select_recall
 from memory.terms import split_speaker
 from memory.tokens import estimate_text
 
 MAX_CANDIDATES = 600
 LOOKUP_WORDS = 2
 PAGE = 100
+"""What is read at once when the first page, as long as will fill the room, did not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,7 @@ def recall_for(
     sources: dict[str, Found] = {}
     index = open_index(user_id, context.reach.scope_id)
     scored = _worth_recalling(index, asked, _near(index, question, context.only), context.only)
-    chosen = select_recall(_candidates(index, scored, context, sources), room)
+    chosen = select_recall(_candidates(index, scored, room, context, sources), room)
     return [_recalled(candidate, sources[candidate.key]) for candidate in chosen]
 
 
@@ -154,17 +155,28 @@ def _worth_recalling(
 
 
 def _candidates(
-    index: UserIndex, scored: dict[int, float], context: InContext, sources: dict[str, Found]
+    index: UserIndex,
+    scored: dict[int, float],
+    room: RecallSize,
+    context: InContext,
+    sources: dict[str, Found],
 ) -> Iterator[Candidate]:
-    """Best first, read page by page as far as they are asked for; `sources` gets what each was made of."""
+    """Best first, read as far as they are asked for; `sources` gets what each was made of."""
     ordinals, scores = list(scored), list(scored.values())
     spans = context.spans()
-    for start in range(0, len(ordinals), PAGE):
-        for found in index.read(ordinals[start : start + PAGE], scores[start : start + PAGE]):
+    first_page = index.count_filling(ordinals, room.chars) + MOST_PASSED_OVER
+    for page in _pages(first_page, len(ordinals)):
+        for found in index.read(ordinals[page], scores[page]):
             if not (context.keeps_out(found) or _is_in_context(found, context, spans)):
                 candidate = _candidate(found)
                 sources[candidate.key] = found
                 yield candidate
+
+
+def _pages(first_page: int, count: int) -> Iterator[slice]:
+    yield slice(first_page)
+    for start in range(first_page, count, PAGE):
+        yield slice(start, start + PAGE)
 
 
 def _is_in_context(found: Found, context: InContext, spans: dict[UUID, int | None]) -> bool:

@@ -45,8 +45,8 @@ from memory.terms import split_speaker
 
 SCORED_UNINDEXED = 500
 """Messages that the index lacks and a search scores from memory; more are found once the worker was there."""
-
-
+CHARS_PER_WORD = 10
+"""Of an English turn, for each word the index counts: stop words, spaces and names come with them."""
 MOST_NEAR = 200
 
 
@@ -105,6 +105,11 @@ class UserIndex:
         scored = zip(ordinals, scores, strict=True)
         found = [(places[at], score) for at, score in scored if at in places]
         return read_places(self.user_id, found, self.scope_id)
+
+    def count_filling(self, ordinals: Sequence[int], chars: int) -> int:
+        """How many of them, taken in order, are likely to fill so many characters."""
+        filled = np.cumsum(self.columns["length"][list(ordinals)] * np.int64(CHARS_PER_WORD))
+        return int(np.searchsorted(filled, chars))
 
     def near(self, asked: Sequence[float], model: str, only: SearchFilter = EVERYTHING) -> Near:
         """What is near a question's vector, of what has vectors of this model."""

@@ -15,6 +15,7 @@ from agents.usage import count_tools
 from memory.budget import TokenBudget
 from memory.errors import ContextError
 from memory.loader import View, ViewParts, fit_view
+from memory.loading import NOTHING_LEFT_OUT, LeftOut
 from memory.policy import ContextPolicy
 from memory.reminder import ToolNote, build_reminder, list_achieved
 from memory.tokens import Calibration, total_tokens
@@ -28,8 +29,8 @@ EMERGENCY_CHARS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class ContextInputs:
-    """All a context is made from. `messages` are those after the checkpoint, oldest first; `left_out` counts
-    the ones between that were not loaded. `notes` are what hooks add to this one request; `reminder` takes the place
+    """All a context is made from. `messages` are those after the checkpoint, oldest first; `left_out` are the ones
+    between that were not loaded. `notes` are what hooks add to this one request; `reminder` takes the place
     of the checkpoint's own."""
 
     system: Message
@@ -39,7 +40,7 @@ class ContextInputs:
     policy: ContextPolicy
     budget: TokenBudget
     calibration: Calibration = field(default_factory=Calibration)
-    left_out: int = 0
+    left_out: LeftOut = NOTHING_LEFT_OUT
     tools: tuple[ToolSpec, ...] = ()
     notes: tuple[Message, ...] = ()
     reminder: Message | None = None
@@ -109,7 +110,8 @@ class AssembledContext:
         whole = (
             self.inputs.fixed_tokens + self.view.tools_tokens + total_tokens([*behind, *self.inputs.notes])
         )
-        whole += self.inputs.question.tokens + (checkpoint.covered_tokens if checkpoint else 0)
+        whole += self.inputs.left_out.tokens + self.inputs.question.tokens
+        whole += checkpoint.covered_tokens if checkpoint else 0
         held = min(self.inputs.calibration.apply(whole), self.budget_tokens)
         return max(0, held - self.total_tokens)
 
@@ -189,7 +191,8 @@ class AssembledContext:
         return build_reminder(tools, list_achieved(self.inputs.messages))
 
     def _bare(self) -> ContextInputs:
-        left_out = self.inputs.left_out + len(self.inputs.messages)
+        messages = self.inputs.messages
+        left_out = LeftOut(self.inputs.left_out.count + len(messages), _last_position(messages))
         return replace(self.inputs, messages=(), left_out=left_out, notes=(), reminder=None, profile=None)
 
     def _source_of(self, message: Message) -> Source:
@@ -215,3 +218,7 @@ class AssembledContext:
             for part in message.parts
         )
         return replace(message, parts=parts)
+
+
+def _last_position(messages: Sequence[Message]) -> int:
+    return max((message.position for message in messages if message.position is not None), default=-1)

@@ -89,14 +89,15 @@ def find_emergency_span(loaded: LoadedContext, sent: AssembledContext) -> Planne
     """What left when a provider refused the request and less of it was sent."""
     kept = {message.id for message in sent.view.history}
     gone = [message for message in loaded.inputs.messages if message.id not in kept]
-    last = max((message.position for message in gone if message.position is not None), default=None)
-    if last is None:
+    left_out = loaded.inputs.left_out
+    last = max([left_out.last_position, *(each.position for each in gone if each.position is not None)])
+    if last < 0:
         return None
     checkpoint = loaded.inputs.checkpoint
     plan = CompactionPlan(
         first_position=checkpoint.last_position + 1 if checkpoint else 0,
         last_position=last,
-        message_count=len(gone) + loaded.inputs.left_out,
+        message_count=len(gone) + left_out.count,
         kept_count=len(kept),
         span_tokens=0,
         tokens_before=0,

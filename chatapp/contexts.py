@@ -16,6 +16,7 @@ from chatapp.models import Branch, Conversation, ModelConfig
 from chatapp.policies import ContextRules, agent_of, rules_for
 from chatapp.selectors.profile import profile_text
 from chatapp.toolbox import tools_for
+from memory.loading import LoadLimits
 from memory.profile import profile_message
 from memory.tokens import text_message
 from memory.types import Message
@@ -67,9 +68,8 @@ def load_context(
     history = load_history(
         branch,
         before_position=before_position,
-        window_tokens=rules.calibration.invert(rules.budget.input_tokens),
         budget_tokens=rules.budget.input_tokens,
-        trigger=rules.policy.trigger if rules.policy.auto_compact else 1.0,
+        limits=LoadLimits.of(rules.policy, rules.budget, rules.calibration),
     )
     today = now.astimezone(ZoneInfo(conversation.user.time_zone)).date()
     agent = agent_of(conversation)

@@ -5,8 +5,6 @@ Read-only. The cost depends on the model's window, never on how long the convers
 
 from __future__ import annotations
 
-import itertools
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,26 +15,33 @@ from chatapp.mapping import MESSAGE_COLUMNS, checkpoint_value, messages_from_col
 from chatapp.models import Branch, Compaction, Message
 from chatapp.selectors.branches import cleared_upto, usable_checkpoint, visible_messages
 from memory.loader import View
+from memory.loading import (
+    NOTHING_LEFT_OUT,
+    LeftOut,
+    LoadLimits,
+    StoredSize,
+    choose_start,
+    sample_positions,
+)
 from memory.tokens import total_tokens
 from memory.truncate import PINNED_SHARE
 from memory.types import Checkpoint
 from memory.types import Message as MessageValue
 
-BLOCK = 256
-MAX_BLOCKS = 40
+PAGE = 256
+MOST_SIZES = 10_000
 MAX_PINS = 50
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedHistory:
     """`messages` are oldest first and end before the question: what the user pinned long ago, then all from one
-    position on. `left_out` counts those after the checkpoint that were not even loaded, because the newer ones fill the
-    window already."""
+    position on. `left_out`: those between the checkpoint and that position, where no request could hold them."""
 
     checkpoint: Checkpoint | None
     checkpoint_row: Compaction | None
     messages: tuple[MessageValue, ...]
-    left_out: int
+    left_out: LeftOut
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,37 +78,54 @@ class DbMemory:
 
 
 def load_history(
-    branch: Branch, *, before_position: int, window_tokens: int, budget_tokens: int, trigger: float = 1.0
+    branch: Branch, *, before_position: int, budget_tokens: int, limits: LoadLimits
 ) -> LoadedHistory:
-    """Newest first until the window is full, so that a million older messages cost nothing.
+    """All since the checkpoint where a request can hold it, else what stays: a million older messages cost nothing.
 
-    `window_tokens` is the budget in uncalibrated estimates, `budget_tokens` the same as the model counts. `trigger` is
-    the share of it a view that was never compacted may take: past that all but a tail leaves, and more is of no use.
-
-    Whole blocks of positions are loaded, so that the oldest loaded message, and with it the cut, stays the same
-    from turn to turn.
+    `budget_tokens` are as the model counts, `limits` in uncalibrated estimates.
     """
     row = usable_checkpoint(branch, before_position=before_position, budget_tokens=budget_tokens)
     after = row.last_position if row else -1
-    wanted_tokens = window_tokens if row else int(window_tokens * trigger)
-    loaded: list[MessageValue] = []
-    tokens, blocks, end = 0, 0, before_position
-    while end > after + 1 and tokens <= wanted_tokens and blocks < MAX_BLOCKS:
-        wanted = min(_blocks_to_fill(wanted_tokens, tokens, before_position - end), MAX_BLOCKS - blocks)
-        start = max(after + 1, (_block_of(end - 1) - wanted + 1) * BLOCK)
-        taken = _take_blocks(_messages(branch, start, end), wanted_tokens - tokens)
-        loaded += taken.messages
-        tokens += taken.tokens
-        blocks += wanted
-        end = taken.end if taken.is_full else start
-    pins = _pinned_before(branch, end, int(window_tokens * PINNED_SHARE))
-    left_out = end - after - 1 - sum(1 for pin in pins if (pin.position or 0) > after)
+    start, tokens = _start_of(branch, after, before_position, limits, limits.window if row else limits.uncut)
+    loaded = _messages(branch, start, before_position)
+    pins = _pinned_before(branch, start, int(limits.window * PINNED_SHARE))
+    count = start - after - 1 - sum(1 for pin in pins if (pin.position or 0) > after)
     return LoadedHistory(
         checkpoint=checkpoint_value(row) if row else None,
         checkpoint_row=row,
         messages=(*pins, *reversed(loaded)),
-        left_out=max(0, left_out),
+        left_out=_left_out(branch, after, start, count, tokens - total_tokens(loaded)),
     )
+
+
+def _start_of(branch: Branch, after: int, end: int, limits: LoadLimits, wanted: int) -> tuple[int, int]:
+    """The position to load from, and the tokens of all that was looked at on the way there."""
+    sizes: list[StoredSize] = []
+    tokens, page = 0, PAGE
+    while tokens <= wanted and len(sizes) < MOST_SIZES:
+        found = _sizes(branch, after, sizes[-1].position if sizes else end, page)
+        sizes += found
+        tokens += sum(size.tokens for size in found)
+        if len(found) < page and tokens <= wanted:
+            return after + 1, tokens
+        # As many as are missing, if they are a little smaller than those before.
+        page = max(PAGE, (wanted - tokens) * len(sizes) // max(1, tokens) * 9 // 8)
+    return choose_start(sizes, limits), tokens
+
+
+def _sizes(branch: Branch, after: int, end: int, most: int) -> list[StoredSize]:
+    """Newest first."""
+    rows = _visible(branch, after, end).values_list("position", "token_estimate", "role", "kind")
+    return list(map(StoredSize._make, _fetch(rows[:most])))
+
+
+def _left_out(branch: Branch, after: int, start: int, count: int, tokens: int) -> LeftOut:
+    if count <= 0:
+        return NOTHING_LEFT_OUT
+    # By place alone: with a range beside it, SQLite reads the whole range.
+    sampled = visible_messages(branch).filter(position__in=sample_positions(after + 1, start - 1))
+    rows = sampled.order_by("-position")
+    return LeftOut(count, start - 1, max(0, tokens), tuple(reversed(_read(rows))))
 
 
 def _pinned_before(branch: Branch, end: int, most_tokens: int) -> list[MessageValue]:
@@ -127,45 +149,18 @@ def _pinned_before(branch: Branch, end: int, most_tokens: int) -> list[MessageVa
     return kept[::-1]
 
 
-@dataclass(frozen=True, slots=True)
-class _Taken:
-    """Messages of whole blocks, newest first; `end` is where the oldest of these blocks begins."""
-
-    messages: list[MessageValue]
-    tokens: int
-    end: int
-    is_full: bool
-
-
-def _take_blocks(messages: list[MessageValue], window_tokens: int) -> _Taken:
-    """Until the window is full."""
-    taken: list[MessageValue] = []
-    tokens, end = 0, 0
-    for block, group in itertools.groupby(messages, key=lambda message: _block_of(message.position or 0)):
-        members = list(group)
-        taken += members
-        tokens += total_tokens(members)
-        end = block * BLOCK
-        if tokens > window_tokens:
-            return _Taken(taken, tokens, end, is_full=True)
-    return _Taken(taken, tokens, end, is_full=False)
-
-
-def _block_of(position: int) -> int:
-    return position // BLOCK
-
-
-def _blocks_to_fill(window_tokens: int, tokens: int, positions: int) -> int:
-    """How many more, if they are like what was loaded; one to begin with. More than one at once, for a query costs."""
-    if not tokens:
-        return 1
-    return math.ceil((window_tokens - tokens) * positions / tokens / BLOCK) or 1
-
-
 def _messages(branch: Branch, start: int, end: int) -> list[MessageValue]:
+    """Newest first."""
+    return _read(_visible(branch, start - 1, end))
+
+
+def _visible(branch: Branch, after: int, end: int) -> QuerySet[Message]:
     """Newest first. Finished messages only: an answer being written is not history yet."""
-    rows = visible_messages(branch, start - 1).filter(position__lt=end)
-    rows = rows.exclude(status=Message.Status.STREAMING).order_by("-position")
+    rows = visible_messages(branch, after).filter(position__lt=end)
+    return rows.exclude(status=Message.Status.STREAMING).order_by("-position")
+
+
+def _read(rows: QuerySet[Message]) -> list[MessageValue]:
     messages = messages_from_columns(_fetch(rows.values_list(*MESSAGE_COLUMNS)))
     return [message for message in messages if message.parts]
 

@@ -20,14 +20,19 @@ def measure_turn(loaded: LoadedContext) -> TurnState:
     inputs = loaded.inputs
     checkpoint = inputs.checkpoint
     summary = summary_message(checkpoint.summary).tokens if checkpoint else 0
-    estimate = inputs.system.tokens + count_tools(inputs.tools) + summary + total_tokens(inputs.messages)
+    estimate = inputs.system.tokens + count_tools(inputs.tools) + summary
+    estimate += inputs.left_out.tokens + total_tokens(inputs.messages)
     tokens = loaded.rules.calibration.apply(
         estimate + (inputs.question.tokens if inputs.question.text else 0)
     )
     return TurnState(
         turn=_turn_number(loaded) if needs_turn_number(loaded.rules.hooks) else 0,
         tokens=tokens,
-        messages=1 + bool(checkpoint) + len(inputs.messages) + bool(inputs.question.text),
+        messages=1
+        + bool(checkpoint)
+        + inputs.left_out.count
+        + len(inputs.messages)
+        + bool(inputs.question.text),
         pressure=loaded.rules.budget.pressure(tokens),
         tool_calls=_count_tool_calls(inputs.messages) if not inputs.question.text else 0,
     )

@@ -14,6 +14,7 @@ from typing import Literal
 from memory.budget import TokenBudget
 from memory.extractive import extract_missing
 from memory.loader import prepare_history
+from memory.loading import NOTHING_LEFT_OUT, LeftOut
 from memory.policy import ContextPolicy
 from memory.prompts import Hint, compaction_prompt, structured_prompt, summary_input
 from memory.reminder import reminder_message
@@ -62,7 +63,7 @@ def plan_compaction(
     calibration: Calibration = UNCALIBRATED,
     system_tokens: int = 0,
     question_tokens: int = 0,
-    left_out: int = 0,
+    left_out: LeftOut = NOTHING_LEFT_OUT,
     turns_since_compaction: int | None = None,
     manual: bool = False,
 ) -> CompactionPlan | None:
@@ -89,23 +90,26 @@ def plan_compaction(
         summary_tokens=summary_tokens,
         reminder=reminder_message(checkpoint.reminder) if checkpoint else None,
     )
+    room = room.with_stand_in() if left_out.count else room
     prepared = prepare_history(messages, policy)
     made_at = checkpoint.made_at if checkpoint else None
     split, trigger = _find_split(
         prepared, policy, room, question_tokens, manual, turns_since_compaction, made_at
     )
-    if policy.prepares_ahead and not manual and not left_out:
+    if policy.prepares_ahead and not manual and not left_out.count:
         split = _worth_a_call(prepared, split, policy, room)
     end = _position_before(prepared, split)
+    if left_out.count:
+        end, trigger = max(end or 0, left_out.last_position), trigger if split else "hard"
     span = [message for message in messages if end is not None and (message.position or 0) <= end]
-    if end is None or not span or (manual and len(span) < LEAST_MANUAL_MESSAGES):
+    if end is None or not (span or left_out.count) or (manual and len(span) < LEAST_MANUAL_MESSAGES):
         return None
     return CompactionPlan(
-        first_position=covered + 1 if left_out else span[0].position or 0,
+        first_position=covered + 1 if left_out.count else span[0].position or 0,
         last_position=end,
-        message_count=len(span) + left_out,
+        message_count=len(span) + left_out.count,
         kept_count=len(messages) - len(span),
-        span_tokens=calibration.apply(total_tokens(span)),
+        span_tokens=calibration.apply(total_tokens(span) + left_out.tokens),
         tokens_before=calibration.apply(room.summary + total_tokens(prepared)),
         trigger=trigger,
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from memory.budget import TokenBudget
 from memory.errors import ContextError, QuestionTooLarge, SystemPromptTooLarge
 from memory.fallback import write_extract
+from memory.loading import NOTHING_LEFT_OUT, LeftOut
 from memory.policy import ContextPolicy
 from memory.reminder import reminder_message
 from memory.summary import (
@@ -127,7 +128,7 @@ def fit_view(
     budget: TokenBudget,
     calibration: Calibration = UNCALIBRATED,
     tools_tokens: int = 0,
-    left_out: int = 0,
+    left_out: LeftOut = NOTHING_LEFT_OUT,
     reminder: Message | None = None,
     notes: Sequence[Message] = (),
     profile: Message | None = None,
@@ -137,10 +138,10 @@ def fit_view(
     pinned ones that it covers.
 
     Deterministic and sticky: with more messages appended it begins with the same bytes until it passes the
-    trigger, and then a large step leaves at once. `left_out` counts messages between checkpoint and
-    `messages` that were not even loaded. `reminder` takes the place of the checkpoint's own; `notes` are for this
-    request alone; `profile` gives way to a question that fits only without it. `is_one_off` is for a budget that only
-    this request has: it holds the system prompt, too, and nothing is kept for the sake of a cached prefix, so that what
+    trigger, and then a large step leaves at once. `left_out` are the messages between checkpoint and `messages`, of
+    which only a sample was loaded. `reminder` takes the place of the checkpoint's own; `notes` are for this request
+    alone; `profile` gives way to a question that fits only without it. `is_one_off` is for a budget that only this
+    request has: it holds the system prompt, too, and nothing is kept for the sake of a cached prefix, so that what
     leaves makes as much room for recall as it can. Raises SystemPromptTooLarge or QuestionTooLarge.
     """
     reminder = reminder or (reminder_message(checkpoint.reminder) if checkpoint else None)
@@ -162,14 +163,15 @@ def fit_view(
         reminder=reminder,
         is_one_off=is_one_off,
     )
+    room = room.with_stand_in() if left_out.count else room
     check_fits(system_tokens, asked_tokens, left, calibration)
     prepared = prepare_history(messages, policy)
     made_at = checkpoint.made_at if checkpoint else None
     cut = find_cut(prepared, asked_tokens, policy, room, made_at=made_at)
     cut = _past_pins(cut, prepared, checkpoint, room, asked_tokens)
     gone, history = _select(prepared, cut, room, asked_tokens, policy.keep_recent)
-    missing = len(gone) + left_out
-    summary = _write_summary(checkpoint, gone, missing, room, asked_tokens, policy)
+    missing = len(gone) + left_out.count
+    summary = _write_summary(checkpoint, [*left_out.sample, *gone], missing, room, asked_tokens, policy)
     if missing and summary is None:
         history = without_leading_replies(history)
     used = total_tokens(history) + asked_tokens + (summary.tokens if summary else 0)
@@ -184,7 +186,7 @@ def fit_view(
         question=question,
         dropped=_dropped(messages, gone, history, left_out) if missing else None,
         is_stand_in=summary is not None and bool(missing),
-        original_count=_count_original(messages, checkpoint) + left_out,
+        original_count=_count_original(messages, checkpoint) + left_out.count,
         budget_tokens=budget.input_tokens,
         recall_tokens=calibration.apply(max(0, recall)),
         tools_tokens=tools_tokens,
@@ -306,15 +308,16 @@ def _count_original(messages: Sequence[Message], checkpoint: Checkpoint | None) 
 
 
 def _dropped(
-    messages: Sequence[Message], gone: list[Message], history: tuple[Message, ...], left_out: int
+    messages: Sequence[Message], gone: list[Message], history: tuple[Message, ...], left_out: LeftOut
 ) -> Dropped:
     last = max((message.position for message in gone if message.position is not None), default=-1)
+    last = max(last, left_out.last_position)
     kept = {message.position for message in history}
     span = [message for message in messages if message.position is not None and message.position <= last]
     lost = [message for message in span if message.position not in kept]
     return Dropped(
         first_position=lost[0].position if lost else None,
-        last_position=last if lost else None,
-        message_count=len(lost) + left_out,
-        tokens=total_tokens(lost),
+        last_position=last if last >= 0 else None,
+        message_count=len(lost) + left_out.count,
+        tokens=total_tokens(lost) + left_out.tokens,
     )

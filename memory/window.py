@@ -64,6 +64,10 @@ class Room:
     is_one_off: bool = False
     """Whether no later request builds on this view."""
 
+    def with_stand_in(self) -> Room:
+        """Where something left already: what tells of it takes what a summary may take."""
+        return replace(self, summary=self.summary_cap)
+
     @property
     def recall_uncut(self) -> int:
         if self.is_one_off:
@@ -139,6 +143,8 @@ def find_cut(
     where it does not fit; the cooldown counts from there.
     """
     replay = _Replay(messages, policy, room)
+    if replay.always_fitted(question_tokens):
+        return Cut()
     if made_at is not None:
         replay.since = 0
     for turn in () if room.is_one_off else replay.starts:
@@ -169,6 +175,12 @@ class _Replay:
         self.cut = Cut()
         self.asked = 0
         self.since = policy.cooldown_turns
+
+    def always_fitted(self, question: int) -> bool:
+        """What fits now fitted at each turn before, for nothing but its own growth changes a plain history."""
+        if self.has_tool_calls or self.policy.turn_limit:
+            return False
+        return self.room.summary + self.sums[-1] + question <= self.room.high(0, is_cut=False)
 
     def ask(self, end: int, question: int, *, is_settled: bool = False) -> None:
         """One request: `messages[:end]` as history, then a question."""

@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from chatapp.db_memory import LoadedHistory, load_history
 from chatapp.models import Branch, Conversation, Event, ModelConfig, User
+from memory.loading import NOTHING_LEFT_OUT, LoadLimits
 from tests.api.running import send
 from tests.context_engine.chatting import Chat, chatting, on_a_loop
 from tests.memory_store.rows import new_conversation, say
@@ -18,26 +19,50 @@ from tests.servers.behaviour import says
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def loaded_after(user: User, count: int) -> tuple[LoadedHistory, int]:
+LIMITS = LoadLimits(window=8_000, uncut=6_000, tail=800, keep_recent=10)
+
+
+def load(branch: Branch, before: int) -> LoadedHistory:
+    return load_history(branch, before_position=before, budget_tokens=8_000, limits=LIMITS)
+
+
+def loaded_after(user: User, count: int, tokens: int = 50) -> tuple[LoadedHistory, int]:
     """The history of a new conversation of so many messages, and how many queries it took."""
     conversation = new_conversation(user)
     say(conversation, *(f"Note {number}: some words." for number in range(count)))
-    conversation.messages.update(token_estimate=50)
+    conversation.messages.update(token_estimate=tokens)
     branch = Branch.objects.get(pk=conversation.branch_id)
-    with CaptureQueriesContext(
-        connection,
-    ) as queries:
-        history = load_history(branch, before_position=count, window_tokens=8_000, budget_tokens=8_000)
+    with CaptureQueriesContext(connection) as queries:
+        history = load(branch, count)
     return history, len(queries)
 
 
-def test_a_load_reads_what_the_window_holds_and_never_the_whole_conversation(alice: User) -> None:
-    short, long = loaded_after(alice, 1_000), loaded_after(alice, 6_000)
-    for history, queries in (short, long):
-        assert queries <= 4
-        assert 160 <= len(history.messages) <= 512
-    assert long[0].messages[-1].text == "Note 5999: some words."
-    assert long[0].left_out == 6_000 - len(long[0].messages)
+def test_what_a_request_can_hold_is_loaded_whole(alice: User) -> None:
+    history, queries = loaded_after(alice, 120)
+    assert len(history.messages) == 120
+    assert history.left_out == NOTHING_LEFT_OUT
+    assert queries <= 4
+
+
+def test_of_more_than_that_only_what_stays_is_read_and_never_the_whole_conversation(alice: User) -> None:
+    for count in (1_000, 6_000):
+        history, queries = loaded_after(alice, count)
+        assert queries <= 6
+        assert 16 <= len(history.messages) <= 36, "the tail, and an eighth of the budget at most"
+        assert history.messages[0].role == "user"
+        assert history.messages[-1].text == f"Note {count - 1}: some words."
+        left_out = history.left_out
+        assert left_out.count == count - len(history.messages)
+        assert left_out.last_position + 1 == history.messages[0].position
+        assert LIMITS.uncut < left_out.tokens + 50 * len(history.messages) <= 50 * count
+        assert len(left_out.sample) == 32
+        assert left_out.sample[0].text == "Note 0: some words."
+        assert left_out.sample[-1].position == left_out.last_position
+
+
+def test_the_newest_messages_are_loaded_however_large_they_are(alice: User) -> None:
+    history, _ = loaded_after(alice, 40, tokens=9_000)
+    assert [message.position for message in history.messages] == list(range(30, 40))
 
 
 def test_an_answer_that_is_still_being_written_and_what_follows_are_not_history(alice: User) -> None:
@@ -45,8 +70,11 @@ def test_an_answer_that_is_still_being_written_and_what_follows_are_not_history(
     say(conversation, "First", "Answer", "Question")
     say(conversation, "Half an", status="streaming")
     assert conversation.branch is not None
-    history = load_history(conversation.branch, before_position=4, window_tokens=8_000, budget_tokens=8_000)
-    assert [message.text for message in history.messages] == ["First", "Answer", "Question"]
+    assert [message.text for message in load(conversation.branch, 4).messages] == [
+        "First",
+        "Answer",
+        "Question",
+    ]
 
 
 @on_a_loop

@@ -9,6 +9,7 @@ import pytest
 from benchmarks.context import SMALL_BUDGETS, count_overlaps, simulate_small_window
 from memory.budget import TokenBudget
 from memory.compaction import Rejected, Summary, accept_summary, plan_compaction, summary_requests
+from memory.loading import LeftOut
 from memory.policy import DEFAULT_POLICY, ContextPolicy
 from memory.prompts import Hint, compaction_prompt
 from memory.structured import default_template, read_structured, render_structured
@@ -122,10 +123,22 @@ def test_summaries_cost_at_most_a_fifth_more_than_the_conversation_in_small_wind
 
 def test_messages_that_were_not_loaded_belong_to_the_span() -> None:
     history = turns_of(30_000)[100:]
-    due = plan_compaction(history, None, DEFAULT_POLICY, WINDOW, left_out=100)
+    due = plan_compaction(history, None, DEFAULT_POLICY, WINDOW, left_out=LeftOut(100, 99))
     assert due is not None
     assert due.first_position == 0
     assert due.message_count + due.kept_count == len(history) + 100
+
+
+def test_what_was_not_loaded_is_due_however_little_was() -> None:
+    few = turns_of(30_000)[100:112]
+    for policy in (DEFAULT_POLICY, ContextPolicy(strategy="summarize"), ContextPolicy(strategy="turns")):
+        due = plan_compaction(few, None, policy, WINDOW, left_out=LeftOut(100, 99, 20_000))
+        assert due is not None
+        assert (due.first_position, due.last_position, due.kept_count) == (0, 99, len(few))
+        assert (due.message_count, due.trigger) == (100, "hard")
+        view = fit(few, policy=policy, budget=WINDOW, left_out=LeftOut(100, 99, 20_000))
+        assert view.dropped is not None
+        assert view.dropped.last_position == due.last_position
 
 
 def test_a_pinned_message_that_is_covered_already_is_not_covered_again() -> None:

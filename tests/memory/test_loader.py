@@ -7,6 +7,7 @@ import pytest
 from memory.budget import TokenBudget
 from memory.errors import ContextError, QuestionTooLarge, SystemPromptTooLarge
 from memory.loader import View, fit_view
+from memory.loading import LeftOut
 from memory.policy import ContextPolicy
 from memory.summary import EARLIER_TRUNCATED, read_summary
 from memory.tokens import Calibration, estimate_parts, estimate_text, text_message, total_tokens
@@ -141,11 +142,15 @@ def test_a_pinned_message_stays_in_its_place() -> None:
 
 
 def test_messages_that_were_not_loaded_are_told_of_as_dropped() -> None:
-    view = fit(plain_turns(3), budget=WINDOW, left_out=500)
+    sample = tuple(stored([user("The harbour code is QX-00017."), reply("Noted.")]))
+    view = fit(plain_turns(3), budget=WINDOW, left_out=LeftOut(500, 499, 30_000, sample))
     assert view.dropped is not None
-    assert view.dropped.message_count == 500
+    assert (view.dropped.message_count, view.dropped.last_position) == (500, 499)
+    assert view.dropped.tokens == 30_000
     assert view.original_count == 506
     assert view.messages()[1].kind == "summary"
+    assert "QX-00017" in view.messages()[1].text
+    assert len(view.history) == 6, "all that was loaded stays"
 
 
 def test_truncation_leaves_a_mark_and_keeps_a_summary_that_is_there() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from memory.budget import TokenBudget
 from memory.loader import View, fit_view
+from memory.loading import NOTHING_LEFT_OUT, LeftOut
 from memory.policy import DEFAULT_POLICY, ContextPolicy
 from memory.tokens import UNCALIBRATED, Calibration, text_message
 from memory.types import Checkpoint, Message
@@ -22,7 +23,7 @@ def fit(
     policy: ContextPolicy = DEFAULT_POLICY,
     budget: TokenBudget = TokenBudget(),
     tools_tokens: int = 0,
-    left_out: int = 0,
+    left_out: LeftOut = NOTHING_LEFT_OUT,
     calibration: Calibration = UNCALIBRATED,
     profile: Message | None = None,
 ) -> View:

@@ -1,0 +1,96 @@
+"""From where on a branch is loaded: all of it where a request can hold it, else its newest part."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from memory.budget import TokenBudget
+from memory.policy import ContextPolicy
+from memory.tokens import Calibration
+from memory.types import Message
+
+STEP_SHARE = 8
+"""What is loaded beyond the tail, to begin where it can begin for some turns: at most an eighth of the budget."""
+TAIL_SHARE = 3
+SAMPLE_NEWEST = SAMPLE_OLDER = 16
+"""Read of what is left out, for what stands in for its summary."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """The messages between a checkpoint and those loaded: too many for a request, so that only a sample was read."""
+
+    count: int = 0
+    last_position: int = -1
+    tokens: int = 0
+    """Of those that were looked at: at least so many."""
+    sample: tuple[Message, ...] = ()
+
+
+NOTHING_LEFT_OUT = LeftOut()
+
+
+@dataclass(frozen=True, slots=True)
+class LoadLimits:
+    """In estimates, so that stored token counts can be added as they are."""
+
+    window: int
+    """What a request may hold."""
+    uncut: int
+    """What a view may take that was never compacted: past that all but a tail leaves."""
+    tail: int
+    keep_recent: int
+
+    @classmethod
+    def of(cls, policy: ContextPolicy, budget: TokenBudget, calibration: Calibration) -> LoadLimits:
+        window = calibration.invert(budget.input_tokens)
+        trigger = policy.trigger if policy.auto_compact else 1.0
+        tail = min(calibration.invert(policy.tail_tokens(budget)), window // TAIL_SHARE)
+        return cls(window, int(window * trigger), tail, policy.keep_recent)
+
+
+class StoredSize(NamedTuple):
+    """A stored message as far as it matters for where to begin."""
+
+    position: int
+    tokens: int
+    role: str
+    kind: str
+
+    @property
+    def starts_turn(self) -> bool:
+        return self.role == "user" and self.kind == "message"
+
+
+def choose_start(newest_first: Sequence[StoredSize], limits: LoadLimits) -> int:
+    """The position of the oldest message to load, of those that are more than a request holds.
+
+    At least the tail, from a turn's beginning. Of those in reach the one across the largest power of two: it stays in
+    reach, and the request's beginning the same, for as many turns as can be.
+    """
+    sums = list(itertools.accumulate(size.tokens for size in newest_first))
+    least = min(max(bisect.bisect_left(sums, limits.tail), limits.keep_recent - 1), len(sums) - 1)
+    most = max(sums[least], limits.tail + limits.window // STEP_SHARE)
+    reach = range(least, bisect.bisect_right(sums, most))
+    turns = [at for at in reach if newest_first[at].starts_turn]
+    chosen = turns or [at for at in reach if newest_first[at].role != "tool"] or [least]
+    return newest_first[max(chosen, key=lambda at: (_roundness(newest_first, at), at))].position
+
+
+def _roundness(newest_first: Sequence[StoredSize], at: int) -> int:
+    """The largest power of two with a multiple between the turn before and this one."""
+    older = itertools.islice(newest_first, at + 1, None)
+    before = next((size.position for size in older if size.starts_turn), 0)
+    return (newest_first[at].position ^ before).bit_length()
+
+
+def sample_positions(first: int, last: int) -> list[int]:
+    """Of these positions the newest, and as many evenly from what is older."""
+    newest = range(max(first, last - SAMPLE_NEWEST + 1), last + 1)
+    older = newest.start - first
+    count = min(SAMPLE_OLDER, older)
+    return [*(first + at * older // count for at in range(count)), *newest]

@@ -1,4 +1,4 @@
-"""Load and assembly of a context by the number of stored messages, with and without a checkpoint.
+"""Load and assembly of a context by the number of stored messages and their size, with and without a checkpoint.
 
 python -m benchmarks.context_load [--sizes 100 10000 100000] [--runs 40]
 """
@@ -81,18 +81,19 @@ def measure(sizes: list[int], runs: int) -> None:
             finished_at=clock.now(),
         )
 
-    for title, has_checkpoint in (
-        ("with a checkpoint before the newest messages", True),
-        ("without one", False),
-    ):
-        loaders = []
+    for padding, kind in ((60, "105 tokens a message"), (12, "36 tokens a message")):
+        conversations = []
         for size in sizes:
-            history = [ImportedMessage(message["role"], message["content"]) for message in long_history(size)]
-            conversation = import_conversation(user=user, messages=history, now=clock.now())
-            if has_checkpoint:
-                checkpoint(conversation, max(0, size - 80))
-            loaders.append(loader(str(conversation.pk)))
-        print(f"Load and assembly, {title}")
+            notes = (
+                ImportedMessage(each["role"], each["content"]) for each in long_history(size, padding=padding)
+            )
+            conversations.append(import_conversation(user=user, messages=list(notes), now=clock.now()))
+        loaders = [loader(str(conversation.pk)) for conversation in conversations]
+        print(f"Load and assembly, never compacted, {kind}")
+        report(sizes, loaders, runs)
+        for size, conversation in zip(sizes, conversations, strict=True):
+            checkpoint(conversation, max(0, size - 80))
+        print(f"Load and assembly, with a checkpoint before the newest messages, {kind}")
         report(sizes, loaders, runs)
 
 

@@ -28,7 +28,7 @@ from memory.truncate import PINNED_SHARE
 from memory.types import Checkpoint
 from memory.types import Message as MessageValue
 
-PAGE = 256
+PAGE = 512
 MOST_SIZES = 10_000
 MAX_PINS = 50
 

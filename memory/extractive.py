@@ -14,9 +14,6 @@ from memory.tokens import estimate_text
 from memory.truncate import level
 from memory.types import Message, TextPart, ToolCallPart, ToolResultPart
 
-SOURCE_CHARS = 50_000
-SOURCE_MESSAGES = 400
-"""Of more than these a sample is read; long messages are shortened, so that the time stays bounded."""
 SENTENCE_CHARS = 320
 FACT_CHARS = 240
 LEAST_MISSING_TOKENS = 24
@@ -76,6 +73,19 @@ _DECISION = re.compile(
 _NOTHING = frozenset({"0", "1", "2", "I", "OK", "II", "A"})
 
 
+@dataclass(frozen=True, slots=True)
+class SourceLimits:
+    """Of more messages a sample is read; long ones are shortened to so many characters in all: the time is bounded."""
+
+    messages: int
+    chars: int
+
+
+THOROUGH = SourceLimits(400, 50_000)
+QUICK = SourceLimits(80, 6_000)
+"""For what a question waits for."""
+
+
 @dataclass(slots=True)
 class _Sentence:
     order: int
@@ -86,14 +96,9 @@ class _Sentence:
     tokens: int
 
 
-def extract_summary(
-    messages: Sequence[Message], max_tokens: int, *, most_messages: int = SOURCE_MESSAGES
-) -> str:
-    """The most telling sentences of these messages in at most `max_tokens`, one a line, each with its speaker.
-
-    Of more than `most_messages` a sample is read, so that the time stays bounded.
-    """
-    chosen = _choose(_sentences(messages, most_messages), max_tokens)
+def extract_summary(messages: Sequence[Message], max_tokens: int, limits: SourceLimits = THOROUGH) -> str:
+    """The most telling sentences of these messages in at most `max_tokens`, one a line, each with its speaker."""
+    chosen = _choose(_sentences(messages, limits), max_tokens)
     lines: list[str] = []
     speaker = ""
     for sentence in chosen:
@@ -131,10 +136,10 @@ def find_facts(text: str) -> dict[str, float]:
     return found
 
 
-def _sentences(messages: Sequence[Message], most_messages: int = SOURCE_MESSAGES) -> list[_Sentence]:
-    messages = _sample(messages, most_messages)
+def _sentences(messages: Sequence[Message], limits: SourceLimits = THOROUGH) -> list[_Sentence]:
+    messages = _sample(messages, limits.messages)
     texts = [_source_text(message) for message in messages]
-    cap = level([len(text) for text in texts], SOURCE_CHARS)
+    cap = level([len(text) for text in texts], limits.chars)
     found: list[_Sentence] = []
     seen: set[str] = set()
     for message, text in zip(messages, texts, strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memory.extractive import SOURCE_MESSAGES, extract_summary
+from memory.extractive import THOROUGH, SourceLimits, extract_summary
 from memory.summary import EARLIER_TRUNCATED, bounded_summary
 from memory.tokens import estimate_text
 from memory.types import Message
@@ -14,10 +14,10 @@ PREVIOUS_SHARE = 2 / 3
 
 
 def write_extract(
-    previous: str, messages: Sequence[Message], max_tokens: int, *, most_messages: int = SOURCE_MESSAGES
+    previous: str, messages: Sequence[Message], max_tokens: int, limits: SourceLimits = THOROUGH
 ) -> str:
     """At most `max_tokens`; the mark of a truncation where nothing else fits or is there to tell."""
     kept = bounded_summary(previous, int(max_tokens * PREVIOUS_SHARE) if messages else max_tokens)
     room = max_tokens - estimate_text(kept) - 2
-    extract = extract_summary(messages, room, most_messages=most_messages) if messages else ""
+    extract = extract_summary(messages, room, limits) if messages else ""
     return f"{kept}\n\n{extract}".strip() or EARLIER_TRUNCATED

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from memory.budget import TokenBudget
 from memory.errors import ContextError, QuestionTooLarge, SystemPromptTooLarge
+from memory.extractive import QUICK
 from memory.fallback import write_extract
 from memory.loading import NOTHING_LEFT_OUT, LeftOut
 from memory.policy import ContextPolicy
@@ -26,8 +27,6 @@ from memory.types import Checkpoint, Message
 from memory.window import Cut, Room, find_cut, measure_room
 
 LEAST_SUMMARY_TOKENS = 24
-STAND_IN_MESSAGES = 80
-"""What stands in for a summary that is not written yet is made of so many: a question waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +290,7 @@ def _write_summary(
     if policy.strategy == "truncate":
         kept = bounded_summary(previous, text_space - MARKER_TOKENS)
         return summary_message(mark_truncated(kept))
-    extract = write_extract(previous, gone, text_space, most_messages=STAND_IN_MESSAGES)
+    extract = write_extract(previous, gone, text_space, QUICK)
     return summary_message(extract, stand_in=True)
 
 

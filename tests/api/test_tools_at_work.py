@@ -121,3 +121,33 @@ async def test_an_mcp_server_that_is_down_costs_one_call_and_not_the_answer(
         answer = await send(alice_program, conversation, "40 + 2?")
     assert answer.json()["message"]["content"] == "The tool is down."
     assert "it cannot be reached" in result_of(model_server.requests[-1])
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "timeout_s", "told"),
+    [
+        ("sleep", {}, 1, "did not answer within 1 s"),
+        ("large", {"megabytes": 8}, 60, "MCP server sums"),
+        ("fail", {}, 60, "the disk is full"),
+    ],
+)
+async def test_an_mcp_server_that_is_slow_or_hostile_costs_one_call_and_not_the_answer(
+    alice_program: Program,
+    model: ModelConfig,
+    model_server: ModelServer,
+    tool: str,
+    arguments: dict[str, Any],
+    timeout_s: float,
+    told: str,
+) -> None:
+    fields = {"is_own": True, "for_everyone": True, "needs_consent": False, "timeout_s": timeout_s}
+    with McpProcess() as process:
+        server = await McpServer.objects.acreate(name="sums", url=process.url, **fields)
+        await in_database(refresh_server)(server.pk)
+        model_server.script(asks_for(f"sums__{tool}", **arguments), says("Without it, then."))
+        async with running_service():
+            conversation = await new_conversation(alice_program)
+            answer = await send(alice_program, conversation, "40 + 2?")
+    assert answer.json()["message"]["content"] == "Without it, then."
+    assert told in result_of(model_server.requests[-1])
+    assert len(result_of(model_server.requests[-1])) < 2_000

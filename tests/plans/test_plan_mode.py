@@ -15,7 +15,7 @@ from tests.api import own_tools
 from tests.api.program import Program
 from tests.api.running import read_all, send, wait_for_end
 from tests.context_engine.talking import Talk, settle, talking, words
-from tests.plans.planned_server import NOT_MET, PlannedServer, plan_of, tool_call
+from tests.plans.planned_server import GOAL_MET, NOT_MET, Caller, PlannedServer, plan_of, tool_call
 from tests.servers.behaviour import ERRORS, says
 
 pytestmark = pytest.mark.usefixtures("models")
@@ -162,6 +162,47 @@ async def test_replanning_ends_after_three_rounds(alice_program: Program, planne
     assert (rounds[0], rounds[-1]) == (1, 3)
     assert [step["round"] for step in answered["run"]["plan"]] == [1, 1, 2, 2, 3, 3]
     assert "Not found out: the price of B" in planned.requests("answer")[0].text
+
+
+async def test_each_reader_of_a_long_result_gets_its_share_of_it(
+    alice_program: Program, planned: PlannedServer
+) -> None:
+    await ModelConfig.objects.aupdate(context_size=200_000, max_output_tokens=4_000)
+    planned.plans = [plan_of(a="", b="a"), plan_of(c="")]
+    planned.analyses = [NOT_MET, GOAL_MET]
+    planned.steps["a"] = [says("xq " * 30_000, tokens_per_write=1_000)]
+    async with talking(alice_program) as talk:
+        await ask_planned(talk)
+
+    def chars(caller: Caller, at: int, step: str = "") -> int:
+        return 3 * planned.requests(caller, step)[at].text.count("xq")
+
+    assert 49_000 < chars("step", 0, "b") <= 50_000
+    assert 9_000 < chars("analyst", 0) <= 10_000
+    assert 300 < chars("planner", 1) <= 500
+
+
+async def test_a_round_has_at_most_twelve_steps(alice_program: Program, planned: PlannedServer) -> None:
+    planned.plans = [plan_of(**{f"s{number}": "" for number in range(13)}), plan_of(a="")]
+    async with talking(alice_program) as talk:
+        answered = await ask_planned(talk)
+    assert "at most 12" in planned.requests("planner")[1].text
+    assert [step["id"] for step in answered["run"]["plan"]] == ["a"]
+
+
+async def test_at_most_eight_steps_ask_models_at_the_same_time(
+    alice_program: Program, planned: PlannedServer
+) -> None:
+    names = [f"s{number}" for number in range(10)]
+    planned.plans = [plan_of(**dict.fromkeys(names, ""))]
+    planned.steps |= {name: [says("Found.", hold_after=0)] for name in names[:8]}
+    async with talking(alice_program) as talk:
+        answering = asyncio.ensure_future(ask_planned(talk))
+        await asyncio.to_thread(planned.wait_for_steps, *names[:8])
+        assert len(planned.requests("step")) == 8
+        planned.server.release()
+        answered = await answering
+    assert {step["state"] for step in answered["run"]["plan"]} == {"done"}
 
 
 async def test_garbage_of_the_planner_ends_in_an_ordinary_answer_and_is_told(

@@ -243,6 +243,13 @@ class MessageForgotten(_Fact):
     message: dict[str, Any]
 
 
+class MessageEdited(_Fact):
+    """The message in its user's new words: it was sent during a run, and no model call had seen it."""
+
+    type: Literal["message.edited"] = "message.edited"
+    message: dict[str, Any]
+
+
 class MessagePinned(_Fact):
     """The message, since its user pinned it or took its pin away."""
 
@@ -289,6 +296,7 @@ Fact = (
     | RunFinished
     | MemoryWritten
     | MessageForgotten
+    | MessageEdited
     | MessagePinned
     | ForgetProposed
     | MemoryProposed

@@ -12,6 +12,7 @@ from chatapp import attachments, memory_files, offloads
 from chatapp.actions import retention
 from chatapp.actions.forget import Done, forget_items
 from chatapp.actions.forget_whole import forget_conversation, forget_everything
+from chatapp.actions.queued_messages import withdraw_queued
 from chatapp.actions.retention import Leftovers
 from chatapp.errors import NotFound
 from chatapp.live import hub
@@ -51,6 +52,16 @@ def _purge_journal() -> None:
 
 
 # --- What is forgotten ------------------------------------------------------------------------------------
+
+
+def delete_message(user: User, conversation_id: str, message_id: str, *, now: datetime) -> None:
+    """What no model call has seen is taken back and the answer goes on, all else is forgotten. Raises NotFound."""
+    hashes = withdraw_queued(user=user, conversation_id=conversation_id, message_id=message_id, now=now)
+    if hashes is None:
+        forget_message(user, message_id, now=now, conversation_id=conversation_id)
+    else:
+        remove_leftovers(Leftovers(user.pk, hashes=hashes))
+        _purge_journal()
 
 
 def forget_message(user: User, message_id: str | UUID, *, now: datetime, conversation_id: str = "") -> Done:

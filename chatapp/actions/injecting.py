@@ -76,7 +76,10 @@ def _inject(user: User, conversation_id: str, new: NewMessage, now: datetime) ->
 
 
 def take_injected(*, lease: Lease, now: datetime) -> list[Message]:
-    """What was sent since the last call, oldest first; it stands before the answer from now on. Raises LeaseLost."""
+    """What was sent since the last call and not taken back, oldest first; it stands before the answer from now on.
+
+    Raises LeaseLost.
+    """
     if not is_anything_behind(lease.answer_id):  # as before nearly every call: without a lock
         return []
     with transaction.atomic():
@@ -85,11 +88,12 @@ def take_injected(*, lease: Lease, now: datetime) -> list[Message]:
         if messages:
             move_answer_behind(conversation, run, messages)
             event_log.append(conversation, _moved(conversation, run, messages, now), run=run)
-        return messages
+        return [message for message in messages if message.forgotten_at is None]
 
 
 def release_injected(conversation: Conversation, run: Run, now: datetime) -> Message | None:
-    """At a run's end: what no call has seen are messages like any other; the last of them, to be answered next."""
+    """At a run's end: what no call has seen are messages like any other; the last of them that was not taken back, to
+    be answered next."""
     messages = messages_behind(run)
     parent_id = run.answer_id
     for message in messages:
@@ -98,7 +102,8 @@ def release_injected(conversation: Conversation, run: Run, now: datetime) -> Mes
         parent_id = message.pk
     if messages:
         event_log.append(conversation, _moved(conversation, run, messages, now))
-    return messages[-1] if messages else None
+    said = [message for message in messages if message.forgotten_at is None]
+    return said[-1] if said else None
 
 
 def _moved(

@@ -13,17 +13,19 @@ from chatapp import clock
 from chatapp.actions.branches import show_message
 from chatapp.actions.messages import Receipt, regenerate_message, send_message
 from chatapp.actions.pins import pin_message
+from chatapp.actions.queued_messages import edit_queued
 from chatapp.api import shapes
 from chatapp.api.answers import ANSWERS, DESCRIBED, answer_with, wanted_mode
 from chatapp.api.auth import ApiRequest, allow, client_address
 from chatapp.api.contents import new_message
 from chatapp.api.message_pages import MessagePage, PageAsked, list_page
 from chatapp.api.schemas import MessageChange, NewMessageIn, PinIn, RunOptions, SentMessage
-from chatapp.forgetting import forget_message
+from chatapp.forgetting import delete_message
 from chatapp.models import ModelConfig, User
 from chatapp.rate_limits import check_message_rate
 from chatapp.selectors.access import accessible_conversation, accessible_message
 from chatapp.selectors.conversations import shape_conversation, shape_message
+from chatapp.selectors.messages import is_queued
 from chatapp.selectors.model_configs import accessible_model
 
 router = Router(tags=["messages"])
@@ -109,15 +111,34 @@ async def edit(
     idempotency_key: str | None = IdempotencyKey,
 ) -> Any:
     """With `content`: sends an edited version of one of your messages, in a branch of its own; the old one stays where
-    it was. With `pinned` alone: pins a message or takes its pin away, and answers with the message."""
+    it was. One that was sent during a run and that no model call has seen is changed in its place. With `pinned` alone:
+    pins a message or takes its pin away. Both answer with the message."""
     change = body.root
     if isinstance(change, PinIn):
         return await sync_to_async(_pin)(request.auth.user, conversation_id, message_id, change.pinned)
+    edited = await sync_to_async(_edit_queued)(request.auth.user, conversation_id, message_id, change)
+    if edited is not None:
+        return edited
     await check_message_rate(request.auth.user.pk, client_address(request))
     receipt = await sync_to_async(_send)(
         request.auth.user, conversation_id, change, idempotency_key, replaces_id=message_id
     )
     return await answer_with(request, receipt, wanted_mode(request, change.stream))
+
+
+def _edit_queued(
+    user: User, conversation_id: str, message_id: str, sent: SentMessage
+) -> dict[str, Any] | None:
+    if not is_queued(accessible_message(user, conversation_id, message_id)):
+        return None
+    row = edit_queued(
+        user=user,
+        conversation_id=conversation_id,
+        message_id=message_id,
+        new=new_message(user, sent, None),
+        now=clock.now(),
+    )
+    return shape_message(row) if row else None
 
 
 def _pin(user: User, conversation_id: str, message_id: str, pinned: bool) -> dict[str, Any]:
@@ -133,10 +154,9 @@ def _pin(user: User, conversation_id: str, message_id: str, pinned: bool) -> dic
     response=shapes.answers(404),
 )
 async def delete(request: ApiRequest, conversation_id: str, message_id: str) -> Any:
-    """Its words are forgotten, with all that was made of them; its place stays, empty and marked `forgotten`."""
-    await sync_to_async(forget_message)(
-        request.auth.user, message_id, now=clock.now(), conversation_id=conversation_id
-    )
+    """Its words are forgotten, with all that was made of them; its place stays, empty and marked `forgotten`. An answer
+    that is being written ends, unless the message was sent during it and no model call has seen it."""
+    await sync_to_async(delete_message)(request.auth.user, conversation_id, message_id, now=clock.now())
     return Status(204, None)
 
 

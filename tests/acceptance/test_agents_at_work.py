@@ -96,8 +96,18 @@ def test_tools_are_seen_a_denied_one_is_not_called_and_what_is_said_meanwhile_is
     expect(tools.first).to_contain_text("391")
     assert barriers(page) == []
 
-    say(page, "And be quick about it")
-    expect(page.locator("article.is-user").last).to_contain_text("And be quick about it")
+    say(page, "And be qwick about it")
+    queued = page.locator("article.is-user").last
+    expect(queued).to_contain_text("Waits for the next step of the answer")
+    queued.get_by_role("button", name="Edit").click()
+    queued.get_by_role("textbox").fill("And be quick about it")
+    queued.get_by_role("button", name="Save").click()
+    expect(queued.locator(".bubble")).to_have_text("And be quick about it")
+    say(page, "Take a boat")
+    expect(page.locator("article.is-user")).to_have_count(3)
+    page.locator("article.is-user").last.get_by_role("button", name="Take back").click()
+    expect(page.get_by_text("Take a boat")).to_have_count(0)
+    assert barriers(page) == []
     consent.get_by_role("button", name="Deny").click()
     answer = page.locator("article.is-assistant").last
     expect(answer).to_have_attribute("data-status", "complete")
@@ -105,9 +115,10 @@ def test_tools_are_seen_a_denied_one_is_not_called_and_what_is_said_meanwhile_is
     last = model.requests_of("chat")[-1]
     assert "denied this call" in last.text
     assert "And be quick about it" in last.text
+    assert "Take a boat" not in last.text
 
     page.reload()
-    expect(page.locator("article")).to_have_count(3)
+    expect(page.locator("article")).to_have_count(4)
     expect(page.locator("article").nth(1)).to_contain_text("And be quick about it")
     expect(tools).to_have_count(2)
     expect(tools.last).to_contain_text("denied")

@@ -398,6 +398,14 @@ test("what is sent during an answer waits behind it, and moves before it once th
   assert.equal(thread(released).messages.i1.isInjected, false);
 });
 
+test("a queued message is shown in its new words, where it stood", () => {
+  const injected = message("i1", 2, "user", "In Frnch", { kind: "injected", parent: "a1" });
+  const waiting = all(streaming(), event("message.created", 2, { run_id: "r1", message: injected }));
+  const edited = reduce(waiting, event("message.edited", 3, { message: { ...injected, content: "In French" } }));
+  assert.equal(thread(edited).messages.i1.text, "In French");
+  assert.deepEqual(thread(edited).ids, thread(waiting).ids);
+});
+
 test("a pinned message says so, and no longer once it is not", () => {
   const pin = (seq, pinned) => event("message.pinned", seq, { message: message("m0", 0, "user", "hi", { pinned }) });
   const state = reduce(opened([message("m0", 0, "user", "hi")]), pin(1, true));

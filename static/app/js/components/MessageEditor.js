@@ -3,12 +3,13 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { sendEdited } from "../commands/branches.js";
+import { editQueued } from "../commands/queue.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { editedId } from "../state/draft.js";
 
-/** @param {{message: import("../state/types.js").ViewMessage}} props */
-export function MessageEditor({ message }) {
+/** @param {{message: import("../state/types.js").ViewMessage, isQueued?: boolean}} props */
+export function MessageEditor({ message, isQueued = false }) {
   const area = useRef(/** @type {HTMLTextAreaElement|null} */ (null));
   const text = useSignal(message.text);
   const isSending = useSignal(false);
@@ -22,7 +23,7 @@ export function MessageEditor({ message }) {
     event.preventDefault();
     if (isSending.value || !text.value.trim()) return;
     isSending.value = true;
-    await sendEdited(message, text.value);
+    await (isQueued ? editQueued : sendEdited)(message, text.value);
     isSending.value = false;
   };
   const onKeyDown = (/** @type {KeyboardEvent} */ event) => {
@@ -37,7 +38,7 @@ export function MessageEditor({ message }) {
     <textarea ref=${area} dir="auto" rows="3" aria-label=${t("Message")} value=${text.value} onInput=${(/** @type {any} */ event) => (text.value = event.target.value)}></textarea>
     <div class="dialog-actions">
       <button type="button" class="button" onClick=${close}>${t("Cancel")}</button>
-      <button class="button is-primary" disabled=${isSending.value || !text.value.trim()}>${t("Save & rerun")}</button>
+      <button class="button is-primary" disabled=${isSending.value || !text.value.trim()}>${isQueued ? t("Save") : t("Save & rerun")}</button>
     </div>
   </form>`;
 }

@@ -20,11 +20,12 @@ export function MessageList({ thread }) {
   const answerId = thread.run?.message_id;
   if (!thread.ids.length && !thread.pending.length && currentAgent.value?.greeting)
     return html`<p class="agent-greeting">${currentAgent.value.greeting}</p>`;
+  const answerAt = thread.ids.indexOf(answerId ?? "");
   const waits = thread.pending.length > 0 || (answerId !== undefined && !thread.messages[answerId]);
   return html`
     ${thread.ids.map(
-      (id) => html`<${Slot} key=${id} message=${thread.messages[id]} divider=${dividers.get(id)} isLast=${id === lastId}
-        isRunning=${Boolean(thread.run)} />`,
+      (id, at) => html`<${Slot} key=${id} message=${thread.messages[id]} divider=${dividers.get(id)} isLast=${id === lastId}
+        isRunning=${Boolean(thread.run)} isQueued=${thread.messages[id].isInjected && answerAt >= 0 && at > answerAt} />`,
     )}
     ${thread.pending.map(
       (pending) => html`<${UserMessage} key=${pending.clientId} isSending id=${pending.clientId}
@@ -48,13 +49,13 @@ function placeDividers({ ids, messages, compactions }) {
 const Slot = memo(
   function Slot(
     /** @type {{message: import("../state/types.js").ViewMessage, divider?: Compaction, isLast: boolean,
-     *   isRunning: boolean}} */ props,
+     *   isRunning: boolean, isQueued: boolean}} */ props,
   ) {
-    const { message, divider, isLast, isRunning } = props;
+    const { message, divider, isLast, isRunning, isQueued } = props;
     return html`
     ${
       message.role === "user" &&
-      html`<${UserMessage} id=${message.id} text=${message.text} message=${message} isRunning=${isRunning}
+      html`<${UserMessage} id=${message.id} text=${message.text} message=${message} isRunning=${isRunning} isQueued=${isQueued}
       images=${message.images.map((image) => ({ ...image, url: fileUrl(image.file_id), name: t("Attached image") }))}
       files=${message.files.map((file) => ({ url: fileUrl(file.file_id), name: file.name, sizeBytes: file.size_bytes }))} />`
     }

@@ -1,6 +1,7 @@
 /** What the person said: a bubble at the right, with its images above. */
 
 import { useSignal } from "@preact/signals";
+import { takeBack } from "../commands/queue.js";
 import { html, memo } from "../html.js";
 import { t } from "../i18n.js";
 import { editedId } from "../state/draft.js";
@@ -19,9 +20,9 @@ const LONG_LINES = 18;
 
 /** @typedef {{url: string, name: string, sizeBytes: number}} ShownFile */
 
-/** @param {{id: string, text: string, images: ShownImage[], files: ShownFile[], isSending?: boolean, message?: import("../state/types.js").ViewMessage, isRunning?: boolean}} props
- *   `message`: the stored one, once there is one */
-function Message({ id, text, images, files, isSending = false, message, isRunning = false }) {
+/** @param {{id: string, text: string, images: ShownImage[], files: ShownFile[], isSending?: boolean, message?: import("../state/types.js").ViewMessage, isRunning?: boolean, isQueued?: boolean}} props
+ *   `message`: the stored one, once there is one; `isQueued`: the model has not seen it */
+function Message({ id, text, images, files, isSending = false, message, isRunning = false, isQueued = false }) {
   const isOpen = useSignal(false);
   const isEdited = editedId.value === id;
   const isLong = text.length > LONG_CHARS || text.split("\n").length > LONG_LINES;
@@ -29,9 +30,9 @@ function Message({ id, text, images, files, isSending = false, message, isRunnin
   return html`<article class=${`message is-user ${isSending ? "is-sending" : ""}`} id=${`m-${id}`} aria-label=${t("You")}>
     ${images.length > 0 && html`<div class="thumbs">${images.map((image) => html`<${Thumb} image=${image} />`)}</div>`}
     ${files.length > 0 && html`<ul class="files">${files.map(({ url, name, sizeBytes }) => html`<li><a class="file" href=${url} download><${Icon} name="file" size=${18} /><span>${name}</span><small>${formatBytes(sizeBytes)}</small></a></li>`)}</ul>`}
-    ${isEdited && html`<${MessageEditor} message=${message} />`}
+    ${isEdited && html`<${MessageEditor} message=${message} isQueued=${isQueued} />`}
     ${text && !isEdited && html`<div dir="auto" class=${`bubble ${isFolded ? "is-folded" : ""}`}>${text}</div>`}
-    ${message?.isInjected && html`<p class="outcome">${t("Sent while the answer was being written")}</p>`}
+    ${message?.isInjected && text && html`<p class="outcome">${isQueued ? t("Waits for the next step of the answer") : t("Sent while the answer was being written")}</p>`}
     ${message?.isPinned && !message.isInjected && html`<${PinMark} />`}
     ${message?.isForgotten && !text && html`<p class="outcome">${t("This message was forgotten.")}</p>`}
     ${
@@ -40,12 +41,12 @@ function Message({ id, text, images, files, isSending = false, message, isRunnin
       html`<button type="button" class="link fold" aria-expanded=${!isFolded} onClick=${() => (isOpen.value = !isOpen.value)}>
       ${isFolded ? t("Show more") : t("Show less")}</button>`
     }
-    ${message && !isEdited && html`<${Actions} message=${message} isRunning=${isRunning} />`}
+    ${message && !isEdited && html`<${Actions} message=${message} isRunning=${isRunning} isQueued=${isQueued} />`}
   </article>`;
 }
 
-/** @param {{message: import("../state/types.js").ViewMessage, isRunning: boolean}} props */
-function Actions({ message, isRunning }) {
+/** @param {{message: import("../state/types.js").ViewMessage, isRunning: boolean, isQueued: boolean}} props */
+function Actions({ message, isRunning, isQueued }) {
   const { id, text, siblings, isInjected, isForgotten } = message;
   if (!text && siblings.length < 2) return null;
   const edit = () => (editedId.value = id);
@@ -53,12 +54,18 @@ function Actions({ message, isRunning }) {
     ${text && html`<${CopyButton} text=${text} label=${t("Copy")} />`}
     ${
       text &&
-      !isInjected &&
+      (isQueued || !isInjected) &&
       !isForgotten &&
-      html`<button type="button" class="icon-button is-small" aria-label=${t("Edit")} title=${t("Edit")} disabled=${isRunning}
+      html`<button type="button" class="icon-button is-small" aria-label=${t("Edit")} title=${t("Edit")} disabled=${isRunning && !isQueued}
       onClick=${edit}><${Icon} name="rename" size=${16} /></button>`
     }
-    ${text && html`<${MessageMenu} message=${message} />`}
+    ${
+      isQueued &&
+      text &&
+      html`<button type="button" class="icon-button is-small" aria-label=${t("Take back")} title=${t("Take back")}
+      onClick=${() => takeBack(id)}><${Icon} name="trash" size=${16} /></button>`
+    }
+    ${text && !isQueued && html`<${MessageMenu} message=${message} />`}
     <${Siblings} message=${message} isRunning=${isRunning} />
   </div>`;
 }

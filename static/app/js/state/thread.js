@@ -66,6 +66,8 @@ function applyFact(thread, event) {
       return moveMessages(thread, event);
     case "message.pinned":
       return changeMessage(thread, event.message.id, (message) => ({ ...message, isPinned: event.message.pinned }));
+    case "message.edited":
+      return changeMessage(thread, event.message.id, (message) => viewMessage(event.message, message));
     case "message.forgotten":
       return forgetMessage(thread, event.message);
     case "memory.forget_proposed":

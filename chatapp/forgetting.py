@@ -20,10 +20,14 @@ from chatapp.models import ForgetReceipt, Offload, User
 from chatapp.search_index import vocabulary
 from chatapp.selectors import memory as memory_selectors
 from chatapp.selectors.access import accessible_message, parse_id
-from chatapp.selectors.forgetting import messages_of_day, said_and_where
+from chatapp.selectors.forgetting import messages_of_day, said_and_where, was_forgotten_since
 from chatapp.selectors.offloads import text_offloads
 from chatapp.selectors.retention import idle_conversations
 from memory.redaction import Forgotten
+
+
+PURGED_FOR = timedelta(minutes=5)
+PURGE_TIMEOUT_MS = 500
 
 
 def remove_leftovers(leftovers: Leftovers) -> None:
@@ -45,10 +49,20 @@ def finish(done: Done) -> Done:
 
 
 def _purge_journal() -> None:
-    """SQLite keeps what was overwritten in its journal until it is written back. A reader may hold that up."""
+    """SQLite keeps what was overwritten in its journal until it is written back. Where a reader holds that up, the
+    sweep comes back to it; no writer waits for long."""
     if connection.vendor == "sqlite" and not connection.in_atomic_block:
         with connection.cursor() as cursor:
+            [[timeout_ms]] = cursor.execute("PRAGMA busy_timeout").fetchall()
+            cursor.execute(f"PRAGMA busy_timeout={PURGE_TIMEOUT_MS}")
             cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            cursor.execute(f"PRAGMA busy_timeout={timeout_ms}")
+
+
+def purge_after_forgetting(*, now: datetime) -> None:
+    """For a while after something was forgotten."""
+    if was_forgotten_since(now - PURGED_FOR):
+        _purge_journal()
 
 
 # --- What is forgotten ------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from chatapp.actions.mcp_servers import LIST_AGAIN_AFTER
 from chatapp.actions.search import index_conversation as index_turns
 from chatapp.attachments import sweep_files
 from chatapp.forget_wishes import propose_for_message
-from chatapp.forgetting import delete_idle_conversations
+from chatapp.forgetting import delete_idle_conversations, purge_after_forgetting
 from chatapp.mcp_servers import refresh_server
 from chatapp.offloads import sweep_offloads
 from chatapp.selectors.compactions import compactions_to_keep, waiting_compactions
@@ -104,6 +104,7 @@ def sweep() -> None:
     for user_id in users_without_vectors(settings.EMBEDDINGS_MODEL):
         jobs.wake_worker("embed_index", str(user_id))
     memory_files.sweep_unwritten()
+    purge_after_forgetting(now=now)
 
 
 @shared_task

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import re
-import sqlite3
+import zipfile
 from collections.abc import Callable, Iterator
 
 import httpx2
@@ -11,6 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.acceptance.conversations import SUBJECTS
+from tests.acceptance.stored import places_with
 from tests.frontend.chatting import PASSWORD, ask, sign_in
 from tests.servers.behaviour import Behaviour, says
 from tests.servers.openai_server import ModelServer
@@ -78,19 +80,22 @@ def entries(alice: httpx2.Client) -> list[dict[str, str]]:
 
 def traces(service: Service, alice: httpx2.Client, word: str) -> list[str]:
     """Everywhere that this word is still stored or told."""
-    found = []
-    with sqlite3.connect(service.data_dir / "palimpsest.sqlite3") as database:
-        found += [line[:200] for line in database.iterdump() if word.lower() in line.lower()]
-    for file in service.data_dir.rglob("*"):
-        is_database = file.name.startswith("palimpsest.sqlite3")
-        if file.is_file() and not is_database and word.lower().encode() in file.read_bytes().lower():
-            found.append(str(file))
-    told = alice.get("/api/v1/memory/search", params={"q": word}).text
-    told += alice.get("/api/v1/memory/profile").text
+    found = [*places_with(word, service.env), *(["the log"] if word in service.output() else [])]
+    told = {
+        address: alice.get(address).text
+        for address in (
+            f"/api/v1/memory/search?q={word}",
+            "/api/v1/memory/profile",
+            "/api/v1/memory/receipts",
+        )
+    }
     for conversation in alice.get("/api/v1/conversations").json()["items"]:
-        for kind in ("json", "markdown"):
-            told += alice.get(f"/api/v1/conversations/{conversation['id']}/export?format={kind}").text
-    return found + ([told] if word.lower() in told.lower() else [])
+        for path in ("export?format=json", "export?format=markdown", "messages?limit=200", "compactions"):
+            address = f"/api/v1/conversations/{conversation['id']}/{path}"
+            told[address] = alice.get(address).text
+    with zipfile.ZipFile(io.BytesIO(alice.get("/api/v1/memory/export").content)) as archive:
+        told |= {f"exported {name}": archive.read(name).decode() for name in archive.namelist()}
+    return found + [address for address, text in told.items() if word.lower() in text.lower()]
 
 
 def test_a_fact_is_remembered_recalled_edited_and_forgotten_everywhere(
@@ -134,7 +139,11 @@ def test_a_fact_is_remembered_recalled_edited_and_forgotten_everywhere(
         timeout_s=20,
         what="the file says it, too",
     )
-    assert traces(service, alice, NAME), "there is something to forget"
+    told = traces(service, alice, NAME)
+    for place in ("chatapp_message.parts", "chatapp_memoryentry.text", "chatapp_requesttext.content"):
+        assert place in told, "there is something to forget"
+    assert any(place.startswith("memory/") for place in told)
+    assert any(place.startswith("exported ") for place in told)
 
     # Forgotten: what is found for the wish, until nothing is.
     page.goto("/memory?view=forgotten")

@@ -10,8 +10,8 @@ from tests.reliability.installation import Installation
 from tests.reliability.people import Person
 
 
-def long_conversation(person: Person, key: str, count: int = 40) -> str:
-    """Imported, not summarised by itself: too short for the window. Every message has the key."""
+def long_conversation(person: Person, key: str, count: int = 40, first: str = "") -> str:
+    """Imported, not summarised by itself: too short for the window. Every message has the key; `first` comes first."""
     messages = [
         {
             "role": "user" if number % 2 == 0 else "assistant",
@@ -19,6 +19,9 @@ def long_conversation(person: Person, key: str, count: int = 40) -> str:
         }
         for number in range(count)
     ]
+    messages[:0] = (
+        [{"role": "user", "content": first}, {"role": "assistant", "content": "Noted."}] if first else []
+    )
     answer = person.client.post("/api/v1/conversations/import", json={"title": key, "messages": messages})
     assert answer.status_code == 201, answer.text
     return str(answer.json()["id"])

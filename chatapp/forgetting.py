@@ -25,7 +25,6 @@ from chatapp.selectors.offloads import text_offloads
 from chatapp.selectors.retention import idle_conversations
 from memory.redaction import Forgotten
 
-
 PURGED_FOR = timedelta(minutes=5)
 PURGE_TIMEOUT_MS = 500
 

@@ -213,18 +213,6 @@ test("a compaction is announced, done, and known again after a reload", () => {
   );
 });
 
-test("older pages come before, without doubles", () => {
-  const state = all(opened([message("m2", 2, "user", "c")]), {
-    type: "older/loaded",
-    id: ID,
-    page: {
-      items: [message("m0", 0, "user", "a"), message("m1", 1, "assistant", "b"), message("m2", 2, "user", "c")],
-      next_cursor: null,
-    },
-  });
-  assert.deepEqual(thread(state).ids, ["m0", "m1", "m2"]);
-});
-
 test("an answer elsewhere marks its conversation, and opening it clears the mark", () => {
   const other = { ...conversation, id: "c2", title: "other" };
   const listed = all(

@@ -2,9 +2,10 @@
 
 import { patchAsync, post } from "../api.js";
 import { branchAfter, editedId } from "../state/draft.js";
-import { currentId, dispatch } from "../state/store.js";
+import { currentId, currentThread, dispatch } from "../state/store.js";
 import { reloadThread } from "./live.js";
 import { newClientId, tell } from "./messages.js";
+import { showMessage } from "./window.js";
 
 /** @typedef {import("../state/types.js").ViewMessage} ViewMessage */
 
@@ -28,7 +29,8 @@ export async function showSibling(messageId) {
   });
   if (!isShown || id === null) return;
   await reloadThread(id);
-  focusOn(messageId);
+  if (currentThread.value?.messages[messageId]) focusOn(messageId);
+  else await showMessage(id, messageId);
 }
 
 /** Where the reader was: the buttons they pressed are gone with the other branch. @param {string} messageId */

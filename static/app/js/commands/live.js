@@ -2,8 +2,9 @@
 
 import { get } from "../api.js";
 import { ChatSocket } from "../socket.js";
+import { isAtNewest } from "../state/pages.js";
 import { currentId, dispatch, state } from "../state/store.js";
-import { loadThread } from "./conversations.js";
+import { loadThread } from "./pages.js";
 
 const ASK_AGAIN_MS = 2000;
 const POLL_MS = 4000;
@@ -49,7 +50,8 @@ export function watch(id) {
   watchAgain();
 }
 
-function watchAgain() {
+/** From the last fact that is known: whatever happened since comes again. */
+export function watchAgain() {
   const thread = watched ? state.value.threads[watched] : undefined;
   if (!thread || thread.status !== "ready") return;
   socket?.send({ type: "subscribe", conversation_id: thread.id, after_seq: thread.lastSeq });
@@ -69,7 +71,8 @@ async function askWhetherSignedIn() {
 /** Where sockets do not get through, an answer is at least read now and then. */
 function readWithoutSocket() {
   const thread = state.value.threads[currentId.value ?? ""];
-  if (thread?.run || thread?.pending.some((item) => item.messageId)) loadThread(thread.id);
+  if (!thread || !isAtNewest(thread)) return;
+  if (thread.run || thread.pending.some((item) => item.messageId)) loadThread(thread.id);
 }
 
 /** @param {string} id */

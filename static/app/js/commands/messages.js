@@ -5,11 +5,13 @@ import { boot } from "../boot.js";
 import { exact } from "../format.js";
 import { t } from "../i18n.js";
 import { addUploads, answerOfCommand, branchAfter, clearUploads, draftText, isCreating, notSent, uploads } from "../state/draft.js";
+import { isAtNewest } from "../state/pages.js";
 import { currentId, currentModel, currentThread, dispatch, showToast, state } from "../state/store.js";
 import { writeDraft } from "../storage.js";
 import { sentenceOf } from "./conversations.js";
 import { goTo } from "./navigation.js";
 import { commandIn, runCommand } from "./slash.js";
+import { backToNewest } from "./window.js";
 
 /** @typedef {import("../state/types.js").Attached} Attached */
 /** @typedef {{clientId: string, text: string, attached: Attached[], parent?: string}} Outgoing */
@@ -51,9 +53,12 @@ export async function sendDraft() {
     return;
   }
   if (currentThread.value?.pending.length) return;
+  const from = currentId.value;
+  // Below a window further up there is no place for what is said now.
+  if (from && currentThread.value && !isAtNewest(currentThread.value) && !(await backToNewest(from))) return;
+  if (currentId.value !== from) return;
   const outgoing = takeDraft();
   if (!outgoing) return;
-  const from = currentId.value;
   const id = from ?? (await createConversation(outgoing));
   if (id === null) return;
   draftText.value = "";

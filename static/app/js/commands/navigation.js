@@ -2,12 +2,15 @@
 
 import { boot } from "../boot.js";
 import { get } from "../api.js";
+import { placeIn } from "../state/address.js";
 import { changeUi, currentId, dispatch, state } from "../state/store.js";
 import { branchAfter, draftText, editedId, notSent } from "../state/draft.js";
+import { isAtNewest } from "../state/pages.js";
 import { readDraft } from "../storage.js";
 import { loadContext } from "./context.js";
-import { loadThread, loadToDivider, loadToMessage } from "./conversations.js";
 import { watch } from "./live.js";
+import { loadThread, loadToDivider } from "./pages.js";
+import { showMessage } from "./window.js";
 
 const PHONE = matchMedia("(max-width: 860px)");
 
@@ -17,7 +20,7 @@ const addressOf = (id) => (id === null ? "/" : `/c/${id}`);
 /** @param {string|null} id @param {{replaces?: boolean}} [how] */
 export function goTo(id, { replaces = false } = {}) {
   if (replaces) history.replaceState(null, "", addressOf(id));
-  else if (location.pathname !== addressOf(id)) history.pushState(null, "", addressOf(id));
+  else if (location.pathname + location.hash !== addressOf(id)) history.pushState(null, "", addressOf(id));
   if (PHONE.matches) changeUi({ sidebar: false });
   open(id);
 }
@@ -37,26 +40,41 @@ async function open(id) {
   editedId.value = null;
   branchAfter.value = null;
   if (id === null) return watch(null);
-  const isKnown = state.value.threads[id]?.status === "ready";
-  if (isKnown) watch(id);
-  else if (!(await loadThread(id)) || currentId.value !== id) return;
+  const { messageId } = placeIn(location);
+  const isShown = messageId !== null && (await showMessage(id, messageId));
+  if (currentId.value !== id) return;
+  if (!isShown && !(await openNewest(id))) return;
+  if (currentId.value !== id) return;
   watch(id);
-  await loadToDivider(id);
-  await showLinkedMessage(id);
   loadContext(id);
 }
 
-/** `#m-<id>` in the address: a link from the memory page. @param {string} id */
-async function showLinkedMessage(id) {
-  const messageId = /^#m-(.+)$/.exec(location.hash)?.[1];
-  if (!messageId || !(await loadToMessage(id, messageId))) return;
-  const element = document.getElementById(`m-${messageId}`);
-  element?.scrollIntoView({ block: "center" });
-  element?.classList.add("is-found");
+/** @param {string} id @returns {Promise<boolean>} whether it is there, and still wanted */
+async function openNewest(id) {
+  const thread = state.value.threads[id];
+  const isKnown = thread?.status === "ready" && isAtNewest(thread);
+  if (isKnown) watch(id);
+  else if (!(await loadThread(id)) || currentId.value !== id) return false;
+  watch(id);
+  await loadToDivider(id);
+  return true;
+}
+
+/** Links to conversations, in answers too, open in this page. @param {MouseEvent} event */
+function followLink(event) {
+  const isPlain = event.button === 0 && !(event.ctrlKey || event.metaKey || event.shiftKey || event.altKey);
+  const link = event.target instanceof Element ? event.target.closest("a") : null;
+  if (!link || !isPlain || event.defaultPrevented || link.target || link.origin !== location.origin) return;
+  const { id, messageId } = placeIn(link);
+  if (id === null) return;
+  event.preventDefault();
+  if (messageId === null) goTo(id);
+  else goToMessage(id, messageId);
 }
 
 export function startNavigation() {
-  addEventListener("popstate", () => open(/^\/c\/([^/]+)/.exec(location.pathname)?.[1] ?? null));
+  addEventListener("popstate", () => open(placeIn(location).id));
+  document.addEventListener("click", followLink);
   open(boot.conversation_id);
 }
 

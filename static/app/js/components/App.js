@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { addFiles } from "../commands/uploads.js";
-import { loadThread } from "../commands/conversations.js";
+import { loadThread } from "../commands/pages.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { currentId, currentThread, ui } from "../state/store.js";

@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { editSummary, loadCompactions, undoCompaction } from "../commands/context.js";
-import { loadOlder } from "../commands/conversations.js";
+import { loadOlder } from "../commands/pages.js";
 import { exact, formatTokens } from "../format.js";
 import { html, memo } from "../html.js";
 import { t } from "../i18n.js";

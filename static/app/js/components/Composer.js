@@ -9,6 +9,7 @@ import { exact } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { branchAfter, chosenCommand, draftText, editedId, longPaste, notSent, uploads } from "../state/draft.js";
+import { isAtNewest } from "../state/pages.js";
 import { connection, currentAgent, currentConversation, currentId, currentModel, currentThread } from "../state/store.js";
 import { writeDraft } from "../storage.js";
 import { ContextRing } from "./ContextRing.js";
@@ -77,7 +78,7 @@ function onKeyDown(event) {
 function editLast() {
   const thread = currentThread.value;
   const last = thread?.ids.findLast((id) => thread.messages[id].role === "user");
-  if (!thread || thread.run || !last || thread.messages[last].isForgotten || thread.messages[last].isInjected) return false;
+  if (!thread || !isAtNewest(thread) || thread.run || !last || thread.messages[last].isForgotten || thread.messages[last].isInjected) return false;
   editedId.value = last;
   return true;
 }

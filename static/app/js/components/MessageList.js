@@ -3,6 +3,7 @@
 import { fileUrl } from "../api.js";
 import { html, memo } from "../html.js";
 import { t } from "../i18n.js";
+import { isAtNewest } from "../state/pages.js";
 import { currentAgent } from "../state/store.js";
 import { AssistantMessage } from "./AssistantMessage.js";
 import { CompactDivider } from "./CompactDivider.js";
@@ -16,18 +17,21 @@ import { UserMessage } from "./UserMessage.js";
 /** @param {{thread: Thread}} props */
 export function MessageList({ thread }) {
   const dividers = placeDividers(thread);
-  const lastId = thread.ids[thread.ids.length - 1];
-  const answerId = thread.run?.message_id;
-  if (!thread.ids.length && !thread.pending.length && currentAgent.value?.greeting)
+  // In a window further up there is no last message, and nothing is on its way to it.
+  const isAtEnd = isAtNewest(thread);
+  const lastId = isAtEnd ? thread.ids.at(-1) : undefined;
+  const pendings = isAtEnd ? thread.pending : [];
+  const answerId = isAtEnd ? thread.run?.message_id : undefined;
+  if (!thread.ids.length && !pendings.length && currentAgent.value?.greeting)
     return html`<p class="agent-greeting">${currentAgent.value.greeting}</p>`;
   const answerAt = thread.ids.indexOf(answerId ?? "");
-  const waits = thread.pending.length > 0 || (answerId !== undefined && !thread.messages[answerId]);
+  const waits = pendings.length > 0 || (answerId !== undefined && !thread.messages[answerId]);
   return html`
     ${thread.ids.map(
       (id, at) => html`<${Slot} key=${id} message=${thread.messages[id]} divider=${dividers.get(id)} isLast=${id === lastId}
         isRunning=${Boolean(thread.run)} isQueued=${thread.messages[id].isInjected && answerAt >= 0 && at > answerAt} />`,
     )}
-    ${thread.pending.map(
+    ${pendings.map(
       (pending) => html`<${UserMessage} key=${pending.clientId} isSending id=${pending.clientId}
       text=${pending.text} images=${pending.attached.filter((one) => one.isImage)}
       files=${pending.attached.filter((one) => !one.isImage)} />`,
@@ -35,13 +39,15 @@ export function MessageList({ thread }) {
     ${waits && html`<div class="message is-assistant"><p class="waiting" role="status" aria-label=${t("Waiting for the answer")}><i></i><i></i><i></i></p></div>`}`;
 }
 
-/** By the last message each one covers. @param {Thread} thread @returns {Map<string, Compaction>} */
-function placeDividers({ ids, messages, compactions }) {
+/** By the last message each one covers, once that one is loaded. @param {Thread} thread @returns {Map<string, Compaction>} */
+function placeDividers(thread) {
+  const { ids, messages, compactions } = thread;
   const places = new Map();
   for (const compaction of compactions) {
     if (compaction.status !== "done" && compaction.status !== "running") continue;
     const last = ids.findLast((id) => messages[id].position <= compaction.last_position);
-    if (last) places.set(last, compaction);
+    const goesOn = last === ids.at(-1) && !isAtNewest(thread);
+    if (last && !goesOn) places.set(last, compaction);
   }
   return places;
 }

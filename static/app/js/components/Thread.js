@@ -1,94 +1,58 @@
-/** The list of messages: keeps to the bottom while the reader is there, and in place while older ones load. */
+/** The list of messages, and the way to its end. */
 
-import { useSignal } from "@preact/signals";
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import { loadOlder } from "../commands/conversations.js";
+import { useEffect } from "preact/hooks";
+import { loadOlder } from "../commands/pages.js";
+import { backToNewest, loadNewer } from "../commands/window.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
+import { isAtNewest } from "../state/pages.js";
 import { Icon } from "./icons.js";
 import { MessageList } from "./MessageList.js";
+import { distanceToBottom, useReadingPlace } from "./readingPlace.js";
 
 /** @typedef {import("../state/types.js").Thread} ThreadState */
 
-const AT_BOTTOM_PX = 56;
-const LOAD_OLDER_PX = 900;
+const LOAD_AHEAD_PX = 900;
 
 /** @param {{thread: ThreadState}} props */
 export function Thread({ thread }) {
-  const scroller = useRef(/** @type {HTMLElement|null} */ (null));
-  const content = useRef(/** @type {HTMLElement|null} */ (null));
-  const isStuck = useRef(true);
-  const isAway = useSignal(false);
-  useStickToBottom(scroller, content, isStuck, isAway);
-  useAnchor(scroller, thread);
-  useEffect(() => {
-    if (thread.pending.length) toBottom();
-  }, [thread.pending.length]);
+  const { scroller, content, isAway, toBottom, noteScroll, letGo } = useReadingPlace(thread);
 
   useEffect(() => {
     // A page of tool calls may fill less than the screen, where there is nothing to scroll.
     const element = scroller.current;
-    if (element && element.scrollHeight <= element.clientHeight) loadOlder(thread.id);
-  }, [thread.ids.length, thread.olderCursor]);
+    if (!element || element.scrollHeight > element.clientHeight) return;
+    loadOlder(thread.id);
+    loadNewer(thread.id);
+  }, [thread.ids.length, thread.olderCursor, thread.newerCursor]);
 
-  const toBottom = () => {
-    isStuck.current = true;
-    isAway.value = false;
-    if (scroller.current) scroller.current.scrollTop = scroller.current.scrollHeight;
-  };
   const onScroll = () => {
     const element = scroller.current;
     if (!element) return;
-    isStuck.current = distanceToBottom(element) < AT_BOTTOM_PX;
-    isAway.value = !isStuck.current;
-    if (element.scrollTop < LOAD_OLDER_PX) loadOlder(thread.id);
+    noteScroll();
+    if (element.scrollTop < LOAD_AHEAD_PX) loadOlder(thread.id);
+    if (distanceToBottom(element) < LOAD_AHEAD_PX) loadNewer(thread.id);
   };
   return html`<div class="thread-frame">
-    <div class="thread" ref=${scroller} onScroll=${onScroll} tabindex="-1">
+    <div class="thread" ref=${scroller} onScroll=${onScroll} onWheel=${letGo} onTouchMove=${letGo} onPointerDown=${letGo}
+      onKeyDown=${letGo} tabindex="-1">
       <div class="column messages" ref=${content} role="log" aria-live="off" aria-label=${t("Messages")}>
-        ${thread.olderCursor && html`<div class="older" aria-hidden="true">${thread.isLoadingOlder && html`<span class="spinner"></span>`}</div>`}
+        ${thread.olderCursor && html`<${MoreThere} isLoading=${thread.isLoadingOlder} />`}
         <${MessageList} thread=${thread} />
+        ${thread.newerCursor && html`<${MoreThere} isLoading=${thread.isLoadingNewer} />`}
       </div>
     </div>
-    <button type="button" class=${`to-bottom ${isAway.value ? "is-shown" : ""}`} aria-label=${t("To the newest message")}
-      title=${t("To the newest message")} tabindex=${isAway.value ? 0 : -1} onClick=${toBottom}><${Icon} name="arrowDown" /></button>
+    ${isAtNewest(thread) ? html`<${ToBottom} isShown=${isAway.value} onClick=${toBottom} />` : html`<${ToNewest} id=${thread.id} />`}
   </div>`;
 }
 
-/** @param {HTMLElement} element */
-const distanceToBottom = (element) => element.scrollHeight - element.scrollTop - element.clientHeight;
+/** @param {{isLoading: boolean}} props */
+const MoreThere = ({ isLoading }) => html`<div class="more-there" aria-hidden="true">${isLoading && html`<span class="spinner"></span>`}</div>`;
 
-/**
- * @param {{current: HTMLElement|null}} scroller @param {{current: HTMLElement|null}} content
- * @param {{current: boolean}} isStuck @param {{value: boolean}} isAway
- */
-function useStickToBottom(scroller, content, isStuck, isAway) {
-  useLayoutEffect(() => {
-    const element = scroller.current;
-    if (!element || !content.current) return undefined;
-    element.scrollTop = element.scrollHeight;
-    const observer = new ResizeObserver(() => {
-      if (isStuck.current) element.scrollTop = element.scrollHeight;
-      else isAway.value = distanceToBottom(element) >= AT_BOTTOM_PX;
-    });
-    observer.observe(content.current);
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, []);
-}
+/** @param {{isShown: boolean, onClick: () => void}} props */
+const ToBottom = ({ isShown, onClick }) => html`<button type="button" class=${`to-bottom ${isShown ? "is-shown" : ""}`} aria-label=${t("To the newest message")}
+  title=${t("To the newest message")} tabindex=${isShown ? 0 : -1} onClick=${onClick}><${Icon} name="arrowDown" /></button>`;
 
-/** Older messages arrive above: what the reader looks at stays where it is. */
-function useAnchor(/** @type {{current: HTMLElement|null}} */ scroller, /** @type {ThreadState} */ thread) {
-  const before = useRef({ first: "", height: 0, top: 0 });
-  const element = scroller.current;
-  const first = thread.ids[0] ?? "";
-  if (element && before.current.first !== first)
-    before.current = { ...before.current, height: element.scrollHeight, top: element.scrollTop };
-  useLayoutEffect(() => {
-    const { first: firstBefore, height, top } = before.current;
-    const now = scroller.current;
-    const isPrepended = firstBefore && firstBefore !== first && thread.ids.includes(firstBefore);
-    if (now && isPrepended) now.scrollTop = top + (now.scrollHeight - height);
-    before.current = { ...before.current, first };
-  }, [first]);
-}
+/** @param {{id: string}} props */
+const ToNewest = ({ id }) => html`<button type="button" class="to-bottom is-shown is-named"
+  onClick=${() => backToNewest(id)}><${Icon} name="arrowDown" size=${16} />${t("Back to the newest")}</button>`;

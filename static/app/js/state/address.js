@@ -9,3 +9,12 @@ export function addressOfSource(source, openId = null) {
 
 /** Whether another user said it: it has no place of one's own. @param {Record<string, any>} source */
 export const isShared = (source) => source.kind === "shared";
+
+/**
+ * What `/c/<id>#m-<message>` names; null where it names none.
+ * @param {{pathname: string, hash: string}} address @returns {{id: string|null, messageId: string|null}}
+ */
+export function placeIn({ pathname, hash }) {
+  const id = /^\/c\/([^/]+)\/?$/.exec(pathname)?.[1] ?? null;
+  return { id, messageId: id === null ? null : (/^#m-(.+)$/.exec(hash)?.[1] ?? null) };
+}

@@ -1,7 +1,9 @@
 /** The one reducer: (state, happening) → state. Pure: no clock, no network, no storage. */
 
+import { contextUse } from "./context.js";
 import { forgetConversation, loadListing, noteRun, putConversation } from "./listing.js";
-import { applyEvent, contextUse, dropNote, emptyThread, loadPage, prependPage } from "./thread.js";
+import { appendPage, loadPage, prependPage } from "./pages.js";
+import { applyEvent, dropNote, emptyThread } from "./thread.js";
 
 /** @typedef {import("./types.js").State} State */
 /** @typedef {import("./types.js").Thread} Thread */
@@ -70,8 +72,13 @@ const OURS = {
     changeThread(state, id, (thread) => ({ ...thread, status: isMissing ? "missing" : "failed", error: message })),
   "thread/reset": (state, { id }) => changeThread(state, id, (thread) => ({ ...thread, isStale: true })),
   "older/loading": (state, { id }) => changeThread(state, id, (thread) => ({ ...thread, isLoadingOlder: true })),
-  "older/loaded": (state, { id, page }) => changeThread(state, id, (thread) => prependPage(thread, page)),
+  "older/loaded": (state, { id, before, page }) => changeThread(state, id, (thread) => prependPage(thread, before, page)),
   "older/failed": (state, { id }) => changeThread(state, id, (thread) => ({ ...thread, isLoadingOlder: false })),
+  "newer/loading": (state, { id }) => changeThread(state, id, (thread) => ({ ...thread, isLoadingNewer: true })),
+  "newer/loaded": (state, { id, after, page, conversation }) =>
+    changeThread(state, id, (thread) => appendPage(thread, after, page, conversation)),
+  "newer/failed": (state, { id }) => changeThread(state, id, (thread) => ({ ...thread, isLoadingNewer: false })),
+  "message/sought": (state, { id, messageId }) => changeThread(state, id, (thread) => ({ ...thread, sought: { messageId } })),
   "compactions/loaded": (state, { id, compactions }) =>
     changeThread(state, id, (thread) => ({ ...thread, compactions })),
   "context/loaded": (state, { id, context }) =>
@@ -129,7 +136,7 @@ function openConversation(state, { id }) {
   const conversations = conversation
     ? { ...state.conversations, [id]: { ...conversation, hasNews: false } }
     : state.conversations;
-  return { ...state, currentId: id, conversations, threads: { ...Object.fromEntries(kept), [id]: known } };
+  return { ...state, currentId: id, conversations, threads: { ...Object.fromEntries(kept), [id]: { ...known, sought: null } } };
 }
 
 /** @param {Thread} thread @param {string} clientId @param {string} messageId */

@@ -1,6 +1,8 @@
-/** One open conversation: what its events and its loaded pages do to it. Pure. */
+/** One open conversation: what its events do to it. Pure. */
 
+import { contextUse, upsertCompaction } from "./context.js";
 import { appendReasoning, appendText, applySnapshot, emptyAnswer, noteOf, viewMessage } from "./messages.js";
+import { isAtNewest } from "./pages.js";
 import { endSteps } from "./plan.js";
 import { belongsToAnswer, upsertTool } from "./tools.js";
 
@@ -21,7 +23,10 @@ export function emptyThread(id) {
     ids: [],
     messages: {},
     olderCursor: null,
+    newerCursor: null,
     isLoadingOlder: false,
+    isLoadingNewer: false,
+    sought: null,
     run: null,
     compactions: [],
     context: null,
@@ -108,11 +113,20 @@ function noteConversation(/** @type {Thread} */ thread, /** @type {Record<string
   return { ...thread, run: conversation.active_run ?? null, isStale };
 }
 
-/** In its place by its parent: what came after the parent belongs to another branch. */
 function placeMessage(/** @type {Thread} */ thread, /** @type {Record<string, any>} */ raw) {
-  const message = viewMessage(raw, thread.messages[raw.id]);
+  const known = thread.messages[raw.id];
+  const message = viewMessage(raw, known);
+  if (!known) return placeNew(thread, message);
+  return { ...thread, messages: { ...thread.messages, [message.id]: message } };
+}
+
+/**
+ * In its place by its parent: what came after the parent belongs to another branch. While the newest messages are
+ * not loaded it has none: it comes with them.
+ */
+function placeNew(/** @type {Thread} */ thread, /** @type {ViewMessage} */ message) {
+  if (!isAtNewest(thread)) return thread;
   const messages = { ...thread.messages, [message.id]: message };
-  if (thread.messages[message.id]) return { ...thread, messages };
   return { ...thread, messages, ids: [...branchBefore(thread, message), message.id] };
 }
 
@@ -135,9 +149,7 @@ function startRun(/** @type {Thread} */ thread, /** @type {Happening} */ event) 
 
 function placeAnswer(/** @type {Thread} */ thread, /** @type {Happening} */ event) {
   const last = thread.messages[thread.ids[thread.ids.length - 1]];
-  const answer = emptyAnswer(event, last ? last.position + 1 : 0);
-  const messages = { ...thread.messages, [answer.id]: answer };
-  return { ...thread, messages, ids: [...branchBefore(thread, answer), answer.id] };
+  return placeNew(thread, emptyAnswer(event, last ? last.position + 1 : 0));
 }
 
 function finishRun(/** @type {Thread} */ thread, /** @type {Happening} */ event) {
@@ -177,43 +189,8 @@ function changeAnswer(thread, event, change) {
 
 /** What a turn's end brings names no run: it stands with the answer that ended it. */
 function answerOfEvent(/** @type {Thread} */ thread, /** @type {Happening} */ event) {
-  if (!event.run_id) return thread.ids.findLast((id) => thread.messages[id].role === "assistant");
+  if (!event.run_id) return newestId(thread, (message) => message.role === "assistant");
   return thread.run?.id === event.run_id ? thread.run?.message_id : answerOf(thread, event.run_id);
-}
-
-const COMPACTION_STATUS = /** @type {Record<string, string>} */ ({
-  started: "running",
-  done: "done",
-  failed: "failed",
-});
-
-/** @param {Thread["compactions"]} compactions @param {Happening} event */
-function upsertCompaction(compactions, event) {
-  const known = compactions.find((compaction) => compaction.id === event.compaction_id);
-  const status = COMPACTION_STATUS[event.state] ?? event.state;
-  /** @type {import("./types.js").Compaction} */
-  const compaction = {
-    id: event.compaction_id,
-    status,
-    strategy: event.strategy,
-    // The event does not bring it; what was known before it was done is not it.
-    summary: known?.status === status ? known.summary : null,
-    message_count: event.message_count,
-    first_position: known?.first_position ?? null,
-    last_position: event.last_position,
-    tokens_before: event.tokens_before,
-    tokens_after: event.tokens_after,
-  };
-  return known ? compactions.map((one) => (one === known ? compaction : one)) : [...compactions, compaction];
-}
-
-/** @param {Record<string, any>} event @returns {import("./types.js").ContextUse} */
-export function contextUse(event) {
-  const { question = 0, ...given } = event.parts ?? {};
-  const parts = { system: 0, profile: 0, tools: 0, summary: 0, history: 0, recall: 0, ...given };
-  const used = event.used_tokens ?? event.total_tokens ?? 0;
-  const withQuestion = { ...parts, history: parts.history + question };
-  return { used, budget: event.budget_tokens ?? 0, parts: withQuestion, isExact: Boolean(event.exact) };
 }
 
 /** Below the newest message, where the reader is. */
@@ -221,13 +198,17 @@ function addNote(/** @type {Thread} */ thread, /** @type {Happening} */ event) {
   const note = noteOf(event);
   const holder = thread.ids.find((id) => thread.messages[id].notes.some((one) => one.entryId === note.entryId));
   if (holder === undefined)
-    return changeMessage(thread, thread.ids.at(-1), (message) => ({ ...message, notes: [...message.notes, note] }));
+    return changeMessage(thread, newestId(thread), (message) => ({ ...message, notes: [...message.notes, note] }));
   // What was proposed is remembered now.
   return changeMessage(thread, holder, (message) => ({
     ...message,
     notes: message.notes.map((one) => (one.entryId === note.entryId ? note : one)),
   }));
 }
+
+/** None where it is not loaded. @param {Thread} thread @param {(message: ViewMessage) => boolean} [fits] */
+const newestId = (thread, fits = () => true) =>
+  isAtNewest(thread) ? thread.ids.findLast((id) => fits(thread.messages[id])) : undefined;
 
 /** @param {Thread} thread @param {string} entryId @returns {Thread} */
 export function dropNote(thread, entryId) {
@@ -265,44 +246,9 @@ function addNotice(/** @type {Thread} */ thread, /** @type {Happening} */ event,
 /** The sent message has arrived as a row; its stand-in at the end of the list goes. */
 function settlePending(/** @type {Thread} */ thread, /** @type {Record<string, any>} */ raw) {
   if (raw.role !== "user" || !thread.pending.length) return thread;
-  const text = thread.messages[raw.id].text;
+  const { text } = viewMessage(raw);
   const settled =
     thread.pending.find((item) => item.messageId === raw.id) ??
     thread.pending.find((item) => item.messageId === null && item.text === text);
   return settled ? { ...thread, pending: thread.pending.filter((item) => item !== settled) } : thread;
-}
-
-/** @param {Thread} thread @param {Record<string, any>} loaded @returns {Thread} */
-export function loadPage(thread, loaded) {
-  const { conversation, page, compactions } = loaded;
-  const shown = page.items.filter((/** @type {any} */ raw) => !belongsToAnswer(raw));
-  const messages = shown.map((/** @type {any} */ raw) => viewMessage(raw, thread.messages[raw.id]));
-  return {
-    ...thread,
-    status: "ready",
-    lastSeq: conversation.last_seq,
-    branch: conversation.branch ?? null,
-    needsReplay: false,
-    isStale: false,
-    ids: messages.map((/** @type {ViewMessage} */ message) => message.id),
-    messages: Object.fromEntries(messages.map((/** @type {ViewMessage} */ message) => [message.id, message])),
-    olderCursor: page.next_cursor,
-    run: conversation.active_run,
-    compactions,
-    pending: thread.pending.filter((item) => !messages.some((/** @type {any} */ one) => one.id === item.messageId)),
-  };
-}
-
-/** @param {Thread} thread @param {{items: any[], next_cursor: string|null}} page @returns {Thread} */
-export function prependPage(thread, page) {
-  const older = page.items
-    .filter((raw) => !thread.messages[raw.id] && !belongsToAnswer(raw))
-    .map((raw) => viewMessage(raw));
-  return {
-    ...thread,
-    isLoadingOlder: false,
-    olderCursor: page.next_cursor,
-    ids: [...older.map((message) => message.id), ...thread.ids],
-    messages: { ...Object.fromEntries(older.map((message) => [message.id, message])), ...thread.messages },
-  };
 }

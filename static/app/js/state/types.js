@@ -40,10 +40,13 @@
  * @typedef {{id: string, name: string, url: string, width: number, height: number, isImage: boolean, sizeBytes: number}} Attached
  * @typedef {{clientId: string, text: string, attached: Attached[], messageId: string|null}} Pending
  *
+ * Where the reader asked to be: at a message, or null at the newest one.
+ * @typedef {{messageId: string|null}} Sought
+ *
  * @typedef {{id: string, status: "loading"|"ready"|"missing"|"failed", error: string, lastSeq: number, branch: string|null,
  *   needsReplay: boolean, isStale: boolean, ids: string[], messages: Record<string, ViewMessage>,
- *   olderCursor: string|null, isLoadingOlder: boolean, run: ActiveRun|null, compactions: Compaction[],
- *   context: ContextUse|null, pending: Pending[]}} Thread
+ *   olderCursor: string|null, newerCursor: string|null, isLoadingOlder: boolean, isLoadingNewer: boolean, sought: Sought|null,
+ *   run: ActiveRun|null, compactions: Compaction[], context: ContextUse|null, pending: Pending[]}} Thread
  *
  * @typedef {{ids: string[], nextCursor: string|null, isLoading: boolean, isLoaded: boolean, error: string,
  *   query: string, showsArchived: boolean}} Listing

@@ -1,0 +1,107 @@
+/** Where the reader is: at the bottom, at a message that was asked for, or anywhere. It stays so while the list changes. */
+
+import { useSignal } from "@preact/signals";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { isAtNewest } from "../state/pages.js";
+
+/** @typedef {import("../state/types.js").Thread} Thread */
+
+const AT_BOTTOM_PX = 56;
+/** Of the screen: what is taller is shown from its beginning. */
+const TALL_SHARE = 0.8;
+/** What is held to: the end of the list, the message with an id, or (null) what the reader scrolled to. */
+const BOTTOM = Symbol("bottom");
+
+/** @param {HTMLElement} element */
+export const distanceToBottom = (element) => element.scrollHeight - element.scrollTop - element.clientHeight;
+
+/** @param {Thread} thread */
+export function useReadingPlace(thread) {
+  const scroller = useRef(/** @type {HTMLElement|null} */ (null));
+  const content = useRef(/** @type {HTMLElement|null} */ (null));
+  const held = useRef(/** @type {typeof BOTTOM|string|null} */ (BOTTOM));
+  const isAway = useSignal(false);
+
+  const settle = () => {
+    const element = scroller.current;
+    if (!element) return;
+    if (held.current === BOTTOM) element.scrollTop = element.scrollHeight;
+    else if (held.current !== null) bringIntoView(element, held.current);
+    isAway.value = distanceToBottom(element) >= AT_BOTTOM_PX;
+  };
+  const hold = (/** @type {typeof BOTTOM|string} */ place) => {
+    held.current = place;
+    settle();
+  };
+
+  useLayoutEffect(() => {
+    if (!scroller.current || !content.current) return undefined;
+    settle();
+    const observer = new ResizeObserver(settle);
+    observer.observe(content.current);
+    observer.observe(scroller.current);
+    return () => observer.disconnect();
+  }, []);
+  useAnchor(scroller, thread);
+  useLayoutEffect(() => {
+    if (!thread.sought) return;
+    hold(thread.sought.messageId ?? BOTTOM);
+    if (thread.sought.messageId) pointOut(thread.sought.messageId);
+  }, [thread.sought]);
+  useEffect(() => {
+    if (thread.pending.length && isAtNewest(thread)) hold(BOTTOM);
+  }, [thread.pending.length]);
+
+  return {
+    scroller,
+    content,
+    isAway,
+    toBottom: () => hold(BOTTOM),
+    noteScroll() {
+      const element = scroller.current;
+      if (!element) return;
+      const isAtBottom = distanceToBottom(element) < AT_BOTTOM_PX;
+      isAway.value = !isAtBottom;
+      // A message that was asked for is let go by the reader, not by a list that grows around it.
+      if (typeof held.current !== "string") held.current = isAtBottom && isAtNewest(thread) ? BOTTOM : null;
+    },
+    letGo() {
+      if (typeof held.current === "string") held.current = null;
+    },
+  };
+}
+
+/** @param {HTMLElement} scroller @param {string} messageId */
+function bringIntoView(scroller, messageId) {
+  const message = document.getElementById(`m-${messageId}`);
+  const isTall = message !== null && message.offsetHeight > scroller.clientHeight * TALL_SHARE;
+  message?.scrollIntoView({ block: isTall ? "start" : "center" });
+}
+
+/** For the eye, and for who goes on from there by key. @param {string} messageId */
+function pointOut(messageId) {
+  for (const before of document.querySelectorAll(".message.is-found")) before.classList.remove("is-found");
+  const message = document.getElementById(`m-${messageId}`);
+  if (!message) return;
+  // Read, so that the highlight begins again where it was shown already.
+  void message.offsetWidth;
+  message.classList.add("is-found");
+  message.tabIndex = -1;
+  message.focus({ preventScroll: true });
+}
+
+/** Older messages arrive above: what the reader looks at stays where it is. */
+function useAnchor(/** @type {{current: HTMLElement|null}} */ scroller, /** @type {Thread} */ thread) {
+  const before = useRef({ first: "", height: 0, top: 0 });
+  const element = scroller.current;
+  const first = thread.ids[0] ?? "";
+  if (element && before.current.first !== first)
+    before.current = { ...before.current, height: element.scrollHeight, top: element.scrollTop };
+  useLayoutEffect(() => {
+    const { first: firstBefore, height, top } = before.current;
+    const now = scroller.current;
+    const isPrepended = firstBefore && firstBefore !== first && thread.ids.includes(firstBefore);
+    if (now && isPrepended) now.scrollTop = top + (now.scrollHeight - height);
+    before.current = { ...before.current, first };
+  }, [first]);
+}

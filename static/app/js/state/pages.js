@@ -1,0 +1,81 @@
+/** What loaded pages do to a conversation: its newest one, those beside it, or a window further up. Pure. */
+
+import { viewMessage } from "./messages.js";
+import { belongsToAnswer } from "./tools.js";
+
+/** @typedef {import("./types.js").Thread} Thread */
+/** @typedef {{items: any[], next_cursor: string|null, newer_cursor?: string|null}} Page */
+
+/** Whether the newest message is loaded. Else a window is shown, and what happens at the end is not put into it. */
+export const isAtNewest = (/** @type {Thread} */ thread) => thread.newerCursor === null;
+
+/** In place of whatever was shown. @param {Thread} thread @param {Record<string, any>} loaded @returns {Thread} */
+export function loadPage(thread, { conversation, page, compactions }) {
+  const messages = viewPage(page, thread.messages);
+  const newerCursor = page.newer_cursor ?? null;
+  const isBack = !isAtNewest(thread) && newerCursor === null;
+  return {
+    ...thread,
+    status: "ready",
+    lastSeq: conversation.last_seq,
+    branch: conversation.branch ?? null,
+    needsReplay: false,
+    isStale: false,
+    ids: messages.map((message) => message.id),
+    messages: byId(messages),
+    olderCursor: page.next_cursor,
+    newerCursor,
+    isLoadingOlder: false,
+    isLoadingNewer: false,
+    sought: isBack ? { messageId: null } : null,
+    run: conversation.active_run,
+    compactions,
+    pending: thread.pending.filter((item) => !messages.some((message) => message.id === item.messageId)),
+  };
+}
+
+/**
+ * A page that was asked for before the view was replaced has no place in it.
+ * @param {Thread} thread @param {string} before @param {Page} page @returns {Thread}
+ */
+export function prependPage(thread, before, page) {
+  if (thread.olderCursor !== before) return thread;
+  const older = newOnes(thread, page);
+  return {
+    ...thread,
+    isLoadingOlder: false,
+    olderCursor: page.next_cursor,
+    ids: [...older.map((message) => message.id), ...thread.ids],
+    messages: { ...byId(older), ...thread.messages },
+  };
+}
+
+/**
+ * With the last of them the newest messages are there, and what happens is followed again: from the number that was
+ * read before the page, so that nothing is missed in between.
+ * @param {Thread} thread @param {string} after @param {Page} page @param {Record<string, any>} conversation
+ * @returns {Thread}
+ */
+export function appendPage(thread, after, page, conversation) {
+  if (thread.newerCursor !== after) return thread;
+  const newer = newOnes(thread, page);
+  const appended = {
+    ...thread,
+    isLoadingNewer: false,
+    newerCursor: page.newer_cursor ?? null,
+    ids: [...thread.ids, ...newer.map((message) => message.id)],
+    messages: { ...thread.messages, ...byId(newer) },
+  };
+  if (!isAtNewest(appended)) return appended;
+  return { ...appended, lastSeq: conversation.last_seq, needsReplay: false, run: conversation.active_run };
+}
+
+/** @param {Page} page @param {Thread["messages"]} [known] */
+const viewPage = (page, known = {}) =>
+  page.items.filter((raw) => !belongsToAnswer(raw)).map((raw) => viewMessage(raw, known[raw.id]));
+
+/** @param {Thread} thread @param {Page} page */
+const newOnes = (thread, page) => viewPage(page).filter((message) => !thread.messages[message.id]);
+
+/** @param {import("./types.js").ViewMessage[]} messages */
+const byId = (messages) => Object.fromEntries(messages.map((message) => [message.id, message]));

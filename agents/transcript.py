@@ -13,11 +13,12 @@ from agents.context import EMERGENCY_CHARS, AssembledContext
 from agents.ports import ResultStore
 from agents.summarise import Summariser, SummaryResult
 from agents.tool_running import ResultLimit
+from agents.tools.offloaded import LIST_REFERENCE
 from agents.tools.protocol import ToolFailure
 from agents.types import ModelRequest
 from memory.errors import ContextError
 from memory.guard import ContextGuard, Fits, NeedsCompaction
-from memory.reminder import ToolNote, build_reminder
+from memory.reminder import ACHIEVED_LINES, ToolNote, build_reminder
 from memory.tokens import total_tokens, with_parts
 from memory.truncate import cut_message, cut_middle, find_question
 from memory.types import Message, ToolResultPart
@@ -213,9 +214,14 @@ async def _keep(store: ResultStore, part: ToolResultPart) -> str | None:
 
 
 def _list_stored(messages: Sequence[Message]) -> list[str]:
-    """What leaves can still be read by its reference."""
+    """What leaves can still be read by its reference: the newest by name, and how to list the others."""
     results = [result for message in messages for result in message.tool_results if result.offload_ref]
-    return [f"{result.name}: its result is stored as {result.offload_ref}" for result in results]
+    lines = [f"{result.name}: its result is stored as {result.offload_ref}" for result in results]
+    if len(lines) <= ACHIEVED_LINES:
+        return lines
+    newest = lines[-(ACHIEVED_LINES - 1) :]
+    more = len(lines) - len(newest)
+    return [f"{more} earlier results are stored, too: reference {LIST_REFERENCE!r} lists them all.", *newest]
 
 
 def _body_tokens(messages: Sequence[Message]) -> int:

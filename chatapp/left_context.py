@@ -11,7 +11,7 @@ from chatapp import clock
 from chatapp.actions.compactions import mark_context_kept
 from chatapp.errors import NotFound
 from chatapp.offloads import CONTEXT_FILE, ConversationOffloads, discard_offloads, read_file
-from chatapp.selectors.compactions import compaction_to_keep
+from chatapp.selectors.compactions import compaction_to_keep, may_be_kept_already
 from chatapp.selectors.spans import span_messages, was_forgotten_since
 
 log = logging.getLogger(__name__)
@@ -21,14 +21,15 @@ FIRST_ATTEMPT = timedelta(minutes=5)
 
 
 def keep_left_context(compaction_id: UUID) -> None:
-    """Safe to repeat: what a worker that died had appended already is not appended again."""
+    """Safe to repeat: what a worker that died, or a compaction undone since, had appended is not appended again."""
     row = compaction_to_keep(compaction_id)
     if row is None:
         return
     began_at = clock.now()
     conversation_id = str(row.conversation_id)
     messages = list(span_messages(row.branch, row.first_position, row.last_position))
-    if row.finished_at is None or began_at - row.finished_at > FIRST_ATTEMPT:
+    is_late = row.finished_at is None or began_at - row.finished_at > FIRST_ATTEMPT
+    if is_late or may_be_kept_already(row):
         kept = _kept_ids(row.conversation_id)
         messages = [message for message in messages if message.id not in kept]
     try:

@@ -23,10 +23,12 @@ AROUND_CHARS = 200
 
 _RIGHTS: frozenset[Right] = frozenset({"conversation"})
 CONTEXT_REFERENCE = "context"
+LIST_REFERENCE = "list"
 _REFERENCE = Field(
     min_length=1,
     max_length=100,
-    description=f"As the shortened result names it; {CONTEXT_REFERENCE!r}: the messages that left the context.",
+    description=f"As the shortened result names it; {CONTEXT_REFERENCE!r}: the messages that left the context;"
+    f" {LIST_REFERENCE!r}: all references there are.",
 )
 _IMAGE_REFERENCE = Field(min_length=1, max_length=100, description="As the result names it.")
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import Count, Max, Sum
 
-from chatapp import event_log
+from chatapp import event_log, jobs
 from chatapp.actions.compactions import compact_event
 from chatapp.actions.memory import index_standing
 from chatapp.errors import Conflict
@@ -109,4 +109,5 @@ def clear_context(
             finished_at=now,
         )
         event_log.append(conversation, compact_event(row, "done", now))
+        jobs.wake_worker("keep_left_context", str(row.pk))
         return row

@@ -32,6 +32,13 @@ def compactions_to_keep(finished_before: datetime) -> list[UUID]:
     return list(late.values_list("pk", flat=True)[:20])
 
 
+def may_be_kept_already(row: Compaction) -> bool:
+    """Whether another compaction, since undone perhaps, covered messages of this one and has kept them."""
+    others = Compaction.objects.filter(conversation_id=row.conversation_id).exclude(pk=row.pk)
+    kept = others.exclude(context_kept_at=None).filter(first_position__lte=row.last_position)
+    return kept.filter(last_position__gte=row.first_position).exists()
+
+
 def turns_since_compaction(conversation: Conversation) -> int | None:
     """Answers begun since the last finished compaction; None when there was none. A part of a backlog is none."""
     finished = conversation.compactions.filter(status=Compaction.Status.DONE, is_partial=False)

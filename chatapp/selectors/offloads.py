@@ -23,6 +23,11 @@ def offload_of(conversation_id: UUID | str, reference: str) -> Offload:
     return row
 
 
+def offloads_of(conversation_id: UUID | str) -> list[Offload]:
+    """Of a conversation whose user is known already, oldest first."""
+    return list(Offload.objects.filter(conversation_id=parse_id(conversation_id)).order_by("created_at"))
+
+
 def text_offloads(conversation_ids: Iterable[UUID]) -> list[Offload]:
     rows = Offload.objects.filter(conversation__in=list(conversation_ids))
     return list(rows.exclude(kind=Offload.Kind.IMAGE))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from agents.tools.offloaded import CONTEXT_REFERENCE, LIST_REFERENCE
 from agents.tools.protocol import ToolCaller, ToolFailure, ToolImage
 from chatapp.database import persistently
 from chatapp.errors import NotFound
 from chatapp.models import Offload
 from chatapp.offloads import read_content, read_text
-from chatapp.selectors.offloads import offload_of
+from chatapp.selectors.offloads import offload_of, offloads_of
 
 
 class OwnOffloads:
@@ -19,10 +20,22 @@ class OwnOffloads:
 
 
 def _text(caller: ToolCaller, reference: str) -> str:
+    if reference == LIST_REFERENCE:
+        return (
+            "\n".join(_line(row) for row in offloads_of(caller.conversation_id))
+            or "Nothing was offloaded here."
+        )
     try:
         return read_text(offload_of(caller.conversation_id, reference))
     except NotFound as error:
         raise ToolFailure(error.message) from None
+
+
+def _line(row: Offload) -> str:
+    reference = CONTEXT_REFERENCE if row.kind == Offload.Kind.CONTEXT else row.pk
+    return (
+        f"{reference}  {row.tool_name or row.name}  {row.size_bytes:,} bytes  {row.created_at:%Y-%m-%d %H:%M}"
+    )
 
 
 def _image(caller: ToolCaller, reference: str) -> ToolImage:

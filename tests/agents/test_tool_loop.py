@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,12 +19,13 @@ from agents.react import AgentStep, MessagesSeen, Notice, ToolFinished, ToolStar
 from agents.summarise import Summariser, SummaryResult
 from agents.tool_calls import call_key
 from agents.tools.protocol import ToolFailure, ToolImage, ToolOutput, ToolTraits
+from agents.transcript import Transcript
 from agents.types import TextDelta
 from agents.wire import write_messages
 from memory.budget import TokenBudget
 from memory.prompts import compaction_prompt
-from memory.tokens import Calibration, text_message, total_tokens
-from memory.types import Message, ToolResultPart
+from memory.tokens import Calibration, text_message, total_tokens, with_parts
+from memory.types import Message, ToolCallPart, ToolResultPart
 from tests.agents.asking import assemble, collect_steps, history_of, make_inputs, text_of
 from tests.agents.tooling import FakeTool, World, calls, never
 
@@ -464,3 +466,27 @@ async def test_a_policy_that_never_waits_asks_no_summariser_in_the_loop(policy: 
     assert error is None
     assert summaries.model.requests == []
     assert [step.kind for step in steps if isinstance(step, Notice)] == ["shrunk"]
+
+
+async def test_what_left_the_loop_is_named_the_newest_of_it_and_how_to_list_the_rest() -> None:
+    def step(number: int) -> tuple[Message, Message]:
+        call = ToolCallPart(f"c{number}", "look_up", json.dumps({"n": number}))
+        text = f"Shelf {number}. " + "A line that says nothing. " * 40
+        answer = ToolResultPart(f"c{number}", "look_up", text, offload_ref=f"ref-{number:03d}")
+        return (
+            with_parts(text_message("assistant", ""), (call,)),
+            with_parts(text_message("tool", ""), (answer,)),
+        )
+
+    context = context_with(FakeTool(), window=16_000)
+    transcript = Transcript.begin(context)
+    for number in range(80):
+        transcript = transcript.add_step(step(number))
+    fitted = await transcript.fit(None)
+    [reminder] = [message for message in fitted.messages if message.kind == "reminder"]
+    named = re.findall(r"ref-(\d+)", reminder.text)
+    assert len(named) == 7
+    kept = [part.offload_ref for message in fitted.messages for part in message.tool_results]
+    gone = 80 - len(kept)
+    assert named == [f"{number:03d}" for number in range(gone - 7, gone)]
+    assert f"{gone - 7} earlier results are stored, too: reference 'list' lists them all." in reminder.text

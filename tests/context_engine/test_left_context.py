@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
+from celery.signals import before_task_publish
+from django.test import override_settings
 
 from agents.tools.protocol import ToolCaller
 from chatapp import clock
@@ -61,6 +64,37 @@ async def test_a_worker_that_dies_after_it_appended_leaves_nothing_to_append_twi
         await keep(row)
         assert await kept(chat) == await covered(row)
         assert await in_database(compactions_to_keep)(clock.now()) == []
+
+
+@on_a_loop
+async def test_after_an_undo_what_is_compacted_again_is_not_appended_again(alice: User) -> None:
+    async with chatting(alice) as chat:
+        first = await chat.compact()
+        await keep(first)
+        await chat.post(f"compactions/{first['id']}/undo")
+        again = await chat.compact(keep="the codes")
+        assert again["id"] != first["id"]
+        await keep(again)
+        assert await kept(chat) == await covered(again)
+
+
+@on_a_loop
+async def test_what_was_cleared_is_kept_at_once_and_not_by_the_sweep(alice: User) -> None:
+    woken: list[tuple[str, list[str]]] = []
+
+    def note(sender: str, body: Any, **_: Any) -> None:
+        woken.append((sender, list(body[0])))
+
+    async with chatting(alice) as chat:
+        with override_settings(EMBEDDED=True):
+            before_task_publish.connect(note)
+            try:
+                cleared = (await chat.post("context/clear")).json()
+            finally:
+                before_task_publish.disconnect(note)
+        assert ("chatapp.tasks.keep_left_context", [cleared["id"]]) in woken
+        await keep(cleared)
+        assert await kept(chat) == await covered(cleared)
 
 
 @on_a_loop

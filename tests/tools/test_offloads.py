@@ -292,3 +292,18 @@ def test_the_doctor_names_a_bucket_that_is_not_there(s3, settings):
     [found] = check_bucket()
     assert (found.part, found.is_well) == ("bucket nowhere", False)
     assert "S3_BUCKET" in found.remedy
+
+
+async def test_the_agent_can_list_what_there_is(on_disk, conversation):
+    first = await in_database(offload)(conversation)
+    second = await in_database(offload)(conversation, "short")
+    said = [text_message("user", "hello")]
+    await in_database(ConversationOffloads().offload_context)(str(conversation.pk), said)
+    listed = await BUILT_IN["offloaded_page"].call({"reference": "list"}, caller_of(conversation))
+    lines = listed.text.split("\n\n", 1)[1].splitlines()
+    assert [line.split("  ")[0] for line in lines] == [first, second, "context"]
+    assert f"http_fetch  {len(LONG):,} bytes" in lines[0]
+    found = await BUILT_IN["offloaded_grep"].call(
+        {"reference": "list", "pattern": second}, caller_of(conversation)
+    )
+    assert found.text.startswith("1 matches")

@@ -14,7 +14,7 @@ from agents.plan.choosing import WantedMode
 
 MAX_YAML_CHARS = 200_000
 MAX_PROMPT_CHARS = 32_000
-MAX_HOOKS = 10
+MAX_HOOKS = 20
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -38,6 +38,9 @@ class Preset(BaseModel):
     system_prompt: str = Field("", max_length=MAX_PROMPT_CHARS)
     greeting: str = Field("", max_length=2_000)
     temperature: float | None = Field(None, ge=0, le=2)
+    timeout_s: float = Field(
+        0, ge=0, le=86_400, description="Seconds one answer may take; 0 = no limit of its own."
+    )
     tools: list[str] | None = Field(
         None, max_length=200, description="Names of `GET /tools`; null is the deployment's choice."
     )

@@ -52,6 +52,7 @@ class _Check:
                 "system_prompt": preset.system_prompt,
                 "greeting": preset.greeting,
                 "temperature": preset.temperature,
+                "timeout_s": self._timeout_s(),
                 "tools": self._tools(),
                 "uses_memory": preset.uses_memory,
                 "context_policy": self._policy(model),
@@ -71,6 +72,12 @@ class _Check:
         except NotFound:
             self._missing("model", f"There is no model {self.preset.model} here")
             return None
+
+    def _timeout_s(self) -> float:
+        if self.preset.timeout_s and not self.is_operator:
+            self._missing("timeout_s", "Only an operator sets a time limit")
+            return 0.0
+        return self.preset.timeout_s
 
     def _tools(self) -> list[str] | None:
         if self.preset.tools is None:
@@ -137,6 +144,7 @@ def preset_of(agent: Agent) -> Preset:
                 "system_prompt": agent.system_prompt,
                 "greeting": agent.greeting,
                 "temperature": agent.temperature,
+                "timeout_s": agent.timeout_s,
                 "tools": agent.tools,
                 "mcp_servers": [server.name for server in agent.mcp_servers.all()],
                 "uses_memory": agent.uses_memory,

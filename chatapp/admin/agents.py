@@ -6,22 +6,22 @@ from typing import Any
 from uuid import UUID
 
 from django import forms
-from django.contrib import admin
-from django.core.exceptions import ValidationError
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import URLPattern, path
 
-from agents.presets import write_preset
-from chatapp.actions.agents import save_agent
+from agents.presets import MAX_YAML_CHARS, PresetError, read_preset, write_preset
+from chatapp.actions.agents import create_agent, save_agent
 from chatapp.admin.hooks import check_hook_field
 from chatapp.admin.policy_table import policy_table
 from chatapp.agent_preview import preview_agent
-from chatapp.errors import NotFound
+from chatapp.errors import Conflict, InvalidInput, NotFound
 from chatapp.models import Agent, User
 from chatapp.policies import rules_for
-from chatapp.presets import preset_of
+from chatapp.presets import CheckedPreset, check_preset, preset_of
 from chatapp.selectors.model_configs import default_model
 from chatapp.toolbox import local_tools
 from memory.errors import PolicyError
@@ -90,6 +90,22 @@ class PreviewForm(forms.Form):
     )
 
 
+class ImportForm(forms.Form):
+    yaml = forms.CharField(
+        label="YAML",
+        max_length=MAX_YAML_CHARS,
+        widget=forms.Textarea(attrs={"rows": 20, "class": "vLargeTextField"}),
+    )
+
+    def clean_yaml(self) -> CheckedPreset:
+        try:
+            return check_preset(read_preset(self.cleaned_data["yaml"]), is_operator=True, is_import=True)
+        except PresetError as error:
+            raise ValidationError(f"{error}.") from None
+        except InvalidInput as error:
+            raise ValidationError(error.message) from None
+
+
 @admin.register(Agent)
 class AgentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     form = AgentForm
@@ -123,6 +139,7 @@ class AgentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     def get_urls(self) -> list[URLPattern]:
         guarded = self.admin_site.admin_view
         return [
+            path("import/", guarded(self.import_view), name="chatapp_agent_import"),
             path("<uuid:agent_id>/preview/", guarded(self.preview_view), name="chatapp_agent_preview"),
             path("<uuid:agent_id>/export/", guarded(self.export_view), name="chatapp_agent_export"),
             *super().get_urls(),
@@ -146,11 +163,35 @@ class AgentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             request, "admin/chatapp/agent/preview.html", self.admin_site.each_context(request) | shown
         )
 
+    def import_view(self, request: HttpRequest) -> HttpResponse:
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        form = ImportForm(request.POST or None)
+        if form.is_valid() and (agent := self._import(request, form)) is not None:
+            return redirect("admin:chatapp_agent_change", agent.pk)
+        shown = {**self.admin_site.each_context(request), "title": "Import an agent", "form": form}
+        return render(request, "admin/chatapp/agent/import.html", shown)
+
+    def _import(self, request: HttpRequest, form: ImportForm) -> Agent | None:
+        checked: CheckedPreset = form.cleaned_data["yaml"]
+        try:
+            agent = create_agent(owner=None, values=checked.values)
+        except Conflict as conflict:
+            form.add_error("yaml", conflict.message)
+            return None
+        self.message_user(request, f"Imported {agent.name}.", messages.SUCCESS)
+        for note in checked.notes:
+            self.message_user(request, note, messages.WARNING)
+        return agent
+
     def export_view(self, request: HttpRequest, agent_id: UUID) -> HttpResponse:
         agent = self._agent(request, agent_id)
-        response = HttpResponse(
-            write_preset(preset_of(agent)), content_type="application/yaml; charset=utf-8"
-        )
+        try:
+            exported = write_preset(preset_of(agent))
+        except InvalidInput as error:
+            self.message_user(request, f"It cannot be exported. {error.message}", messages.ERROR)
+            return redirect("admin:chatapp_agent_change", agent.pk)
+        response = HttpResponse(exported, content_type="application/yaml; charset=utf-8")
         response["Content-Disposition"] = f'attachment; filename="agent-{agent.pk}.yaml"'
         return response
 

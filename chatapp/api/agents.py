@@ -52,6 +52,7 @@ class AgentChanges(BaseModel):
     system_prompt: str | None = None
     greeting: str | None = None
     temperature: float | None = None
+    timeout_s: float | None = None
     tools: list[str] | None = None
     mcp_servers: list[str] | None = None
     uses_memory: bool | None = None
@@ -139,6 +140,7 @@ def _details(caller: Caller, row: Agent) -> dict[str, Any]:
     is_open = _may_change(caller, row)
     inside = {
         "temperature": row.temperature,
+        "timeout_s": row.timeout_s,
         "mcp_servers": [server.name for server in row.mcp_servers.all()],
         "system_prompt": row.system_prompt,
         "context_policy": row.context_policy,

@@ -69,6 +69,7 @@ class AgentDetails(Agent):
     """What an operator made for everybody shows its instructions to operators only."""
 
     temperature: float | None
+    timeout_s: float | None
     mcp_servers: list[str] | None
     system_prompt: str | None
     context_policy: dict[str, Any] | None

@@ -114,6 +114,73 @@ def test_the_export_is_a_preset(admin_client, agent):
     assert "127.0.0.1" not in exported
 
 
+def test_an_export_is_imported_by_another_operator_as_the_same_agent(admin_client, agent):
+    agent.timeout_s, agent.greeting = 12.5, "Ahoy"
+    agent.hooks = [
+        {
+            "id": "h",
+            "on": "turn_start",
+            "condition": {"type": "always"},
+            "action": {"type": "log", "message": "x"},
+            "cooldown": 0.0,
+        }
+    ]
+    agent.save()
+    exported = admin_client.get(page_of(agent, "export")).content.decode()
+    assert "There is an agent of this name already" in send_import(admin_client, exported).content.decode()
+    before = {name: getattr(agent, name) for name in COLUMNS}
+    agent.delete()
+    imported = send_import(admin_client, exported)
+    assert imported.status_code == 302, imported.content.decode()
+    copy = Agent.objects.get()
+    assert ({name: getattr(copy, name) for name in COLUMNS}, copy.owner) == (before, None)
+
+
+COLUMNS = (
+    "name",
+    "model",
+    "mode",
+    "system_prompt",
+    "greeting",
+    "temperature",
+    "timeout_s",
+    "tools",
+    "hooks",
+    "uses_memory",
+)
+
+
+def send_import(admin_client, text):
+    return admin_client.post("/admin/chatapp/agent/import/", {"yaml": text})
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("just words", "not a YAML mapping"),
+        ("name: x\nmode: dream", "mode: "),
+        ("name: x\ncontext_policy: {keep_recnt: 1}", "there is no such setting"),
+    ],
+)
+def test_a_file_that_is_no_agent_is_refused_with_its_place(admin_client, text, told):
+    assert told in send_import(admin_client, text).content.decode()
+    assert not Agent.objects.exists()
+
+
+def test_what_an_import_leaves_out_is_told(admin_client):
+    send_import(admin_client, "name: Guest\nmodel: far-away-1\ntools: [clock]\n")
+    page = admin_client.get("/admin/chatapp/agent/").content.decode()
+    assert "There is no model far-away-1 here; it was left out." in page
+    assert Agent.objects.get().tools == ["clock"]
+
+
+def test_an_agent_that_no_preset_holds_is_told_instead_of_exported(admin_client, agent):
+    agent.greeting = "x" * 3_000
+    agent.save()
+    told = admin_client.get(page_of(agent, "export"), follow=True).content.decode()
+    assert "It cannot be exported. greeting:" in told
+
+
 def test_what_a_user_made_is_not_shown(admin_client, agent, alice):
     own = Agent.objects.create(name="Diary", owner=alice, system_prompt="private words")
     assert "Diary" not in admin_client.get("/admin/chatapp/agent/").content.decode()

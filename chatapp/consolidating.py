@@ -26,6 +26,8 @@ from chatapp.errors import LeaseLost, NotFound
 from chatapp.model_facts import price_call
 from chatapp.models import Consolidation, MemoryEntry, ModelConfig
 from chatapp.policies import rules_for
+from chatapp.recall import search_memory
+from chatapp.selectors.claims import SaidAt, find_said
 from chatapp.selectors.consolidations import (
     count_since,
     edits_of,
@@ -36,7 +38,15 @@ from chatapp.selectors.consolidations import (
 from chatapp.selectors.forgetting import fingerprinter_for, tombstones_of
 from chatapp.selectors.model_configs import default_model, fast_model_of
 from chatapp.selectors.profile import profile_of
-from memory.consolidation import Noted, UserEdits, accept_profile, consolidation_messages, fit_notes
+from memory.consolidation import (
+    Noted,
+    Over,
+    UserEdits,
+    accept_profile,
+    consolidation_messages,
+    fit_notes,
+    split_over,
+)
 from memory.profile import FRAME_TOKENS
 from memory.tokens import estimate_text
 from memory.tombstones import Tombstones
@@ -45,6 +55,8 @@ log = logging.getLogger(__name__)
 
 INPUT_TOKENS = 12_000
 """Notes one model call is given at most; a smaller window gets half of itself."""
+OVER_TOKENS = 400
+LOOKED_AT = 30
 PASSES_A_DAY = 8
 NO_MODEL = "No language model is configured; the Demo model writes no profile."
 WORKERS_DIED = "Workers died while they asked for it, or the profile kept changing."
@@ -73,7 +85,7 @@ class _Work:
     def request(self) -> ModelRequest:
         notes = [Noted(entry.day, entry.text) for entry in self.entries]
         messages = consolidation_messages(self.profile, notes, self.edits, self.max_tokens)
-        return ModelRequest(messages, max_output_tokens=self.max_tokens * 5 // 4)
+        return ModelRequest(messages, max_output_tokens=self.max_tokens * 5 // 4 + OVER_TOKENS)
 
     @property
     def is_barred(self) -> Callable[[str], bool]:
@@ -156,12 +168,30 @@ def _ask_and_complete(lease: ConsolidationLease, work: _Work) -> None:
         reason = f"The model failed ({error.category}): {error.message}"
         _end_failed(lease, reason, _calls(work, asking))
         return
-    text = accept_profile(answer, work.edits, max_tokens=work.max_tokens, is_barred=work.is_barred)
+    told, over = split_over(answer)
+    text = accept_profile(told, work.edits, max_tokens=work.max_tokens, is_barred=work.is_barred)
     if text is None:
         _end_failed(lease, "The model returned nothing.", _calls(work, asking))
         return
-    new = NewProfile(text, work.version, {entry.pk: entry.revision for entry in work.entries})
+    revisions = {entry.pk: entry.revision for entry in work.entries}
+    new = NewProfile(text, work.version, revisions, _places_of(work.row.user_id, over))
     complete_consolidation(lease=lease, new=new, calls=_calls(work, asking), now=clock.now())
+
+
+def _places_of(user_id: UUID, named: Sequence[Over]) -> list[tuple[SaidAt, SaidAt]]:
+    """Every place where the older was said before the newest place of the newer; a model may name what nobody said."""
+    pairs: list[tuple[SaidAt, SaidAt]] = []
+    for over in named:
+        newer = max(_said(user_id, over.newer, over.older), key=lambda said: said.at, default=None)
+        if newer is not None:
+            older = _said(user_id, over.older, over.newer)
+            pairs += [(said, newer) for said in older if said.at < newer.at]
+    return pairs
+
+
+def _said(user_id: UUID, statement: str, other: str) -> list[SaidAt]:
+    found = search_memory(user_id=user_id, query=statement, limit=LOOKED_AT, now=clock.now())
+    return find_said(statement, other, found)
 
 
 def _end_failed(lease: ConsolidationLease, reason: str, calls: Sequence[CallUsage]) -> None:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from memory import claim_languages as languages
 from memory.sentences import Vocabulary, split_sentences
 
 Key = tuple[str, ...]
@@ -83,14 +84,18 @@ def find_claims(text: str, vocabulary: Vocabulary) -> Iterator[Claim]:
 
 
 def _read(sentence: str, vocabulary: Vocabulary) -> tuple[Key, Key, bool] | None:
-    if sentence.rstrip().endswith("?") or _SEVERAL.search(sentence):
+    if sentence.rstrip().endswith("?") or _SEVERAL.search(sentence) or languages.SEVERAL.search(sentence):
         return None
-    for name, pattern in _FIXED:
+    for name, pattern in (*_FIXED, *languages.FIXED):
         match = pattern.search(sentence)
         if match is not None:
-            value = _value_of(match["value"], vocabulary, is_denied="no longer" in match[0].lower())
+            value = _value_of(match["value"], vocabulary, is_denied=_is_denied(match[0]))
             return ((name,), value, True) if value else None
-    return _read_subject(sentence, vocabulary)
+    return _read_subject(sentence, vocabulary) or _read_subject_abroad(sentence, vocabulary)
+
+
+def _is_denied(text: str) -> bool:
+    return "no longer" in text.lower() or languages.DENIED.search(text) is not None
 
 
 def _read_subject(sentence: str, vocabulary: Vocabulary) -> tuple[Key, Key, bool] | None:
@@ -98,8 +103,7 @@ def _read_subject(sentence: str, vocabulary: Vocabulary) -> tuple[Key, Key, bool
     if match is None or _NAMES.match(match["value"]):
         return None
     subject = tuple(sorted(vocabulary.telling_words(match["subject"])))
-    is_denied = "no longer" in (match["adverb"] or "").lower()
-    value = _value_of(match["value"], vocabulary, is_denied=is_denied)
+    value = _value_of(match["value"], vocabulary, is_denied=_is_denied(match["adverb"] or ""))
     if not subject or not value:
         return None
     owner = "the" if match["owner"].lower() == "the" else "my"
@@ -107,8 +111,18 @@ def _read_subject(sentence: str, vocabulary: Vocabulary) -> tuple[Key, Key, bool
     return (owner, *subject, _kind_of(match["value"])), value, replaces
 
 
+def _read_subject_abroad(sentence: str, vocabulary: Vocabulary) -> tuple[Key, Key, bool] | None:
+    match = languages.SUBJECT.search(sentence)
+    if match is None:
+        return None
+    subject = tuple(sorted(vocabulary.telling_words(match["subject"])))
+    plain = languages.TAIL.sub("", match["value"])
+    value = _value_of(plain, vocabulary, is_denied=_is_denied(match["adverb"] or ""))
+    return (("my", *subject, _kind_of(plain)), value, True) if subject and value else None
+
+
 def _value_of(value: str, vocabulary: Vocabulary, *, is_denied: bool) -> Key:
-    plain = _TAIL.sub("", value)
+    plain = languages.TAIL.sub("", _TAIL.sub("", value))
     words = vocabulary.telling_words(plain) or frozenset(plain.casefold().split())
     return ("not", *sorted(words)) if is_denied and words else tuple(sorted(words))
 

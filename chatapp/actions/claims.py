@@ -6,19 +6,19 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from chatapp import mapping
 from chatapp.models import MemoryEntry, Message, StoredClaim
 from chatapp.search_index import vocabulary
-from chatapp.selectors.claims import hash_parts
+from chatapp.selectors.claims import SaidAt, hash_parts, is_still_named
 from memory.claims import find_claims
 
 
 def note_messages(user_id: UUID, rows: Iterable[Message]) -> None:
     """Called in the transaction that indexes them. Only users claim; what was noted of a message before goes."""
     said = [row for row in rows if row.role == Message.Role.USER]
-    keys = set(StoredClaim.objects.filter(message__in=said).values_list("key", flat=True))
-    if keys:
-        StoredClaim.objects.filter(message__in=said).delete()
+    keys = _remove(StoredClaim.objects.filter(message__in=said))
     claims = [
         claim
         for row in said
@@ -29,11 +29,42 @@ def note_messages(user_id: UUID, rows: Iterable[Message]) -> None:
 
 def note_entry(entry: MemoryEntry) -> None:
     """Called in the transaction that writes it. What was extracted repeats a message, whose claim counts."""
-    keys = set(StoredClaim.objects.filter(entry=entry).values_list("key", flat=True))
-    StoredClaim.objects.filter(entry=entry).delete()
+    keys = _remove(StoredClaim.objects.filter(entry=entry))
     is_own = entry.author == MemoryEntry.Author.USER and entry.compaction_id is None
     claims = list(_claims(entry.user_id, entry.text, entry.created_at, entry_id=entry.pk)) if is_own else []
     _store(entry.user_id, claims, keys)
+
+
+def note_over(user_id: UUID, pairs: Iterable[tuple[SaidAt, SaidAt]]) -> None:
+    """Called in the transaction that writes the profile: a model named the older statement, and the newer. What was
+    named before stays as it is."""
+    for older, newer in pairs:
+        key = hash_parts(("named", older.words))
+        known = StoredClaim.objects.filter(user_id=user_id, key=key)
+        claims = [
+            StoredClaim(
+                user_id=user_id,
+                message_id=said.message_id,
+                entry_id=said.entry_id,
+                start=said.start,
+                end=said.end,
+                key=key,
+                value=hash_parts((said.words,)),
+                is_named=True,
+                replaces=said is newer,
+                said_at=said.at,
+            )
+            for said in (older, newer)
+            if not known.filter(message=said.message_id, entry=said.entry_id, start=said.start).exists()
+        ]
+        _store(user_id, claims, set())
+
+
+def _remove(claims: QuerySet[StoredClaim]) -> set[int]:
+    """But for what a model named and is still said there; the keys of what went."""
+    gone = [row for row in claims.select_related("message", "entry") if not is_still_named(row)]
+    StoredClaim.objects.filter(pk__in=[row.pk for row in gone]).delete()
+    return {row.key for row in gone}
 
 
 def _claims(user_id: UUID, text: str, said_at: datetime, **source: UUID) -> Iterator[StoredClaim]:

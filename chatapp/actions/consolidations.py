@@ -11,10 +11,12 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 
 from chatapp import jobs
+from chatapp.actions.claims import note_over
 from chatapp.actions.profile import lock_profile, set_text
 from chatapp.actions.usage import CallUsage, record_background_calls
 from chatapp.errors import LeaseLost
 from chatapp.models import Consolidation, MemoryEntry, ProfileVersion, User
+from chatapp.selectors.claims import SaidAt
 
 LEASE = timedelta(seconds=300)
 """Longer than a call and its one repetition take: it is not renewed."""
@@ -33,11 +35,13 @@ class ConsolidationLease:
 
 @dataclass(frozen=True, slots=True)
 class NewProfile:
-    """`text` grew from `version` and what the entries said in these revisions."""
+    """`text` grew from `version` and what the entries said in these revisions. `over` are the places of statements
+    that are so no more, each with that of what is."""
 
     text: str
     version: int
     revisions: Mapping[UUID, int]
+    over: Sequence[tuple[SaidAt, SaidAt]] = ()
 
 
 def queue_consolidation(*, user_id: UUID, night: date | None = None, now: datetime) -> Consolidation | None:
@@ -103,6 +107,7 @@ def complete_consolidation(
         return False
     if set_text(profile, new.text, ProfileVersion.Author.CONSOLIDATION, now):
         row.version = profile.version
+    note_over(row.user_id, new.over)
     for entry_id, revision in new.revisions.items():
         # One that was edited meanwhile is read again.
         MemoryEntry.objects.filter(pk=entry_id, revision=revision).update(consolidated_at=now)

@@ -24,6 +24,9 @@ class StoredClaim(models.Model):
     end = models.PositiveIntegerField()
     key = models.BigIntegerField()
     value = models.BigIntegerField()
+    is_named = models.BooleanField(
+        default=False, help_text="A model named it, with what took its place; not read from its words."
+    )
     replaces = models.BooleanField(help_text="Whether it ends what was claimed before.")
     said_at = models.DateTimeField()
     superseded_by = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="+")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
@@ -11,9 +11,12 @@ from uuid import UUID
 from django.db.models import Q
 
 from chatapp import mapping
-from chatapp.models import StoredClaim
+from chatapp.models import Message, StoredClaim
 from chatapp.search_index import hash_term, vocabulary
+from chatapp.selectors.search_sources import Found
 from memory.claims import find_claims
+from memory.redaction import Forgotten
+from memory.sentences import bare_sentence, split_sentences
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,52 @@ def repeated_claims(
                 said = text[claim.start : claim.end]
                 found[text].append(replace(over, said=said, start=claim.start, end=claim.end))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class SaidAt:
+    """Where a statement stands: in a message, or in an entry; `words` are what it says, however it is written."""
+
+    words: str
+    start: int
+    end: int
+    at: datetime
+    message_id: UUID | None = None
+    entry_id: UUID | None = None
+
+
+def find_said(statement: str, other: str, found: Iterable[Found]) -> list[SaidAt]:
+    """Which of these texts say it, in its words or in others, and not the other one, which shares most of them. What
+    the assistant said claims nothing."""
+    said = Forgotten([statement], vocabulary)
+    wanted, unwanted = vocabulary.words(statement), vocabulary.words(other)
+
+    def says_it(sentence: str) -> bool:
+        words = vocabulary.words(sentence)
+        is_this_one = len(words & (wanted - unwanted)) > len(words & (unwanted - wanted))
+        return is_this_one and said.carries(sentence)
+
+    places = []
+    for one in found:
+        if one.role not in ("", Message.Role.USER):
+            continue
+        at = one.start
+        for sentence in split_sentences(one.text):
+            if says_it(sentence):
+                end = at + len(sentence.rstrip())
+                words = fold_sentence(sentence)
+                places.append(SaidAt(words, at, end, one.said_at, one.message_id, one.entry_id))
+                break
+            at += len(sentence)
+    return places
+
+
+def is_still_named(row: StoredClaim) -> bool:
+    return row.is_named and hash_parts((fold_sentence(_text_of(row)[row.start : row.end]),)) == row.value
+
+
+def fold_sentence(sentence: str) -> str:
+    return " ".join(bare_sentence(sentence).casefold().split())
 
 
 def hash_parts(parts: tuple[str, ...]) -> int:

@@ -8,14 +8,20 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
+from chatapp.actions.consolidations import queue_consolidation
 from chatapp.actions.memory import record_entry
-from chatapp.actions.search import index_conversation
+from chatapp.actions.memory_edits import add_entry
+from chatapp.actions.search import index_conversation, rebuild_index
+from chatapp.consolidating import consolidate
 from chatapp.forgetting import forget_message
-from chatapp.models import Message, StoredClaim, User
+from chatapp.models import Message, Profile, StoredClaim, User
 from chatapp.recall import RecalledTurn
 from chatapp.recalling import mark_superseded
 from memory.ranking import RecallSize
+from tests.context_engine.chatting import make_model
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
+from tests.servers.behaviour import says
+from tests.servers.openai_server import ModelServer
 
 Clients = Callable[..., Client]
 OLD, NEW = "I live in Paris.", "I moved to Lyon."
@@ -129,3 +135,56 @@ def test_an_entry_of_ones_own_counts_too(alice: User, api_client: Clients, moved
     newest = next(item for item in found if item["text"] == NEW)
     assert newest["superseded_by"]["text"] == "I live in Nantes."
     assert newest["superseded_by"]["entry_id"]
+
+
+LANGUAGES = {
+    "Chinese": ("我住在北京。", "我搬到上海了。"),
+    "Russian": ("Моя любимая еда — борщ.", "Моя любимая еда — пельмени."),
+    "German": ("Meine Katze schläft im Keller.", "Meine Katze schläft im Dachboden."),
+    "English": ("Tea before breakfast suits me best.", "Coffee before breakfast suits me best."),
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.django_db(transaction=True)
+def test_in_any_language_the_nightly_model_names_what_is_over(
+    alice: User, api_client: Clients, language: str
+) -> None:
+    older, newer = LANGUAGES[language]
+    first, second = new_conversation(alice), new_conversation(alice)
+    [old, *_] = say(first, f"Hello. {older}", "Noted.", at=MAY)
+    [new, *_] = say(second, newer, "I see.", at=NOW)
+    for conversation in (first, second):
+        index_conversation(conversation.pk)
+    add_entry(user=alice, text=newer, now=NOW)
+    with ModelServer(default=says(f"- {newer}\n\n## Over\n- {older} => {newer}")) as server:
+        make_model(server, name="Main", is_default=True)
+        row = queue_consolidation(user_id=alice.pk, now=NOW)
+        assert row is not None
+        consolidate(row.pk)
+    for again in (lambda: None, lambda: rebuild_index(alice.pk)):
+        again()
+        found = search(api_client(alice), q=f"Hello {older}")
+        over = next(item for item in found if item["source"].get("message_id") == str(old.pk))
+        assert over["superseded_by"]["text"] == newer
+        assert over["valid_until"] == "2026-11-21T20:00:00Z"
+        before = search(api_client(alice), q=f"Hello {older}", as_of="2026-09-30")
+        assert [item["valid_until"] for item in before] == [None] * len(before)
+        assert str(old.pk) in str(before)
+        assert str(new.pk) not in str(before)
+    assert Profile.objects.get().text == f"- {newer}"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_a_model_names_and_nobody_said_changes_nothing(alice: User) -> None:
+    conversation = new_conversation(alice)
+    say(conversation, "The cranes came back on Tuesday.", "Lovely.", at=MAY)
+    index_conversation(conversation.pk)
+    add_entry(user=alice, text="The harbour froze.", now=NOW)
+    with ModelServer(default=says("- Cranes\n\n## Over\n- I own a yacht => I sold my yacht")) as server:
+        make_model(server, name="Main", is_default=True)
+        row = queue_consolidation(user_id=alice.pk, now=NOW)
+        assert row is not None
+        consolidate(row.pk)
+    assert not StoredClaim.objects.exists()
+    assert Profile.objects.get().text == "- Cranes"

@@ -30,6 +30,16 @@ def claim(text: str) -> Claim | None:
         ("The meeting is on Monday.", "The meeting has been moved to Friday."),
         ("The budget is 4,000 euros.", "The budget is now 5,500 euros."),
         ("I live in Paris.", "I no longer live in Paris."),
+        ("Ich wohne in Köln.", "Ich bin letzte Woche nach Hamburg gezogen."),
+        ("Ich wohne in Köln.", "Ich wohne nicht mehr in Köln."),
+        ("Ich arbeite bei Siemens.", "Ich arbeite jetzt bei Bosch."),
+        ("Mein Lieblingsessen ist Labskaus.", "Mein Lieblingsessen ist jetzt Grünkohl."),
+        ("J'habite à Lyon avec ma sœur.", "J'ai déménagé à Nantes."),
+        ("Ma couleur préférée est le vert.", "Ma couleur préférée est maintenant le bleu."),
+        ("Vivo en Sevilla.", "Me mudé a Granada."),
+        ("Tengo 41 años.", "Ya tengo 42 años, por cierto. Tengo 42 años."),
+        ("Mi número de teléfono es 555-0101.", "Mi número de teléfono ahora es 555-0199."),
+        ("I live in Paris.", "Ich bin nach Berlin gezogen."),
     ],
 )
 def test_a_newer_statement_takes_the_place_of_the_older(older: str, newer: str):
@@ -52,6 +62,9 @@ def test_a_newer_statement_takes_the_place_of_the_older(older: str, newer: str):
         ("My favourite band is Low.", "Another favourite band is Blur."),
         ("The meeting is on Monday.", "The dinner has been moved to Friday."),
         ("The garden is lovely.", "The garden is green."),
+        ("Ich wohne in Köln.", "Ich arbeite bei Köln-Messe."),
+        ("Mein Hund ist braun.", "Meine Katze ist schwarz."),
+        ("Mi color favorito es el verde.", "También mi color favorito es el azul."),
     ],
 )
 def test_what_may_both_be_so_is_left_alone(older: str, newer: str):

@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 
 from memory.consolidation import (
     Noted,
+    Over,
     UserEdits,
     accept_profile,
     bare_line,
     consolidation_messages,
     fit_notes,
     read_edits,
+    split_over,
 )
 from memory.tokens import estimate_text
 
@@ -102,3 +104,12 @@ def test_what_the_model_is_given_is_fenced_as_data():
     assert question.text.count("</notes>") == 1
     assert "[2026-11-21]" in question.text
     assert "stay out:\n<removed>\n- Gone.\n</removed>" in question.text
+
+
+def test_what_is_over_is_told_apart_from_the_profile():
+    answer = "# Life\n- Lives in Lyon\n\n## Over\n- 我住在北京。 => 我搬到上海了。\n2. I live in Paris => I moved to Lyon\nNothing else."
+    profile, over = split_over(answer)
+    assert profile == "# Life\n- Lives in Lyon\n\n"
+    assert over == (Over("我住在北京。", "我搬到上海了。"), Over("I live in Paris", "I moved to Lyon"))
+    assert split_over("- Lives in Lyon") == ("- Lives in Lyon", ())
+    assert split_over("- It is over => no.") == ("- It is over => no.", ())

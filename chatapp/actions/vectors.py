@@ -8,8 +8,11 @@ from uuid import UUID
 
 from django.db import transaction
 
-from chatapp.models import SearchDocument, SearchOwner, SearchVectors
-from chatapp.search_vectors import drop_vectors, pack_ordinals, pack_vectors
+from chatapp.models import SearchCodes, SearchDocument, SearchOwner, SearchVectors
+from chatapp.search_vectors import drop_codes, pack_codes, pack_ordinals, pack_vectors
+
+CODES_AT_ONCE = 1_024
+"""Documents whose codes lie in one row. It is written anew with every turn that comes to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,7 @@ def begin_vectors(*, user_id: UUID, model: str) -> range:
         return range(0)
     if owner.vector_model != model:
         SearchVectors.objects.filter(owner=owner).delete()
+        SearchCodes.objects.filter(owner=owner).delete()
         owner.vector_model, owner.embedded_ordinal = model, 0
         owner.save(update_fields=["vector_model", "embedded_ordinal"])
     return range(owner.embedded_ordinal, owner.next_ordinal)
@@ -41,30 +45,41 @@ def store_vectors(
         return False
     there = SearchDocument.objects.filter(owner=owner, ordinal__gte=ordinals.start, ordinal__lt=ordinals.stop)
     present = set(there.values_list("ordinal", flat=True))
-    flat = [(one.ordinal, vector) for one in documents if one.ordinal in present for vector in one.vectors]
-    if flat:
-        SearchVectors.objects.create(
-            owner=owner,
-            first_ordinal=ordinals.start,
-            last_ordinal=ordinals.stop - 1,
-            ordinals=pack_ordinals([ordinal for ordinal, _ in flat]),
-            vectors=pack_vectors([vector for _, vector in flat]),
-        )
+    left = [document for document in documents if document.ordinal in present]
+    rows = [
+        SearchVectors(owner=owner, ordinal=one.ordinal, vectors=pack_vectors(one.vectors)) for one in left
+    ]
+    SearchVectors.objects.bulk_create(rows)
+    _append_codes(owner, left)
     owner.embedded_ordinal = ordinals.stop
     owner.save(update_fields=["embedded_ordinal"])
     return True
+
+
+def _append_codes(owner: SearchOwner, documents: Sequence[DocumentVectors]) -> None:
+    flat = [(document.ordinal, vector) for document in documents for vector in document.vectors]
+    if not flat:
+        return
+    row = SearchCodes.objects.filter(owner=owner).order_by("-first_ordinal").first()
+    if row is None or flat[-1][0] - row.first_ordinal >= CODES_AT_ONCE:
+        row = SearchCodes(owner=owner, first_ordinal=flat[0][0], ordinals=b"", codes=b"")
+    row.last_ordinal = flat[-1][0]
+    row.ordinals = bytes(row.ordinals) + pack_ordinals([ordinal for ordinal, _ in flat])
+    row.codes = bytes(row.codes) + pack_codes([vector for _, vector in flat])
+    row.save()
 
 
 def remove_vectors(owner: SearchOwner, ordinals: Sequence[int]) -> None:
     """Called in the transaction that removes the documents."""
     if not ordinals:
         return
-    rows = SearchVectors.objects.filter(
+    SearchVectors.objects.filter(owner=owner, ordinal__in=ordinals).delete()
+    rows = SearchCodes.objects.filter(
         owner=owner, first_ordinal__lte=max(ordinals), last_ordinal__gte=min(ordinals)
     )
     for row in rows.order_by("first_ordinal"):
-        row.ordinals, row.vectors = drop_vectors(bytes(row.ordinals), bytes(row.vectors), ordinals)
+        row.ordinals, row.codes = drop_codes(bytes(row.ordinals), bytes(row.codes), ordinals)
         if row.ordinals:
-            row.save(update_fields=["ordinals", "vectors"])
+            row.save(update_fields=["ordinals", "codes"])
         else:
             row.delete()

@@ -15,6 +15,7 @@ from chatapp.models.retention import GroupRetention
 from chatapp.models.runs import Event, Run, Usage
 from chatapp.models.search import (
     SearchBlock,
+    SearchCodes,
     SearchCursor,
     SearchDocument,
     SearchOwner,
@@ -54,6 +55,7 @@ __all__ = [
     "RunStep",
     "ScopeClock",
     "SearchBlock",
+    "SearchCodes",
     "SearchCursor",
     "SearchDocument",
     "SearchOwner",

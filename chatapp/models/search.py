@@ -103,16 +103,29 @@ class SearchPosting(models.Model):
 
 
 class SearchVectors(models.Model):
-    """Vectors of a run of documents: float16, of length 1. A document has one for its whole text and one for each of
-    its sentences; `ordinals` (int32) says whose each is."""
+    """The vectors of one document: float16, of length 1; one for its whole text and one for each of its sentences."""
 
-    owner = models.ForeignKey(SearchOwner, on_delete=models.CASCADE, related_name="vectors")
-    first_ordinal = models.PositiveIntegerField()
-    last_ordinal = models.PositiveIntegerField()
-    ordinals = models.BinaryField()
+    owner = models.ForeignKey(SearchOwner, on_delete=models.CASCADE, related_name="+", db_index=False)
+    ordinal = models.PositiveIntegerField()
     vectors = models.BinaryField()
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["owner", "first_ordinal"], name="search_vectors_once"),
+            models.UniqueConstraint(fields=["owner", "ordinal"], name="search_vectors_of_document_once"),
+        ]
+
+
+class SearchCodes(models.Model):
+    """The signs of the vectors of a run of documents, which a question is compared with before any vector is read;
+    `ordinals` (int32) says whose each is."""
+
+    owner = models.ForeignKey(SearchOwner, on_delete=models.CASCADE, related_name="+", db_index=False)
+    first_ordinal = models.PositiveIntegerField()
+    last_ordinal = models.PositiveIntegerField()
+    ordinals = models.BinaryField()
+    codes = models.BinaryField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["owner", "first_ordinal"], name="search_codes_once"),
         ]

@@ -12,7 +12,14 @@ import numpy as np
 from django.db.models import Sum
 from django.db.models.functions import Length
 
-from chatapp.models import SearchBlock, SearchDocument, SearchOwner, SearchPosting, SearchVectors
+from chatapp.models import (
+    SearchBlock,
+    SearchCodes,
+    SearchDocument,
+    SearchOwner,
+    SearchPosting,
+    SearchVectors,
+)
 from chatapp.search_index import (
     BLOCK,
     COLUMNS,
@@ -35,7 +42,7 @@ from chatapp.search_ranking import (
     rank,
     speakers_asked_about,
 )
-from chatapp.search_vectors import Near, find_near
+from chatapp.search_vectors import Near, find_near, pick_documents
 from chatapp.selectors.scopes import shared_documents
 from chatapp.selectors.search_sources import Found, Place, read_places
 from chatapp.selectors.unindexed import conversations_behind, unindexed_documents
@@ -47,7 +54,6 @@ SCORED_UNINDEXED = 500
 """Messages that the index lacks and a search scores from memory; more are found once the worker was there."""
 CHARS_PER_WORD = 10
 """Of an English turn, for each word the index counts: stop words, spaces and names come with them."""
-MOST_NEAR = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +119,14 @@ class UserIndex:
 
     def near(self, asked: Sequence[float], model: str, only: SearchFilter = EVERYTHING) -> Near:
         """What is near a question's vector, of what has vectors of this model."""
-        rows = SearchVectors.objects.filter(owner=self.owner_id, owner__vector_model=model)
         known = self._among(only)
         among = np.ones(len(self.columns), dtype=np.bool_) if known is None else known
-        return find_near(list(rows.values_list("ordinals", "vectors")), asked, MOST_NEAR, among)
+        codes = SearchCodes.objects.filter(owner=self.owner_id, owner__vector_model=model)
+        blocks = list(codes.order_by("first_ordinal").values_list("ordinals", "codes"))
+        picked = pick_documents(blocks, asked, among)
+        wanted = {*picked.nearest, *picked.sample}
+        rows = SearchVectors.objects.filter(owner=self.owner_id, ordinal__in=wanted)
+        return find_near(picked, dict(rows.values_list("ordinal", "vectors")), asked)
 
     def holding(self, words: Collection[str], limit: int) -> list[Found]:
         """Texts with one of these words, of each word the first `limit`; the earliest say most of where it is from."""

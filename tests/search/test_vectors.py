@@ -1,13 +1,15 @@
 import logging
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
 from chatapp import diagnosis, embedding, metrics, tasks
 from chatapp.actions import search
-from chatapp.models import Conversation, SearchOwner, SearchVectors, User
+from chatapp.models import Conversation, SearchCodes, SearchOwner, SearchVectors, User
 from chatapp.recall import recall_for, search_memory
-from chatapp.selectors.search import MOST_NEAR, SearchFilter
+from chatapp.search_vectors import NEAREST_BY_CODE, OWNER
+from chatapp.selectors.search import SearchFilter
 from memory.ranking import RecallSize, add_nearness
 from tests.memory_store.rows import NOW, new_conversation, say
 from tests.search.test_search_index import filler
@@ -99,6 +101,8 @@ def test_a_worker_that_meets_a_dead_endpoint_goes_on_where_it_was(
     assert embedding.embed_index(alice.pk) == 1
     owner = SearchOwner.objects.get()
     assert owner.embedded_ordinal == owner.next_ordinal == 122
+    assert SearchCodes.objects.count() == 1  # what comes later is put behind
+    assert stored_vectors() > 122
 
 
 def test_vectors_of_another_model_are_replaced(
@@ -114,13 +118,23 @@ def test_vectors_of_another_model_are_replaced(
 
 def test_what_is_removed_loses_its_vectors(alice: User, conversation: Conversation, server: EmbeddingsServer):
     embedding.embed_index(alice.pk)
-    size = sum(len(row.ordinals) // 4 for row in SearchVectors.objects.all())
+    size = stored_vectors()
     gone = conversation.messages.get(position=60)
     search.remove_messages(alice.pk, [gone.pk])
-    left = sum(len(row.ordinals) // 4 for row in SearchVectors.objects.all())
-    assert size - left == 3  # the turn and its two sentences
+    assert size - stored_vectors() == 3  # the turn and its two sentences
     search.remove_conversation(conversation)
-    assert not SearchVectors.objects.exists()
+    assert stored_vectors() == 0
+
+
+def stored_vectors() -> int:
+    """By their codes, of which there is one for each."""
+    of_codes = [
+        ordinal
+        for row in SearchCodes.objects.all()
+        for ordinal in np.frombuffer(row.ordinals, OWNER).tolist()
+    ]
+    assert set(of_codes) == set(SearchVectors.objects.values_list("ordinal", flat=True))
+    return len(of_codes)
 
 
 def test_nobody_meets_the_vectors_of_another_user(
@@ -140,7 +154,7 @@ def test_a_filter_is_asked_before_the_nearest_are_counted(
     alice: User, conversation: Conversation, server: EmbeddingsServer
 ):
     elsewhere = new_conversation(alice)
-    say(elsewhere, *[f"Your pet dog {number} is a greyhound." for number in range(MOST_NEAR + 10)])
+    say(elsewhere, *[f"Your pet dog {number} is a greyhound." for number in range(NEAREST_BY_CODE + 10)])
     search.index_conversation(elsewhere.pk)
     embedding.embed_index(alice.pk)
     only = SearchFilter(conversation_id=conversation.pk)

@@ -1,0 +1,69 @@
+import numpy as np
+
+from chatapp.search_vectors import (
+    NOTHING_NEAR,
+    Near,
+    Picked,
+    drop_codes,
+    find_near,
+    pack_codes,
+    pack_ordinals,
+    pack_vectors,
+    pick_documents,
+)
+
+COUNT, DIMENSIONS, PLANTED = 2_000, 100, 1_234
+DICE = np.random.default_rng(7)
+QUESTION = DICE.normal(size=DIMENSIONS)
+VECTORS = DICE.normal(size=(COUNT, DIMENSIONS))
+VECTORS[PLANTED] = QUESTION + DICE.normal(size=DIMENSIONS) * 0.3
+
+
+def block(first: int, last: int) -> tuple[bytes, bytes]:
+    """Two vectors a document, the second one of chance."""
+    ordinals = [ordinal for ordinal in range(first, last) for _ in range(2)]
+    pairs = [vector for row in VECTORS[first:last] for vector in (row, DICE.normal(size=DIMENSIONS))]
+    return pack_ordinals(ordinals), pack_codes(np.array(pairs).tolist())
+
+
+BLOCKS = [block(0, 700), block(700, COUNT)]
+EVERYBODY = np.ones(COUNT, dtype=np.bool_)
+
+
+def near_among(among: np.ndarray) -> tuple[Picked, Near]:
+    picked = pick_documents(BLOCKS, QUESTION.tolist(), among)
+    vectors = {
+        ordinal: pack_vectors([VECTORS[ordinal].tolist()]) for ordinal in {*picked.nearest, *picked.sample}
+    }
+    return picked, find_near(picked, vectors, QUESTION.tolist())
+
+
+def test_the_nearest_of_many_is_found_though_few_vectors_are_read():
+    picked, near = near_among(EVERYBODY)
+    assert len({*picked.nearest, *picked.sample}) < COUNT / 8
+    assert next(iter(near.nearness)) == PLANTED
+    assert near.stands_out
+
+
+def test_what_may_not_be_found_is_not_read_either():
+    among = EVERYBODY.copy()
+    among[PLANTED] = False
+    picked, near = near_among(among)
+    assert PLANTED not in {*picked.nearest, *picked.sample, *near.nearness}
+    assert not near.stands_out
+
+
+def test_documents_behind_the_ones_known_are_left_out():
+    picked = pick_documents(BLOCKS, QUESTION.tolist(), EVERYBODY[:1_000])
+    assert max(*picked.nearest, *picked.sample) < 1_000
+
+
+def test_what_is_dropped_is_not_found_any_more():
+    left = [drop_codes(ordinals, codes, [PLANTED]) for ordinals, codes in BLOCKS]
+    assert PLANTED not in pick_documents(left, QUESTION.tolist(), EVERYBODY).nearest
+
+
+def test_vectors_of_another_length_are_not_compared():
+    longer = [1.0] * 300
+    assert pick_documents(BLOCKS, longer, EVERYBODY) == Picked([], [])
+    assert find_near(Picked([1], [1]), {1: pack_vectors([[1.0, 2.0]])}, [1.0, 2.0, 3.0]) == NOTHING_NEAR

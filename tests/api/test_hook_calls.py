@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -126,3 +127,19 @@ async def test_a_retry_does_not_repeat_what_a_hook_did(
         await settle()
     assert len(send_mail.calls) == 1
     assert "Sunny." in model_server.requests[-1].text
+
+
+async def test_stop_ends_a_hooks_tool_as_well(alice_program: Program, model: ModelConfig) -> None:
+    async with talking(alice_program, agent=await make_agent("send_mail")) as talk:
+        send_mail.release = asyncio.Event()
+        path = f"conversations/{talk.id}/messages"
+        accepted = await alice_program.post(path, content="Go.", headers={"Prefer": "respond-async"})
+        run = accepted.json()["run_id"]
+        told = await read_until(await alice_program.get(f"conversations/{talk.id}/events"), "tool")
+        assert told[-1].data["state"] == "running"
+        await alice_program.post(f"runs/{run}/stop")
+        assert (await wait_for_end(alice_program, run))["status"] == "stopped"
+        [_, message] = (await alice_program.get(path)).json()["items"]
+    [call] = message["tools"]
+    assert call["state"] == "interrupted"
+    assert "may or may not have happened" in call["preview"]

@@ -15,6 +15,7 @@ from memory.sentences import bare_sentence, split_sentences
 from tests.api.program import Program
 from tests.context_engine.chatting import make_model, on_a_loop
 from tests.context_engine.talking import talking, work
+from tests.forgetting.fifty_facts import ASKED, FACTS, SAID
 from tests.servers.behaviour import ERRORS, Behaviour, says
 from tests.servers.openai_server import ModelServer
 from tests.servers.recording import RecordedRequest
@@ -22,52 +23,13 @@ from tests.servers.recording import RecordedRequest
 pytestmark = pytest.mark.django_db(transaction=True)
 
 TURNS = 1_000
-ASKED = (
-    "Hi there!",
-    "How are you today?",
-    "Haha, that is funny.",
-    "Nice weather, isn't it?",
-    "What do you think about that?",
-    "Tell me a joke, please.",
-    "That sounds great!",
-    "I am fine, thanks.",
-    "Let us talk about something else.",
-    "Oh well, Monday again.",
-    "Thanks, you are very kind.",
-    "I had a sandwich for lunch today.",
-    "Okay, go on.",
-    "Really? I did not know that.",
-)
-SAID = (
-    "I am doing well, thank you for asking!",
-    "That is a lovely thought. Tell me more about it.",
-    "Why did the scarecrow win a prize? Because he was outstanding in his field!",
-    "I am glad to hear that. How can I help you?",
-    "It is always nice to talk to you.",
-    "Of course! What would you like to talk about?",
-)
-KINDS = (
-    "My {0} is called {1}.",
-    "My favourite {0} is the {1} one.",
-    "I keep the {0} in {1}.",
-    "Our {0} was a present from {1}.",
-    "My {0} costs {2} euros a month.",
-)
-THINGS = ("dog", "boat", "garden", "bicycle", "piano", "teapot", "ladder", "lantern", "orchard", "telescope")
-NAMES = ("Rex", "Clara", "Oslo", "Bergen", "Tamsin", "Odessa", "Ludo", "Marzipan", "Quito", "Vesper")
-
-
-def facts() -> list[str]:
-    return [
-        kind.format(THINGS[number], NAMES[(number + shift) % 10], 100 + 10 * number + shift)
-        for shift, kind in enumerate(KINDS)
-        for number in range(10)
-    ]
+STILL_IN_CONTEXT = 120
+"""The last of them: what was not summarised yet is not learned yet."""
 
 
 def conversation() -> list[dict[str, str]]:
     chance = random.Random(7)
-    told = dict(zip(sorted(chance.sample(range(TURNS), 50)), facts(), strict=True))
+    told = dict(zip(sorted(chance.sample(range(TURNS - STILL_IN_CONTEXT), 50)), FACTS, strict=True))
     messages = []
     for turn in range(TURNS):
         asked, said = chance.choice(ASKED), chance.choice(SAID)
@@ -79,7 +41,7 @@ def conversation() -> list[dict[str, str]]:
 
 def summarise(request: RecordedRequest) -> Behaviour:
     """Merges as it is told to: the facts of the summary before and those of the new part."""
-    found = [fact for fact in facts() if fact in request.text]
+    found = [fact for fact in FACTS if fact in request.text]
     return says("The user and the assistant chat.\n" + "\n".join(f"- {fact}" for fact in found))
 
 
@@ -98,7 +60,7 @@ async def test_fifty_facts_among_a_thousand_turns_of_small_talk(
             assert await work()
             texts = [entry.text async for entry in MemoryEntry.objects.filter(user=alice)]
             learned = [bare_sentence(one) for text in texts for one in split_sentences(text)]
-            found = [fact for fact in facts() if any(fact in sentence for sentence in learned)]
+            found = [fact for fact in FACTS if any(fact in sentence for sentence in learned)]
             assert len(found) >= 47
             assert len(learned) <= 60
             assert len({re.sub(r"\W+", " ", one).casefold() for one in learned}) == len(learned)

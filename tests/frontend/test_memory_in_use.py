@@ -1,0 +1,109 @@
+"""Memory at work in a real browser: learned at once, searched in one conversation, and shared where an agent shares it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import httpx2
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.frontend.chatting import PASSWORD, ask, sign_in
+from tests.servers.behaviour import says
+from tests.servers.openai_server import ModelServer
+from tests.servers.service import Service
+from tests.servers.waiting import wait_for
+
+PORTER = """
+agents:
+  - {{id: Porter, shared_memory: true, brain: {{provider: openai, model: test-model, config: {{base_url: "{url}"}}}}}}
+"""
+CODE = "The gate code of the depot is 7731-heliotrope."
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[ModelServer]:
+    with ModelServer(default=says("I see."), summary_default=says("They talk about orders.")) as server:
+        yield server
+
+
+@pytest.fixture
+def service(start_service: Callable[..., Service], model: ModelServer) -> Service:
+    service = start_service(OPENAI_BASE_URL=model.base_url, LLM_MODEL="test-model")
+    for name in ("alice", "bob"):
+        service.create_user(f"{name}@example.com", PASSWORD)
+    return service
+
+
+@pytest.fixture
+def alice(service: Service) -> httpx2.Client:
+    return service.client(service.create_token("alice@example.com"))
+
+
+@pytest.fixture
+def page(browser: Browser, service: Service) -> Iterator[Page]:
+    context = browser.new_context(base_url=service.url, viewport={"width": 1440, "height": 900})
+    page = context.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    sign_in(page)
+    yield page
+    context.close()
+    assert not errors, errors
+
+
+def test_the_profile_is_learned_at_once_and_the_search_kept_to_one_conversation(
+    page: Page, alice: httpx2.Client, model: ModelServer
+) -> None:
+    alice.post("/api/v1/memory/entries", json={"text": "She plays the cello."}).raise_for_status()
+    model.script(says("- Plays the cello in a quartet"))
+    page.goto("/memory?view=profile")
+    page.get_by_role("button", name="Learn now").click()
+    expect(page.locator(".prose")).to_contain_text("Plays the cello in a quartet")
+    expect(page.get_by_role("button", name="Learn now")).to_be_enabled()
+
+    for title, text in (
+        ("Ships", "The lighthouse of Genoa is old."),
+        ("Trips", "A lighthouse stands in Brest."),
+    ):
+        messages = [{"role": "user", "content": text}, {"role": "assistant", "content": "I see."}]
+        imported = {"title": title, "messages": messages}
+        alice.post("/api/v1/conversations/import", json=imported).raise_for_status()
+    page.get_by_label("Search memory").fill("lighthouse")
+    results = page.locator(".result-row")
+    expect(results).to_have_count(2)
+    results.filter(has_text="Genoa").get_by_role("button", name="Only this conversation").click()
+    expect(results).to_have_count(1)
+    expect(results).to_contain_text("Genoa")
+    page.get_by_role("button", name="One conversation only").click()
+    expect(results).to_have_count(2)
+
+
+def test_a_chat_in_a_shared_memory_says_so_and_marks_what_was_recalled_from_it(
+    page: Page, service: Service, alice: httpx2.Client, model: ModelServer
+) -> None:
+    file = service.data_dir / "agents.yaml"
+    file.write_text(PORTER.format(url=model.base_url))
+    service.manage("load_agents", str(file))
+    tell_as_bob(service)
+
+    page.reload()
+    begun = alice.post("/api/v1/conversations", json={"agent": "Porter"}).json()["id"]
+    page.goto(f"/c/{begun}")
+    expect(page.get_by_role("note")).to_contain_text("known to everybody who talks to Porter")
+    answer = ask(page, "What is the gate code of the depot?")
+    answer.locator(".recalled summary").click()
+    expect(answer.locator(".recalled li")).to_contain_text("7731-heliotrope")
+    expect(answer.locator(".recalled li")).to_contain_text("from the memory this agent shares")
+    expect(answer.locator(".recalled a")).to_have_count(0)
+
+
+def tell_as_bob(service: Service) -> None:
+    bob = service.client(service.create_token("bob@example.com"))
+    short = {"keep_recent": 2, "reserve_ratio": 0.01}
+    chat = bob.post("/api/v1/conversations", json={"agent": "Porter", "context_policy": short}).json()["id"]
+    for said in (CODE, "Order INV-100 is due.", "Order INV-200 is due."):
+        message = {"content": said, "stream": False}
+        bob.post(f"/api/v1/conversations/{chat}/messages", json=message).raise_for_status()
+    bob.post(f"/api/v1/conversations/{chat}/compact", json={"wait": False}).raise_for_status()
+    wait_for(lambda: bob.get("/api/v1/memory/days").json()["items"], timeout_s=30, what="bob is remembered")

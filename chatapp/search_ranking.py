@@ -18,6 +18,7 @@ from memory.ranking import (
     LEAST_SHARE,
     LENGTH_BONUS,
     MIN_COVERAGE,
+    MIN_COVERAGE_OF_REQUEST,
     NEIGHBOUR_WEIGHTS,
     QUESTION_MALUS,
     SPEAKER_BONUS,
@@ -58,15 +59,15 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Ordinals best first with their scores. `coverage` is the best document's share of what was asked."""
+    """Ordinals best first with their scores. `fits`: the best document has enough of what was asked."""
 
     ordinals: list[int]
     scores: list[float]
-    coverage: float
+    fits: bool
 
     def worth_recalling(self) -> tuple[list[int], list[float]]:
         """Ordinals and scores; none where nothing fits what was asked."""
-        if self.coverage < MIN_COVERAGE or not self.scores:
+        if not self.fits or not self.scores:
             return [], []
         count = sum(score >= LEAST_SHARE * self.scores[0] for score in self.scores)
         return self.ordinals[:count], self.scores[:count]
@@ -89,7 +90,7 @@ def _text_scores(index: Index, weights: Mapping[str, float]) -> Scores:
 
 
 def _coverage(index: Index, question: Question, weights: Mapping[str, float]) -> float:
-    wanted = {word: weights[word] * index.idf_of(word) for word in question.words}
+    wanted = {word: weights[word] * index.idf_of(word) for word in question.telling}
     found = np.zeros(len(index.columns))
     for word, worth in wanted.items():
         if word in index.hits:
@@ -181,21 +182,23 @@ def rank(
     speakers = speakers_asked_about(index, question)
     weights = question.weights(speakers)
     text = _text_scores(index, {**lent, **weights})
-    coverage = 1.0 if question.dates or speakers else _coverage(index, question, weights)
     near = _spread(text, index.columns["previous"])
     best = float(near.max(initial=0.0))
     scores = near + (best or 1.0) * _bonuses(index, question, speakers.values())
-    relevant = ((text if only_matches else near) > 0) | (_date_scores(index.columns, question.dates) > 0)
+    then = _date_scores(index.columns, question.dates) > 0
+    least = MIN_COVERAGE_OF_REQUEST if question.is_request else MIN_COVERAGE
+    fits = bool(speakers) or bool(then.any()) or _coverage(index, question, weights) >= least
+    relevant = ((text if only_matches else near) > 0) | then
     findable = index.columns["live"] == 1 if among is None else (index.columns["live"] == 1) & among
     scores = np.where(relevant & findable, scores, -np.inf)
-    return _best(scores, index.columns["minute"], limit, coverage)
+    return _best(scores, index.columns["minute"], limit, fits)
 
 
-def _best(scores: Scores, minutes: npt.NDArray[np.int32], limit: int, coverage: float) -> Ranking:
+def _best(scores: Scores, minutes: npt.NDArray[np.int32], limit: int, fits: bool) -> Ranking:
     count = min(limit, int(np.isfinite(scores).sum()))
     if count == 0:
-        return Ranking([], [], 0.0)
+        return Ranking([], [], False)
     worst = np.partition(scores, len(scores) - count)[len(scores) - count]
     among = np.flatnonzero(scores >= worst)
     order = among[np.lexsort((-among, -minutes[among], -scores[among]))][:count]
-    return Ranking(order.tolist(), scores[order].tolist(), coverage)
+    return Ranking(order.tolist(), scores[order].tolist(), fits)

@@ -9,7 +9,7 @@ from datetime import date
 
 from memory.dates import DateSpan, find_dates
 from memory.kinds import read_kinds
-from memory.small_talk import needs_no_memory
+from memory.small_talk import REQUESTED, REQUESTING, SMALL_TALK, is_request, needs_no_memory
 from memory.terms import Analyzer, fold_text, prefix_of
 
 PREFIX_WEIGHT = 0.4
@@ -28,13 +28,16 @@ _ASKS_WHEN = re.compile(r"\s*(?:and |so |but )?when\b", re.IGNORECASE)
 @dataclass(frozen=True, slots=True)
 class Question:
     """`words` are the plain terms; `names` those that may be a speaker's, by the term of each; `kinds` the terms of
-    what is of a kind, by the word that names it; `times` the terms that tell a time, where one is asked for."""
+    what is of a kind, by the word that names it; `times` the terms that tell a time, where one is asked for.
+    `telling` are the words that say what it is about: of a request all but what is to be done."""
 
     words: tuple[str, ...]
+    telling: tuple[str, ...]
     names: Mapping[str, str]
     kinds: Mapping[str, frozenset[str]]
     dates: tuple[DateSpan, ...]
     is_small_talk: bool
+    is_request: bool
     times: tuple[str, ...] = ()
 
     @property
@@ -65,18 +68,28 @@ class QuestionReader:
         self._analyzer = analyzer
         self._kinds = read_kinds(analyzer)
         self._times = tuple(analyzer.words(_TIME_WORDS))
+        self._requesting = frozenset(analyzer.words(" ".join(REQUESTING | SMALL_TALK)))
+        self._requested = frozenset(analyzer.words(" ".join(REQUESTED)))
 
     def read(self, text: str, today: date) -> Question:
         words = tuple(dict.fromkeys(self._analyzer.words(text)))
         dates = find_dates(text, today)
+        wants_something_done = is_request(text)
         return Question(
             words=words,
+            telling=self._subject(words) if wants_something_done else words,
             names=self._names(text),
             kinds={word: self._kinds[word].difference(words) for word in words if word in self._kinds},
             dates=dates,
             is_small_talk=needs_no_memory(text) and not dates,
+            is_request=wants_something_done,
             times=self._times if _ASKS_WHEN.match(text) else (),
         )
+
+    def _subject(self, words: tuple[str, ...]) -> tuple[str, ...]:
+        """Of a request, what it is about: "my violin" of a poem about it, and the poem where it names nothing else."""
+        wanted = tuple(word for word in words if word not in self._requesting)
+        return tuple(word for word in wanted if word not in self._requested) or wanted
 
     def _names(self, text: str) -> dict[str, str]:
         """Each word that is one term, by that term."""

@@ -18,20 +18,29 @@ _SMALL_TALK = """
 SMALL_TALK = frozenset(_SMALL_TALK.split())
 """What a message that asks nothing is made of; in a question these words still count."""
 
-_REQUESTED = """
+_REQUESTING = """
     write rewrite draft compose make create generate give show explain describe define translate summarize summarise
-    shorten expand improve fix correct check compare list repeat rephrase paraphrase elaborate answer reply say try
-    poem haiku story joke riddle example examples text sentence sentences paragraph word words email letter essay song
-    list table step steps detail details summary translation version code program function script bug error
-    question questions something anything everything else thing way short shorter long longer simple simpler better
-    another different next new clear clearly brief briefly fun funny random english german french spanish italian
-    chinese japanese favor favour yourself
+    shorten expand improve fix correct check compare list repeat rephrase paraphrase elaborate convert calculate
+    refactor proofread
 """
+REQUESTING = frozenset(_REQUESTING.split())
+"""What a message begins with that wants something done."""
+
+_REQUESTED_THINGS = """
+    answer reply say try poem haiku story joke riddle example examples text sentence sentences paragraph word
+    words email letter essay song table step steps detail details summary translation version code program
+    function script bug error question questions something anything everything else thing way short shorter long
+    longer simple simpler better another different next new clear clearly brief briefly fun funny random english
+    german french spanish italian chinese japanese favor favour yourself
+"""
+REQUESTED = frozenset(_REQUESTED_THINGS.split())
+"""What such a message often wants, and how."""
+
 _ASKS_WHAT_IS = """
     i my mine myself we our ours us did was were had been before once who whose when where which what how why is are
     there the that those
 """
-_REQUEST_WORDS = SMALL_TALK | frozenset(_REQUESTED.split()) | (STOP_WORDS - frozenset(_ASKS_WHAT_IS.split()))
+_REQUEST_WORDS = SMALL_TALK | REQUESTING | REQUESTED | (STOP_WORDS - frozenset(_ASKS_WHAT_IS.split()))
 
 # One language a paragraph, accents folded as `fold_text` does, without words that ask what is or was.
 _ELSEWHERE = """
@@ -91,6 +100,9 @@ _PHRASES = """
     설명해 번역해줘 번역해주세요 번역해 요약해줘 요약해주세요 요약해 어떻게 생각해 생각해요
 """
 _UNSPACED_PHRASES = re.compile("|".join(sorted(map(re.escape, _PHRASES.split()), key=len, reverse=True)))
+_POLITE = SMALL_TALK | frozenset(
+    ("can", "could", "would", "will", "you", "me", "now", "to", "i", "d", "like")
+)
 _WORD = re.compile(r"[^\W_]+")
 _ELISION = re.compile(r"['’]")
 
@@ -105,3 +117,9 @@ def needs_no_memory(text: str) -> bool:
     if words <= SMALL_TALK | STOP_WORDS or words <= _REQUEST_WORDS:
         return True
     return any(words <= language for language in _LANGUAGES)
+
+
+def is_request(text: str) -> bool:
+    """Something is to be done: "please explain …", not "what did she explain?"."""
+    words = _WORD.findall(fold_text(text))
+    return next((word in REQUESTING for word in words if word not in _POLITE), False)

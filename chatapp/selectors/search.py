@@ -95,7 +95,7 @@ class UserIndex:
         only: SearchFilter = EVERYTHING,
     ) -> Ranking:
         if not self.document_count or not (question.words or question.dates):
-            return Ranking([], [], 0.0)
+            return Ranking([], [], False)
         index = self._loaded(question.lookups)
         among = self._among(only)
         if only_matches:

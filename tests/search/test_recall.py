@@ -62,6 +62,19 @@ def test_a_question_about_a_kind_brings_back_what_is_of_it(alice: User, conversa
     assert recalled(alice, "Do I own a vehicle?") == []
 
 
+def test_a_request_brings_back_what_it_names_and_nothing_for_what_is_to_be_done(
+    alice: User, conversation: Conversation
+):
+    say(conversation, "Please explain the difference to me.", "Which difference?", *filler(20))
+    assert recalled(alice, "Explain the difference between a monad and a functor") == []
+    assert "I bought a violin by Stainer." in texts_of(recalled(alice, "Write a poem about my violin"))
+
+
+def test_a_year_nothing_was_said_in_brings_nothing_back(alice: User, conversation: Conversation):
+    assert recalled(alice, "Who was pope in 1998?") == []
+    assert recalled(alice, f"What happened in {NOW.year}?")
+
+
 def test_who_is_asked_about_is_recalled_though_no_other_word_fits(alice: User, conversation: Conversation):
     say(conversation, "Ben: Any news, Ann?", "Ann: I am playing Xenoblade.", *filler(20))
     assert "I am playing Xenoblade." in texts_of(recalled(alice, "Which console does Ann own?"))

@@ -5,7 +5,7 @@ Of all this only a conversation's hooks are changed here.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin
@@ -13,7 +13,7 @@ from django.http import HttpRequest
 
 from chatapp import clock
 from chatapp.actions.conversations import update_conversation
-from chatapp.admin.hooks import check_hook_field
+from chatapp.admin.hooks import EXAMPLE, check_hook_field
 from chatapp.admin.viewing import ViewOnlyAdmin
 from chatapp.models import Compaction, Conversation, Run
 
@@ -22,6 +22,7 @@ class ConversationForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Conversation
         fields = ("hooks",)
+        help_texts: ClassVar = {"hooks": f"A list of hooks, such as [{EXAMPLE}]"}
 
     def clean_hooks(self) -> list[dict[str, Any]]:
         return check_hook_field(self.cleaned_data["hooks"] or [], "conversation")

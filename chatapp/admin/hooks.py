@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin
@@ -30,10 +30,17 @@ def check_hook_field(declared: Any, level: HookLevel) -> list[dict[str, Any]]:
         raise ValidationError(error.message) from None
 
 
+EXAMPLE = (
+    '{"id": "long", "on": "turn_end", "condition": {"type": "message_count", "threshold": 500}, '
+    '"action": {"type": "log", "message": "{turn} turns, {tokens} tokens"}, "cooldown": 3600}'
+)
+
+
 class DeploymentHookForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = DeploymentHook
         fields = ("declaration", "enabled")
+        help_texts: ClassVar = {"declaration": f"One hook, such as {EXAMPLE}"}
 
     def clean_declaration(self) -> dict[str, Any]:
         [checked] = check_hook_field([self.cleaned_data["declaration"]], "deployment")

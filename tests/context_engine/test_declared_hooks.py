@@ -15,6 +15,7 @@ from django.test import Client
 
 from chatapp import clock
 from chatapp.actions.conversations import create_conversation
+from chatapp.admin.hooks import EXAMPLE, DeploymentHookForm
 from chatapp.models import Agent, Conversation, DeploymentHook, Event, ModelConfig, User
 from tests.api.program import Program
 from tests.context_engine.talking import talking
@@ -102,6 +103,7 @@ WRONG = [
 @pytest.mark.usefixtures("static_files")
 def test_operators_declare_hooks_of_the_whole_deployment(admin_client: Client) -> None:
     path = "/admin/chatapp/deploymenthook/"
+    assert DeploymentHookForm({"declaration": EXAMPLE}).is_valid(), "the example in the form is one"
     form = {
         "declaration": json.dumps(hook("wide", condition={"type": "turn_count", "count": 5})),
         "enabled": "on",

@@ -80,6 +80,7 @@ def test_commands_and_the_divider(start_service: Callable[..., Service], browser
         assert "the codes" in model.requests_of("summary")[0].text
         divider.click()
         expect(page.locator(".divider-panel")).to_contain_text("They keep notes about seven places.")
+        expect(divider).to_be_in_viewport()
         page.get_by_role("button", name="Edit summary").click()
         page.get_by_label("Summary", exact=True).last.fill("They keep notes, and I said so myself.")
         page.get_by_role("button", name="Save").click()

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatDone, formatTokens, groupByAge } from "../../static/app/js/format.js";
+import { formatDone, formatTokens, groupByAge, quoted } from "../../static/app/js/format.js";
 
 test("the done card counts summarizing, and counts it once", () => {
   assert.equal(formatDone({ input_tokens: 1234, output_tokens: 440, compaction_tokens: 234 }), "1.2k in / 0.4k out");
@@ -24,4 +24,10 @@ test("conversations are grouped by age, the pinned ones first", () => {
     groups.map((group) => group.name),
     ["Pinned", "Today", "Yesterday", "Previous 7 days", "Previous 30 days", "October 2026"],
   );
+});
+
+test("what was recalled is shown as somebody's words, without their Markdown", () => {
+  assert.deepEqual(quoted("assistant: All **done**."), { who: "Assistant", words: "All done." });
+  assert.deepEqual(quoted("memory: The boat is called *Halcyon*\n- and lies here"), { who: "Remembered", words: "The boat is called Halcyon and lies here" });
+  assert.deepEqual(quoted("Remember: buy milk"), { who: "", words: "Remember: buy milk" });
 });

@@ -107,6 +107,15 @@ export const plainText = (markdown) =>
     .replace(/\s+/g, " ")
     .trim();
 
+/** @type {Record<string, string>} */
+const SPEAKERS = { user: "You", assistant: "Assistant", memory: "Remembered" };
+
+/** What was recalled, as the model reads it: who said it, a colon, the words. @param {string} preview */
+export function quoted(preview) {
+  const [, who = "", words = ""] = /^(\w+): ([^]*)$/.exec(preview) ?? [];
+  return SPEAKERS[who] ? { who: t(SPEAKERS[who]), words: plainText(words) } : { who: "", words: plainText(preview) };
+}
+
 /** @param {Date} now */
 export function greeting(now) {
   const hour = now.getHours();

@@ -16,7 +16,7 @@ const LOAD_AHEAD_PX = 900;
 
 /** @param {{thread: ThreadState}} props */
 export function Thread({ thread }) {
-  const { scroller, content, isAway, toBottom, noteScroll, letGo } = useReadingPlace(thread);
+  const { scroller, content, isAway, toBottom, noteScroll, letGo, noteClick } = useReadingPlace(thread);
 
   useEffect(() => {
     // A page of tool calls may fill less than the screen, where there is nothing to scroll.
@@ -35,7 +35,7 @@ export function Thread({ thread }) {
   };
   return html`<div class="thread-frame">
     <div class="thread" ref=${scroller} onScroll=${onScroll} onWheel=${letGo} onTouchMove=${letGo} onPointerDown=${letGo}
-      onKeyDown=${letGo} tabindex="-1">
+      onKeyDown=${letGo} onClick=${noteClick} tabindex="-1">
       <div class="column messages" ref=${content} role="log" aria-live="off" aria-label=${t("Messages")}>
         ${thread.olderCursor && html`<${MoreThere} isLoading=${thread.isLoadingOlder} />`}
         <${MessageList} thread=${thread} />

@@ -21,13 +21,20 @@ export function useReadingPlace(thread) {
   const content = useRef(/** @type {HTMLElement|null} */ (null));
   const held = useRef(/** @type {typeof BOTTOM|string|null} */ (BOTTOM));
   const isAway = useSignal(false);
+  const latest = useRef(thread);
+  latest.current = thread;
 
+  const look = (/** @type {HTMLElement} */ element) => {
+    isAway.value = distanceToBottom(element) >= AT_BOTTOM_PX;
+    // A message that was asked for is let go by the reader, not by a list that grows around it.
+    if (typeof held.current !== "string") held.current = !isAway.value && isAtNewest(latest.current) ? BOTTOM : null;
+  };
   const settle = () => {
     const element = scroller.current;
     if (!element) return;
     if (held.current === BOTTOM) element.scrollTop = element.scrollHeight;
     else if (held.current !== null) bringIntoView(element, held.current);
-    isAway.value = distanceToBottom(element) >= AT_BOTTOM_PX;
+    look(element);
   };
   const hold = (/** @type {typeof BOTTOM|string} */ place) => {
     held.current = place;
@@ -57,16 +64,13 @@ export function useReadingPlace(thread) {
     content,
     isAway,
     toBottom: () => hold(BOTTOM),
-    noteScroll() {
-      const element = scroller.current;
-      if (!element) return;
-      const isAtBottom = distanceToBottom(element) < AT_BOTTOM_PX;
-      isAway.value = !isAtBottom;
-      // A message that was asked for is let go by the reader, not by a list that grows around it.
-      if (typeof held.current !== "string") held.current = isAtBottom && isAtNewest(thread) ? BOTTOM : null;
-    },
+    noteScroll: () => scroller.current && look(scroller.current),
     letGo() {
       if (typeof held.current === "string") held.current = null;
+    },
+    /** What is opened stays where it is, and the list grows below it. */
+    noteClick(/** @type {MouseEvent} */ { target }) {
+      if (target instanceof Element && target.closest("summary, [aria-expanded]")) held.current = null;
     },
   };
 }

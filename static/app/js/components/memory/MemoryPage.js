@@ -1,5 +1,6 @@
 /** The memory page: the calendar and the other views at the left, what was chosen at the right. */
 
+import { useEffect, useRef } from "preact/hooks";
 import { boot } from "../../boot.js";
 import { goToPlace } from "../../commands/memory.js";
 import { html } from "../../html.js";
@@ -51,13 +52,18 @@ export function MemoryPage() {
 
 /** @param {{view: View, name: string, icon: string}} props */
 function ViewLink({ view, name, icon }) {
+  const link = useRef(/** @type {HTMLElement|null} */ (null));
   const isOpen = !place.value.search.q && place.value.view === view;
+  // On a phone the views stand in a row that is longer than the screen.
+  useEffect(() => {
+    if (isOpen) link.current?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [isOpen]);
   const open = (/** @type {MouseEvent} */ event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     goToPlace({ view });
   };
-  return html`<li><a class=${`memory-link ${isOpen ? "is-open" : ""}`} href=${`/memory?view=${view}`} aria-current=${isOpen ? "page" : undefined}
+  return html`<li><a ref=${link} class=${`memory-link ${isOpen ? "is-open" : ""}`} href=${`/memory?view=${view}`} aria-current=${isOpen ? "page" : undefined}
     onClick=${open}><${Icon} name=${icon} size=${18} />${t(name)}${view === "review" && waitingCount.value > 0 && html`<span class="count">${waitingCount.value}</span>`}</a></li>`;
 }
 

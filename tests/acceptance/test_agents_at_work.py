@@ -37,7 +37,7 @@ def answer_of(request: RecordedRequest) -> Behaviour:
     if ANALYST_MARK in request.text:
         return says(json.dumps(GOAL_MET))
     if STEP_MARK in request.text:
-        return says("It was found.", delay_s=0.8)
+        return says("It was found.", hold_after=1)
     return says("All **done**.")
 
 
@@ -142,7 +142,12 @@ def test_a_plan_is_chosen_seen_at_work_and_there_after_a_reload(
     expect(plan.locator(".plan-node.is-pending")).to_have_count(1)
     assert barriers(page) == []
     answer = page.locator("article.is-assistant").last
-    expect(answer).to_have_attribute("data-status", "complete", timeout=15_000)
+
+    def is_complete() -> bool:
+        model.release()
+        return answer.get_attribute("data-status") == "complete"
+
+    wait_for(is_complete, timeout_s=60, what="the plan is worked through")
     expect(answer).to_contain_text("All done.")
     expect(plan.locator(".plan-node.is-done")).to_have_count(3)
 
@@ -157,7 +162,7 @@ def test_a_plan_is_chosen_seen_at_work_and_there_after_a_reload(
     assert [step["state"] for step in run["plan"]] == ["done"] * 3
     wait_for(
         lambda: len(model.requests_of("chat")) == 6,
-        timeout_s=5,
+        timeout_s=30,
         what="planner, three steps, analyst and the answer",
         explain=lambda: str(len(model.requests_of("chat"))),
     )

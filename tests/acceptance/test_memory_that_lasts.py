@@ -136,7 +136,7 @@ def test_a_fact_is_remembered_recalled_edited_and_forgotten_everywhere(
     files = (service.data_dir / "memory").rglob("*.md")
     wait_for(
         lambda: any("closed on Mondays" in file.read_text() for file in files),
-        timeout_s=20,
+        timeout_s=30,
         what="the file says it, too",
     )
     told = traces(service, alice, NAME)
@@ -150,7 +150,7 @@ def test_a_fact_is_remembered_recalled_edited_and_forgotten_everywhere(
     forget_all_of(page, f"my dentist is called Dr {NAME}")
     wait_for(
         lambda: not traces(service, alice, NAME),
-        timeout_s=20,
+        timeout_s=30,
         what="nothing of it is left",
         explain=lambda: "\n".join(traces(service, alice, NAME)),
     )

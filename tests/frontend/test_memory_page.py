@@ -9,14 +9,17 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.frontend.chatting import PASSWORD, SIZES, barriers, overflows, sign_in
+from tests.servers.behaviour import says
+from tests.servers.openai_server import ModelServer
 from tests.servers.service import Service
 
 
 @pytest.fixture
-def service(start_service: Callable[..., Service]) -> Service:
-    service = start_service()
-    service.create_user("alice@example.com", PASSWORD)
-    return service
+def service(start_service: Callable[..., Service]) -> Iterator[Service]:
+    with ModelServer(default=says("- Sails a boat called Halcyon.")) as model:
+        service = start_service(OPENAI_BASE_URL=model.base_url, LLM_MODEL="test-model")
+        service.create_user("alice@example.com", PASSWORD)
+        yield service
 
 
 @pytest.fixture
@@ -100,6 +103,38 @@ def test_the_profile_is_written_compared_and_reverted(page: Page) -> None:
     versions.last.get_by_role("button", name="Revert to this version").click()
     expect(page.locator(".prose")).not_to_contain_text("Sings")
     expect(page.locator(".version")).to_have_count(3)
+
+
+def test_the_profile_is_learned_at_once_from_what_was_remembered(page: Page) -> None:
+    page.get_by_role("link", name="Profile").click()
+    expect(page.get_by_text("There is nothing in it yet.")).to_be_visible()
+    page.get_by_role("button", name="Learn now").click()
+    expect(page.locator(".prose")).to_have_text("Sails a boat called Halcyon.")
+    expect(page.get_by_text("made version 1")).to_be_visible()
+    expect(page.locator(".version")).to_contain_text("Version 1")
+    page.get_by_role("button", name="Learn now").click()
+    expect(page.get_by_text("found nothing new")).to_be_visible()
+    expect(page.get_by_role("button", name="Learn now")).to_be_enabled()
+    expect(page.locator(".version")).to_have_count(1)
+
+
+def test_a_search_keeps_to_one_conversation_until_it_is_let_go(page: Page, alice: httpx2.Client) -> None:
+    for words in ("Our boat lies in Trondheim", "The boat needs paint"):
+        said = {"messages": [{"role": "user", "content": words}]}
+        alice.post("/api/v1/conversations/import", json=said).raise_for_status()
+    page.goto("/memory?q=boat")
+    results = page.locator(".result")
+    expect(results).to_have_count(3)
+    row = page.locator(".result-row", has_text="Trondheim")
+    row.hover()
+    row.get_by_role("button", name="Only this conversation").click()
+    expect(results).to_have_count(1)
+    expect(results).to_contain_text("Trondheim")
+    page.reload()
+    expect(results).to_have_count(1)
+    assert barriers(page) == []
+    page.get_by_role("button", name="One conversation only").click()
+    expect(results).to_have_count(3)
 
 
 def test_what_is_searched_for_is_found_and_opened(page: Page) -> None:

@@ -28,7 +28,7 @@ def learn_from(
     )
     texts = chain(
         known_texts(row.conversation, compaction_id=row.pk, first_id=first_id, last_id=last_id),
-        recalled_texts(row.conversation_id),
+        recalled_texts(row),
     )
     known = KnownSentences(vocabulary, texts)
     return learn(summary, messages, known=known, tombstones=tombstones_of(user_id), vocabulary=vocabulary)

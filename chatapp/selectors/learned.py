@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from uuid import UUID
 
 from django.db.models import Q
 
-from chatapp.models import Conversation, Event, MemoryEntry
+from chatapp import mapping
+from chatapp.models import Compaction, Conversation, Event, MemoryEntry, Message
 
 NEWEST_ENTRIES = 2_000
 
@@ -25,9 +26,25 @@ def known_texts(
         yield str(entry_id), text
 
 
-def recalled_texts(conversation_id: UUID) -> Iterator[tuple[str, str]]:
-    """What was brought back into the conversation: saying it again is no news. It has no source here."""
-    rows = Event.objects.filter(conversation=conversation_id, type="recall")
-    for payload in rows.values_list("payload", flat=True).iterator():
-        for item in payload["items"]:
-            yield "", item["preview"]
+def recalled_texts(compaction: Compaction) -> Iterator[tuple[str, str]]:
+    """What was brought back into its conversation, whole: saying it again is no news. It has no source here. What the
+    span itself said first is news, though it came back meanwhile."""
+    told = Event.objects.filter(conversation=compaction.conversation_id, type="recall")
+    sources = [
+        item["source"] for payload in told.values_list("payload", flat=True) for item in payload["items"]
+    ]
+    of_span = Q(
+        conversation=compaction.conversation_id,
+        position__gte=compaction.first_position,
+        position__lte=compaction.last_position,
+    )
+    messages = Message.objects.filter(pk__in=_named(sources, "message_id")).exclude(of_span)
+    for parts in messages.values_list("parts", flat=True).iterator():
+        yield "", mapping.text_of(parts)
+    entries = MemoryEntry.objects.filter(pk__in=_named(sources, "entry_id"))
+    for text in entries.values_list("text", flat=True).iterator():
+        yield "", text
+
+
+def _named(sources: Iterable[Mapping[str, str]], name: str) -> set[str]:
+    return {source[name] for source in sources if name in source}

@@ -82,7 +82,7 @@ class SourceLimits:
 
 
 THOROUGH = SourceLimits(400, 50_000)
-QUICK = SourceLimits(80, 6_000)
+QUICK = SourceLimits(80, 4_500)
 """For what a question waits for."""
 
 

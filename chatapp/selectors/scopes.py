@@ -18,7 +18,7 @@ from chatapp.selectors.access import parse_id
 from chatapp.selectors.memory import kept_entries
 from chatapp.selectors.pauses import is_paused
 
-NEWEST_DOCUMENTS = 2_000
+NEWEST_DOCUMENTS = 1_000
 """So many are searched: they are read anew for every question."""
 
 

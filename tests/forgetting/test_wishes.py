@@ -10,7 +10,7 @@ from django.test import Client
 
 from chatapp import tasks
 from chatapp.actions.search import index_conversation
-from chatapp.models import ForgetProposal, MemoryEntry, Message, User
+from chatapp.models import ForgetProposal, MemoryEntry, Message, Tombstone, User
 from memory.wishes import is_for_good, read_forget_wish
 from tests.forgetting.everywhere import tables_with
 from tests.forgetting.lives import KEPT, SAID, SECRET, live
@@ -136,6 +136,19 @@ def test_the_message_that_wished_for_it_goes_too_with_what_answered_it(alice: Us
     answer.refresh_from_db()
     assert answer.parts == [{"type": "text", "text": "Of course."}]
     assert KEPT in str(list(Message.objects.values_list("parts", flat=True)))
+
+
+@pytest.mark.parametrize(("wish", "for_good"), [("Please forget that", False), ("Never remember that", True)])
+def test_a_wish_in_a_chat_says_itself_whether_it_is_for_good(
+    alice: User, api_client: Clients, wish: str, for_good: bool
+):
+    live(alice)
+    asked, _ = say(new_conversation(alice), f"{wish} my favourite colour is {SECRET}.", "Of course.")
+    tasks.propose_forgetting(str(asked.pk))
+    proposal = ForgetProposal.objects.get()
+    ids = [item["id"] for item in proposal.items]
+    post(api_client(alice), f"{FORGET}/confirm", proposal_id=str(proposal.pk), item_ids=ids)
+    assert set(Tombstone.objects.values_list("for_good", flat=True)) == {for_good}
 
 
 def test_a_wish_that_fits_nothing_is_not_proposed(alice: User):

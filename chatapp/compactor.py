@@ -6,8 +6,7 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass
+from collections.abc import Coroutine
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +17,6 @@ from agents.summarise import SummaryResult, extract_fallback, summarise
 from chatapp import clock, memory_files
 from chatapp.actions.compactions import (
     CompactionLease,
-    FinishedSummary,
     PlannedSpan,
     claim_compaction,
     complete_compaction,
@@ -27,7 +25,6 @@ from chatapp.actions.compactions import (
     release_compaction,
     renew_compaction,
 )
-from chatapp.actions.usage import priced_call
 from chatapp.apart import run_apart
 from chatapp.chat_models import chat_model_for
 from chatapp.compaction_planning import (
@@ -39,24 +36,14 @@ from chatapp.compaction_planning import (
     load_for_planning,
     summary_model_of,
 )
+from chatapp.compaction_work import CompactionWork, finished_summary, read_work
 from chatapp.contexts import LoadedContext
 from chatapp.database import AWAY, in_database
 from chatapp.errors import LeaseLost
-from chatapp.learning import learn_from
-from chatapp.models import Compaction, Conversation, ModelConfig
-from chatapp.policies import ContextRules, rules_for
+from chatapp.models import Compaction
 from chatapp.selectors.compactions import active_compaction
-from chatapp.selectors.model_configs import default_model, model_of
-from chatapp.selectors.pauses import off_record, was_paused
-from chatapp.selectors.spans import span_ends, span_messages
-from chatapp.toolbox import tools_for
-from memory.hygiene import Learned
-from memory.policy import ContextPolicy
-from memory.reminder import ToolNote, list_achieved, reminder_message, write_reminder
 from memory.summary import mark_truncated
-from memory.tokens import estimate_text, total_tokens
-from memory.types import Message
-from memory.window import summary_limit
+from memory.tokens import estimate_text
 
 log = logging.getLogger(__name__)
 
@@ -113,47 +100,15 @@ def _queue(loaded: LoadedContext, span: PlannedSpan | None, holder: str = "") ->
 # --- Carried out -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """A compaction that is ours, with everything it needs."""
-
-    row: Compaction
-    lease: CompactionLease
-    config: ModelConfig
-    rules: ContextRules
-    """Of the summary model: its own window, its own calibration."""
-    policy: ContextPolicy
-    messages: Sequence[Message]
-    first_message_id: UUID
-    last_message_id: UUID
-    was_paused: bool
-    """Whether this summary tells of something that memory may not keep."""
-
-    @property
-    def on_record(self) -> Sequence[Message]:
-        if not self.was_paused:
-            return self.messages
-        pauses, here = off_record(self.row.conversation.user_id), self.row.conversation_id
-        return [
-            message
-            for message in self.messages
-            if message.created_at is None or not pauses.covers(here, message.created_at)
-        ]
-
-    @property
-    def previous(self) -> str:
-        return self.row.previous.summary if self.row.previous else ""
-
-
 def compact(compaction_id: UUID) -> None:
     """The worker's: from a queued row to a checkpoint, a memory entry and a daily file. Safe to call twice."""
     lease = claim_compaction(compaction_id=compaction_id, holder=HOLDER, now=clock.now())
     if lease is None:
         return
     try:
-        work = _read_work(lease)
+        work = read_work(lease)
         done = asyncio.run(_summarise(work))
-        complete_compaction(lease=lease, result=_finished(work, done), now=clock.now())
+        complete_compaction(lease=lease, result=finished_summary(work, done), now=clock.now())
     except LeaseLost as lost:
         log.warning("Compaction %s is no longer ours: %s", compaction_id, lost)
         return
@@ -178,7 +133,7 @@ async def compact_inline(loaded: LoadedContext, wish: Wish = AUTOMATIC) -> bool:
         return False
     try:
         done = await run_apart(lambda: _summarise(work))
-        result = await in_database(_finished)(work, done)
+        result = await in_database(finished_summary)(work, done)
         await in_database(complete_compaction)(lease=work.lease, result=result, now=clock.now())
     except asyncio.CancelledError:
         await in_database(release_compaction)(lease=work.lease, now=clock.now())
@@ -193,7 +148,7 @@ async def compact_inline(loaded: LoadedContext, wish: Wish = AUTOMATIC) -> bool:
     return True
 
 
-def _begin_inline(loaded: LoadedContext, wish: Wish) -> _Work | Compaction | None:
+def _begin_inline(loaded: LoadedContext, wish: Wish) -> CompactionWork | Compaction | None:
     """Ours; else the one that is under way; None where none is due."""
     span = find_span(loaded, wish)
     if span is None:
@@ -201,7 +156,7 @@ def _begin_inline(loaded: LoadedContext, wish: Wish) -> _Work | Compaction | Non
     row = _queue(loaded, span, HOLDER)
     if row is None:
         return active_compaction(loaded.conversation.pk)
-    return _read_work(CompactionLease(row.pk, row.fence))
+    return read_work(CompactionLease(row.pk, row.fence))
 
 
 async def _wait_for(row: Compaction) -> bool:
@@ -219,42 +174,7 @@ def _give_up(lease: CompactionLease, error: Exception) -> None:
         log.warning("Compaction %s is no longer ours: %s", lease.compaction_id, lost)
 
 
-def _read_work(lease: CompactionLease) -> _Work:
-    row = Compaction.objects.select_related(
-        "conversation__user",
-        "conversation__model",
-        "conversation__agent__model",
-        "branch",
-        "previous",
-        "model",
-    ).get(pk=lease.compaction_id)
-    span = (row.branch, row.first_position, row.last_position)
-    first_id, last_id = span_ends(*span)
-    config = row.model or default_model()
-    return _Work(
-        row=row,
-        lease=lease,
-        config=config,
-        rules=rules_for(config),
-        policy=_policy_of(row),
-        messages=list(span_messages(*span)),
-        first_message_id=first_id,
-        last_message_id=last_id,
-        was_paused=was_paused(row.conversation, row.last_position),
-    )
-
-
-def _policy_of(row: Compaction) -> ContextPolicy:
-    conversation = row.conversation
-    rules = rules_for(model_of(conversation), conversation)
-    asked = rules.policy.model_copy(
-        update={"summary_max_tokens": row.summary_max_tokens or rules.policy.summary_max_tokens}
-    )
-    limit = summary_limit(asked, rules.calibration.invert(row.budget_tokens))
-    return asked.model_copy(update={"strategy": row.strategy, "summary_max_tokens": limit})
-
-
-async def _summarise(work: _Work) -> SummaryResult:
+async def _summarise(work: CompactionWork) -> SummaryResult:
     if work.policy.strategy == "truncate":
         text = mark_truncated(work.previous)
         return SummaryResult(text, estimate_text(text))
@@ -302,52 +222,3 @@ async def _hold(lease: CompactionLease) -> None:
             log.warning(
                 "The lease of compaction %s could not be renewed.", lease.compaction_id, exc_info=True
             )
-
-
-def _finished(work: _Work, done: SummaryResult) -> FinishedSummary:
-    reminder, reminder_tokens = _remind(work, done)
-    learned = _learn(work, done)
-    return FinishedSummary(
-        summary=done.text,
-        summary_tokens=done.tokens,
-        tokens_after=done.tokens + reminder_tokens,
-        strategy=work.row.strategy,
-        entry_text=learned.text,
-        repeated_entries=learned.repeated,
-        first_message_id=work.first_message_id,
-        last_message_id=work.last_message_id,
-        model=work.config,
-        calls=[priced_call(work.config, usage, "compaction") for usage in done.usages],
-        fallback_reason=done.fallback_reason or "",
-        reminder=reminder,
-    )
-
-
-def _remind(work: _Work, done: SummaryResult) -> tuple[str, int]:
-    """What stands behind the summary from now on, and its tokens; nothing where the two would save nothing."""
-    text = write_reminder(_tool_notes(work.row.conversation), list_achieved(work.messages))
-    message = reminder_message(text)
-    tokens = message.tokens if message else 0
-    if done.tokens + tokens >= total_tokens(work.messages):
-        return "", 0
-    return text, tokens
-
-
-def _tool_notes(conversation: Conversation) -> list[ToolNote]:
-    specs = [tool.spec for tool in tools_for(conversation)]
-    return [ToolNote(spec.name, spec.description.partition(". ")[0]) for spec in specs]
-
-
-def _learn(work: _Work, done: SummaryResult) -> Learned:
-    """What is new in the summary, and the new statements of the span that it does not hold word for word.
-
-    The statements alone where no model wrote it, of a truncation, and where it tells of what was said off the record.
-    """
-    is_plain = work.policy.strategy == "truncate" or work.was_paused or bool(done.fallback_reason)
-    return learn_from(
-        work.row,
-        "" if is_plain else done.text,
-        work.on_record,
-        first_id=work.first_message_id,
-        last_id=work.last_message_id,
-    )

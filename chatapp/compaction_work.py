@@ -1,0 +1,140 @@
+"""One compaction that is ours: what its summary is made from, and what becomes of it. No model is asked here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from agents.summarise import SummaryResult
+from chatapp.actions.compactions import CompactionLease, FinishedSummary
+from chatapp.actions.usage import priced_call
+from chatapp.learning import learn_from
+from chatapp.models import Compaction, Conversation, ModelConfig
+from chatapp.policies import ContextRules, rules_for
+from chatapp.selectors.model_configs import default_model, model_of
+from chatapp.selectors.pauses import off_record, was_paused
+from chatapp.selectors.spans import span_ends, span_messages
+from chatapp.toolbox import tools_for
+from memory.hygiene import Learned
+from memory.policy import ContextPolicy
+from memory.reminder import ToolNote, list_achieved, reminder_message, write_reminder
+from memory.tokens import total_tokens
+from memory.types import Message
+from memory.window import summary_limit
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionWork:
+    """A compaction that is ours, with everything it needs."""
+
+    row: Compaction
+    lease: CompactionLease
+    config: ModelConfig
+    rules: ContextRules
+    """Of the summary model: its own window, its own calibration."""
+    policy: ContextPolicy
+    messages: Sequence[Message]
+    first_message_id: UUID
+    last_message_id: UUID
+    was_paused: bool
+    """Whether this summary tells of something that memory may not keep."""
+
+    @property
+    def on_record(self) -> Sequence[Message]:
+        if not self.was_paused:
+            return self.messages
+        pauses, here = off_record(self.row.conversation.user_id), self.row.conversation_id
+        return [
+            message
+            for message in self.messages
+            if message.created_at is None or not pauses.covers(here, message.created_at)
+        ]
+
+    @property
+    def previous(self) -> str:
+        return self.row.previous.summary if self.row.previous else ""
+
+
+def read_work(lease: CompactionLease) -> CompactionWork:
+    row = Compaction.objects.select_related(
+        "conversation__user",
+        "conversation__model",
+        "conversation__agent__model",
+        "branch",
+        "previous",
+        "model",
+    ).get(pk=lease.compaction_id)
+    span = (row.branch, row.first_position, row.last_position)
+    first_id, last_id = span_ends(*span)
+    config = row.model or default_model()
+    return CompactionWork(
+        row=row,
+        lease=lease,
+        config=config,
+        rules=rules_for(config),
+        policy=_policy_of(row),
+        messages=list(span_messages(*span)),
+        first_message_id=first_id,
+        last_message_id=last_id,
+        was_paused=was_paused(row.conversation, row.last_position),
+    )
+
+
+def _policy_of(row: Compaction) -> ContextPolicy:
+    conversation = row.conversation
+    rules = rules_for(model_of(conversation), conversation)
+    asked = rules.policy.model_copy(
+        update={"summary_max_tokens": row.summary_max_tokens or rules.policy.summary_max_tokens}
+    )
+    limit = summary_limit(asked, rules.calibration.invert(row.budget_tokens))
+    return asked.model_copy(update={"strategy": row.strategy, "summary_max_tokens": limit})
+
+
+def finished_summary(work: CompactionWork, done: SummaryResult) -> FinishedSummary:
+    reminder, reminder_tokens = _remind(work, done)
+    learned = _learn(work, done)
+    return FinishedSummary(
+        summary=done.text,
+        summary_tokens=done.tokens,
+        tokens_after=done.tokens + reminder_tokens,
+        strategy=work.row.strategy,
+        entry_text=learned.text,
+        repeated_entries=learned.repeated,
+        first_message_id=work.first_message_id,
+        last_message_id=work.last_message_id,
+        model=work.config,
+        calls=[priced_call(work.config, usage, "compaction") for usage in done.usages],
+        fallback_reason=done.fallback_reason or "",
+        reminder=reminder,
+    )
+
+
+def _remind(work: CompactionWork, done: SummaryResult) -> tuple[str, int]:
+    """What stands behind the summary from now on, and its tokens; nothing where the two would save nothing."""
+    text = write_reminder(_tool_notes(work.row.conversation), list_achieved(work.messages))
+    message = reminder_message(text)
+    tokens = message.tokens if message else 0
+    if done.tokens + tokens >= total_tokens(work.messages):
+        return "", 0
+    return text, tokens
+
+
+def _tool_notes(conversation: Conversation) -> list[ToolNote]:
+    specs = [tool.spec for tool in tools_for(conversation)]
+    return [ToolNote(spec.name, spec.description.partition(". ")[0]) for spec in specs]
+
+
+def _learn(work: CompactionWork, done: SummaryResult) -> Learned:
+    """What is new in the summary, and the new statements of the span that it does not hold word for word.
+
+    The statements alone where no model wrote it, of a truncation, and where it tells of what was said off the record.
+    """
+    is_plain = work.policy.strategy == "truncate" or work.was_paused or bool(done.fallback_reason)
+    return learn_from(
+        work.row,
+        "" if is_plain else done.text,
+        work.on_record,
+        first_id=work.first_message_id,
+        last_id=work.last_message_id,
+    )

@@ -63,10 +63,17 @@ class Room:
     """What an extract may take that stands in for a summary, where there is no summary at all."""
     is_one_off: bool = False
     """Whether no later request builds on this view."""
+    has_left_out: bool = False
+    """Whether something left before the messages at hand."""
 
     def with_stand_in(self) -> Room:
         """Where something left already: what tells of it takes what a summary may take."""
-        return replace(self, summary=self.summary_cap)
+        return replace(self, summary=self.summary_cap, has_left_out=True)
+
+    @property
+    def keeps_least(self) -> bool:
+        """Whether only the smallest tail stays even where more would fit: recall takes the rest."""
+        return self.is_one_off and self.has_left_out
 
     @property
     def recall_uncut(self) -> int:
@@ -143,7 +150,7 @@ def find_cut(
     where it does not fit; the cooldown counts from there.
     """
     replay = _Replay(messages, policy, room)
-    if replay.always_fitted(question_tokens):
+    if not room.keeps_least and replay.always_fitted(question_tokens):
         return Cut()
     if made_at is not None:
         replay.since = 0
@@ -201,6 +208,8 @@ class _Replay:
             self.cut = replace(self.cut, text_only=self.starts[self.asked - whole])
 
     def _limit(self, question: int) -> int:
+        if self.room.keeps_least and not self.cut.start:
+            return 0
         if self.since <= self.policy.cooldown_turns and not self.room.is_one_off:
             return self.room.body
         return self.room.high(question, is_cut=self.cut.start > 0)

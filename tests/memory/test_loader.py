@@ -291,5 +291,23 @@ def test_a_budget_of_one_request_leaves_its_room_to_recall() -> None:
     assert one_off.parts().total + one_off.recall_tokens <= 2_000
 
 
+def test_a_budget_of_one_request_keeps_no_more_of_a_part_that_would_fit() -> None:
+    """A long conversation is loaded in part: the part fits, and still leaves its room to recall."""
+    loaded = plain_turns(12)
+    left_out = LeftOut(400, 399, 20_000, tuple(plain_turns(2)))
+    view = fit_view(
+        system=NO_SYSTEM,
+        checkpoint=None,
+        messages=loaded,
+        question=text_message("user", "What now?"),
+        policy=ContextPolicy(),
+        budget=TokenBudget(128_000, 16_000, 4_000, input_limit=8_000),
+        left_out=left_out,
+        is_one_off=True,
+    )
+    assert 4 <= len(view.history) <= 10 < len(loaded)
+    assert total_tokens(view.history) < total_tokens(loaded) / 2
+
+
 def test_where_nothing_left_little_is_recalled_from_elsewhere() -> None:
     assert fit(plain_turns(3), budget=TokenBudget()).recall_tokens == 3_000

@@ -123,6 +123,9 @@ def test_a_fact_is_remembered_recalled_edited_and_forgotten_everywhere(
     source = answer.locator(".recalled a", has_text=NAME).first
     expect(source).to_be_visible()
     assert re.search(rf"/c/{first}#m-|/memory\?day=", source.get_attribute("href") or "")
+    answer.locator(f".recalled a[href*='/c/{first}#m-']", has_text=NAME).first.click()
+    expect(page.locator("article.is-found")).to_contain_text(NAME)
+    expect(page.locator("article.is-found")).to_be_in_viewport()
 
     # Edited.
     page.goto("/memory")

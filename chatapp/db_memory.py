@@ -13,7 +13,12 @@ from django.db.models import Q, QuerySet
 
 from chatapp.mapping import MESSAGE_COLUMNS, checkpoint_value, messages_from_columns
 from chatapp.models import Branch, Compaction, Message
-from chatapp.selectors.branches import cleared_upto, usable_checkpoint, visible_messages
+from chatapp.selectors.branches import (
+    cleared_upto,
+    covered_count,
+    usable_checkpoint,
+    visible_messages,
+)
 from memory.loader import View
 from memory.loading import (
     NOTHING_LEFT_OUT,
@@ -91,7 +96,7 @@ def load_history(
     pins = _pinned_before(branch, start, int(limits.window * PINNED_SHARE))
     count = start - after - 1 - sum(1 for pin in pins if (pin.position or 0) > after)
     return LoadedHistory(
-        checkpoint=checkpoint_value(row) if row else None,
+        checkpoint=checkpoint_value(row, covered_count(branch, row)) if row else None,
         checkpoint_row=row,
         messages=(*pins, *reversed(loaded)),
         left_out=_left_out(branch, after, start, count, tokens - total_tokens(loaded)),

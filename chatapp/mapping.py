@@ -118,12 +118,13 @@ def message_value(row: Message) -> types.Message:
     )
 
 
-def checkpoint_value(row: Compaction) -> types.Checkpoint:
+def checkpoint_value(row: Compaction, message_count: int) -> types.Checkpoint:
+    """`message_count` is of all it stands for; the row's own is of what it added."""
     return types.Checkpoint(
         id=str(row.id),
         summary=row.summary,
         last_position=row.last_position,
-        message_count=row.message_count,
+        message_count=message_count,
         tokens=row.summary_tokens,
         reminder=row.reminder,
         covered_tokens=row.covered_tokens,

@@ -74,6 +74,17 @@ def latest_checkpoint(branch: Branch, before_position: int) -> Compaction | None
     return done.order_by("-last_position").first()
 
 
+def covered_count(branch: Branch, row: Compaction) -> int:
+    """The messages a checkpoint stands for, those of the checkpoints it grew from included."""
+    if row.previous_id is None:
+        return row.message_count
+    chain = visible_compactions(branch).filter(
+        status=Compaction.Status.DONE, last_position__lte=row.last_position
+    )
+    total: int = chain.aggregate(total=Sum("message_count", default=0))["total"]
+    return total
+
+
 def cleared_upto(branch: Branch, before_position: int) -> int:
     """The last position the user cleared from the context before there; -1 where they did not."""
     cleared = visible_compactions(branch).filter(

@@ -9,11 +9,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from chatapp.db_memory import LoadedHistory, load_history
-from chatapp.models import Branch, Conversation, Event, ModelConfig, User
+from chatapp.models import Branch, Compaction, Conversation, Event, ModelConfig, User
 from memory.loading import NOTHING_LEFT_OUT, LoadLimits
 from tests.api.running import send
 from tests.context_engine.chatting import Chat, chatting, on_a_loop
-from tests.memory_store.rows import new_conversation, say
+from tests.memory_store.rows import finished_compaction, new_conversation, say
 from tests.servers.behaviour import says
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -63,6 +63,21 @@ def test_of_more_than_that_only_what_stays_is_read_and_never_the_whole_conversat
 def test_the_newest_messages_are_loaded_however_large_they_are(alice: User) -> None:
     history, _ = loaded_after(alice, 40, tokens=9_000)
     assert [message.position for message in history.messages] == list(range(30, 40))
+
+
+def test_a_checkpoint_stands_for_what_the_ones_before_it_covered_too(alice: User) -> None:
+    conversation = new_conversation(alice)
+    say(conversation, *(f"Note {number}." for number in range(40)))
+    assert conversation.branch is not None
+    first, second = (finished_compaction(conversation, number, "Notes.") for number in (9, 19))
+    undone = finished_compaction(conversation, 29, "Notes.")
+    Compaction.objects.filter(pk__in=[first.pk, second.pk]).update(message_count=10, budget_tokens=8_000)
+    Compaction.objects.filter(pk=second.pk).update(previous=first)
+    Compaction.objects.filter(pk=undone.pk).update(message_count=10, previous=second, status="undone")
+    history = load(conversation.branch, 40)
+    assert history.checkpoint is not None
+    assert (history.checkpoint.last_position, history.checkpoint.message_count) == (19, 20)
+    assert len(history.messages) == 20
 
 
 def test_an_answer_that_is_still_being_written_and_what_follows_are_not_history(alice: User) -> None:

@@ -16,6 +16,7 @@ from chatapp.models import Branch
 from chatapp.search_index import questions
 from chatapp.search_vectors import NOTHING_NEAR, Near
 from chatapp.selectors.branches import visible_spans
+from chatapp.selectors.claims import Superseded
 from chatapp.selectors.pauses import ALL_ON_RECORD, OffRecord
 from chatapp.selectors.scopes import ALL_OWN, Reach
 from chatapp.selectors.search import EVERYTHING, SearchFilter, UserIndex, open_index
@@ -113,9 +114,19 @@ class InContext:
         return EVERYTHING if self.reach.knows_own else SearchFilter(conversation_id=self.conversation_id)
 
     def keeps_out(self, found: Found) -> bool:
-        is_here = self.conversation_id is not None and found.conversation_id == self.conversation_id
-        is_said = found.kind == "message" and not is_here
+        is_said = found.kind == "message" and not self._is_here(found.conversation_id)
         return is_said and self.off_record.covers(found.conversation_id, found.said_at)
+
+    def keeps_out_newer(self, claim: Superseded) -> bool:
+        """What took the place of something recalled is told only where it may come back itself."""
+        if self._is_here(claim.conversation_id):
+            return False
+        is_said = claim.message_id is not None
+        is_off_record = is_said and self.off_record.covers(claim.conversation_id, claim.until)
+        return is_off_record or not self.reach.knows_own
+
+    def _is_here(self, conversation_id: UUID | None) -> bool:
+        return conversation_id is not None and conversation_id == self.conversation_id
 
     def spans(self) -> dict[UUID, int | None]:
         return dict(visible_spans(self.branch)) if self.branch else {}

@@ -11,7 +11,7 @@ from uuid import UUID
 from agents.context import AssembledContext
 from agents.events import RecalledItem
 from chatapp.contexts import LoadedContext
-from chatapp.recall import InContext, RecalledTurn, recall_for
+from chatapp.recall import NO_CONTEXT, InContext, RecalledTurn, recall_for
 from chatapp.selectors.claims import Superseded, superseded_claims
 from chatapp.selectors.forgetting import tombstones_of
 from chatapp.selectors.pauses import off_record
@@ -47,21 +47,16 @@ def recall_turns(loaded: LoadedContext, context: AssembledContext, now: datetime
     if room.tokens < LEAST_TOKENS or room.chars < LEAST_TOKENS or not loaded.conversation.uses_memory:
         return NOTHING
     view = context.view
-    turns = recall_for(
-        user_id=loaded.user_id,
-        question=view.question.text,
-        now=now,
-        room=room,
-        context=InContext(
-            message_ids=frozenset(message.id for message in (*view.history, view.question) if message.id),
-            conversation_id=loaded.conversation.pk,
-            branch=loaded.branch,
-            off_record=off_record(loaded.user_id),
-            reach=reach_of(loaded.conversation),
-        ),
+    known = InContext(
+        message_ids=frozenset(message.id for message in (*view.history, view.question) if message.id),
+        conversation_id=loaded.conversation.pk,
+        branch=loaded.branch,
+        off_record=off_record(loaded.user_id),
+        reach=reach_of(loaded.conversation),
     )
+    turns = recall_for(user_id=loaded.user_id, question=view.question.text, now=now, room=room, context=known)
     turns = without_forgotten(turns, tombstones_of(loaded.user_id))
-    turns = mark_superseded(loaded.user_id, turns, room)
+    turns = mark_superseded(loaded.user_id, turns, room, known)
     if not turns:
         return NOTHING
     best_first = sorted(turns, key=lambda turn: -turn.score)
@@ -90,14 +85,19 @@ def without_forgotten(turns: Sequence[RecalledTurn], tombstones: Tombstones) -> 
     return [turn for turn in left if turn.text.strip()]
 
 
-def mark_superseded(user_id: UUID, turns: Sequence[RecalledTurn], room: RecallSize) -> list[RecalledTurn]:
-    """What is over says so, with what is so instead. The least fitting turns make room for that."""
+def mark_superseded(
+    user_id: UUID, turns: Sequence[RecalledTurn], room: RecallSize, context: InContext = NO_CONTEXT
+) -> list[RecalledTurn]:
+    """What is over says so, with what is so instead, where that is known. The least fitting turns make room for it."""
     claims = superseded_claims(
         user_id, {UUID(raw) for turn in turns if (raw := turn.source.get("message_id"))}
     )
     if not claims:
         return list(turns)
-    by_message = {str(message_id): over for message_id, over in claims.items()}
+    by_message = {
+        str(message_id): [claim for claim in over if not context.keeps_out_newer(claim)]
+        for message_id, over in claims.items()
+    }
     marked = [_marked(turn, by_message.get(turn.source.get("message_id", ""), ())) for turn in turns]
     left = sorted(marked, key=lambda turn: -turn.score)
     while left and not _fits(left, room):

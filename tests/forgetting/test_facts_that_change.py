@@ -15,8 +15,10 @@ from chatapp.actions.search import index_conversation, rebuild_index
 from chatapp.consolidating import consolidate
 from chatapp.forgetting import forget_message
 from chatapp.models import Message, Profile, StoredClaim, User
-from chatapp.recall import RecalledTurn
+from chatapp.recall import InContext, RecalledTurn
 from chatapp.recalling import mark_superseded
+from chatapp.selectors.pauses import OffRecord
+from chatapp.selectors.scopes import NOTHING_OF_ELSEWHERE
 from memory.ranking import RecallSize
 from tests.context_engine.chatting import make_model
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
@@ -96,6 +98,20 @@ def test_a_recalled_turn_that_is_over_says_so(alice: User, moved: list[Message])
     assert marked.text == f"user: {OLD} [until 2026-11-21; then: {NEW}]"
     assert marked.tokens > turn.tokens
     assert mark_superseded(alice.pk, [turn], RecallSize(tokens=10, chars=1_000)) == []
+
+
+def test_what_is_so_now_is_told_only_where_it_may_be_known(alice: User, moved: list[Message]):
+    old, new = moved
+    source = {"kind": "message", "message_id": str(old.pk)}
+    turn = RecalledTurn(f"user: {OLD}", source, tokens=8, said_at=MAY, role="user", score=1.0)
+    room, paused = RecallSize(tokens=100, chars=1_000), OffRecord([(new.conversation_id, MAY, None)])
+    apart = [
+        InContext(conversation_id=old.conversation_id, reach=NOTHING_OF_ELSEWHERE),
+        InContext(conversation_id=old.conversation_id, off_record=paused),
+    ]
+    assert [mark_superseded(alice.pk, [turn], room, context) for context in apart] == [[turn], [turn]]
+    here = InContext(conversation_id=new.conversation_id, off_record=paused, reach=NOTHING_OF_ELSEWHERE)
+    assert mark_superseded(alice.pk, [turn], room, here) != [turn]
 
 
 def test_an_entry_marks_which_of_its_sentences_are_over(

@@ -18,6 +18,7 @@ from chatapp import toolbox
 from chatapp.actions.accounts import create_token
 from chatapp.actions.conversations import create_conversation
 from chatapp.actions.forget_clock import check_nothing_forgotten
+from chatapp.actions.search import index_conversation
 from chatapp.database import in_database
 from chatapp.errors import ReadForgotten
 from chatapp.forgetting import forget_entry
@@ -135,6 +136,21 @@ async def test_nothing_private_is_known_where_memory_is_shared(alice: User, bob:
         for wanted in ({"day": entry.day}, {"entry_id": str(entry.pk)}, {"message_id": message["id"]}):
             with pytest.raises(ToolFailure):
                 await use("memory_read", caller, **wanted)
+
+
+@on_a_loop
+async def test_what_is_so_now_is_not_told_where_memory_is_shared(alice: User) -> None:
+    """A newer statement of elsewhere is private, though the older one was said here."""
+    async with house() as porter:
+        chat = await porter.tell(alice, "I live in Ghent, near the depot.")
+        private = await porter.chat(alice, "default")
+        await private.ask("I moved to Lisbon, into Celadon Street.")
+        for one in (chat, private):
+            await in_database(index_conversation)(one.conversation)
+        await chat.ask("In which town do I live?")
+        sent = porter.server.requests_of("chat")[-1].text
+        assert "user: I live in Ghent" in sent
+        assert "Celadon" not in sent
 
 
 async def use(tool: str, caller: ToolCaller, **arguments: Any) -> str:

@@ -103,7 +103,7 @@ async def start_turn(
     turn = _Turn(loaded, "turn_start", run, reload, notes=list(waiting))
     await _run_hooks(turn)
     if turn.fired or waiting:
-        await persistently(record_hooks)(conversation=loaded.conversation, fired=turn.fired)
+        await persistently(record_hooks)(conversation=loaded.conversation, fired=turn.fired, used=waiting)
     tell(turn.told)
     return turn.loaded.with_notes([_note_message(note) for note in turn.notes])
 
@@ -134,11 +134,10 @@ async def _end_turn(run: Run) -> None:
     turn = _Turn(loaded, "turn_end", HookRun(lease, has_ended=True), lambda: loaded)
     await _run_hooks(turn)
     if turn.fired:
-        waiting = [*loaded.conversation.hook_state.get("waiting", []), *turn.notes]
         await persistently(record_hooks)(
             conversation=loaded.conversation,
             fired=turn.fired,
-            waiting=waiting,
+            added=turn.notes,
             facts=[_fact(loaded, firing) for firing in turn.told],
             run=run,
         )

@@ -16,6 +16,7 @@ from chatapp import event_log
 from chatapp.actions.conversations import updated_event
 from chatapp.errors import InvalidInput
 from chatapp.models import Conversation, Run
+from chatapp.text import is_storable
 
 
 class _NoParams(BaseModel):
@@ -67,6 +68,8 @@ def check_declared(
         check_hooks(hooks, "hooks", tools)
     elif any(not isinstance(hook.action, CompactContext | InjectMessage) for hook in hooks):
         raise _invalid("yours may only compact_context and inject_message")
+    if not is_storable([hook.model_dump() for hook in hooks]):
+        raise _invalid("there is a character or a number in them that cannot be stored")
     return [hook.model_dump(mode="json", exclude_none=True) for hook in hooks]
 
 
@@ -128,20 +131,23 @@ def record_hooks(
     *,
     conversation: Conversation,
     fired: Mapping[str, datetime],
-    waiting: Sequence[Mapping[str, str]] = (),
+    used: Sequence[Mapping[str, str]] = (),
+    added: Sequence[Mapping[str, str]] = (),
     facts: Sequence[Fact] = (),
     run: Run | None = None,
 ) -> None:
-    """When these hooks fired, and what waits for the next turn: in place of what waited before. `run` is the one
-    whose turn the facts are about."""
+    """When these hooks fired, and of the notes that wait for the next turn those it `used`, and those that are `added`:
+    a turn may begin before the hooks of the one before it are done. `run` is the one whose turn the facts are about.
+    """
     with transaction.atomic():
         row = Conversation.objects.select_for_update().filter(pk=conversation.pk).first()
         if row is None:
             return
         times = {hook_id: moment.isoformat() for hook_id, moment in fired.items()}
+        waiting = [note for note in row.hook_state.get("waiting", []) if note not in used]
         row.hook_state = {
             "fired": {**row.hook_state.get("fired", {}), **times},
-            "waiting": [dict(note) for note in waiting],
+            "waiting": [*waiting, *(dict(note) for note in added if note not in waiting)],
         }
         row.save(update_fields=["hook_state"])
         if facts:

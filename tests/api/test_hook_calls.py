@@ -17,6 +17,7 @@ from tests.api import own_tools
 from tests.api.own_tools import look_up, pay, send_mail
 from tests.api.program import Program
 from tests.api.running import read_until, wait_for_end
+from tests.api.tool_talk import wait_for_tool
 from tests.context_engine.talking import settle, talking
 from tests.servers.behaviour import fails, says
 from tests.servers.openai_server import ModelServer
@@ -143,3 +144,32 @@ async def test_stop_ends_a_hooks_tool_as_well(alice_program: Program, model: Mod
     [call] = message["tools"]
     assert call["state"] == "interrupted"
     assert "may or may not have happened" in call["preview"]
+
+
+async def test_what_a_turns_end_leaves_for_the_next_turn_waits_though_another_turn_has_begun(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    """The first turn's end is still at work when the second begins, which is still at its start when the first's ends."""
+
+    def once(turn: int, name: str, **more: Any) -> dict[str, Any]:
+        action = {"type": "module_action", "action": name, "params": {"say": f"Left by turn {turn}."}}
+        return {"id": name, "condition": {"type": "turn_count", "count": turn}, "action": action} | more
+
+    hooks = [once(1, "look_up", on="turn_end"), once(2, "pay", on="turn_start")]
+    await Agent.objects.acreate(name="Hooked", hooks=hooks)
+    look_up.release = asyncio.Event()
+    async with talking(alice_program, agent="Hooked") as talk:
+        path = f"conversations/{talk.id}"
+        assert (await alice_program.post(f"{path}/messages", content="One?")).status_code == 200
+        await wait_for_tool(alice_program, talk.id, "running")
+        second = await alice_program.post(
+            f"{path}/messages", content="Two?", headers={"Prefer": "respond-async"}
+        )
+        waiting = await wait_for_tool(alice_program, talk.id, "waiting")
+        look_up.release.set()
+        await read_until(await alice_program.get(f"{path}/events", after_seq=0), "hook")
+        await alice_program.post(f"runs/{second.json()['run_id']}/tools/{waiting['call_id']}/approve")
+        await settle()
+        await talk.ask("Three?")
+    asked = [str(request.messages) for request in model_server.requests_of("chat")]
+    assert ["Left by turn 1." in messages for messages in asked] == [False, False, True]

@@ -17,6 +17,8 @@ HookLevel = Literal["built-in", "environment", "deployment", "agent", "conversat
 """Who declared a hook."""
 AUTO_COMPACT_ID = "_auto_compact"
 AUTO_COMPACT_COOLDOWN_S = 30.0
+MAX_COOLDOWN_S = 1e9
+"""Longer than any conversation lasts."""
 
 
 class _Declared(BaseModel):
@@ -93,7 +95,7 @@ class Hook(BaseModel):
     on: Moment = "turn_end"
     condition: Condition
     action: Action
-    cooldown: float = Field(0.0, ge=0, description="Seconds between two firings.")
+    cooldown: float = Field(0.0, ge=0, le=MAX_COOLDOWN_S, description="Seconds between two firings.")
 
 
 _HOOKS: TypeAdapter[tuple[Hook, ...]] = TypeAdapter(tuple[Hook, ...])

@@ -52,10 +52,13 @@ class ContextPolicy(BaseModel):
     )
     summary_max_tokens: int = Field(default=1_024, ge=64, le=32_000, description="Longest summary.")
     summary_temperature: float | None = Field(
-        default=None, ge=0, description="Temperature of the summary model; none = its own."
+        default=None,
+        ge=0,
+        allow_inf_nan=False,
+        description="Temperature of the summary model; none = its own.",
     )
     summary_timeout_s: float = Field(
-        default=120, gt=0, description="Seconds one call of the summary model may take."
+        default=120, gt=0, allow_inf_nan=False, description="Seconds one call of the summary model may take."
     )
     compact_prompt: str = Field(
         default="", max_length=20_000, description="Replaces the built-in summary prompt."

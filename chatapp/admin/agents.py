@@ -16,6 +16,7 @@ from django.urls import URLPattern, path
 from agents.presets import MAX_YAML_CHARS, PresetError, read_preset, write_preset
 from chatapp.actions.agents import create_agent, save_agent
 from chatapp.admin.hooks import check_hook_field
+from chatapp.admin.policy_field import check_policy_field
 from chatapp.admin.policy_table import policy_table
 from chatapp.agent_preview import preview_agent
 from chatapp.errors import Conflict, InvalidInput, NotFound
@@ -25,7 +26,6 @@ from chatapp.presets import CheckedPreset, check_preset, preset_of
 from chatapp.selectors.model_configs import default_model
 from chatapp.toolbox import local_tools
 from memory.errors import PolicyError
-from memory.policy import merge_policies
 
 
 class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -70,15 +70,15 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
             cleaned["tools"] = None
         return cleaned
 
+    def clean_name(self) -> str:
+        """The constraint speaks of the owner, who is no field here: without this it would be an error of the server."""
+        name: str = self.cleaned_data["name"]
+        if Agent.objects.filter(owner=None, name=name).exclude(pk=self.instance.pk).exists():
+            raise ValidationError("There is an agent of this name already.")
+        return name
+
     def clean_context_policy(self) -> dict[str, Any]:
-        policy = self.cleaned_data["context_policy"] or {}
-        if not isinstance(policy, dict):
-            raise ValidationError('Enter an object like {"keep_recent": 20}.')
-        try:
-            merge_policies(("agent", policy))
-        except PolicyError as error:
-            raise ValidationError(str(error)) from None
-        return policy
+        return check_policy_field(self.cleaned_data["context_policy"] or {}, "agent")
 
     def clean_hooks(self) -> list[dict[str, Any]]:
         return check_hook_field(self.cleaned_data["hooks"] or [], "agent")

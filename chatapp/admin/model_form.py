@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
-from django.core.exceptions import ValidationError
 
+from chatapp.admin.policy_field import check_policy_field
 from chatapp.models import ModelConfig
-from memory.errors import PolicyError
-from memory.policy import merge_policies
 
 
 def has_key_here(config: ModelConfig | None) -> bool:
@@ -67,14 +65,7 @@ class ModelConfigForm(forms.ModelForm):  # type: ignore[type-arg]
             self.fields["fast_model"].queryset = others  # type: ignore[attr-defined]
 
     def clean_context_policy(self) -> dict[str, Any]:
-        policy = self.cleaned_data["context_policy"] or {}
-        if not isinstance(policy, dict):
-            raise ValidationError('Enter an object like {"keep_recent": 20}.')
-        try:
-            merge_policies(("model", policy))
-        except PolicyError as error:
-            raise ValidationError(str(error)) from None
-        return policy
+        return check_policy_field(self.cleaned_data["context_policy"] or {}, "model")
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data

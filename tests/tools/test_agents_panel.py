@@ -191,3 +191,30 @@ def test_what_a_user_made_is_not_shown(admin_client, agent, alice):
 @pytest.mark.parametrize("tail", ["change", "preview", "export"])
 def test_users_see_none_of_it(alice, browser_client, agent, tail):
     assert browser_client(alice).get(page_of(agent, tail)).status_code == 404
+
+
+def test_a_name_that_another_agent_has_is_refused_in_the_form(admin_client, agent):
+    other = Agent.objects.create(name="Parrot")
+    for page in (page_of(other), "/admin/chatapp/agent/add/"):
+        shown = admin_client.post(page, FORM)
+        assert shown.status_code == 200
+        assert "There is an agent of this name already." in shown.content.decode()
+    assert admin_client.post(page_of(agent), FORM).status_code == 302, "its own name is not taken"
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        (
+            "hooks",
+            '[{"id": "a\\u0000", "condition": {"type": "always"}, "action": {"type": "compact_context"}}]',
+        ),
+        ("context_policy", '{"compact_prompt": "a\\u0000"}'),
+        ("context_policy", '{"summary_schema": {"most": 1e999}}'),
+        ("context_policy", '{"summary_timeout_s": 1e999}'),
+    ],
+)
+def test_what_no_database_stores_is_refused_in_the_form(admin_client, agent, field, text):
+    shown = admin_client.post(page_of(agent), FORM | {field: text})
+    assert shown.status_code == 200
+    assert "errorlist" in shown.content.decode()

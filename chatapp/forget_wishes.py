@@ -76,7 +76,7 @@ def confirm_forgetting(
     user: User, proposal_id: str, item_ids: Collection[str], *, for_good: bool = False, now: datetime
 ) -> ForgetReceipt:
     """Forgets the chosen items, and the message that wished for it. A second time it is the same receipt.
-    `for_good`, or where the message wished so, it is not even learned when it is told anew.
+    `for_good`, or where the message wished so, no later wish to remember it counts.
 
     Raises NotFound, also where all of it is gone; InvalidInput for what was not proposed.
     """

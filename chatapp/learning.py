@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import chain
 from uuid import UUID
 
-from chatapp.actions.tombstones import lift_told_anew
+from chatapp.actions.tombstones import lift_wished_back
 from chatapp.models import Compaction
 from chatapp.search_index import vocabulary
 from chatapp.selectors.forgetting import tombstones_of
@@ -23,7 +23,7 @@ def learn_from(
     The entry of the same span is passed over, so that a repeated job says the same again.
     """
     user_id = row.conversation.user_id
-    lift_told_anew(
+    lift_wished_back(
         user_id, [UUID(message.id) for message in messages if message.role == "user" and message.id]
     )
     texts = chain(

@@ -1,4 +1,4 @@
-"""The wish to forget something, as people write it in a chat."""
+"""The wishes to forget something and to remember it, as people write them in a chat."""
 
 from __future__ import annotations
 
@@ -38,6 +38,12 @@ _NEVER = re.compile(
     rf"{_POLITE}(?:never|don't\s+ever|do\s+not\s+ever)\s+remember(?:\s+that)?\s+(?P<what>.+)",
     re.IGNORECASE | re.DOTALL,
 )
+_REMEMBER = re.compile(
+    rf"{_POLITE}(?:(?:do\s+)?remember|keep\s+in\s+mind|don't\s+forget|do\s+not\s+forget|"
+    r"merke?n?\s+(?:dir|sie\s+sich)|vergiss\s+nicht|souviens-toi|souvenez-vous|retiens|n'oublie\s+pas|"
+    r"recuerda|no\s+olvides|请?(?:你)?记住)(?:\s+bitte)?[,:：，]?\s*(?:that\s+|dass\s+|que\s+|qu')?(?P<what>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
 _NOTHING = re.compile(r"(?:it|this|that|everything|all|es|alles|ça|todo)?[\s.!?]*", re.IGNORECASE)
 
 
@@ -55,12 +61,14 @@ def read_forget_wish(text: str) -> str | None:
 
 
 def is_for_good(text: str) -> bool:
-    """Whether a wish says that it is never to be remembered, even when it is told anew."""
+    """Whether a wish says that it is never to be remembered, even when it is asked for again."""
     text = text.strip()
     return _NEVER.fullmatch(text) is not None or _FOR_GOOD.search(text) is not None
 
 
-def statements_of(text: str) -> Iterator[str]:
-    """The sentences of a message that tell something: no questions, and none of a wish to forget."""
-    if read_forget_wish(text) is None:
-        yield from (one for one in split_sentences(text) if not one.rstrip().endswith(("?", "？", "؟")))
+def wished_remembered(text: str) -> Iterator[str]:
+    """What a message asks to remember, by sentence: `I live in Paris.` of `Remember that I live in Paris.`"""
+    for sentence in split_sentences(text):
+        match = _REMEMBER.fullmatch(sentence.strip())
+        if match is not None and not sentence.rstrip().endswith(("?", "？", "؟")):
+            yield match["what"].strip()

@@ -99,8 +99,8 @@ def forget_items(
     gone, are passed over; NotFound where none is left.
 
     An entry takes with it the sentences it was made of; of one with `lines` only these go. `asked_in` is the message
-    that wished for it; `for_good` bars it even when it is told anew; `offloads` counts for the receipt what was
-    discarded ahead.
+    that wished for it; `for_good` bars it even when its user asks to remember it; `offloads` counts for the receipt
+    what was discarded ahead.
     """
     with transaction.atomic():
         begin_forgetting(user.pk)

@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 
 from chatapp.actions.claims import note_entry, note_messages
 from chatapp.actions.search_rows import append_postings, insert_documents
-from chatapp.actions.tombstones import lift_told_anew
+from chatapp.actions.tombstones import lift_wished_back
 from chatapp.actions.vectors import remove_vectors
 from chatapp.models import (
     Conversation,
@@ -77,7 +77,7 @@ def _store_batch(conversation: Conversation, batch: Batch) -> int:
     cursor.save(update_fields=["position", "last_ordinal"])
     claiming = said.filter(position__lte=batch.position, role=Message.Role.USER)
     note_messages(conversation.user_id, claiming.only("role", "parts", "created_at"))
-    lift_told_anew(conversation.user_id, claiming.values_list("pk", flat=True))
+    lift_wished_back(conversation.user_id, claiming.values_list("pk", flat=True))
     return len(documents)
 
 

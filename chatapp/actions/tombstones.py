@@ -1,5 +1,5 @@
-"""Raises tombstones: what was forgotten is known by its fingerprints from now on, and not learned again from anything
-that was there. Told anew by its user, it is news, and its tombstone goes."""
+"""Raises tombstones: what was forgotten is known by its fingerprints from now on, and not learned again, unless its
+user asks to remember it after all: then its tombstone goes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from uuid import UUID
 from chatapp import mapping
 from chatapp.models import Tombstone
 from chatapp.selectors.forgetting import fingerprinter_for, liftable_tombstones, tombstones_of
-from chatapp.selectors.told_anew import sent_messages
-from memory.wishes import statements_of
+from chatapp.selectors.own_words import sent_messages
+from memory.wishes import wished_remembered
 
 MAX_SENTENCES = 20_000
 BATCH = 500
@@ -42,15 +42,15 @@ def raise_tombstones(user_id: UUID, texts: Iterable[str], now: datetime, *, for_
     return len(rows)
 
 
-def lift_told_anew(user_id: UUID, message_ids: Iterable[UUID]) -> int:
-    """How many tombstones stand no more, because one of these messages says it anew. What was imported, asked, wished
-    to be forgotten, or said off the record, tells nothing."""
+def lift_wished_back(user_id: UUID, message_ids: Iterable[UUID]) -> int:
+    """How many tombstones stand no more, because one of these messages asks to remember what they cover. Saying it
+    again is not enough; nor is what was imported, or said off the record."""
     standing = liftable_tombstones(user_id)
     if not standing:
         return 0
     tombstones, lifted = tombstones_of(user_id), set[int]()
     for row in sent_messages(user_id, message_ids):
-        for sentence in statements_of(mapping.text_of(row.parts)):
+        for sentence in wished_remembered(mapping.text_of(row.parts)):
             wholes = tombstones.covering(sentence)
             lifted |= {whole for whole in wholes if whole in standing and standing[whole] < row.created_at}
     Tombstone.objects.filter(user=user_id, whole__in=lifted).delete()

@@ -53,7 +53,7 @@ class Question(BaseModel):
 class Confirmation(BaseModel):
     proposal_id: Id
     item_ids: list[Id] = Field(min_length=1, max_length=MAX_ITEMS)
-    for_good: bool = Field(False, description="Not to be remembered even when you tell it anew.")
+    for_good: bool = Field(False, description="Not to be remembered even when you ask for it later.")
 
 
 class Item(shapes.Shape):

@@ -200,9 +200,9 @@ async def learned(user: User) -> str:
 
 @pytest.mark.django_db(transaction=True)
 @on_a_loop
-async def test_what_its_user_tells_anew_is_news(alice: User, alice_program: Program) -> None:
+async def test_what_its_user_asks_to_remember_after_all_is_news(alice: User, alice_program: Program) -> None:
     async with forgotten_and_then(
-        alice, alice_program, f"By the way, my favourite colour is {SECRET}."
+        alice, alice_program, f"By the way. Please remember that my favourite colour is {SECRET}."
     ) as talk:
         assert SECRET in await learned(alice)
         other = await alice_program.post("conversations")
@@ -213,6 +213,9 @@ async def test_what_its_user_tells_anew_is_news(alice: User, alice_program: Prog
 @pytest.mark.parametrize(
     "said",
     [
+        SAID,
+        f"By the way, my favourite colour is {SECRET}.",
+        f"Do you remember that my favourite colour is {SECRET}?",
         f"Is my favourite colour {SECRET}?",
         f"Forget that my favourite colour is {SECRET}.",
         "What is my favourite colour?",
@@ -220,9 +223,7 @@ async def test_what_its_user_tells_anew_is_news(alice: User, alice_program: Prog
 )
 @pytest.mark.django_db(transaction=True)
 @on_a_loop
-async def test_a_question_or_a_wish_tells_nothing_anew(
-    alice: User, alice_program: Program, said: str
-) -> None:
+async def test_saying_it_again_asks_for_nothing(alice: User, alice_program: Program, said: str) -> None:
     async with forgotten_and_then(alice, alice_program, said):
         assert SECRET not in await learned(alice)
 
@@ -236,8 +237,9 @@ async def test_what_is_imported_is_old(alice: User, alice_program: Program) -> N
 
 @pytest.mark.django_db(transaction=True)
 @on_a_loop
-async def test_what_is_never_to_be_remembered_is_not_even_when_it_is_told_anew(
+async def test_what_is_never_to_be_remembered_is_not_even_when_it_is_asked_for(
     alice: User, alice_program: Program
 ) -> None:
-    async with forgotten_and_then(alice, alice_program, SAID, for_good=True):
+    wish = f"Remember that my favourite colour is {SECRET}."
+    async with forgotten_and_then(alice, alice_program, wish, for_good=True):
         assert SECRET not in await learned(alice)

@@ -11,7 +11,7 @@ from django.test import Client
 from chatapp import tasks
 from chatapp.actions.search import index_conversation
 from chatapp.models import ForgetProposal, MemoryEntry, Message, Tombstone, User
-from memory.wishes import is_for_good, read_forget_wish
+from memory.wishes import is_for_good, read_forget_wish, wished_remembered
 from tests.forgetting.everywhere import tables_with
 from tests.forgetting.lives import KEPT, SAID, SECRET, live
 from tests.memory_store.rows import new_conversation, say
@@ -44,6 +44,27 @@ FORGET = "/api/v1/memory/forget"
 )
 def test_a_wish_is_told_from_other_messages(text: str, what: str | None):
     assert read_forget_wish(text) == what
+
+
+@pytest.mark.parametrize(
+    ("text", "wished"),
+    [
+        ("Remember that I live in Paris.", ["I live in Paris."]),
+        ("Hello! Please remember: my dog is Rex. It rains.", ["my dog is Rex."]),
+        ("Don't forget that I live in Paris.", ["I live in Paris."]),
+        ("Merk dir bitte, dass ich in Paris wohne.", ["ich in Paris wohne."]),
+        ("Souviens-toi que j'habite à Paris.", ["j'habite à Paris."]),
+        ("Recuerda que vivo en París.", ["vivo en París."]),
+        ("请记住：我住在巴黎。", ["我住在巴黎。"]),
+        ("I live in Paris.", []),
+        ("Do you remember that I live in Paris?", []),
+        ("I remember that I lived in Paris.", []),
+        ("Never remember that I live in Paris.", []),
+        ("Forget that I live in Paris.", []),
+    ],
+)
+def test_a_wish_to_remember_says_what(text: str, wished: list[str]):
+    assert list(wished_remembered(text)) == wished
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,8 @@ class UserIndex:
         """What is near a question's vector, of what has vectors of this model."""
         known = self._among(only)
         among = np.ones(len(self.columns), dtype=np.bool_) if known is None else known
+        # Nor has it vectors of what is not stored yet.
+        among[self.first_unstored :] = False
         codes = SearchCodes.objects.filter(owner=self.owner_id, owner__vector_model=model)
         blocks = list(codes.order_by("first_ordinal").values_list("ordinals", "codes"))
         picked = pick_documents(blocks, asked, among)
@@ -155,11 +157,12 @@ class UserIndex:
         if only.before:
             among &= self.columns["minute"] <= minute_of(only.before)
         if only.conversation_id:
-            stored = SearchDocument.objects.filter(owner=self.owner_id, conversation=only.conversation_id)
-            here = list(stored.values_list("ordinal", flat=True))
+            # What came in since has ordinals that stand for something else in this index.
+            stored = SearchDocument.objects.filter(owner=self.owner_id, ordinal__lt=self.first_unstored)
+            here = list(stored.filter(conversation=only.conversation_id).values_list("ordinal", flat=True))
             here += [row.ordinal for row in self.unsealed if row.conversation_id == only.conversation_id]
             inside = np.zeros(len(among), dtype=np.bool_)
-            inside[[ordinal for ordinal in here if ordinal < len(inside)]] = True
+            inside[here] = True
             inside[self.first_shared :] = True
             among &= inside
         return among

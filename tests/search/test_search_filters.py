@@ -2,7 +2,10 @@ from datetime import timedelta
 
 import pytest
 
-from chatapp.models import User
+from chatapp.actions.search import index_conversation
+from chatapp.models import Conversation, User
+from chatapp.search_index import questions
+from chatapp.selectors.search import SearchFilter, open_index
 from tests.memory_store.rows import NOW, new_conversation, say
 from tests.memory_store.test_memory_api import Clients
 
@@ -63,3 +66,19 @@ def test_yesterday_is_the_day_before_the_one_that_is_asked_for(
 )
 def test_a_date_that_is_none_is_refused(alice: User, api_client: Clients, query: str):
     assert api_client(alice).get(f"/api/v1/memory/search?q=x&{query}").status_code == 422
+
+
+def test_what_is_indexed_meanwhile_opens_no_other_conversation(alice: User):
+    """An ordinal given away since stands for something else in an index that is open."""
+    private, here = new_conversation(alice), new_conversation(alice)
+    say(here, "The harbour is quiet.", at=NOW)
+    index_conversation(here.pk)
+    say(here, "The ferry is late.", at=NOW)
+    say(private, "My bank card has the number 9152.", at=NOW)
+    Conversation.objects.filter(pk=here.pk).update(last_activity_at=NOW - timedelta(days=1))
+    index = open_index(alice.pk)
+    index_conversation(here.pk)
+    only = SearchFilter(conversation_id=here.pk)
+    ranking = index.rank(questions.read("bank card number", NOW.date()), 5, only=only)
+    found = index.read(ranking.ordinals, ranking.scores)
+    assert {one.conversation_id for one in found} <= {here.pk}

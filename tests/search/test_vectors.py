@@ -9,7 +9,7 @@ from chatapp.actions import search
 from chatapp.models import Conversation, SearchCodes, SearchOwner, SearchVectors, User
 from chatapp.recall import recall_for, search_memory
 from chatapp.search_vectors import NEAREST_BY_CODE, OWNER
-from chatapp.selectors.search import SearchFilter
+from chatapp.selectors.search import SearchFilter, open_index
 from memory.ranking import RecallSize, add_nearness
 from tests.memory_store.rows import NOW, new_conversation, say
 from tests.search.test_search_index import filler
@@ -142,6 +142,21 @@ def test_nobody_meets_the_vectors_of_another_user(
 ):
     embedding.embed_index(alice.pk)
     assert recalled(charlie) == ""
+
+
+def test_what_came_in_since_stands_for_nothing_in_an_index_that_is_open(
+    alice: User, conversation: Conversation, server: EmbeddingsServer
+):
+    say(conversation, "A quiet evening.")
+    index = open_index(alice.pk)
+    elsewhere = new_conversation(alice)
+    say(elsewhere, "We adopted a greyhound.")
+    search.index_conversation(elsewhere.pk)
+    embedding.embed_index(alice.pk)
+    asked = embedding.embed_question(QUESTION)
+    near = index.near(asked or [], "concepts").nearness
+    assert near
+    assert max(near) < index.first_unstored
 
 
 def test_what_is_near_is_ranked_among_what_the_words_found():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
 
@@ -11,7 +13,7 @@ from chatapp import event_log, mapping
 from chatapp.actions.files import delete_unshared_attachments
 from chatapp.actions.forget_traces import empty_message, redact_events, tell_forgotten
 from chatapp.actions.messages import NewMessage, message_parts
-from chatapp.models import Message, User
+from chatapp.models import Conversation, Event, Message, User
 from chatapp.search_index import vocabulary
 from chatapp.selectors.access import accessible_attachments, accessible_message, lock_conversation
 from chatapp.selectors.messages import is_queued
@@ -34,10 +36,19 @@ def edit_queued(
         message.save(update_fields=["parts", "token_estimate"])
         message.attachments.set(attachments)
         shape = mapping.message_shape(message)
+        _say_otherwise(conversation, shape)
         event_log.append(
             conversation, MessageEdited(conversation_id=str(conversation.pk), at=now, message=shape)
         )
         return message
+
+
+def _say_otherwise(conversation: Conversation, shape: Mapping[str, Any]) -> None:
+    """In what was told of it already: words that nobody sees any more would not be found to be forgotten."""
+    told = Event.objects.filter(conversation=conversation, type__in=("message.created", "message.edited"))
+    for event in told.filter(payload__message__id=shape["id"]):
+        event.payload["message"]["content"] = shape["content"]
+        event.save(update_fields=["payload"])
 
 
 def withdraw_queued(

@@ -83,6 +83,7 @@ async def test_what_no_call_has_seen_can_be_said_otherwise_or_taken_back_and_the
     asked = [message["content"] for message in model_server.requests[1].messages if message["role"] == "user"]
     assert asked == ["Tell me.", "In French, please.", "Thanks."]
     assert "heliotrope" not in str([event.data for event in told])
+    assert "In Frnch" not in str([event.data for event in told]), "nor could anybody find it to forget it"
     assert "heliotrope" not in str(page)
     assert [message["position"] for message in page] == list(range(7))
     assert [event.type for event in told if event.type in ("message.edited", "message.forgotten")] == [

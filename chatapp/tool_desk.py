@@ -90,6 +90,7 @@ class ToolDesk(OffloadedResults):
         self.lease = lease
         self.caller = caller
         self.take_spent = take_spent
+        self._taken: set[UUID] = set()
 
     # --- CallRecords ---------------------------------------------------------------------------------
 
@@ -134,7 +135,10 @@ class ToolDesk(OffloadedResults):
     # --- Inbox ---------------------------------------------------------------------------------------
 
     async def take(self) -> Sequence[Message]:
-        rows = await _to_its_end(persistently(take_injected)(lease=self.lease, now=clock.now()))
+        rows = await _to_its_end(
+            persistently(take_injected)(lease=self.lease, known=self._taken, now=clock.now())
+        )
+        self._taken |= {row.pk for row in rows}
         messages = [message_value(row) for row in rows]
         image_ids = [
             part.file_id for message in messages for part in message.parts if isinstance(part, ImagePart)

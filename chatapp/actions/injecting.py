@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
+from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
@@ -17,7 +18,7 @@ from chatapp.actions.messages import (
     message_parts,
     send_message,
 )
-from chatapp.actions.places import is_anything_behind, messages_behind, move_answer_behind
+from chatapp.actions.places import is_anything_new, messages_behind, move_answer_behind, unknown_messages
 from chatapp.actions.runs import Lease, lock_held
 from chatapp.models import Conversation, Message, Run, User
 from chatapp.selectors.access import accessible_attachments, lock_conversation
@@ -75,12 +76,11 @@ def _inject(user: User, conversation_id: str, new: NewMessage, now: datetime) ->
     )
 
 
-def take_injected(*, lease: Lease, now: datetime) -> list[Message]:
-    """What was sent since the last call and not taken back, oldest first; it stands before the answer from now on.
-
-    Raises LeaseLost.
+def take_injected(*, lease: Lease, known: Collection[UUID], now: datetime) -> list[Message]:
+    """What was sent, was not taken back and is not `known` to the run, oldest first; it stands before the answer from
+    now on. Said twice, it is the same. Raises LeaseLost.
     """
-    if not is_anything_behind(lease.answer_id):  # as before nearly every call: without a lock
+    if not is_anything_new(lease.answer_id, known):  # as before nearly every call: without a lock
         return []
     with transaction.atomic():
         conversation, run = lock_held(lease)
@@ -88,7 +88,7 @@ def take_injected(*, lease: Lease, now: datetime) -> list[Message]:
         if messages:
             move_answer_behind(conversation, run, messages)
             event_log.append(conversation, _moved(conversation, run, messages, now), run=run)
-        return [message for message in messages if message.forgotten_at is None]
+        return list(unknown_messages(run, known))
 
 
 def release_injected(conversation: Conversation, run: Run, now: datetime) -> Message | None:

@@ -5,13 +5,13 @@ Positions stay gapless. Only the answer and what was sent after it began can mov
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import F
+from django.db.models import F, Q, QuerySet
 
 from chatapp.actions.messages import append_message
 from chatapp.models import Conversation, Message, Run
@@ -54,9 +54,17 @@ def insert_before_answer(
     return inserted
 
 
-def is_anything_behind(answer_id: UUID) -> bool:
+def is_anything_new(answer_id: UUID, known: Collection[UUID]) -> bool:
+    """Whether something stands behind the answer, or before it and the run does not know it."""
     sent = Message.objects.filter(parent=answer_id, kind=Message.Kind.INJECTED)
-    return sent.filter(position__gt=F("parent__position")).exists()
+    is_unknown = Q(forgotten_at=None) & ~Q(pk__in=known)
+    return sent.filter(Q(position__gt=F("parent__position")) | is_unknown).exists()
+
+
+def unknown_messages(run: Run, known: Collection[UUID]) -> QuerySet[Message]:
+    """Of what was sent during the run and not taken back, oldest first."""
+    sent = Message.objects.filter(parent=run.answer_id, kind=Message.Kind.INJECTED, forgotten_at=None)
+    return sent.exclude(pk__in=known).order_by("position")
 
 
 def messages_behind(run: Run) -> list[Message]:

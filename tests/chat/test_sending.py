@@ -10,6 +10,7 @@ from django.db import connection, transaction
 from chatapp import clock
 from chatapp.actions.conversations import create_conversation
 from chatapp.actions.endings import Outcome, finish_run, interrupt_run, request_stop
+from chatapp.actions.injecting import inject_message, take_injected
 from chatapp.actions.messages import NewMessage, Receipt, regenerate_message, send_message
 from chatapp.actions.runs import Lease, PartialAnswer, checkpoint_answers, claim_run
 from chatapp.errors import Conflict, InvalidInput, LeaseLost, NotFound
@@ -224,3 +225,17 @@ def test_another_answer_to_a_question_is_a_branch_beside_the_first(
     shown = visible_messages(conversation.branch).order_by("position")
     assert [message.parts[0]["text"] for message in shown] == ["Hello", "Another one"]
     assert list(Message.objects.order_by("position").values_list("position", flat=True)) == [0, 1, 2, 3, 4]
+
+
+def test_what_was_sent_meanwhile_is_told_again_to_a_run_that_did_not_hear_it(
+    alice: User, conversation: Conversation
+) -> None:
+    """The answer of a commit can be lost with the connection; the run asks again."""
+    lease = claim(send(alice, conversation))
+    new = NewMessage(text="In French, please.")
+    sent = inject_message(user=alice, conversation_id=str(conversation.pk), new=new, now=clock.now())
+    for _ in range(2):
+        heard = take_injected(lease=lease, known=[], now=clock.now())
+        assert [(str(message.pk), message.position) for message in heard] == [(sent.message_id, 1)]
+    assert take_injected(lease=lease, known=[heard[0].pk], now=clock.now()) == []
+    assert conversation.events.filter(type="message.moved").count() == 1

@@ -14,11 +14,13 @@ from django.db.models import QuerySet
 from chatapp import mapping
 from chatapp.actions import forget_traces as traces
 from chatapp.actions import memory as memory_actions
+from chatapp.actions.forget_profile import redact_profile
 from chatapp.actions.retention import Leftovers
 from chatapp.actions.tombstones import raise_tombstones
 from chatapp.models import Conversation, EntryRevision, MemoryEntry, Message
 from chatapp.search_index import vocabulary
-from chatapp.selectors.forgetting import citing_conversations
+from chatapp.selectors.consolidations import edits_of
+from chatapp.selectors.forgetting import citing_conversations, said_with
 from chatapp.selectors.scopes import others_in_scopes, scopes_of
 from memory.hygiene import KnownSentences
 from memory.redaction import Forgotten
@@ -58,22 +60,37 @@ def forget_shared(
 ) -> SharedWork:
     """`rows` are the locked conversations of others; `gone` are the ids of what is forgotten."""
     work = SharedWork()
+    users: set[UUID] = set()
     for row in rows:
         work.ended_runs += traces.stop_work(row, now)
         _forget_in(row, texts, gone, work, now)
+        users.add(row.user_id)
+    for user_id in sorted(users):
+        _forget_in_profile(user_id, texts, now)
     return work
+
+
+def _forget_in_profile(user_id: UUID, texts: Sequence[str], now: datetime) -> None:
+    """After their entries, of which it may have been made. What they wrote there, or say anywhere, stays. Not counted:
+    what others know is not told."""
+    telling = Forgotten(texts, vocabulary).telling_words
+    forgotten = _not_said(texts, [*said_with(user_id, telling), *edits_of(user_id).own])
+    redact_profile(user_id, forgotten, now)
+    traces.forget_sent_profiles(user_id, forgotten)
+
+
+def _not_said(texts: Sequence[str], said: Sequence[str]) -> Forgotten:
+    """The texts, as far as nobody says so in these."""
+    common = frozenset[str]().union(*map(vocabulary.telling_words, said))
+    said_too = KnownSentences(vocabulary, (("", text) for text in said))
+    return Forgotten(texts, vocabulary, common=common, is_spared=lambda one: said_too.find(one) is not None)
 
 
 def _forget_in(
     row: Conversation, texts: Sequence[str], gone: Collection[UUID], work: SharedWork, now: datetime
 ) -> None:
     said = Message.objects.filter(conversation=row, role=Message.Role.USER)
-    own = [mapping.text_of(parts) for parts in said.values_list("parts", flat=True)]
-    common = frozenset[str]().union(*map(vocabulary.telling_words, own))
-    said_too = KnownSentences(vocabulary, (("", text) for text in own))
-    forgotten = Forgotten(
-        texts, vocabulary, common=common, is_spared=lambda one: said_too.find(one) is not None
-    )
+    forgotten = _not_said(texts, [mapping.text_of(parts) for parts in said.values_list("parts", flat=True)])
     work.removed["events"] += traces.redact_events(row, forgotten, changed={}, gone=gone)
     work.removed["summaries_redacted"] += traces.redact_compactions(row, forgotten)
     work.removed["requests"] += traces.redact_runs(row, forgotten)

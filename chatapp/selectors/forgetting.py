@@ -141,6 +141,12 @@ def words_said_elsewhere(
     return words
 
 
+def said_with(user_id: UUID, words: Collection[str]) -> list[str]:
+    """What the user said, or has in memory, with one of these words."""
+    found = open_index(user_id).holding(words, DOCUMENTS_PER_WORD)
+    return [one.text for one in found if one.role != Message.Role.ASSISTANT]
+
+
 def conversations_of(user_id: UUID) -> QuerySet[Conversation]:
     return Conversation.objects.filter(user=user_id)
 

@@ -245,6 +245,24 @@ async def test_forgotten_by_who_said_it_others_are_told_it_no_more_and_no_copy_i
         assert await recalled(other) == []
 
 
+@on_a_loop
+async def test_the_profiles_of_others_lose_what_they_did_not_say_themselves(alice: User, bob: User) -> None:
+    async with house() as porter:
+        chat = await porter.tell(bob)
+        other = await porter.chat(alice)
+        await other.ask(ASKED)
+        private = await porter.say(alice, "I keep my bicycle at the depot.", agent="default")
+        await in_database(index_conversation)(private.conversation)
+        own = "- Keeps a bicycle at the depot"
+        told = "- The gate code of the depot is 7731-heliotrope"
+        profile = await Profile.objects.acreate(user=alice, text=f"{own}\n{told}", version=1)
+        entry = await MemoryEntry.objects.aget(user=bob)
+        assert (await chat.program.delete(f"memory/entries/{entry.pk}")).status_code == 204
+        await profile.arefresh_from_db()
+        assert profile.text == own
+        assert await in_database(tables_with)("heliotrope") == []
+
+
 @pytest.mark.parametrize("what", ["conversation", "everything"])
 @on_a_loop
 async def test_whatever_of_it_is_forgotten_goes_from_others_too(alice: User, bob: User, what: str) -> None:

@@ -47,7 +47,7 @@ def keep_left_context(compaction_id: UUID) -> None:
 def _kept_ids(conversation_id: UUID) -> frozenset[str]:
     """From the file and not its row: a crash may have come between the two."""
     try:
-        lines = read_file(conversation_id, CONTEXT_FILE).decode("utf-8", "replace").splitlines()
+        lines = read_file(conversation_id, CONTEXT_FILE).decode("utf-8", "replace").split("\n")
     except NotFound:
         return frozenset()
     return frozenset(json.loads(line)["id"] for line in lines if line.endswith("}"))

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 async def kept(chat: Chat) -> list[str]:
     """The ids of the messages in the file, in its order."""
     text = await in_database(ConversationOffloads().read)(chat.conversation, "context", limit=10**7)
-    return [json.loads(line)["id"] for line in text.splitlines()]
+    return [json.loads(line)["id"] for line in text.split("\n") if line]
 
 
 async def covered(row: dict[str, object]) -> list[str]:
@@ -64,6 +64,18 @@ async def test_a_worker_that_dies_after_it_appended_leaves_nothing_to_append_twi
         await keep(row)
         assert await kept(chat) == await covered(row)
         assert await in_database(compactions_to_keep)(clock.now()) == []
+
+
+@on_a_loop
+async def test_a_line_separator_in_a_message_ends_no_line_of_the_file(alice: User) -> None:
+    async with chatting(alice) as chat:
+        first = Message.objects.filter(conversation_id=chat.conversation, position=0)
+        await first.aupdate(parts=[{"type": "text", "text": "One}\u2028two\u2029three\x85four"}])
+        row = await chat.compact()
+        await keep(row)
+        await Compaction.objects.filter(pk=row["id"]).aupdate(context_kept_at=None, finished_at=None)
+        await keep(row)
+        assert await kept(chat) == await covered(row)
 
 
 @on_a_loop

@@ -15,6 +15,7 @@ from chatapp import mapping
 from chatapp.actions import forget_traces as traces
 from chatapp.actions import memory as memory_actions
 from chatapp.actions.forget_profile import redact_profile
+from chatapp.actions.offloads import delete_all_offloads
 from chatapp.actions.retention import Leftovers
 from chatapp.actions.tombstones import raise_tombstones
 from chatapp.models import Conversation, EntryRevision, MemoryEntry, Message
@@ -101,4 +102,6 @@ def _forget_in(
     traces.redact_conversation(row, forgotten, now)
     # What an answer recited is not learned from there either.
     raise_tombstones(row.user_id, (part for text in texts for part in forgotten.carried(text)), now)
-    work.leftovers.append(Leftovers(row.user_id, tuple(sorted(days))))
+    # What was offloaded may say it too, and is nobody's but the model's.
+    files = tuple(delete_all_offloads([row.pk]))
+    work.leftovers.append(Leftovers(row.user_id, tuple(sorted(days)), offloads=files))

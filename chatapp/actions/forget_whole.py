@@ -19,6 +19,7 @@ from chatapp.actions.forget import Done, propose_recitations
 from chatapp.actions.forget_clock import begin_forgetting
 from chatapp.actions.forget_profile import empty_profile, redact_profile
 from chatapp.actions.forget_shared import forget_shared_entries
+from chatapp.actions.offloads import delete_all_offloads
 from chatapp.actions.retention import Leftovers, delete_conversation_data
 from chatapp.actions.tombstones import raise_tombstones
 from chatapp.models import (
@@ -65,9 +66,11 @@ def forget_conversation(*, user: User, conversation_id: str | UUID, now: datetim
         removed["requests"] += traces.redact_runs(row, forgotten)
         removed["messages_redacted"] += traces.redact_copies(row, forgotten, runs, now)
     removed["requests"] += traces.forget_sent_profiles(user.pk, forgotten)
+    # What was offloaded there may say it too, and is nobody's but the model's.
+    files = Leftovers(user.pk, offloads=tuple(delete_all_offloads(citing)))
     receipt = _receipt(user, ForgetReceipt.What.CONVERSATION, removed, now)
     proposal = propose_recitations(user, citing, forgotten, now)
-    return Done(receipt, (leftovers, *shared.leftovers), (*runs, *shared.ended_runs), proposal)
+    return Done(receipt, (leftovers, files, *shared.leftovers), (*runs, *shared.ended_runs), proposal)
 
 
 def _telling_texts(conversation: Conversation) -> list[str]:

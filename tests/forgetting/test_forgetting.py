@@ -13,6 +13,8 @@ from chatapp import attachments, memory_files
 from chatapp.actions.memory import record_entry
 from chatapp.actions.search import index_conversation
 from chatapp.models import Compaction, ForgetReceipt, MemoryEntry, Message, Profile, User
+from chatapp.offloads import ConversationOffloads
+from memory.types import ToolResultPart
 from tests.forgetting.everywhere import files_with, tables_with
 from tests.forgetting.lives import KEPT, SAID, SECRET, Life, live
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
@@ -46,6 +48,8 @@ def wishes(life: Life) -> dict[str, dict[str, object]]:
 @pytest.mark.parametrize("what", ["entry", "message", "conversation", "day", "everything"])
 def test_what_is_forgotten_is_in_no_table_and_no_file(alice: User, api_client: Clients, what: str):
     life = live(alice)
+    result = ToolResultPart(call_id="1", name="memory_search", text=SAID)
+    ConversationOffloads().offload_tool_result(str(life.elsewhere.pk), result)
     assert {"chatapp_message", "chatapp_event", "chatapp_memoryentry", "chatapp_entryrevision"} <= set(
         tables_with(SECRET)
     )

@@ -22,8 +22,10 @@ from chatapp.actions.search import index_conversation
 from chatapp.database import in_database
 from chatapp.errors import ReadForgotten
 from chatapp.forgetting import forget_entry
-from chatapp.models import Agent, Conversation, MemoryEntry, Profile, User
+from chatapp.models import Agent, Conversation, MemoryEntry, Offload, Profile, User
+from chatapp.offloads import ConversationOffloads
 from chatapp.selectors.forgetting import forgotten_count_of
+from memory.types import ToolResultPart
 from tests.api.program import Program
 from tests.api.running import running_service
 from tests.context_engine.chatting import Chat, make_model, on_a_loop
@@ -236,12 +238,15 @@ async def test_forgotten_by_who_said_it_others_are_told_it_no_more_and_no_copy_i
         chat = await porter.tell(bob)
         other = await porter.chat(alice)
         await other.ask(ASKED)
+        found = ToolResultPart("1", "memory_search", f"shared entry: {SAID}")
+        await in_database(ConversationOffloads().offload_tool_result)(other.conversation, found)
         assert {"chatapp_event", "chatapp_requesttext", "chatapp_memoryentry"} <= set(
             await in_database(tables_with)("heliotrope")
         )
         entry = await MemoryEntry.objects.aget(user=bob)
         assert (await chat.program.delete(f"memory/entries/{entry.pk}")).status_code == 204
         assert await in_database(tables_with)("heliotrope") == []
+        assert not await Offload.objects.aexists()
         assert await recalled(other) == []
 
 

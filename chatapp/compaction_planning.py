@@ -28,10 +28,12 @@ class Wish:
     """What a compaction should be like where not as the policy says.
 
     `at_once`: all but `keep_recent` messages, at whatever pressure. `by_user`: even what was undone before.
+    `is_final`: nothing more comes that a short span could wait for.
     """
 
     at_once: bool = False
     by_user: bool = False
+    is_final: bool = False
     keep_hint: str = ""
     strategy: str = ""
     keep_recent: int | None = None
@@ -39,6 +41,7 @@ class Wish:
 
 
 AUTOMATIC = Wish()
+FINAL = Wish(is_final=True)
 
 
 def load_for_planning(conversation_id: UUID) -> LoadedContext | None:
@@ -79,6 +82,7 @@ def find_span(loaded: LoadedContext, wish: Wish = AUTOMATIC) -> PlannedSpan | No
         left_out=inputs.left_out,
         turns_since_compaction=turns_since_compaction(loaded.conversation),
         manual=wish.at_once,
+        is_patient=not wish.is_final,
     )
     if plan is None or (not wish.by_user and _was_undone(loaded, plan)):
         return None

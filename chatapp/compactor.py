@@ -21,6 +21,7 @@ from chatapp.actions.compactions import (
     claim_compaction,
     complete_compaction,
     fail_compaction,
+    note_waiting,
     queue_compaction,
     release_compaction,
     renew_compaction,
@@ -29,6 +30,7 @@ from chatapp.apart import run_apart
 from chatapp.chat_models import chat_model_for
 from chatapp.compaction_planning import (
     AUTOMATIC,
+    FINAL,
     Wish,
     find_emergency_span,
     find_span,
@@ -70,7 +72,17 @@ def plan_compaction(conversation_id: UUID, *, is_early: bool = False) -> Compact
         return None
     if is_early and loaded.rules.policy.is_inline:
         return None
-    return queue_due(loaded)
+    queued = queue_due(loaded)
+    waits = queued is None and find_span(loaded, FINAL) is not None
+    note_waiting(conversation_id=conversation_id, waits=waits)
+    return queued
+
+
+def summarise_rest(conversation_id: UUID) -> Compaction | None:
+    """Of a conversation in which nothing more was said: what left its view, however little."""
+    loaded = load_for_planning(conversation_id)
+    note_waiting(conversation_id=conversation_id, waits=False)
+    return queue_due(loaded, FINAL) if loaded is not None and loaded.rules.summarises else None
 
 
 def queue_due(loaded: LoadedContext, wish: Wish = AUTOMATIC) -> Compaction | None:

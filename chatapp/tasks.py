@@ -20,7 +20,7 @@ from chatapp.forget_wishes import propose_for_message
 from chatapp.forgetting import delete_idle_conversations, purge_after_forgetting
 from chatapp.mcp_servers import refresh_server
 from chatapp.offloads import sweep_offloads
-from chatapp.selectors.compactions import compactions_to_keep, waiting_compactions
+from chatapp.selectors.compactions import compactions_to_keep, quiet_conversations, waiting_compactions
 from chatapp.selectors.consolidations import waiting_consolidations
 from chatapp.selectors.mcp_servers import servers_to_list
 from chatapp.selectors.runs import abandoned_runs, dead_runs
@@ -45,6 +45,11 @@ def keep_left_context(compaction_id: str) -> None:
 @shared_task
 def plan_compaction(conversation_id: str) -> None:
     compactor.plan_compaction(UUID(conversation_id))
+
+
+@shared_task
+def summarise_rest(conversation_id: str) -> None:
+    compactor.summarise_rest(UUID(conversation_id))
 
 
 @shared_task
@@ -93,6 +98,8 @@ def sweep() -> None:
     close_abandoned_calls(before=now - CALL_GIVEN_UP_AFTER, now=now)
     for compaction_id in waiting_compactions(now):
         jobs.wake_worker("compact", str(compaction_id))
+    for conversation_id in quiet_conversations(now):
+        jobs.wake_worker("summarise_rest", str(conversation_id))
     for compaction_id in compactions_to_keep(now - left_context.FIRST_ATTEMPT):
         jobs.wake_worker("keep_left_context", str(compaction_id))
     for conversation_id in overlooked_conversations(now):

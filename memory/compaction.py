@@ -66,14 +66,16 @@ def plan_compaction(
     left_out: LeftOut = NOTHING_LEFT_OUT,
     turns_since_compaction: int | None = None,
     manual: bool = False,
+    is_patient: bool = True,
 ) -> CompactionPlan | None:
     """The compaction that is due after these messages, those behind the checkpoint; None where none is.
 
     What the view has cut already is covered first, exactly, so that the history a model sees stays the same when
     the summary arrives. Else, past the soft trigger, all but the tail. Where nobody waits for the summary, a short
-    span waits for more, for each call takes the summary before again; an extract stands in until then. `manual`
-    takes all but `keep_recent` messages, at whatever pressure. The cooldown holds back what is not needed to fit.
-    Pinned messages that the checkpoint covers already may be among `messages`.
+    span waits for more, for each call takes the summary before again; an extract stands in until then. Where
+    nothing more comes (not `is_patient`) what the view has cut is summarised, however short. `manual` takes all
+    but `keep_recent` messages, at whatever pressure. The cooldown holds back what is not needed to fit. Pinned
+    messages that the checkpoint covers already may be among `messages`.
     """
     covered = checkpoint.last_position if checkpoint else -1
     messages = [
@@ -96,7 +98,9 @@ def plan_compaction(
     split, trigger = _find_split(
         prepared, policy, room, question_tokens, manual, turns_since_compaction, made_at
     )
-    if policy.prepares_ahead and not manual and not left_out.count:
+    if not is_patient:
+        split = split if trigger == "hard" else 0
+    elif policy.prepares_ahead and not manual and not left_out.count:
         split = _worth_a_call(prepared, split, policy, room)
     end = _position_before(prepared, split)
     if left_out.count:

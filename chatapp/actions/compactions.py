@@ -155,6 +155,12 @@ def _is_superseded(conversation: Conversation, span: PlannedSpan) -> bool:
     return is_active or latest != span.previous
 
 
+def note_waiting(*, conversation_id: UUID, waits: bool) -> None:
+    """Whether something left its view that is too short to be summarised while more may come."""
+    rows = Conversation.objects.filter(pk=conversation_id, summary_waits=not waits)
+    rows.update(summary_waits=waits)
+
+
 def claim_compaction(*, compaction_id: UUID, holder: str, now: datetime) -> CompactionLease | None:
     """A pending one, or one whose holder's lease ran out."""
     with transaction.atomic():

@@ -47,6 +47,9 @@ class Conversation(models.Model):
     hooks = models.JSONField(
         default=list, blank=True, help_text="Its own, after the deployment's and the agent's."
     )
+    summary_waits = models.BooleanField(
+        default=False, help_text="Something left its context that waits for more, to be summarised with it."
+    )
     next_position = models.PositiveBigIntegerField(default=0)
     last_seq = models.PositiveBigIntegerField(default=0)
     last_activity_at = models.DateTimeField()
@@ -62,6 +65,12 @@ class Conversation(models.Model):
             models.Index(fields=["user", "-last_activity_at", "-id"], name="conversation_sidebar"),
             # The clean-up: idle for too long.
             models.Index(fields=["last_activity_at"], condition=Q(pinned=False), name="conversation_idle"),
+            # The sweep: quiet, with something still to be summarised.
+            models.Index(
+                fields=["last_activity_at"],
+                condition=Q(summary_waits=True),
+                name="conversation_summary_waits",
+            ),
         ]
 
     @property

@@ -11,6 +11,7 @@ from chatapp.models import Branch, Compaction, Conversation, Run
 from chatapp.selectors.branches import visible_compactions
 
 PICKED_UP_AFTER = timedelta(seconds=5)
+QUIET_AFTER = timedelta(minutes=10)
 
 
 def waiting_compactions(now: datetime) -> list[UUID]:
@@ -18,6 +19,12 @@ def waiting_compactions(now: datetime) -> list[UUID]:
     late = Q(status=Compaction.Status.PENDING, created_at__lt=now - PICKED_UP_AFTER)
     late |= Q(status=Compaction.Status.RUNNING, lease_expires_at__lt=now)
     return list(Compaction.objects.filter(late).order_by("created_at").values_list("pk", flat=True)[:20])
+
+
+def quiet_conversations(now: datetime) -> list[UUID]:
+    """In which nothing was said for a while, and something waits to be summarised."""
+    rows = Conversation.objects.filter(summary_waits=True, last_activity_at__lt=now - QUIET_AFTER)
+    return list(rows.order_by("last_activity_at").values_list("pk", flat=True)[:20])
 
 
 def compaction_to_keep(compaction_id: UUID) -> Compaction | None:

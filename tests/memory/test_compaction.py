@@ -94,6 +94,12 @@ def test_a_short_span_waits_for_more_and_an_extract_stands_in_until_then() -> No
     view = fit(history[:cut], checkpoint=checkpoint, budget=SMALLEST)
     assert view.is_stand_in
     assert plan_compaction(history[:cut], checkpoint, DEFAULT_POLICY, SMALLEST) is None
+    last = plan_compaction(history[:cut], checkpoint, DEFAULT_POLICY, SMALLEST, is_patient=False)
+    assert last is not None, "nothing more comes"
+    assert view.dropped is not None
+    assert last.last_position == view.dropped.last_position
+    before = plan_compaction(history[: cut - 2], checkpoint, DEFAULT_POLICY, SMALLEST, is_patient=False)
+    assert before is None, "nothing has left yet"
     waiting = ContextPolicy(strategy="summarize")
     assert plan_compaction(history[:cut], checkpoint, waiting, SMALLEST) is not None, "it is needed now"
     later = next(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,11 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.hooks import Hook
 from agents.plan.choosing import WantedMode
+from agents.text import UNSTORABLE
 
 MAX_YAML_CHARS = 200_000
 MAX_PROMPT_CHARS = 32_000
 MAX_HOOKS = 20
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 class PresetError(ValueError):
@@ -112,6 +111,6 @@ def _with_string_keys(value: Any) -> Any:
         return {key: _with_string_keys(inner) for key, inner in named.items()}
     if isinstance(value, list):
         return [_with_string_keys(inner) for inner in value]
-    if isinstance(value, str) and _UNSTORABLE.search(value):
+    if isinstance(value, str) and UNSTORABLE.search(value):
         raise PresetError("the file", "it holds a character that cannot be stored")
     return value

@@ -18,6 +18,7 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 
 from agents.ports import CallKey, CallState, RequestedCall
+from agents.text import storable_text
 from agents.tools.protocol import Tool
 from agents.types import ToolCallDelta
 from memory.tokens import estimate_parts
@@ -135,8 +136,8 @@ def _requested(
     call_id = "".join(secrets.choice(_ID_ALPHABET) for _ in range(ID_LENGTH))
     is_idempotent = tool is None or tool.traits.is_idempotent
     # Providers refuse a history with a name they would not have allowed.
-    storable = re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unnamed"
-    return RequestedCall(call_id, storable, arguments, step, state, is_idempotent)
+    allowed = re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unnamed"
+    return RequestedCall(call_id, allowed, storable_text(arguments), step, state, is_idempotent)
 
 
 def read_arguments(text: str) -> dict[str, Any]:

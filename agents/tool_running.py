@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
 
 from agents.ports import CallResult, CallState, RequestedCall, ToolUse
+from agents.text import storable_text
 from agents.tool_calls import PreparedCall
 from agents.tool_results import Excerpt, excerpt_of, write_excerpt, write_refusal, write_unkept
 from agents.tools.protocol import Tool, ToolFailure, ToolOutput, ToolUncertain
@@ -118,6 +119,7 @@ def _broken(call: RequestedCall, error: BaseException) -> CallResult:
 
 
 def _ended(call: RequestedCall, state: CallState, text: str) -> CallResult:
+    text = storable_text(text)
     part = ToolResultPart(call.call_id, call.name, text, is_error=state != "done")
     return CallResult(call, state, part, whole=text)
 
@@ -128,7 +130,7 @@ async def _shape(
     """Cut and stored where it is too large; images stored, with a line for each."""
     images = _shown(output) if tool.traits.shows_images else ()
     lines = [] if images else await _keep_images(call.name, output, use)
-    whole = "\n".join([*([output.text] if output.text else []), *lines])
+    whole = storable_text("\n".join([*([output.text] if output.text else []), *lines]))
     part = ToolResultPart(call.call_id, call.name, whole)
     tokens = min(limit.tokens, tool.traits.result_limit_tokens or limit.tokens)
     excerpt = await _excerpt(whole, tokens, limit.chars)

@@ -16,6 +16,7 @@ from agents.errors import ModelError
 from agents.ports import ToolUse
 from agents.react import SHORTENED, AgentStep, CallFinished, CallSent, Notice, run_react
 from agents.summarise import Summariser, SummaryResult
+from agents.text import storable_text
 from agents.tools.protocol import Tool, ToolCaller
 from agents.types import ReasoningDelta, TextDelta, TokenUsage
 from agents.usage import count_request
@@ -42,7 +43,6 @@ from chatapp.policies import ContextRules, rules_for
 from chatapp.preparing import PreparedRun, assemble_and_recall, describe_run
 from chatapp.run_facts import RunFacts
 from chatapp.streaming import DeltaPump, LiveAnswer
-from chatapp.text import storable_text
 from chatapp.tool_desk import ToolDesk
 from memory.errors import ContextError
 from memory.tokens import estimate_text, total_tokens

@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
+from agents.text import UNSTORABLE
 from chatapp.errors import TooLarge
-
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def normalize_text(text: str, max_chars: int, what: str = "The text") -> str:
     """NUL and lone surrogates become U+FFFD; line ends become \\n. Raises TooLarge."""
     if len(text) > max_chars:
         raise TooLarge(f"{what} has {len(text):,} characters; at most {max_chars:,} are accepted.")
-    return _UNSTORABLE.sub("\ufffd", text).replace("\r\n", "\n")
-
-
-def storable_text(text: str) -> str:
-    """What no user typed, such as a model's words: NUL and lone surrogates become U+FFFD, halves that meet a pair."""
-    if not _UNSTORABLE.search(text):
-        return text
-    paired = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return paired.replace("\x00", "\ufffd")
+    return UNSTORABLE.sub("\ufffd", text).replace("\r\n", "\n")
 
 
 def is_storable(value: Any) -> bool:
     """Whether every database takes it as JSON: without NUL, lone surrogates, infinite numbers and what is no number."""
     if isinstance(value, str):
-        return not _UNSTORABLE.search(value)
+        return not UNSTORABLE.search(value)
     if isinstance(value, float):
         return math.isfinite(value)
     if isinstance(value, dict):

@@ -411,3 +411,24 @@ async def test_a_disk_that_takes_nothing_harms_one_result_and_not_the_answer(
     [call] = trace["iterations"][0]["tools"]
     assert (call["state"], call["offload_ref"]) == ("failed", None)
     assert "ask for less" in model_server.requests[-1].text
+
+
+@pytest.mark.parametrize("said", ["a\x00b", "half \ud800 of a character"])
+async def test_what_no_database_stores_is_replaced_in_what_a_tool_returns_and_is_asked(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer, said: str
+) -> None:
+    look_up.answer = lambda arguments: said
+    model_server.script(
+        Behaviour(
+            text=None, tokens=0, tool_calls=({"name": "look_up", "arguments": f'{{"say": 7}} {said}'},)
+        ),
+        asks_for("look_up"),
+        says("Done."),
+    )
+    async with running_service():
+        _, run = await start(alice_program)
+        assert (await wait_for_end(alice_program, run))["status"] == "complete"
+    results = [
+        message["content"] for message in model_server.requests[-1].messages if message["role"] == "tool"
+    ]
+    assert results[1] == said.replace("\x00", "\ufffd").replace("\ud800", "\ufffd")

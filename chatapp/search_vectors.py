@@ -70,14 +70,22 @@ def drop_codes(ordinals: Stored, codes: Stored, gone: Sequence[int]) -> tuple[by
     return owners[kept].tobytes(), rows[kept].tobytes()
 
 
+def fits_behind(ordinals: Stored, codes: Stored, more_ordinals: Stored, more_codes: Stored) -> bool:
+    """Whether all of these codes are of one length."""
+    return len(codes) * len(more_ordinals) == len(more_codes) * len(ordinals)
+
+
 def pick_documents(blocks: Sequence[tuple[Stored, Stored]], asked: Sequence[float], among: Mask) -> Picked:
     """`blocks` are `(ordinals, codes)` as stored, in ascending order; a document is as near as the nearest of its
-    vectors. `among` says by ordinal which may be found."""
-    question = np.frombuffer(pack_codes([asked]), np.uint64)
+    vectors. `among` says by ordinal which may be found. Codes of another length than the question's stand for nothing:
+    the endpoint's model changed behind its name."""
+    code, owner = pack_codes([asked]), pack_ordinals([0])
+    question = np.frombuffer(code, np.uint64)
+    blocks = [block for block in blocks if fits_behind(owner, code, *block)]
     owners = np.frombuffer(b"".join(ordinals for ordinals, _ in blocks), OWNER)
     codes = np.frombuffer(b"".join(codes for _, codes in blocks), np.uint64)
-    if not len(owners) or len(codes) != len(owners) * len(question):
-        return Picked([], [])  # none, or of another length: the endpoint's model changed behind its name
+    if not len(owners):
+        return Picked([], [])
     differing = np.bitwise_count(codes.reshape(len(owners), -1) ^ question).sum(axis=1, dtype=np.uint16)
     starts = np.flatnonzero(np.append(True, owners[1:] != owners[:-1]))
     known, least = owners[starts], np.minimum.reduceat(differing, starts)

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db import transaction
 
 from chatapp.models import SearchCodes, SearchDocument, SearchOwner, SearchVectors
-from chatapp.search_vectors import drop_codes, pack_codes, pack_ordinals, pack_vectors
+from chatapp.search_vectors import drop_codes, fits_behind, pack_codes, pack_ordinals, pack_vectors
 
 CODES_AT_ONCE = 1_024
 """Documents whose codes lie in one row. It is written anew with every turn that comes to it."""
@@ -60,12 +60,15 @@ def _append_codes(owner: SearchOwner, documents: Sequence[DocumentVectors]) -> N
     flat = [(document.ordinal, vector) for document in documents for vector in document.vectors]
     if not flat:
         return
+    ordinals = pack_ordinals([ordinal for ordinal, _ in flat])
+    codes = pack_codes([vector for _, vector in flat])
     row = SearchCodes.objects.filter(owner=owner).order_by("-first_ordinal").first()
-    if row is None or flat[-1][0] - row.first_ordinal >= CODES_AT_ONCE:
+    is_full = row is not None and flat[-1][0] - row.first_ordinal >= CODES_AT_ONCE
+    if row is None or is_full or not fits_behind(row.ordinals, row.codes, ordinals, codes):
         row = SearchCodes(owner=owner, first_ordinal=flat[0][0], ordinals=b"", codes=b"")
     row.last_ordinal = flat[-1][0]
-    row.ordinals = bytes(row.ordinals) + pack_ordinals([ordinal for ordinal, _ in flat])
-    row.codes = bytes(row.codes) + pack_codes([vector for _, vector in flat])
+    row.ordinals = bytes(row.ordinals) + ordinals
+    row.codes = bytes(row.codes) + codes
     row.save()
 
 

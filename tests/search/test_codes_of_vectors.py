@@ -66,4 +66,6 @@ def test_what_is_dropped_is_not_found_any_more():
 def test_vectors_of_another_length_are_not_compared():
     longer = [1.0] * 300
     assert pick_documents(BLOCKS, longer, EVERYBODY) == Picked([], [])
+    of_before = (pack_ordinals([COUNT]), pack_codes([longer]))
+    assert PLANTED in pick_documents([*BLOCKS, of_before], QUESTION.tolist(), EVERYBODY).nearest
     assert find_near(Picked([1], [1]), {1: pack_vectors([[1.0, 2.0]])}, [1.0, 2.0, 3.0]) == NOTHING_NEAR

@@ -137,6 +137,19 @@ def stored_vectors() -> int:
     return len(of_codes)
 
 
+def test_an_endpoint_whose_vectors_grow_holds_up_no_forgetting(
+    alice: User, conversation: Conversation, server: EmbeddingsServer
+):
+    embedding.embed_index(alice.pk)
+    server.dimensions *= 2
+    say(conversation, *filler(20))
+    search.index_conversation(conversation.pk)
+    embedding.embed_index(alice.pk)
+    size = stored_vectors()
+    search.remove_messages(alice.pk, [conversation.messages.get(position=60).pk])
+    assert size - stored_vectors() == 3
+
+
 def test_nobody_meets_the_vectors_of_another_user(
     alice: User, charlie: User, conversation: Conversation, server: EmbeddingsServer
 ):

@@ -26,6 +26,7 @@ class EmbeddingsServer:
         self.api_key = api_key
         self.requests: list[dict[str, Any]] = []
         self.is_down = False
+        self.dimensions = DIMENSIONS
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
@@ -42,7 +43,7 @@ class EmbeddingsServer:
         self._server.server_close()
 
     def vector(self, text: str) -> list[float]:
-        total = [0.0] * DIMENSIONS
+        total = [0.0] * self.dimensions
         for word in re.findall(r"\w+", text.lower()):
             seed = hashlib.sha256(self.concept_of.get(word, word).encode()).digest()
             dice = Random(seed)

@@ -8,6 +8,7 @@ from contextlib import aclosing
 
 from agents.errors import ModelError
 from agents.retrying import retry_pause
+from agents.text import storable_text
 from agents.types import ChatModel, Finished, ModelRequest, TextDelta, TokenUsage
 from agents.usage import OutputText, estimate_usage
 
@@ -56,7 +57,7 @@ class Asking:
             raise ModelError("timeout", "The model took too long.", detail="took too long") from error
         finally:
             self._note(usage, request, output)
-        return "".join(pieces)
+        return storable_text("".join(pieces))
 
     def _note(self, usage: TokenUsage | None, request: ModelRequest, output: OutputText) -> None:
         """A call that broke off cost what it read and wrote; one that was refused cost nothing."""

@@ -19,6 +19,7 @@ from agents.ports import CallResult, EarlierCall, RequestedCall, ToolUse
 from agents.prompts import FINAL_ANSWER_PROMPT, REPEATING_PROMPT
 from agents.retrying import retry_pause
 from agents.summarise import Summariser, SummaryResult
+from agents.text import storable_text
 from agents.tool_calls import CallCollector, CallDesk, call_key, calling_message
 from agents.tool_running import run_calls
 from agents.transcript import Transcript
@@ -290,7 +291,8 @@ class _Loop:
         assert self.desk is not None
         prepared = self.desk.prepare(said.calls.calls, self.step)
         calls = [one.call for one in prepared]
-        asking = calling_message("".join(said.text), calls, "".join(said.thought))
+        text, thought = storable_text("".join(said.text)), storable_text("".join(said.thought))
+        asking = calling_message(text, calls, thought)
         await self.use.records.record_calls(asking, calls)
         for call in calls:
             yield ToolStarted(call)

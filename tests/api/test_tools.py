@@ -420,7 +420,7 @@ async def test_what_no_database_stores_is_replaced_in_what_a_tool_returns_and_is
     look_up.answer = lambda arguments: said
     model_server.script(
         Behaviour(
-            text=None, tokens=0, tool_calls=({"name": "look_up", "arguments": f'{{"say": 7}} {said}'},)
+            text=said, tokens=0, tool_calls=({"name": "look_up", "arguments": f'{{"say": 7}} {said}'},)
         ),
         asks_for("look_up"),
         says("Done."),

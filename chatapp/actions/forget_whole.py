@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import date, datetime
 from itertools import chain
 from uuid import UUID
 
@@ -59,18 +59,24 @@ def forget_conversation(*, user: User, conversation_id: str | UUID, now: datetim
     common = words_still_said(user.pk, frozenset[str]().union(*map(vocabulary.rare_words, texts)))
     forgotten = Forgotten(texts, vocabulary, common=common)
     removed["profile_lines"] += redact_profile(user.pk, forgotten, now)
+    stale: set[date] = set()
     for row in Conversation.objects.select_for_update().filter(pk__in=citing).order_by("pk"):
         runs += traces.stop_work(row, now)
         removed["events"] += traces.redact_events(row, forgotten, changed={}, gone=[conversation.pk])
         removed["summaries_redacted"] += traces.redact_compactions(row, forgotten)
         removed["requests"] += traces.redact_runs(row, forgotten)
         removed["messages_redacted"] += traces.redact_copies(row, forgotten, runs, now)
+        days, count = traces.redact_entries(row, forgotten)
+        removed["entries_redacted"] += count
+        memory_actions.mark_days_stale(user.pk, days)
+        traces.redact_conversation(row, forgotten, now)
+        stale |= days
     removed["requests"] += traces.forget_sent_profiles(user.pk, forgotten)
     # What was offloaded there may say it too, and is nobody's but the model's.
-    files = Leftovers(user.pk, offloads=tuple(delete_all_offloads(citing)))
+    told = Leftovers(user.pk, tuple(sorted(stale)), offloads=tuple(delete_all_offloads(citing)))
     receipt = _receipt(user, ForgetReceipt.What.CONVERSATION, removed, now)
     proposal = propose_recitations(user, citing, forgotten, now)
-    return Done(receipt, (leftovers, files, *shared.leftovers), (*runs, *shared.ended_runs), proposal)
+    return Done(receipt, (leftovers, told, *shared.leftovers), (*runs, *shared.ended_runs), proposal)
 
 
 def _telling_texts(conversation: Conversation) -> list[str]:

@@ -267,3 +267,22 @@ def test_what_other_conversations_say_of_a_whole_one_is_proposed_and_their_tool_
     answer = forget(api_client(alice), conversation_id=str(life.conversation.pk))
     assert [item["id"] for item in answer["proposal"]["items"]] == [str(recited.pk)]
     assert SECRET not in str(Message.objects.get(pk=asked.pk).parts)
+
+
+@pytest.mark.parametrize("what", ["message", "conversation"])
+def test_what_was_learned_where_it_was_recalled_goes_too(alice: User, api_client: Clients, what: str):
+    life = live(alice)
+    ferry = "The ferry leaves at nine."
+    asked, answer = say(life.elsewhere, ferry, "And your colour is known to me.")
+    entry = record_entry(
+        compaction=finished_compaction(life.elsewhere),
+        text=f"- {SAID}\n- {ferry}",
+        first_message_id=asked.pk,
+        last_message_id=answer.pk,
+        at=NOW,
+    )
+    assert entry is not None
+    receipt = forget(api_client(alice), **wishes(life)[what])
+    entry.refresh_from_db()
+    assert entry.text == f"- {ferry}"
+    assert receipt["removed"]["entries_redacted"] >= 1

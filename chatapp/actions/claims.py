@@ -37,8 +37,10 @@ def note_entry(entry: MemoryEntry) -> None:
 
 def note_over(user_id: UUID, pairs: Iterable[tuple[SaidAt, SaidAt]]) -> None:
     """Called in the transaction that writes the profile: a model named the older statement, and the newer. What was
-    named before stays as it is."""
+    named before stays as it is; what was deleted since it was found claims nothing."""
     for older, newer in pairs:
+        if not (_is_there(older) and _is_there(newer)):
+            continue
         key = hash_parts(("named", older.words))
         known = StoredClaim.objects.filter(user_id=user_id, key=key)
         claims = [
@@ -58,6 +60,12 @@ def note_over(user_id: UUID, pairs: Iterable[tuple[SaidAt, SaidAt]]) -> None:
             if not known.filter(message=said.message_id, entry=said.entry_id, start=said.start).exists()
         ]
         _store(user_id, claims, set())
+
+
+def _is_there(said: SaidAt) -> bool:
+    if said.message_id is not None:
+        return Message.objects.filter(pk=said.message_id).exists()
+    return said.entry_id is not None and MemoryEntry.objects.filter(pk=said.entry_id).exists()
 
 
 def _remove(claims: QuerySet[StoredClaim]) -> set[int]:

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
+from chatapp.actions.claims import note_over
 from chatapp.actions.consolidations import queue_consolidation
 from chatapp.actions.memory import record_entry
 from chatapp.actions.memory_edits import add_entry
@@ -17,6 +18,7 @@ from chatapp.forgetting import forget_message
 from chatapp.models import Message, Profile, StoredClaim, User
 from chatapp.recall import InContext, RecalledTurn
 from chatapp.recalling import mark_superseded
+from chatapp.selectors.claims import SaidAt
 from chatapp.selectors.pauses import OffRecord
 from chatapp.selectors.scopes import NOTHING_OF_ELSEWHERE
 from memory.ranking import RecallSize
@@ -204,3 +206,13 @@ def test_what_a_model_names_and_nobody_said_changes_nothing(alice: User) -> None
         consolidate(row.pk)
     assert not StoredClaim.objects.exists()
     assert Profile.objects.get().text == "- Cranes"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_was_deleted_since_a_model_named_it_claims_nothing(alice: User):
+    old, new = (say(new_conversation(alice), words, at=at)[0] for words, at in ((OLD, MAY), (NEW, NOW)))
+    older = SaidAt(OLD, 0, len(OLD), MAY, message_id=old.pk)
+    newer = SaidAt(NEW, 0, len(NEW), NOW, message_id=new.pk)
+    old.conversation.delete()
+    note_over(alice.pk, [(older, newer)])
+    assert not StoredClaim.objects.exists()

@@ -16,7 +16,7 @@ from agents import events
 from agents.plan.steps import PlanStep
 from chatapp import event_log, mapping
 from chatapp.actions.forget_clock import check_nothing_forgotten
-from chatapp.actions.usage import CallUsage, record_calls, usage_event
+from chatapp.actions.usage import CallUsage, not_recorded, record_calls, usage_event
 from chatapp.errors import LeaseLost
 from chatapp.models import Conversation, Message, Run
 from memory.types import Part, ReasoningPart, TextPart
@@ -146,12 +146,12 @@ def record_facts(*, lease: Lease, facts: Sequence[events.Fact]) -> None:
 def record_plan(
     *, lease: Lease, steps: Sequence[PlanStep], spent: Sequence[CallUsage], now: datetime
 ) -> None:
-    """How far the plan of a run is, for its readers and for whoever continues it, and what it cost until now.
-
-    Raises LeaseLost.
+    """How far the plan of a run is, for its readers and for whoever continues it, and what it cost until now. Said
+    twice, that is counted once. Raises LeaseLost.
     """
     with transaction.atomic():
         conversation, run = lock_held(lease)
+        spent = not_recorded(run, spent)
         record_calls(run, spent)
         run.plan = mapping.plan_to_json(steps)
         run.save(update_fields=["plan"])

@@ -104,6 +104,13 @@ def record_calls(run: Run, calls: Sequence[CallUsage]) -> None:
     _record_steps(run, calls)
 
 
+def not_recorded(run: Run, calls: Sequence[CallUsage]) -> list[CallUsage]:
+    """Without those whose step is there: their write is being repeated."""
+    numbers = RunStep.objects.filter(run=run, request_n__gt=0).values_list("request_n", flat=True)
+    recorded = set(numbers) if calls else set()
+    return [call for call in calls if call.times is None or call.times.request_n not in recorded]
+
+
 def _record_steps(run: Run, calls: Sequence[CallUsage]) -> None:
     traced = [(call, call.times) for call in calls if call.times is not None]
     first = RunStep.objects.filter(run=run).count() + 1 if traced else 0

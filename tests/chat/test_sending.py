@@ -12,10 +12,11 @@ from chatapp.actions.conversations import create_conversation
 from chatapp.actions.endings import Outcome, finish_run, interrupt_run, request_stop
 from chatapp.actions.injecting import inject_message, take_injected
 from chatapp.actions.messages import NewMessage, Receipt, regenerate_message, send_message
-from chatapp.actions.runs import Lease, PartialAnswer, checkpoint_answers, claim_run
+from chatapp.actions.runs import Lease, PartialAnswer, checkpoint_answers, claim_run, record_plan
+from chatapp.actions.usage import CallTimes, CallUsage
 from chatapp.errors import Conflict, InvalidInput, LeaseLost, NotFound
 from chatapp.event_log import read_after
-from chatapp.models import Conversation, Message, Run, User
+from chatapp.models import Conversation, Message, Run, Usage, User
 from chatapp.selectors.branches import visible_messages
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -239,3 +240,15 @@ def test_what_was_sent_meanwhile_is_told_again_to_a_run_that_did_not_hear_it(
         assert [(str(message.pk), message.position) for message in heard] == [(sent.message_id, 1)]
     assert take_injected(lease=lease, known=[heard[0].pk], now=clock.now()) == []
     assert conversation.events.filter(type="message.moved").count() == 1
+
+
+def test_what_a_plan_cost_is_counted_once_however_often_it_is_said(
+    alice: User, conversation: Conversation
+) -> None:
+    lease = claim(send(alice, conversation))
+    times = CallTimes(clock.now(), first_token_ms=1, duration_ms=2, request_n=1)
+    spent = [CallUsage(None, "plan", 10, 2, times=times, plan_step="planner")]
+    for _ in range(2):
+        record_plan(lease=lease, steps=(), spent=spent, now=clock.now())
+    assert Usage.objects.filter(run=lease.run_id).count() == 1
+    assert conversation.events.filter(type="usage").count() == 1

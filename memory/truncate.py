@@ -92,8 +92,13 @@ def _cut_result(part: ToolResultPart, char_limit: int, cut: Cutter) -> ToolResul
 
 
 def _cut_call(part: ToolCallPart, char_limit: int) -> ToolCallPart:
+    """Within the limit as JSON, whose escapes take place, too: what was cut once is not cut again."""
     head = part.arguments[: max(0, char_limit - 20)]
-    return ToolCallPart(part.call_id, part.name, json.dumps({"truncated": head}, ensure_ascii=False))
+    arguments = json.dumps({"truncated": head}, ensure_ascii=False)
+    while head and len(arguments) > char_limit:
+        head = head[: len(head) - max(1, (len(arguments) - char_limit) // 2)]
+        arguments = json.dumps({"truncated": head}, ensure_ascii=False)
+    return ToolCallPart(part.call_id, part.name, arguments)
 
 
 def cut_to_tokens(message: Message, tokens: int) -> Message:

@@ -55,6 +55,8 @@ def test_cut_arguments_are_still_json_and_keep_call_and_name() -> None:
     cut = cut_message(call("c1", json.dumps({"text": 'say "hi" ' * 2_000})), 500)
     assert cut.tool_calls[0].call_id == "c1"
     assert json.loads(cut.tool_calls[0].arguments)["truncated"].startswith('{"text"')
+    assert len(cut.tool_calls[0].arguments) <= 500
+    assert cut_message(cut, 500) is cut
 
 
 def test_a_cut_result_keeps_its_pointer_and_its_error_mark() -> None:

@@ -110,6 +110,7 @@ def test_a_data_url_carries_the_stored_bytes(alice: User):
     assert attachments.data_url(store(alice, picture())).startswith("data:image/png;base64,iVBOR")
 
 
+@pytest.mark.django_db(transaction=True)
 async def test_data_urls_of_others_and_of_nobody_are_left_out(alice: User, bob: User):
     hers = await sync_to_async(store)(alice, picture())
     his = await sync_to_async(store)(bob, picture())

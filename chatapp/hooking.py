@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, assert_never
 from uuid import UUID
 
+from agents.errors import ModelError
 from agents.events import HookFired
 from agents.hooks import (
     AUTO_COMPACT_ID,
@@ -33,11 +34,13 @@ from chatapp.compaction_planning import AUTOMATIC, Wish, is_full, load_for_plann
 from chatapp.compactor import compact_inline, plan_compaction, queue_due
 from chatapp.contexts import LoadedContext
 from chatapp.database import in_database, persistently
+from chatapp.errors import LeaseLost, ServiceError
 from chatapp.hook_tools import HookRun, call_tool
 from chatapp.models import Run
 from chatapp.policies import declared_hooks
 from chatapp.selectors.compactions import turns_since_compaction
 from chatapp.turn_state import measure_turn
+from memory.errors import ContextError, PolicyError
 from memory.policy import ContextPolicy
 from memory.summary import fence
 from memory.tokens import text_message
@@ -46,6 +49,7 @@ from memory.types import Message, Role
 log = logging.getLogger(__name__)
 hook_log = logging.getLogger("palimpsest.hooks")
 
+EXPECTED = (ServiceError, ModelError, ContextError, PolicyError)
 TOLD_CHARS = 200
 """Of a tool's result, in the event."""
 
@@ -186,9 +190,14 @@ async def _run_hook(hook: Hook, state: TurnState, turn: _Turn) -> None:
             said, call_id = await _use_tool(hook, hook.action, turn)
         else:
             said = await _act(hook, state, turn)
-    except Exception as error:
-        log.exception("Hook %s of conversation %s failed.", hook.id, turn.loaded.conversation.pk)
+    except LeaseLost:
+        raise
+    except EXPECTED as error:
         said = f"It failed: {error}"
+    except Exception:
+        # A hook is never the run's failure. What a database or a store says is for the log, not for the chat.
+        log.exception("Hook %s of conversation %s failed.", hook.id, turn.loaded.conversation.pk)
+        said = "It failed for a reason of ours; the log has it."
     if said:
         turn.fired[hook.id] = now
         level = turn.loaded.rules.effective_hooks.levels[hook.id]

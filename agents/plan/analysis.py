@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agents.plan.json_answers import clean_text, find_values
+from agents.plan.json_answers import find_values
 from agents.plan.limits import SURE
+from agents.text import storable_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ def read_analysis(text: str) -> Analysis | None:
             return Analysis(
                 judged,
                 _confidence(value.get("confidence")),
-                clean_text(str(value.get("missing") or "")).strip(),
+                storable_text(str(value.get("missing") or "")).strip(),
             )
     return None
 

@@ -28,11 +28,6 @@ def find_values(text: str) -> Iterator[Any]:
         yield value
 
 
-def clean_text(text: str) -> str:
-    """Without what no database and no provider takes: NUL, and halves of characters."""
-    return text.replace("\x00", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
 def _next_opening(text: str, at: int) -> int | None:
     found = re.compile(r"[{\[]").search(text, at)
     return found.start() if found else None

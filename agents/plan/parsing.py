@@ -7,9 +7,10 @@ from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from agents.plan.json_answers import clean_text, find_values
+from agents.plan.json_answers import find_values
 from agents.plan.limits import MAX_STEPS
 from agents.plan.steps import RESERVED, PlanStep
+from agents.text import storable_text
 
 TITLE_CHARS = 80
 ID_CHARS = 40
@@ -73,7 +74,7 @@ def _read_step(item: Any, at: int, number: int) -> PlanStep:
 def _text(item: Mapping[str, Any], *names: str) -> str:
     """The first of these fields that says anything; some models number their steps."""
     values = (item.get(name) for name in names)
-    texts = (clean_text(str(value)).strip() for value in values if isinstance(value, str | int))
+    texts = (storable_text(str(value)).strip() for value in values if isinstance(value, str | int))
     return next((text for text in texts if text), "")
 
 
@@ -83,7 +84,7 @@ def _read_dependencies(item: Mapping[str, Any], at: int) -> tuple[str, ...]:
         named = [named]
     if not isinstance(named, list) or not all(isinstance(one, str | int) for one in named):
         raise PlanError(f'"dependencies" of step {at} is not a list of ids')
-    return tuple(dict.fromkeys(clean_text(str(one)).strip()[:ID_CHARS] for one in named))
+    return tuple(dict.fromkeys(storable_text(str(one)).strip()[:ID_CHARS] for one in named))
 
 
 def _shorten(text: str) -> str:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from agents.context import AssembledContext, ContextInputs
 from agents.errors import ModelError
 from agents.plan.inputs import dependency_messages
-from agents.plan.json_answers import clean_text
 from agents.plan.limits import DEPENDENCY_CHARS
 from agents.plan.prompts import ANALYST_MARK, step_prompt
 from agents.plan.scheduler import StepFailed
@@ -20,6 +19,7 @@ from agents.plan.steps import ANALYST, PLANNER, PlanStep
 from agents.ports import ToolUse
 from agents.react import AgentStep, CallFinished, run_react
 from agents.summarise import Summariser, SummaryResult
+from agents.text import storable_text
 from agents.types import ChatModel, TextDelta
 from memory.budget import TokenBudget
 from memory.errors import ContextError
@@ -115,7 +115,7 @@ class LoopModels:
                     said.append(step.text)
                 elif isinstance(step, CallFinished) and step.has_tool_calls:
                     said.clear()
-        return clean_text("".join(said))
+        return storable_text("".join(said))
 
     async def _fit_dependencies(self, dependencies: Sequence[PlanStep]) -> tuple[Message, ...]:
         """Half of the window is theirs; where they need more, those over their share are summarised."""

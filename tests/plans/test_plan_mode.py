@@ -511,8 +511,8 @@ async def test_an_answer_that_no_database_takes_is_a_result_like_any_other(
     planned.steps["a"] = ["Found \x00\ud83d it."]
     async with talking(alice_program) as talk:
         answered = await ask_planned(talk)
-    assert answered["run"]["plan"][0]["result"] == "Found \ufffd it."
-    assert "Found \ufffd it." in planned.requests("step", "b")[0].text
+    assert answered["run"]["plan"][0]["result"] == "Found \ufffd\ufffd it."
+    assert "Found \ufffd\ufffd it." in planned.requests("step", "b")[0].text
 
 
 async def test_a_users_limit_to_the_input_holds_for_the_steps_too(

@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 import django
+import hypothesis
 import pytest
 from asgiref.sync import async_to_sync
 from django.core.management import call_command
@@ -23,6 +24,11 @@ from tests.servers.postgres import Postgres
 from tests.servers.redis import Redis
 
 pytest_plugins = ["tests.fixtures.processes", "tests.fixtures.browser", "tests.fixtures.files"]
+
+# The same commit, the same examples: a check can be repeated. `--hypothesis-profile explore` looks for new ones.
+hypothesis.settings.register_profile("repeatable", derandomize=True)
+hypothesis.settings.register_profile("explore", max_examples=2_000)
+hypothesis.settings.load_profile("repeatable")
 
 DATABASE_FIXTURES = {"db", "transactional_db", "django_db_reset_sequences"}
 BROWSER_FIXTURES = {"chromium", "browser", "page"}

@@ -159,8 +159,8 @@ def assert_one_entry(installation: Installation, alice: Person, conversation: st
     assert daily_sections(installation, conversation) == 1
     assert len(told(alice, conversation)) == 1
     found = alice.client.get("/api/v1/memory/search", params={"q": mark, "limit": 50}).json()["items"]
-    entries = [item for item in found if item["source"]["kind"] == "entry" and mark in item["text"]]
-    assert [item["source"]["entry_id"] for item in entries] == [entry["id"]]
+    here = [item["source"] for item in found if item["source"].get("conversation_id") == conversation]
+    assert [source["entry_id"] for source in here if source["kind"] == "entry"] == [entry["id"]]
     with zipfile.ZipFile(io.BytesIO(alice.client.get("/api/v1/memory/export").content)) as archive:
         texts = [archive.read(name).decode() for name in archive.namelist()]
     assert sum(text.count(entry["id"]) for text in texts) == 1

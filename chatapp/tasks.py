@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from datetime import timedelta
 from uuid import UUID
 
 from celery import shared_task
@@ -25,11 +24,12 @@ from chatapp.selectors.consolidations import waiting_consolidations
 from chatapp.selectors.mcp_servers import servers_to_list
 from chatapp.selectors.runs import abandoned_runs, dead_runs
 from chatapp.selectors.unindexed import overlooked_conversations, owner_of, users_without_vectors
+from chatapp.toolbox import local_tools
 
 log = logging.getLogger(__name__)
 
-CALL_GIVEN_UP_AFTER = timedelta(minutes=15)
-"""Longer than a tool may take: an MCP server has at most ten minutes."""
+CALL_GIVEN_UP_AFTER_S = 900.0
+"""Longer than a call of an MCP server may take, which has at most ten minutes."""
 
 
 @shared_task
@@ -95,7 +95,7 @@ def sweep() -> None:
         interrupt_run(run_id=run_id, fence=fence, now=now, message=INTERRUPTED)
     for run_id, fence in abandoned_runs(now):
         interrupt_run(run_id=run_id, fence=fence, now=now, message=NOT_STARTED)
-    close_abandoned_calls(before=now - CALL_GIVEN_UP_AFTER, now=now)
+    close_abandoned_calls(now=now, patience_s=_patience_s)
     for compaction_id in waiting_compactions(now):
         jobs.wake_worker("compact", str(compaction_id))
     for conversation_id in quiet_conversations(now):
@@ -112,6 +112,12 @@ def sweep() -> None:
         jobs.wake_worker("embed_index", str(user_id))
     memory_files.sweep_unwritten()
     purge_after_forgetting(now=now)
+
+
+def _patience_s(tool_name: str) -> float:
+    """With a tool of the operator's own that takes longer there is more."""
+    tool = local_tools().get(tool_name)
+    return CALL_GIVEN_UP_AFTER_S + (tool.traits.timeout_s if tool else 0.0)
 
 
 @shared_task

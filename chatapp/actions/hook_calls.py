@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from uuid import UUID
 
@@ -59,11 +60,15 @@ def _lock(lease: Lease) -> tuple[Conversation, Run]:
     return found
 
 
-def close_abandoned_calls(*, before: datetime, now: datetime) -> None:
-    """Of processes that died behind the end of a run; one that dies before it leaves them to the run's end."""
-    rows = ToolCall.objects.filter(state__in=ToolCall.OPEN, requested_at__lt=before)
-    for run_id, pk in list(rows.exclude(run__status__in=Run.ACTIVE).values_list("run_id", "pk")[:100]):
-        _close(run_id, pk, now)
+def close_abandoned_calls(*, now: datetime, patience_s: Callable[[str], float]) -> None:
+    """Of processes that died behind the end of a run; one that dies before it leaves them to the run's end.
+
+    `patience_s` is how long a call of the tool of this name may be open.
+    """
+    rows = ToolCall.objects.filter(state__in=ToolCall.OPEN).exclude(run__status__in=Run.ACTIVE)
+    for row in list(rows.only("run_id", "name", "requested_at")):
+        if (now - row.requested_at).total_seconds() > patience_s(row.name):
+            _close(row.run_id, row.pk, now)
 
 
 def _close(run_id: UUID, pk: UUID, now: datetime) -> None:

@@ -45,5 +45,6 @@ class OwnTool:
 look_up = OwnTool("look_up", ToolTraits())
 send_mail = OwnTool("send_mail", ToolTraits(is_idempotent=False))
 pay = OwnTool("pay", ToolTraits(is_idempotent=False, needs_consent=True))
-ALL = (look_up, send_mail, pay)
+audit = OwnTool("audit", ToolTraits(is_idempotent=False, timeout_s=7_200))
+ALL = (look_up, send_mail, pay, audit)
 NAMES = [f"{__name__}.{tool.name}" for tool in ALL]

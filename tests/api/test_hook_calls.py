@@ -14,7 +14,7 @@ from django.test import override_settings
 from chatapp import clock, tasks
 from chatapp.models import Agent, ModelConfig, ToolCall
 from tests.api import own_tools
-from tests.api.own_tools import look_up, pay, send_mail
+from tests.api.own_tools import audit, look_up, pay, send_mail
 from tests.api.program import Program
 from tests.api.running import read_until, wait_for_end
 from tests.api.tool_talk import wait_for_tool
@@ -27,7 +27,7 @@ from tests.servers.openai_server import ModelServer
 def own() -> Iterator[None]:
     for tool in own_tools.ALL:
         tool.forget()
-    with override_settings(EXTRA_TOOLS=own_tools.NAMES, DEFAULT_TOOLS=["look_up", "send_mail", "pay"]):
+    with override_settings(EXTRA_TOOLS=own_tools.NAMES, DEFAULT_TOOLS=[tool.name for tool in own_tools.ALL]):
         yield
 
 
@@ -114,6 +114,22 @@ async def test_a_call_whose_process_died_behind_the_end_of_its_run_is_closed_by_
         [fired] = (await trace_of(alice_program, answer["run_id"]))["hooks"]
     assert fired["tool"]["state"] == "interrupted"
     assert "may or may not have happened" in fired["tool"]["preview"]
+
+
+async def test_a_call_that_may_take_two_hours_is_left_alone_by_the_sweep_until_then(
+    alice_program: Program, model: ModelConfig
+) -> None:
+    audit.release = asyncio.Event()
+    async with talking(alice_program, agent=await make_agent("audit", on="turn_end")) as talk:
+        accepted = await alice_program.post(f"conversations/{talk.id}/messages", content="One?")
+        await wait_for_tool(alice_program, talk.id, "running")
+        calls = ToolCall.objects.filter(run__answer=accepted.json()["message"]["id"])
+        for minutes, state in ((119, "running"), (150, "interrupted")):
+            await calls.aupdate(requested_at=clock.now() - timedelta(minutes=minutes))
+            await sync_to_async(tasks.sweep)()
+            assert (await calls.aget()).state == state
+        audit.release.set()
+        await settle()
 
 
 async def test_a_retry_does_not_repeat_what_a_hook_did(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -14,7 +14,7 @@ from agents.profiles import ADDRESSES, AgentFile, AgentProfile, Brain
 from chatapp.actions.deployment_hooks import store_deployment_hooks
 from chatapp.actions.hook_actions import check_hooks
 from chatapp.actions.model_configs import free_name, key_differs, save_model_config
-from chatapp.errors import Conflict, InvalidInput
+from chatapp.errors import Conflict, InvalidInput, NotFound
 from chatapp.models import Agent, McpServer, ModelConfig, User
 
 
@@ -126,15 +126,20 @@ def create_agent(*, owner: User | None, values: AgentValues) -> Agent:
         return agent
 
 
-def update_agent(*, agent: Agent, values: AgentValues) -> Agent:
-    """Raises Conflict where the name is taken."""
+def update_agent(*, agent: Agent, change: Callable[[Agent], AgentValues]) -> Agent:
+    """`change` is given the agent as it stands, locked, and says what it is to be: of two changes at once the later
+    finds what the earlier did. Raises what `change` raises, Conflict where the name is taken, NotFound."""
     with transaction.atomic():
-        _refuse_taken(agent.owner_id, values, agent)
+        row = Agent.objects.select_for_update().filter(pk=agent.pk).first()
+        if row is None:
+            raise NotFound
+        values = change(row)
+        _refuse_taken(row.owner_id, values, row)
         for name, value in values.columns.items():
-            setattr(agent, name, value)
-        agent.save(update_fields=list(values.columns))
-        agent.mcp_servers.set(values.servers)
-        return agent
+            setattr(row, name, value)
+        row.save(update_fields=list(values.columns))
+        row.mcp_servers.set(values.servers)
+        return row
 
 
 def delete_agent(*, agent: Agent) -> None:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agents.plan.choosing import WantedMode
 from agents.presets import MAX_YAML_CHARS, Preset, PresetError, read_preset, write_preset
-from chatapp.actions.agents import create_agent, delete_agent, update_agent
+from chatapp.actions.agents import AgentValues, create_agent, delete_agent, update_agent
 from chatapp.api import shapes
 from chatapp.api.auth import ApiRequest, Caller, allow
 from chatapp.api.schemas import Id, Name
@@ -169,9 +169,10 @@ async def change(request: ApiRequest, agent_id: str, changes: AgentChanges) -> A
 
 
 def _change(caller: Caller, agent_id: str, changes: dict[str, Any]) -> dict[str, Any]:
-    row = _own(caller, agent_id)
-    checked = check_preset(changed_preset(row, changes), is_operator=row.owner_id is None)
-    return _details(caller, update_agent(agent=row, values=checked.values))
+    def changed(row: Agent) -> AgentValues:
+        return check_preset(changed_preset(row, changes), is_operator=row.owner_id is None).values
+
+    return _details(caller, update_agent(agent=_own(caller, agent_id), change=changed))
 
 
 @router.delete("/agents/{agent_id}", auth=allow("chat"), response=shapes.answers(404))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,6 +63,26 @@ def test_a_user_makes_changes_and_deletes_an_agent_of_his_own(mine):
     assert mine.get(address).json()["greeting"] == "Arr"
     assert mine.delete(address).status_code == 204
     assert mine.get(address).status_code == 404
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_changes_at_once_both_are_kept(mine):
+    address = f"/api/v1/agents/{make(mine).json()['id']}"
+
+    def change(changes):
+        try:
+            return mine.patch(address, changes, content_type=JSON).status_code
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(2) as threads:
+        for n in range(10):
+            at_once = ({"greeting": f"Ahoy {n}"}, {"system_prompt": f"Say arr {n} times."})
+            assert list(threads.map(change, at_once)) == [200, 200]
+            agent = mine.get(address).json()
+            assert (agent["greeting"], agent["system_prompt"]) == tuple(
+                value for changes in at_once for value in changes.values()
+            )
 
 
 def test_it_is_his_alone(mine, bob, api_client):

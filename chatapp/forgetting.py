@@ -77,25 +77,34 @@ def delete_message(user: User, conversation_id: str, message_id: str, *, now: da
         _purge_journal()
 
 
-def forget_message(user: User, message_id: str | UUID, *, now: datetime, conversation_id: str = "") -> Done:
+def forget_message(
+    user: User,
+    message_id: str | UUID,
+    *,
+    now: datetime,
+    conversation_id: str = "",
+    for_good: bool = False,
+) -> Done:
     """Raises NotFound. With a `conversation_id` it must be in that one."""
     if conversation_id:
         accessible_message(user, conversation_id, message_id)
-    return forget_chosen(user, [parse_id(message_id)], [], what=ForgetReceipt.What.MESSAGE, now=now)
+    chosen, what = [parse_id(message_id)], ForgetReceipt.What.MESSAGE
+    return forget_chosen(user, chosen, [], what=what, now=now, for_good=for_good)
 
 
-def forget_entry(user: User, entry_id: str | UUID, *, now: datetime) -> Done:
+def forget_entry(user: User, entry_id: str | UUID, *, now: datetime, for_good: bool = False) -> Done:
     """Raises NotFound."""
-    return forget_chosen(user, [], [parse_id(entry_id)], what=ForgetReceipt.What.ENTRY, now=now)
+    chosen, what = [parse_id(entry_id)], ForgetReceipt.What.ENTRY
+    return forget_chosen(user, [], chosen, what=what, now=now, for_good=for_good)
 
 
-def forget_day(user: User, day: date, *, now: datetime) -> Done:
+def forget_day(user: User, day: date, *, now: datetime, for_good: bool = False) -> Done:
     """What was said on that day, by the user's clock, and what memory keeps of it. Raises NotFound."""
     zone = memory_selectors.user_zone(user.time_zone)
     start = datetime.combine(day, time.min, zone)
     said = messages_of_day(user, start, datetime.combine(day + timedelta(days=1), time.min, zone))
     entries = [entry.pk for entry in memory_selectors.day_entries(user.pk, day)]
-    return forget_chosen(user, said, entries, what=ForgetReceipt.What.DAY, now=now)
+    return forget_chosen(user, said, entries, what=ForgetReceipt.What.DAY, now=now, for_good=for_good)
 
 
 def forget_chosen(
@@ -137,13 +146,15 @@ def _discard_offloads(user: User, message_ids: Sequence[UUID], entry_ids: Sequen
     return len(found)
 
 
-def forget_whole_conversation(user: User, conversation_id: str | UUID, *, now: datetime) -> Done:
+def forget_whole_conversation(
+    user: User, conversation_id: str | UUID, *, now: datetime, for_good: bool = False
+) -> Done:
     """When this returns, no row, index document or file shows the conversation. Raises NotFound."""
-    return finish(forget_conversation(user=user, conversation_id=conversation_id, now=now))
+    return finish(forget_conversation(user=user, conversation_id=conversation_id, now=now, for_good=for_good))
 
 
-def forget_all(user: User, *, now: datetime) -> Done:
-    return finish(forget_everything(user=user, now=now))
+def forget_all(user: User, *, now: datetime, for_good: bool = False) -> Done:
+    return finish(forget_everything(user=user, now=now, for_good=for_good))
 
 
 def _text_of(row: Offload) -> str:

@@ -47,7 +47,9 @@ MAX_QUOTED = 2_000
 
 
 @transaction.atomic
-def forget_conversation(*, user: User, conversation_id: str | UUID, now: datetime) -> Done:
+def forget_conversation(
+    *, user: User, conversation_id: str | UUID, now: datetime, for_good: bool = False
+) -> Done:
     """Its messages, summaries, events, files and memory entries, and what was made of them elsewhere."""
     begin_forgetting(user.pk)
     conversation = lock_conversation(user, conversation_id)
@@ -55,7 +57,7 @@ def forget_conversation(*, user: User, conversation_id: str | UUID, now: datetim
     citing = citing_conversations(conversations_of(user.pk), [conversation.pk], texts) - {conversation.pk}
     shared = forget_shared_entries(user.pk, MemoryEntry.objects.filter(conversation=conversation), now)
     removed = shared.removed
-    runs, leftovers = _delete(conversation, removed, now)
+    runs, leftovers = _delete(conversation, removed, now, for_good)
     common = words_still_said(user.pk, frozenset[str]().union(*map(vocabulary.rare_words, texts)))
     forgotten = Forgotten(texts, vocabulary, common=common)
     removed["profile_lines"] += redact_profile(user.pk, forgotten, now)
@@ -86,7 +88,7 @@ def _telling_texts(conversation: Conversation) -> list[str]:
     return [*entries.values_list("text", flat=True), *_texts(said[:MAX_QUOTED])]
 
 
-def forget_everything(*, user: User, now: datetime) -> Done:
+def forget_everything(*, user: User, now: datetime, for_good: bool = False) -> Done:
     """One conversation after the other, each in its own transaction, then what belongs to none.
 
     Cut short, it has forgotten what it came to: asked again, it goes on.
@@ -99,17 +101,19 @@ def forget_everything(*, user: User, now: datetime) -> Done:
         with transaction.atomic():
             row = Conversation.objects.select_for_update().filter(pk=conversation_id).first()
             if row is not None:
-                ended, left = _delete(row, removed, now)
+                ended, left = _delete(row, removed, now, for_good)
                 runs += ended
                 leftovers.append(left)
     with transaction.atomic():
         begin_forgetting(user.pk)
-        leftovers.append(_delete_rest(user, removed, now))
+        leftovers.append(_delete_rest(user, removed, now, for_good))
         receipt = _receipt(user, ForgetReceipt.What.EVERYTHING, removed, now)
     return Done(receipt, tuple(leftovers), tuple(runs))
 
 
-def _delete(conversation: Conversation, removed: Counter[str], now: datetime) -> tuple[list[UUID], Leftovers]:
+def _delete(
+    conversation: Conversation, removed: Counter[str], now: datetime, for_good: bool
+) -> tuple[list[UUID], Leftovers]:
     """The runs that have lost their conversation, and what is left on disk. It is never learned again."""
     runs = Run.objects.filter(conversation=conversation, status__in=Run.ACTIVE)
     active = list(runs.values_list("pk", flat=True))
@@ -126,7 +130,7 @@ def _delete(conversation: Conversation, removed: Counter[str], now: datetime) ->
     )
     if not conversation.temporary:
         learned = chain(entries.values_list("text", flat=True), _texts(said))
-        removed["tombstones"] += raise_tombstones(conversation.user_id, learned, now)
+        removed["tombstones"] += raise_tombstones(conversation.user_id, learned, now, for_good=for_good)
     leftovers = delete_conversation_data(conversation, forget_memory=True)
     removed["files"] += len(leftovers.hashes)
     return active, leftovers
@@ -137,12 +141,13 @@ def _texts(rows: QuerySet[Message]) -> Iterator[str]:
         yield mapping.text_of(parts)
 
 
-def _delete_rest(user: User, removed: Counter[str], now: datetime) -> Leftovers:
+def _delete_rest(user: User, removed: Counter[str], now: datetime, for_good: bool) -> Leftovers:
     """Entries written by hand, uploads never sent, proposals, and the index."""
     entries = MemoryEntry.objects.filter(user=user)
     days = tuple(sorted(set(entries.values_list("day", flat=True))))
     removed["entries"] += entries.count()
-    removed["tombstones"] += raise_tombstones(user.pk, entries.values_list("text", flat=True), now)
+    learned = entries.values_list("text", flat=True)
+    removed["tombstones"] += raise_tombstones(user.pk, learned, now, for_good=for_good)
     memory_actions.mark_days_stale(user.pk, days)
     entries.delete()
     uploads = Attachment.objects.filter(user=user)

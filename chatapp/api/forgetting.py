@@ -30,6 +30,11 @@ forgetting_router = Router(tags=["memory"])
 MAX_ITEMS = 500
 
 
+ForGood = Annotated[
+    bool, Field(description="It is not remembered even when you ask for it later (`remember that…`).")
+]
+
+
 class Wish(BaseModel):
     """Exactly one of them says what is to be forgotten."""
 
@@ -38,10 +43,11 @@ class Wish(BaseModel):
     conversation_id: Id | None = None
     day: Day | None = None
     everything: Literal[True] | None = None
+    for_good: ForGood = False
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
-        if len(self.model_dump(exclude_none=True)) != 1:
+        if len(self.model_dump(exclude_none=True, exclude={"for_good"})) != 1:
             raise ValueError("give exactly one of entry_id, message_id, conversation_id, day, everything")
         return self
 
@@ -53,7 +59,7 @@ class Question(BaseModel):
 class Confirmation(BaseModel):
     proposal_id: Id
     item_ids: list[Id] = Field(min_length=1, max_length=MAX_ITEMS)
-    for_good: bool = Field(False, description="Not to be remembered even when you ask for it later.")
+    for_good: ForGood = False
 
 
 class Item(shapes.Shape):
@@ -85,7 +91,8 @@ class ForgetAnswer(Receipt):
 )
 async def forget(request: ApiRequest, wish: Wish) -> Any:
     """One entry, one message, one conversation, one day, or everything, with all that was made of it: summaries, files,
-    index, recalled copies. It is not learned again, unless you tell it anew, and it cannot be undone."""
+    index, recalled copies. It is not learned again, unless you ask to remember it and it was not `for_good`. It cannot
+    be undone."""
     return await sync_to_async(_forget)(request.auth.user, wish)
 
 
@@ -98,16 +105,16 @@ def _forget(user: User, wish: Wish) -> dict[str, Any]:
 
 
 def _carry_out(user: User, wish: Wish) -> Done:
-    now = clock.now()
+    now, for_good = clock.now(), wish.for_good
     if wish.entry_id is not None:
-        return forget_entry(user, wish.entry_id, now=now)
+        return forget_entry(user, wish.entry_id, now=now, for_good=for_good)
     if wish.message_id is not None:
-        return forget_message(user, wish.message_id, now=now)
+        return forget_message(user, wish.message_id, now=now, for_good=for_good)
     if wish.conversation_id is not None:
-        return forget_whole_conversation(user, wish.conversation_id, now=now)
+        return forget_whole_conversation(user, wish.conversation_id, now=now, for_good=for_good)
     if wish.day is not None:
-        return forget_day(user, wish.day, now=now)
-    return forget_all(user, now=now)
+        return forget_day(user, wish.day, now=now, for_good=for_good)
+    return forget_all(user, now=now, for_good=for_good)
 
 
 @forgetting_router.post(

@@ -163,7 +163,7 @@ def test_tombstones_are_hashes_and_each_user_has_their_own(alice: User, bob: Use
 
 @asynccontextmanager
 async def forgotten_and_then(
-    user: User, program: Program, *said: str, imported: bool = False, for_good: bool = False
+    user: User, program: Program, *said: str, imported: bool = False, for_good: str = ""
 ) -> AsyncIterator[Talk]:
     """A chat in which these are said once the colour was forgotten elsewhere."""
     summary = says(f"The user's favourite colour is {SECRET}. They talk about the harbour.")
@@ -171,7 +171,7 @@ async def forgotten_and_then(
         await in_database(make_model)(server, name="Main", is_default=True)
         async with talking(program, history(), context_policy=POLICY) as talk:
             if for_good:
-                await forget_for_good(program)
+                await FOR_GOOD[for_good](program, talk.id)
             else:
                 await forget_first(user, talk.id)
         before = history(said[0], 2) if imported else history("Good morning.", 2)
@@ -185,13 +185,46 @@ async def forgotten_and_then(
             yield again
 
 
-async def forget_for_good(program: Program) -> None:
+async def confirm_a_wish(program: Program, conversation: str) -> None:
     wish = await program.post("memory/forget/propose", query=f"never remember that {SAID}")
     items = [item["id"] for item in wish.json()["items"]]
     confirmed = await program.post(
         "memory/forget/confirm", proposal_id=wish.json()["proposal_id"], item_ids=items, for_good=True
     )
     assert confirmed.status_code == 200, confirmed.content
+
+
+async def forget_the_message(program: Program, conversation: str) -> None:
+    page = await program.get(f"conversations/{conversation}/messages")
+    [message] = [item["id"] for item in page.json()["items"] if item["content"] == SAID]
+    await forget_at_once(program, message_id=message)
+
+
+async def forget_the_conversation(program: Program, conversation: str) -> None:
+    await forget_at_once(program, conversation_id=conversation)
+
+
+async def forget_the_day(program: Program, conversation: str) -> None:
+    await forget_at_once(program, day=clock.now().date().isoformat())
+
+
+async def forget_all_there_is(program: Program, conversation: str) -> None:
+    await program.post("memory/entries", text=SAID)
+    await forget_at_once(program, everything=True)
+
+
+async def forget_at_once(program: Program, **what: object) -> None:
+    answer = await program.post("memory/forget", for_good=True, **what)
+    assert answer.status_code == 200, answer.content
+
+
+FOR_GOOD = {
+    "wish": confirm_a_wish,
+    "message": forget_the_message,
+    "conversation": forget_the_conversation,
+    "day": forget_the_day,
+    "everything": forget_all_there_is,
+}
 
 
 async def learned(user: User) -> str:
@@ -235,11 +268,12 @@ async def test_what_is_imported_is_old(alice: User, alice_program: Program) -> N
         assert SECRET not in await learned(alice)
 
 
+@pytest.mark.parametrize("forgotten", FOR_GOOD)
 @pytest.mark.django_db(transaction=True)
 @on_a_loop
 async def test_what_is_never_to_be_remembered_is_not_even_when_it_is_asked_for(
-    alice: User, alice_program: Program
+    alice: User, alice_program: Program, forgotten: str
 ) -> None:
     wish = f"Remember that my favourite colour is {SECRET}."
-    async with forgotten_and_then(alice, alice_program, wish, for_good=True):
+    async with forgotten_and_then(alice, alice_program, wish, for_good=forgotten):
         assert SECRET not in await learned(alice)

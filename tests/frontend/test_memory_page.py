@@ -60,11 +60,30 @@ def test_an_entry_is_changed_restored_and_forgotten(page: Page, alice: httpx2.Cl
 
     entry.get_by_role("button", name="Forget").click()
     dialog = page.get_by_role("dialog")
-    dialog.get_by_role("button", name="Forget").click()
+    dialog.get_by_label("Never learn it again").check()
+    with page.expect_request("**/memory/forget") as asked:
+        dialog.get_by_role("button", name="Forget").click()
+    assert asked.value.post_data_json["for_good"] is True
     expect(dialog.locator(".receipt")).to_contain_text("Memory entries")
     dialog.get_by_role("button", name="Close").last.click()
     expect(entry).not_to_contain_text("Halcyon")
     assert [day["day"] for day in alice.get("/api/v1/memory/days").json()["items"]] == ["2026-10-05"]
+
+
+def test_what_a_wish_finds_is_forgotten_and_for_good_where_it_is_ticked(
+    page: Page, alice: httpx2.Client
+) -> None:
+    page.get_by_role("link", name="Forgetting").click()
+    for wish, is_for_good in (("the boat Halcyon", False), ("the budget of 6,500 €", True)):
+        page.get_by_label("What is to be forgotten?").fill(wish)
+        page.get_by_role("button", name="Find it").click()
+        page.get_by_label("Never learn it again").set_checked(is_for_good)
+        assert barriers(page) == []
+        with page.expect_response("**/memory/forget/confirm") as answered:
+            page.get_by_role("button", name="Forget 1 chosen").click()
+        assert answered.value.ok
+        assert answered.value.request.post_data_json["for_good"] is is_for_good
+    assert alice.get("/api/v1/memory/days").json()["items"] == []
 
 
 def test_a_day_of_another_month_is_found_in_the_calendar_and_its_markdown_edited(

@@ -10,8 +10,11 @@ import { get, post, query } from "../api.js";
  * @typedef {{entry_id: string}|{message_id: string}|{conversation_id: string}|{day: string}|{everything: true}} Wish
  */
 
-/** With what says it again elsewhere, where anything does. @param {Wish} wish @returns {Promise<Receipt & {proposal?: Proposal|null}>} */
-export const forget = (wish) => post("/memory/forget", wish);
+/**
+ * With what says it again elsewhere, where anything does. What goes for good is not even remembered when it is asked for.
+ * @param {Wish} wish @param {boolean} isForGood @returns {Promise<Receipt & {proposal?: Proposal|null}>}
+ */
+export const forget = (wish, isForGood) => post("/memory/forget", { ...wish, for_good: isForGood });
 
 /** Nothing is forgotten yet. @param {string} words @returns {Promise<Proposal>} */
 export const proposeForgetting = (words) => post("/memory/forget/propose", { query: words });
@@ -19,9 +22,9 @@ export const proposeForgetting = (words) => post("/memory/forget/propose", { que
 /** @param {string} id @returns {Promise<Proposal>} */
 export const readProposal = (id) => get(`/memory/forget/proposals/${id}`);
 
-/** @param {string} id @param {string[]} itemIds @returns {Promise<Receipt>} */
-export const confirmForgetting = (id, itemIds) =>
-  post("/memory/forget/confirm", { proposal_id: id, item_ids: itemIds });
+/** @param {string} id @param {string[]} itemIds @param {boolean} isForGood @returns {Promise<Receipt>} */
+export const confirmForgetting = (id, itemIds, isForGood) =>
+  post("/memory/forget/confirm", { proposal_id: id, item_ids: itemIds, for_good: isForGood });
 
 /** @param {string|null} [cursor] @returns {Promise<{items: Receipt[], next_cursor: string|null}>} */
 export const listReceipts = (cursor = null) => get(`/memory/receipts${query({ cursor })}`);

@@ -8,6 +8,7 @@ import { t } from "../i18n.js";
 import { changeUi } from "../state/store.js";
 import { closeDialog, Dialog } from "./Dialog.js";
 import { ForgetProposal } from "./ForgetProposal.js";
+import { ForGood } from "./ForGood.js";
 import { ReceiptView } from "./Receipt.js";
 
 /** @typedef {import("../commands/forgetting.js").Wish} Wish */
@@ -18,22 +19,24 @@ export const askToForget = (question) => changeUi({ dialog: { kind: "forget", ..
 /** @param {{title: string, text: string, wish: Wish, onDone: () => void}} props */
 export function ForgetDialog({ title, text, wish, onDone }) {
   const done = useSignal(/** @type {Awaited<ReturnType<typeof forget>>|null} */ (null));
+  const isForGood = useSignal(false);
   const problem = useSignal("");
   const isBusy = useSignal(false);
   const confirm = async () => {
     isBusy.value = true;
     problem.value = "";
     try {
-      done.value = await forget(wish);
+      done.value = await forget(wish, isForGood.value);
       onDone();
     } catch (error) {
       problem.value = sentenceOf(error);
     }
     isBusy.value = false;
   };
-  if (done.value) return html`<${Done} answer=${done.value} onDone=${onDone} />`;
+  if (done.value) return html`<${Done} answer=${done.value} isForGood=${isForGood.value} onDone=${onDone} />`;
   return html`<${Dialog} title=${title} className="is-small">
     <p>${text}</p>
+    <${ForGood} choice=${isForGood} />
     ${problem.value && html`<p class="form-error" role="alert">${problem.value}</p>`}
     <div class="dialog-actions">
       <button type="button" class="button" onClick=${closeDialog}>${t("Cancel")}</button>
@@ -42,12 +45,12 @@ export function ForgetDialog({ title, text, wish, onDone }) {
   <//>`;
 }
 
-/** @param {{answer: Awaited<ReturnType<typeof forget>>, onDone: () => void}} props */
-function Done({ answer, onDone }) {
+/** @param {{answer: Awaited<ReturnType<typeof forget>>, isForGood: boolean, onDone: () => void}} props */
+function Done({ answer, isForGood, onDone }) {
   const hasMore = (answer.proposal?.items.length ?? 0) > 0;
   return html`<${Dialog} title=${t("It is forgotten")} className="is-small">
     <${ReceiptView} receipt=${answer} />
-    ${hasMore && html`<p>${t("This says it again elsewhere:")}</p><${ForgetProposal} proposal=${answer.proposal} onDone=${onDone} />`}
+    ${hasMore && html`<p>${t("This says it again elsewhere:")}</p><${ForgetProposal} proposal=${answer.proposal} isForGood=${isForGood} onDone=${onDone} />`}
     <div class="dialog-actions"><button type="button" class="button" onClick=${closeDialog}>${t("Close")}</button></div>
   <//>`;
 }

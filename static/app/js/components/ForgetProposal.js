@@ -7,6 +7,7 @@ import { confirmForgetting, readProposal } from "../commands/forgetting.js";
 import { formatMoment, plainText } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
+import { ForGood } from "./ForGood.js";
 import { Icon } from "./icons.js";
 import { ReceiptView } from "./Receipt.js";
 
@@ -31,8 +32,9 @@ export function ForgetCard({ id }) {
   </section>`;
 }
 
-/** @param {{proposal: Proposal, isAsking?: boolean, onDone?: () => void, onCancel?: () => void}} props */
-export function ForgetProposal({ proposal, isAsking = false, onDone, onCancel }) {
+/** @param {{proposal: Proposal, isAsking?: boolean, isForGood?: boolean, onDone?: () => void, onCancel?: () => void}} props */
+export function ForgetProposal({ proposal, isAsking = false, isForGood = false, onDone, onCancel }) {
+  const forGood = useSignal(isForGood);
   const chosen = useSignal(new Set(proposal.items.map((item) => item.id)));
   const receipt = useSignal(proposal.receipt ?? null);
   const problem = useSignal("");
@@ -47,7 +49,7 @@ export function ForgetProposal({ proposal, isAsking = false, onDone, onCancel })
   const confirm = async () => {
     isBusy.value = true;
     try {
-      receipt.value = await confirmForgetting(proposal.proposal_id, [...chosen.value]);
+      receipt.value = await confirmForgetting(proposal.proposal_id, [...chosen.value], forGood.value);
       onDone?.();
     } catch (error) {
       problem.value = sentenceOf(error);
@@ -56,6 +58,7 @@ export function ForgetProposal({ proposal, isAsking = false, onDone, onCancel })
   };
   return html`${isAsking && html`<p><strong>${t("Forget this?")}</strong> ${t("What you choose goes for good: here, in memory, and in every summary that repeats it.")}</p>`}
     <ul class="forget-items">${proposal.items.map((item) => html`<${Choice} key=${item.id} item=${item} isChosen=${chosen.value.has(item.id)} onToggle=${toggle} />`)}</ul>
+    <${ForGood} choice=${forGood} />
     ${problem.value && html`<p class="form-error" role="alert">${problem.value}</p>`}
     <div class="card-actions">
       <button type="button" class="button is-small is-danger" disabled=${!chosen.value.size || isBusy.value} onClick=${confirm}>${t("Forget {n} chosen", { n: chosen.value.size })}</button>

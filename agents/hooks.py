@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
@@ -117,6 +117,11 @@ def read_hooks(declared: Sequence[Mapping[str, Any]], level: HookLevel) -> tuple
         first = error.errors(include_url=False)[0]
         place = ".".join(["hooks", *(str(step) for step in first["loc"])])
         raise PolicyError(place, level, first["msg"]) from None
+
+
+def write_hooks(hooks: Iterable[Hook]) -> list[dict[str, Any]]:
+    """What `read_hooks` reads back, as JSON has it."""
+    return [hook.model_dump(mode="json", exclude_none=True) for hook in hooks]
 
 
 def join_hooks(*declared: tuple[HookLevel, Sequence[Hook]]) -> EffectiveHooks:

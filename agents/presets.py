@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.hooks import Hook
 from agents.plan.choosing import WantedMode
-from agents.text import UNSTORABLE
+from agents.yaml_text import YamlError, read_yaml, write_yaml
 
-MAX_YAML_CHARS = 200_000
 MAX_PROMPT_CHARS = 32_000
 MAX_HOOKS = 20
 
@@ -51,28 +49,15 @@ class Preset(BaseModel):
     hooks: list[Hook] = Field(default_factory=list, max_length=MAX_HOOKS)
 
 
-class _PlainLoader(yaml.SafeLoader):
-    """Without aliases: a few lines of them stand for gigabytes."""
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            raise PresetError("the file", "it uses aliases (*), which are not read here")
-        return super().compose_node(parent, index)
-
-
 def read_preset(text: str) -> Preset:
     """From YAML. Raises PresetError."""
-    if len(text) > MAX_YAML_CHARS:
-        raise PresetError("the file", f"it has more than {MAX_YAML_CHARS:,} characters")
     try:
-        content = yaml.load(text, _PlainLoader)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        if isinstance(error, PresetError):
-            raise
-        raise PresetError("the file", "it is not valid YAML") from None
+        content = read_yaml(text)
+    except YamlError as error:
+        raise PresetError("the file", str(error)) from None
     if not isinstance(content, Mapping):
         raise PresetError("the file", "it is not a YAML mapping with a name")
-    return make_preset(_with_string_keys(content))
+    return make_preset(content)
 
 
 def make_preset(content: Mapping[str, Any]) -> Preset:
@@ -86,31 +71,4 @@ def make_preset(content: Mapping[str, Any]) -> Preset:
 
 def write_preset(preset: Preset) -> str:
     """YAML that `read_preset` reads back."""
-    content = preset.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
-    written: str = yaml.dump(content, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True, width=100)
-    return written
-
-
-class _PlainDumper(yaml.SafeDumper):
-    """Texts of several lines stand as such."""
-
-
-def _write_text(dumper: _PlainDumper, text: str) -> yaml.ScalarNode:
-    # The line end U+0085 is read as an ordinary one unless it is escaped.
-    style = '"' if "\x85" in text else "|" if "\n" in text else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-_PlainDumper.add_representer(str, _write_text)
-
-
-def _with_string_keys(value: Any) -> Any:
-    """YAML 1.1 reads the key `on` as true. What no database stores is refused."""
-    if isinstance(value, Mapping):
-        named = {("on" if key is True else str(key)): inner for key, inner in value.items()}
-        return {key: _with_string_keys(inner) for key, inner in named.items()}
-    if isinstance(value, list):
-        return [_with_string_keys(inner) for inner in value]
-    if isinstance(value, str) and UNSTORABLE.search(value):
-        raise PresetError("the file", "it holds a character that cannot be stored")
-    return value
+    return write_yaml(preset.model_dump(mode="json", exclude_none=True, exclude_defaults=True))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.hooks import Hook
 from agents.plan.choosing import WantedMode
+from agents.yaml_text import YamlError, plain_key, plain_scalar
 from memory.errors import PolicyError
 from memory.policy import merge_policies
 
@@ -73,6 +75,7 @@ class _AgentDeclaration(_Declared):
     role: str = ""
     brain: Brain
     system_prompt: str = ""
+    hooks: list[Hook] = Field(default_factory=list)
     tools: list[str] | None = None
     mcp_servers: list[str] | None = None
     memory: bool = True
@@ -87,11 +90,17 @@ class _Execution(_Declared):
     hooks: list[Hook] = Field(default_factory=list)
 
 
+class _ConversationDeclaration(_Declared):
+    id: UUID
+    hooks: list[Hook]
+
+
 class _File(_Declared):
     app: dict[str, Any] = Field(default_factory=dict)
     agents: list[_AgentDeclaration] = Field(default_factory=list)
     execution: _Execution = Field(default_factory=_Execution)
     hooks: list[Hook] = Field(default_factory=list)
+    conversations: list[_ConversationDeclaration] = Field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +125,13 @@ class AgentProfile:
 
 @dataclass(frozen=True, slots=True)
 class AgentFile:
-    """What one file declares: agents, and hooks of the whole deployment."""
+    """What one file declares: agents, and hooks of the whole deployment and of conversations, by their id."""
 
     agents: tuple[AgentProfile, ...] = ()
     hooks: tuple[Hook, ...] = ()
+    conversations: Mapping[UUID, tuple[Hook, ...]] = field(default_factory=dict)
+    hooks_by_place: Mapping[str, tuple[Hook, ...]] = field(default_factory=dict)
+    """Every list of hooks, by where it stands in the file."""
 
 
 def read_agent_file(content: Any, environment: Mapping[str, str]) -> AgentFile:
@@ -127,16 +139,29 @@ def read_agent_file(content: Any, environment: Mapping[str, str]) -> AgentFile:
     if not isinstance(content, Mapping):
         raise ProfileError("the file", "it is not a YAML mapping with `agents`")
     file = _validated(_File, _fill(content, environment, ""), "")
-    if not file.agents and not file.hooks:
-        raise ProfileError("agents", "there are none, and no `hooks` either")
+    if not file.agents and not file.hooks and not file.conversations:
+        raise ProfileError("agents", "there are none, and no `hooks` or `conversations` either")
     _refuse_doubles("agents", [agent.id for agent in file.agents])
-    _refuse_doubles("execution.hooks", [hook.id for hook in file.execution.hooks])
-    _refuse_doubles("hooks", [hook.id for hook in file.hooks])
+    _refuse_doubles("conversations", [str(one.id) for one in file.conversations])
+    hooks_by_place = {place: tuple(hooks) for place, hooks in _hook_lists(file)}
+    for place, hooks in hooks_by_place.items():
+        _refuse_doubles(place, [hook.id for hook in hooks])
     profiles = (_profile(agent, f"agents.{at}.brain", file.execution) for at, agent in enumerate(file.agents))
-    return AgentFile(tuple(profiles), tuple(file.hooks))
+    conversations = {one.id: tuple(one.hooks) for one in file.conversations}
+    return AgentFile(tuple(profiles), tuple(file.hooks), conversations, hooks_by_place)
+
+
+def _hook_lists(file: _File) -> Iterator[tuple[str, Sequence[Hook]]]:
+    yield "hooks", file.hooks
+    yield "execution.hooks", file.execution.hooks
+    for at, agent in enumerate(file.agents):
+        yield f"agents.{at}.hooks", agent.hooks
+    for at, conversation in enumerate(file.conversations):
+        yield f"conversations.{at}.hooks", conversation.hooks
 
 
 def _profile(agent: _AgentDeclaration, place: str, execution: _Execution) -> AgentProfile:
+    nearest = {hook.id: hook for hook in (*execution.hooks, *agent.hooks)}
     summary = (
         agent.brain.summary_brain
         or _summary_brain(agent.brain.context, f"{place}.context")
@@ -156,7 +181,7 @@ def _profile(agent: _AgentDeclaration, place: str, execution: _Execution) -> Age
             **_policy(execution.context, "execution.context"),
             **_policy(agent.brain.context, f"{place}.context"),
         },
-        hooks=tuple(execution.hooks),
+        hooks=tuple(nearest.values()),
         timeout_s=execution.timeout,
         tools=None if agent.tools is None else tuple(agent.tools),
         mcp_servers=None if agent.mcp_servers is None else tuple(agent.mcp_servers),
@@ -208,15 +233,21 @@ def _refuse_doubles(place: str, ids: list[str]) -> None:
 
 
 def _fill(value: Any, environment: Mapping[str, str], place: str) -> Any:
-    if isinstance(value, str):
-        return _ENVIRONMENT.sub(lambda match: _from_environment(match.group(1), environment, place), value)
     if isinstance(value, Mapping):
-        # YAML 1.1 reads the key `on` as true.
-        named = {("on" if key is True else str(key)): inner for key, inner in value.items()}
+        named = {_plain(plain_key, key, place): inner for key, inner in value.items()}
         return {key: _fill(inner, environment, f"{place}.{key}".strip(".")) for key, inner in named.items()}
     if isinstance(value, list):
         return [_fill(inner, environment, f"{place}.{at}") for at, inner in enumerate(value)]
-    return value
+    if isinstance(value, str):
+        value = _ENVIRONMENT.sub(lambda match: _from_environment(match.group(1), environment, place), value)
+    return _plain(plain_scalar, value, place)
+
+
+def _plain(read: Callable[[Any], Any], value: Any, place: str) -> Any:
+    try:
+        return read(value)
+    except YamlError as error:
+        raise ProfileError(place or "the file", str(error)) from None
 
 
 def _from_environment(name: str, environment: Mapping[str, str], place: str) -> str:
@@ -230,6 +261,7 @@ _USED: Mapping[str, frozenset[str]] = {
     "app": frozenset({"app_id", "name"}),
     "execution": frozenset(_Execution.model_fields),
     "agents.": frozenset(_AgentDeclaration.model_fields),
+    "conversations.": frozenset(_ConversationDeclaration.model_fields),
     "brain": frozenset(Brain.model_fields),
 }
 
@@ -243,6 +275,8 @@ def list_ignored(content: Mapping[str, Any]) -> list[str]:
     for at, agent in enumerate(content.get("agents") or []):
         found += _unused(agent, "agents.", f"agents.{at}.")
         found += _unused(agent.get("brain") or {}, "brain", f"agents.{at}.brain.")
+    for at, conversation in enumerate(content.get("conversations") or []):
+        found += _unused(conversation, "conversations.", f"conversations.{at}.")
     return found
 
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
 
+from agents.hooks import Hook, write_hooks
 from agents.profiles import ADDRESSES, AgentFile, AgentProfile, Brain
+from chatapp.actions.conversations import update_conversation
 from chatapp.actions.deployment_hooks import store_deployment_hooks
 from chatapp.actions.hook_actions import check_hooks
 from chatapp.actions.model_configs import free_name, key_differs, save_model_config
 from chatapp.errors import Conflict, InvalidInput, NotFound
-from chatapp.models import Agent, McpServer, ModelConfig, User
+from chatapp.models import Agent, Conversation, McpServer, ModelConfig, User
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,19 +28,28 @@ class LoadedAgent:
     summary_model: ModelConfig | None
 
 
-def load_agents(*, file: AgentFile, tools: Collection[str] = ()) -> list[LoadedAgent]:
+def load_agents(*, file: AgentFile, now: datetime, tools: Collection[str] = ()) -> list[LoadedAgent]:
     """With the file's hooks, all or none. What is known by its name is brought up to date; models are known by
-    address and model.
+    address and model. A conversation has the hooks it is given here, and no others.
 
-    Raises InvalidInput for a hook that names neither an action nor one of the `tools`, or an MCP server that is
-    not there.
+    Raises InvalidInput for a hook that names neither an action nor one of the `tools`, for an MCP server and for a
+    conversation that is not there.
     """
-    check_hooks(file.hooks, "hooks", tools)
-    for profile in file.agents:
-        check_hooks(profile.hooks, "execution.hooks", tools)
+    for place, hooks in file.hooks_by_place.items():
+        check_hooks(hooks, place, tools)
     with transaction.atomic():
         store_deployment_hooks(hooks=file.hooks)
+        for conversation_id, hooks in file.conversations.items():
+            _give_hooks(conversation_id, hooks, now)
         return [_load(profile) for profile in file.agents]
+
+
+def _give_hooks(conversation_id: UUID, hooks: Sequence[Hook], now: datetime) -> None:
+    row = Conversation.objects.filter(pk=conversation_id).select_related("user").first()
+    if row is None:
+        raise InvalidInput(f"conversations: there is no conversation {conversation_id}.")
+    changes = {"hooks": write_hooks(hooks)}
+    update_conversation(user=row.user, conversation_id=str(row.pk), changes=changes, now=now)
 
 
 def _load(profile: AgentProfile) -> LoadedAgent:
@@ -56,7 +68,7 @@ def _load(profile: AgentProfile) -> LoadedAgent:
         "temperature": profile.brain.temperature,
         "timeout_s": profile.brain.timeout or profile.timeout_s,
         "context_policy": policy,
-        "hooks": [hook.model_dump(mode="json", exclude_none=True) for hook in profile.hooks],
+        "hooks": write_hooks(profile.hooks),
         "uses_memory": profile.uses_memory,
         "shares_memory": profile.shares_memory,
     }

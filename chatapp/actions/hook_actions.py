@@ -11,7 +11,7 @@ from django.db import transaction
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.events import Fact
-from agents.hooks import CompactContext, Hook, InjectMessage, ModuleAction
+from agents.hooks import CompactContext, Hook, InjectMessage, ModuleAction, write_hooks
 from chatapp import event_log
 from chatapp.actions.conversations import updated_event
 from chatapp.errors import InvalidInput
@@ -70,7 +70,7 @@ def check_declared(
         raise _invalid("yours may only compact_context and inject_message")
     if not is_storable([hook.model_dump() for hook in hooks]):
         raise _invalid("there is a character or a number in them that cannot be stored")
-    return [hook.model_dump(mode="json", exclude_none=True) for hook in hooks]
+    return write_hooks(hooks)
 
 
 def _invalid(problem: str) -> InvalidInput:

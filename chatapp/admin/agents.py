@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 from django import forms
@@ -13,11 +13,13 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import URLPattern, path
 
-from agents.presets import MAX_YAML_CHARS, PresetError, read_preset, write_preset
+from agents.presets import PresetError, read_preset, write_preset
+from agents.yaml_text import MAX_YAML_CHARS
 from chatapp.actions.agents import create_agent, save_agent
-from chatapp.admin.hooks import check_hook_field
-from chatapp.admin.policy_field import check_policy_field
+from chatapp.admin.hooks import HOOKS_HELP, check_hook_field
+from chatapp.admin.policy_field import POLICY_HELP, check_policy_field
 from chatapp.admin.policy_table import policy_table
+from chatapp.admin.yaml_field import YamlField
 from chatapp.agent_preview import preview_agent
 from chatapp.errors import Conflict, InvalidInput, NotFound
 from chatapp.models import Agent, User
@@ -58,6 +60,8 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
             "hooks",
             "enabled",
         )
+        field_classes: ClassVar = {"context_policy": YamlField, "hooks": YamlField}
+        help_texts: ClassVar = {"context_policy": POLICY_HELP, "hooks": HOOKS_HELP}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

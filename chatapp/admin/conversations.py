@@ -13,8 +13,9 @@ from django.http import HttpRequest
 
 from chatapp import clock
 from chatapp.actions.conversations import update_conversation
-from chatapp.admin.hooks import EXAMPLE, check_hook_field
+from chatapp.admin.hooks import HOOKS_HELP, check_hook_field
 from chatapp.admin.viewing import ViewOnlyAdmin
+from chatapp.admin.yaml_field import YamlField
 from chatapp.models import Compaction, Conversation, Run
 
 
@@ -22,7 +23,8 @@ class ConversationForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Conversation
         fields = ("hooks",)
-        help_texts: ClassVar = {"hooks": f"A list of hooks, such as [{EXAMPLE}]"}
+        field_classes: ClassVar = {"hooks": YamlField}
+        help_texts: ClassVar = {"hooks": HOOKS_HELP}
 
     def clean_hooks(self) -> list[dict[str, Any]]:
         return check_hook_field(self.cleaned_data["hooks"] or [], "conversation")

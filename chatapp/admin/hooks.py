@@ -8,10 +8,12 @@ from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
+from django.utils.html import format_html
 
 from agents.hooks import HookLevel, read_hooks
 from chatapp.actions.deployment_hooks import save_deployment_hook
 from chatapp.actions.hook_actions import check_declared
+from chatapp.admin.yaml_field import YamlField
 from chatapp.errors import InvalidInput
 from chatapp.models import DeploymentHook
 from chatapp.toolbox import tool_names
@@ -30,9 +32,15 @@ def check_hook_field(declared: Any, level: HookLevel) -> list[dict[str, Any]]:
         raise ValidationError(error.message) from None
 
 
-EXAMPLE = (
-    '{"id": "long", "on": "turn_end", "condition": {"type": "message_count", "threshold": 500}, '
-    '"action": {"type": "log", "message": "{turn} turns, {tokens} tokens"}, "cooldown": 3600}'
+EXAMPLE = """\
+id: long
+on: turn_end
+condition: {type: message_count, threshold: 500}
+action: {type: log, message: "{turn} turns, {tokens} tokens"}
+cooldown: 3600
+"""
+HOOKS_HELP = format_html(
+    "A list of hooks, as YAML, such as<pre>{}</pre>", "- " + EXAMPLE.strip().replace("\n", "\n  ")
 )
 
 
@@ -40,7 +48,10 @@ class DeploymentHookForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = DeploymentHook
         fields = ("declaration", "enabled")
-        help_texts: ClassVar = {"declaration": f"One hook, such as {EXAMPLE}"}
+        field_classes: ClassVar = {"declaration": YamlField}
+        help_texts: ClassVar = {
+            "declaration": format_html("One hook, as YAML, such as<pre>{}</pre>", EXAMPLE.strip())
+        }
 
     def clean_declaration(self) -> dict[str, Any]:
         [checked] = check_hook_field([self.cleaned_data["declaration"]], "deployment")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin
@@ -14,6 +14,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from chatapp.actions.mcp_servers import save_mcp_server
 from chatapp.admin.testing import Check, TestedAdmin
+from chatapp.admin.yaml_field import YamlField
 from chatapp.mcp_servers import check_server
 from chatapp.models import McpServer
 
@@ -38,6 +39,7 @@ class McpServerForm(forms.ModelForm):  # type: ignore[type-arg]
             "needs_consent",
             "timeout_s",
         )
+        field_classes: ClassVar = {"tool_filter": YamlField}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

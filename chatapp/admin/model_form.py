@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 
-from chatapp.admin.policy_field import check_policy_field
+from chatapp.admin.policy_field import POLICY_HELP, check_policy_field
+from chatapp.admin.yaml_field import YamlField
 from chatapp.models import ModelConfig
 
 
@@ -46,6 +47,8 @@ class ModelConfigForm(forms.ModelForm):  # type: ignore[type-arg]
             "tool_calling",
             "enabled",
         )
+        field_classes: ClassVar = {"context_policy": YamlField}
+        help_texts: ClassVar = {"context_policy": POLICY_HELP}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -6,19 +6,18 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 
-from chatapp.text import is_storable
 from memory.errors import PolicyError
 from memory.policy import merge_policies
+
+POLICY_HELP = "Fields with their values, as YAML, such as keep_recent: 20"
 
 
 def check_policy_field(policy: Any, level: str) -> dict[str, Any]:
     """As it is stored. Raises ValidationError, which names the field of the policy."""
     if not isinstance(policy, dict):
-        raise ValidationError('Enter an object like {"keep_recent": 20}.')
+        raise ValidationError("Enter fields with their values, such as keep_recent: 20.")
     try:
         merge_policies((level, policy))
     except PolicyError as error:
         raise ValidationError(str(error)) from None
-    if not is_storable(policy):
-        raise ValidationError("There is a character or a number in it that cannot be stored.")
     return policy

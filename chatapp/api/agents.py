@@ -10,7 +10,8 @@ from ninja import Router, Status
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.plan.choosing import WantedMode
-from agents.presets import MAX_YAML_CHARS, Preset, PresetError, read_preset, write_preset
+from agents.presets import Preset, PresetError, read_preset, write_preset
+from agents.yaml_text import MAX_YAML_CHARS
 from chatapp.actions.agents import AgentValues, create_agent, delete_agent, update_agent
 from chatapp.api import shapes
 from chatapp.api.auth import ApiRequest, Caller, allow

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
+from uuid import UUID
 
 import pytest
 
+from agents.hooks import ModuleAction
 from agents.profiles import AgentProfile, ProfileError, list_ignored, read_agent_file
 
 LOCAL = {"provider": "ollama", "model": "qwen2.5:3b"}
+
+
+HOOK = {"id": "h", "condition": {"type": "always"}, "action": {"type": "log", "message": "m"}}
+
+
+def calling(params: dict[str, Any]) -> dict[str, Any]:
+    return HOOK | {"action": {"type": "module_action", "action": "clock", "params": params}}
 
 
 def file_of(brain: dict[str, Any] | None = None, **execution: Any) -> dict[str, Any]:
@@ -71,6 +81,23 @@ def test_hooks_are_read_and_a_key_on_that_yaml_takes_for_true_is_meant_as_writte
     assert (read_hook.on, read_hook.condition.type) == ("turn_start", "turn_count")
 
 
+def test_an_agents_own_hooks_join_the_executions_and_of_two_with_one_id_its_own_is_in_force() -> None:
+    content = file_of(hooks=[HOOK, HOOK | {"id": "shared"}])
+    content["agents"][0]["hooks"] = [HOOK | {"on": "turn_start"}, HOOK | {"id": "own"}]
+    [profile] = read_agent_file(content, {}).agents
+    assert [(hook.id, hook.on) for hook in profile.hooks] == [
+        ("h", "turn_start"),
+        ("shared", "turn_end"),
+        ("own", "turn_end"),
+    ]
+
+
+def test_a_date_in_a_hooks_parameters_is_its_text() -> None:
+    [hook] = read_agent_file({"hooks": [calling({"after": date(2026, 11, 1)})]}, {}).hooks
+    assert isinstance(hook.action, ModuleAction)
+    assert hook.action.params == {"after": "2026-11-01"}
+
+
 @pytest.mark.parametrize(
     ("content", "place"),
     [
@@ -83,6 +110,18 @@ def test_hooks_are_read_and_a_key_on_that_yaml_takes_for_true_is_meant_as_writte
         (file_of(context={"strategy": "magic"}), "execution.context.strategy"),
         (file_of(hooks=[{"id": "h"}]), "execution.hooks.0"),
         (file_of({"config": {"api_key": "{{env.MISSING}}"}}), "agents.0.brain.config.api_key"),
+        ({"conversations": [{"id": "seven", "hooks": []}]}, "conversations.0.id"),
+        ({"conversations": [{"id": str(UUID(int=7))}]}, "conversations.0.hooks"),
+        ({"conversations": [{"id": str(UUID(int=7)), "hooks": [HOOK, HOOK]}]}, "conversations.0.hooks"),
+        ({"conversations": [{"id": str(UUID(int=7)), "hooks": []}] * 2}, "conversations"),
+        ({"hooks": [calling({"at": "a\x00b"})]}, "hooks.0.action.params.at: it holds a character"),
+        ({"hooks": [calling({"at": [1, "\ud800"]})]}, "hooks.0.action.params.at.1: it holds a character"),
+        ({"hooks": [calling({"a\x00b": 1})]}, "hooks.0.action.params: it holds a character"),
+        ({"hooks": [calling({"at": float("inf")})]}, "hooks.0.action.params.at: it holds a number"),
+        (
+            {"hooks": [calling({"at": b"\xff"})]},
+            "hooks.0.action.params.at: it holds a value of the type bytes",
+        ),
     ],
 )
 def test_a_mistake_names_its_place_in_the_file(content: Any, place: str) -> None:
@@ -92,8 +131,8 @@ def test_a_mistake_names_its_place_in_the_file(content: Any, place: str) -> None
 
 
 def test_keys_that_mean_nothing_here_are_listed() -> None:
-    content = file_of({"contxt": {}}) | {"modules": {}}
-    assert list_ignored(content) == ["modules", "agents.0.brain.contxt"]
+    content = file_of({"contxt": {}}) | {"modules": {}, "conversations": [{"id": "x", "hook": []}]}
+    assert list_ignored(content) == ["modules", "agents.0.brain.contxt", "conversations.0.hook"]
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def load(folder: Path, text: str) -> str:
     [
         ("agents: [", "line 1"),
         ("just words", "the file: it is not a YAML mapping"),
-        ("agents: []", "agents: there are none, and no `hooks` either"),
+        ("agents: []", "agents: there are none, and no `hooks` or `conversations` either"),
         (ONE.replace("keep_recent: 3", "keep_recnt: 3"), "agents.0.brain.context.keep_recnt: there is no such"),
         (ONE.replace("keep_recent: 3", "trigger: 7"), "agents.0.brain.context.trigger: Input should be less"),
         (ONE.replace("ollama", "acme"), "agents.0.brain.config.base_url: is missing"),
@@ -150,7 +150,7 @@ def test_operators_make_agents_and_see_where_each_setting_comes_from(
     ("field", "value", "sentence"),
     [
         ("context_policy", '{"keep_recnt": 7}', "there is no such setting"),
-        ("context_policy", "[1]", "Enter an object"),
+        ("context_policy", "[1]", "Enter fields"),
         ("hooks", '{"id": "x"}', "Enter a list"),
         ("hooks", '[{"id": "x", "condition": {"type": "moon"}, "action": {"type": "log", "message": ""}}]', "hooks.0.condition"),
         ("hooks", '[{"id": "x", "condition": {"type": "always"}, "action": {"type": "module_action", "action": "a.b"}}]', "there is no action a.b"),

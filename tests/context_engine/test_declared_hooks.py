@@ -13,6 +13,7 @@ from asgiref.sync import sync_to_async
 from django.core.management import CommandError, call_command
 from django.test import Client
 
+from agents.yaml_text import write_yaml
 from chatapp import clock
 from chatapp.actions.conversations import create_conversation
 from chatapp.admin.hooks import EXAMPLE, DeploymentHookForm
@@ -27,6 +28,11 @@ hooks:
   - {id: late, condition: {type: message_count, threshold: 1}, action: {type: log, message: of the file}}
 """
 AGENT = "agents: [{id: helper, brain: {provider: ollama, model: small}}]\n"
+
+
+@pytest.fixture
+def conversation(alice: User) -> Conversation:
+    return create_conversation(user=alice, now=clock.now(), title="A secret matter")
 
 
 def hook(name: str, text: str = "said", **more: Any) -> dict[str, Any]:
@@ -91,6 +97,46 @@ def test_a_mistake_in_a_files_hooks_is_told_with_its_place_and_nothing_is_loaded
     assert not Agent.objects.exists()
 
 
+def of_conversation(conversation: Conversation, hooks: str) -> str:
+    return f"conversations:\n  - {{id: {conversation.pk}, hooks: [{hooks}]}}\n"
+
+
+def test_a_file_gives_one_conversation_its_hooks_and_its_readers_are_told(
+    conversation: Conversation, alice_client: Client, tmp_path: Path
+) -> None:
+    here = "{id: here, on: turn_start, condition: {type: always}, action: {type: log, message: said}}"
+    said = load(tmp_path, of_conversation(conversation, here))
+    assert said == f"Hooks of conversation {conversation.pk}: here.\n"
+    shown = alice_client.get(f"/api/v1/conversations/{conversation.pk}").json()
+    assert [one["id"] for one in shown["hooks"]] == ["here"]
+    told = Event.objects.get(conversation=conversation, type="conversation.updated")
+    assert told.payload["conversation"]["hooks"] == shown["hooks"]
+    assert "none any more" in load(tmp_path, of_conversation(conversation, ""))
+    conversation.refresh_from_db()
+    assert conversation.hooks == []
+
+
+def test_a_file_for_a_conversation_that_is_not_there_loads_nothing(
+    conversation: Conversation, tmp_path: Path
+) -> None:
+    text = AGENT + HOOKS + of_conversation(conversation, "")
+    conversation.delete()
+    with pytest.raises(CommandError, match="there is no conversation"):
+        load(tmp_path, text)
+    assert not Agent.objects.exists()
+    assert not DeploymentHook.objects.exists()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("written", [r'"a\0b"', r'"\ud800"', ".inf", "!!binary /w==", "2026-13-45"])
+def test_what_no_database_stores_is_refused_before_anything_is_loaded(tmp_path: Path, written: str) -> None:
+    action = f"{{type: module_action, action: clock, params: {{at: {written}}}}}"
+    with pytest.raises(CommandError, match="Nothing was loaded"):
+        load(tmp_path, AGENT + f"hooks: [{{id: x, condition: {{type: always}}, action: {action}}}]")
+    assert not Agent.objects.exists()
+    assert not DeploymentHook.objects.exists()
+
+
 # --- in the admin
 
 WRONG = [
@@ -104,6 +150,7 @@ WRONG = [
 def test_operators_declare_hooks_of_the_whole_deployment(admin_client: Client) -> None:
     path = "/admin/chatapp/deploymenthook/"
     assert DeploymentHookForm({"declaration": EXAMPLE}).is_valid(), "the example in the form is one"
+    assert "{turn} turns" in admin_client.get(f"{path}add/").content.decode()
     form = {
         "declaration": json.dumps(hook("wide", condition={"type": "turn_count", "count": 5})),
         "enabled": "on",
@@ -131,18 +178,13 @@ def test_a_wrong_hook_of_the_deployment_is_refused_with_its_place(
     assert not DeploymentHook.objects.exists()
 
 
-@pytest.fixture
-def conversation(alice: User) -> Conversation:
-    return create_conversation(user=alice, now=clock.now(), title="A secret matter")
-
-
 @pytest.mark.usefixtures("static_files")
 def test_operators_declare_hooks_of_one_conversation_and_its_readers_are_told(
     admin_client: Client, alice_client: Client, conversation: Conversation
 ) -> None:
     path = f"/admin/chatapp/conversation/{conversation.pk}/change/"
     assert "A secret matter" not in admin_client.get(path).content.decode()
-    form = {"hooks": json.dumps([hook("here")]), "title": "Changed", "pinned": "on"}
+    form = {"hooks": write_yaml([hook("here")]), "title": "Changed", "pinned": "on"}
     changed = admin_client.post(path, form)
     assert changed.status_code == 302, changed.content.decode()
     shown = alice_client.get(f"/api/v1/conversations/{conversation.pk}").json()

@@ -1,4 +1,5 @@
-"""`manage.py load_agents FILE`: agents with their hooks and context policies, hooks of the deployment, from YAML."""
+"""`manage.py load_agents FILE`: agents with their hooks and context policies, hooks of the deployment and of
+conversations, from YAML."""
 
 from __future__ import annotations
 
@@ -10,7 +11,9 @@ from typing import Any
 import yaml
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from agents.hooks import Hook
 from agents.profiles import AgentProfile, ProfileError, list_ignored, read_agent_file
+from chatapp import clock
 from chatapp.actions.agents import LoadedAgent, load_agents
 from chatapp.errors import ServiceError
 from chatapp.toolbox import local_tools, tool_names
@@ -27,7 +30,7 @@ class Command(BaseCommand):
         try:
             read = read_agent_file(content, os.environ)
             check_tools(read.agents)
-            loaded = load_agents(file=read, tools=tool_names())
+            loaded = load_agents(file=read, tools=tool_names(), now=clock.now())
         except ProfileError as error:
             raise CommandError(f"{file}: {error}. Nothing was loaded.") from None
         except ServiceError as error:
@@ -35,7 +38,9 @@ class Command(BaseCommand):
         for each in loaded:
             self.stdout.write(describe(each))
         if read.hooks:
-            self.stdout.write(f"Hooks of every conversation: {', '.join(hook.id for hook in read.hooks)}.")
+            self.stdout.write(f"Hooks of every conversation: {named(read.hooks)}.")
+        for conversation_id, hooks in read.conversations.items():
+            self.stdout.write(f"Hooks of conversation {conversation_id}: {named(hooks) or 'none any more'}.")
         ignored = list_ignored(content)
         if ignored:
             self.stdout.write(f"Without meaning here, and left out: {', '.join(ignored)}.")
@@ -63,8 +68,12 @@ def read_yaml(file: Path) -> Any:
         mark = error.problem_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         raise CommandError(f"{file}{where}: {error.problem}. Nothing was loaded.") from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise CommandError(f"{file} is not valid YAML: {error}. Nothing was loaded.") from None
+
+
+def named(hooks: Iterable[Hook]) -> str:
+    return ", ".join(hook.id for hook in hooks)
 
 
 def describe(loaded: LoadedAgent) -> str:

@@ -1,0 +1,97 @@
+"""YAML as people send it: plain values alone, and nothing among them that a database does not store."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+import yaml
+
+from agents.text import UNSTORABLE
+
+MAX_YAML_CHARS = 200_000
+
+
+class YamlError(ValueError):
+    """`str(error)` goes on after “the file: ”."""
+
+
+class _PlainLoader(yaml.SafeLoader):
+    """Without aliases: a few lines of them stand for gigabytes."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise YamlError("it uses aliases (*), which are not read here")
+        return super().compose_node(parent, index)
+
+
+def read_yaml(text: str) -> Any:
+    """Or JSON, which YAML reads otherwise in a few places. Raises YamlError."""
+    if len(text) > MAX_YAML_CHARS:
+        raise YamlError(f"it has more than {MAX_YAML_CHARS:,} characters")
+    try:
+        return _plain(_parse(text))
+    except YamlError:
+        raise
+    except (yaml.YAMLError, RecursionError, ValueError):
+        raise YamlError("it is not valid YAML") from None
+
+
+def _parse(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return yaml.load(text, _PlainLoader)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {plain_key(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    return plain_scalar(value)
+
+
+def plain_key(key: Any) -> str:
+    """Of a mapping. Raises YamlError."""
+    # YAML 1.1 reads the key `on` as true.
+    return "on" if key is True else str(plain_scalar(str(key)))
+
+
+def plain_scalar(value: Any) -> Any:
+    """As JSON has it: a date is its text. Raises YamlError."""
+    match value:
+        case str() if UNSTORABLE.search(value):
+            raise YamlError("it holds a character that cannot be stored")
+        case float() if not math.isfinite(value):
+            raise YamlError("it holds a number that cannot be stored")
+        case date():
+            return value.isoformat()
+        case None | bool() | int() | float() | str():
+            return value
+    raise YamlError(f"it holds a value of the type {type(value).__name__}, which is not read here")
+
+
+def write_yaml(value: Any) -> str:
+    """What `read_yaml` reads back."""
+    written: str = yaml.dump(value, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True, width=100)
+    return written
+
+
+class _PlainDumper(yaml.SafeDumper):
+    """Texts of several lines stand as such; of one object that occurs twice both are written."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _write_text(dumper: _PlainDumper, text: str) -> yaml.ScalarNode:
+    # The line end U+0085 is read as an ordinary one unless it is escaped.
+    style = '"' if "\x85" in text else "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_PlainDumper.add_representer(str, _write_text)

@@ -1,0 +1,94 @@
+"""Lists and mappings in the panel's forms: YAML or JSON goes in, YAML comes back, and a mistake stays to be mended."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from chatapp import clock
+from chatapp.actions.conversations import create_conversation
+from chatapp.admin.agents import AgentForm
+from chatapp.models import Agent, Conversation, DeploymentHook, McpServer, ModelConfig, User
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("static_files")]
+
+HOOK = """\
+id: long
+on: turn_start
+condition:
+  type: always
+action:
+  type: inject_message
+  message: |-
+    One.
+    Two.
+"""
+HOOKS = "- " + HOOK.strip().replace("\n", "\n  ")
+AGENT = {"name": "Mine", "mode": "react", "timeout_s": "0", "enabled": "on"}
+
+
+@pytest.fixture
+def conversation(alice: User) -> Conversation:
+    return create_conversation(user=alice, now=clock.now())
+
+
+def shown(page: Any) -> str:
+    return html.unescape(page.content.decode())
+
+
+def test_hooks_and_policies_are_written_as_yaml_and_shown_as_yaml(admin_client: Client) -> None:
+    form = AGENT | {"context_policy": "keep_recent: 7", "hooks": HOOKS}
+    made = admin_client.post("/admin/chatapp/agent/add/", form)
+    assert made.status_code == 302, made.content.decode()
+    agent = Agent.objects.get()
+    assert agent.context_policy == {"keep_recent": 7}
+    assert (agent.hooks[0]["on"], agent.hooks[0]["action"]["message"]) == ("turn_start", "One.\nTwo.")
+    page = shown(admin_client.get(f"/admin/chatapp/agent/{agent.pk}/change/"))
+    assert "keep_recent: 7" in page
+    assert "- id: long\n  'on': turn_start\n" in page
+    assert "message: |-\n      One.\n      Two.\n" in page
+
+
+@pytest.mark.parametrize(
+    ("written", "changes"), [('{"keep_recent": 7}', []), ("keep_recent: 8", ["context_policy"])]
+)
+def test_the_same_written_otherwise_is_no_change(written: str, changes: list[str]) -> None:
+    agent = Agent.objects.create(name="Mine", context_policy={"keep_recent": 7}, uses_memory=False)
+    assert AgentForm(AGENT | {"context_policy": written}, instance=agent).changed_data == changes
+
+
+WRONG = [
+    r'{"keep_recent": "\ud800"}',
+    r'["\u0000"]',
+    "[1, .nan]",
+    "a: [",
+    "&a [*a]",
+    "!!binary /w==",
+    "[" * 3_000,
+]
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_what_cannot_be_read_stays_as_it_was_entered(
+    admin_client: Client, conversation: Conversation, text: str
+) -> None:
+    model = ModelConfig.objects.create(name="Main", model_id="m", base_url="http://127.0.0.1:9/v1")
+    server = McpServer.objects.create(name="books", url="http://203.0.113.7/mcp")
+    pages = [
+        ("agent/add", AGENT | {"context_policy": text}),
+        ("agent/add", AGENT | {"hooks": text}),
+        ("deploymenthook/add", {"declaration": text}),
+        (f"conversation/{conversation.pk}/change", {"hooks": text}),
+        (f"modelconfig/{model.pk}/change", {"name": "Main", "context_policy": text}),
+        (f"mcpserver/{server.pk}/change", {"name": "books", "tool_filter": text}),
+    ]
+    for path, form in pages:
+        page = admin_client.post(f"/admin/chatapp/{path}/", form)
+        assert page.status_code == 200, path
+        assert "This cannot be read: it " in shown(page), path
+        assert f">\n{text}</textarea>" in shown(page), path
+    assert not Agent.objects.exists()
+    assert not DeploymentHook.objects.exists()

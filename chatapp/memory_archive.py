@@ -16,14 +16,19 @@ IN_MEMORY_BYTES = 2**20
 
 
 def write_archive(user_id: UUID) -> IO[bytes]:
-    """From the rows, day by day; read from its beginning on."""
+    """Read from its beginning on."""
     archive = SpooledTemporaryFile(max_size=IN_MEMORY_BYTES)  # noqa: SIM115 - whoever sends it closes it
     with ZipFile(archive, "w", ZIP_DEFLATED) as files:
-        profile = profile_of(user_id).text
-        if profile:
-            files.writestr("MEMORY.md", f"{profile}\n")
-        for day in all_days(user_id):
-            rows = [daily_entry(row) for row in day_entries(user_id, day)]
-            files.writestr(f"{day.isoformat()}.md", render_day(day, rows))
+        add_memory(files, user_id)
     archive.seek(0)
     return archive
+
+
+def add_memory(files: ZipFile, user_id: UUID, folder: str = "") -> None:
+    """From the rows, day by day."""
+    profile = profile_of(user_id).text
+    if profile:
+        files.writestr(f"{folder}MEMORY.md", f"{profile}\n")
+    for day in all_days(user_id):
+        rows = [daily_entry(row) for row in day_entries(user_id, day)]
+        files.writestr(f"{folder}{day.isoformat()}.md", render_day(day, rows))

@@ -33,6 +33,12 @@ def visible_messages(branch: Branch, after_position: int = -1) -> QuerySet[Messa
     return Message.objects.filter(_seen(branch, after_position, "position"), position__gt=after_position)
 
 
+def hidden_messages(branch: Branch) -> QuerySet[Message]:
+    """The rest of its conversation, unordered: what other branches say instead."""
+    rows = Message.objects.filter(conversation_id=branch.conversation_id)
+    return rows.exclude(_seen(branch, -1, "position"))
+
+
 def visible_compactions(branch: Branch) -> QuerySet[Compaction]:
     """Those that cover only what this branch shows."""
     return Compaction.objects.filter(_seen(branch, -1, "last_position"))

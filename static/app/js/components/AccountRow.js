@@ -41,6 +41,7 @@ function accountItems() {
     { label: t("Keyboard shortcuts"), icon: "keyboard", onSelect: () => changeUi({ dialog: { kind: "shortcuts" } }) },
     ...forOperators,
     null,
+    { label: t("Export everything"), icon: "export", href: "/api/v1/export" },
     { label: t("Sign out"), icon: "signOut", onSelect: signOut },
   ];
 }

@@ -43,13 +43,15 @@ def create_conversation(
     context_policy: Mapping[str, Any] | None = None,
     hooks: Sequence[Mapping[str, Any]] = (),
 ) -> Conversation:
+    scope = scope_for(agent, temporary=temporary)
     with transaction.atomic():
         conversation = Conversation.objects.create(
             user=user,
             title=title,
             model=model,
             agent=agent,
-            scope=scope_for(agent, temporary=temporary),
+            scope=scope,
+            shared_in=scope.pk if scope else None,
             mode=mode,
             temporary=temporary,
             memory=memory,
@@ -81,7 +83,7 @@ def update_conversation(
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
         if "agent" in changes:
-            changes = {**changes, "scope": _scope_with(conversation, changes["agent"])}
+            changes = {**changes, **_scope_with(conversation, changes["agent"])}
         for name, value in changes.items():
             setattr(conversation, name, value)
         conversation.save(update_fields=list(changes))
@@ -91,15 +93,16 @@ def update_conversation(
     return conversation
 
 
-def _scope_with(conversation: Conversation, agent: Agent | None) -> Agent | None:
+def _scope_with(conversation: Conversation, agent: Agent | None) -> dict[str, Any]:
     """Decided by the first message: what was said to one is neither brought to another nor taken from it."""
     if not conversation.next_position:
-        return scope_for(agent, temporary=conversation.temporary)
+        scope = scope_for(agent, temporary=conversation.temporary)
+        return {"scope": scope, "shared_in": scope.pk if scope else None}
     if conversation.scope is not None and agent != conversation.scope:
         raise Conflict(
             f"What is remembered here is shared by {conversation.scope.name}: begin a new chat for another agent."
         )
-    return conversation.scope
+    return {}
 
 
 def title_from(text: str) -> str:

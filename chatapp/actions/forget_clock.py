@@ -25,8 +25,8 @@ def begin_forgetting(user_id: UUID) -> None:
 def check_nothing_forgotten(conversation: Conversation, count: int) -> None:
     """The first statement of a transaction that claims a run of it. Raises ReadForgotten."""
     known = _lock(conversation.user_id).count
-    if conversation.scope_id is not None:
-        known += _lock_scope(conversation.scope_id).count
+    if conversation.shared_in is not None:
+        known += _lock_scope(conversation.shared_in).count
     if known != count:
         raise ReadForgotten("Something was forgotten meanwhile.")
 
@@ -36,6 +36,6 @@ def _lock(user_id: UUID) -> ForgetClock:
     return clock
 
 
-def _lock_scope(agent_id: UUID) -> ScopeClock:
-    clock, _ = ScopeClock.objects.select_for_update().get_or_create(agent_id=agent_id)
+def _lock_scope(shared_in: UUID) -> ScopeClock:
+    clock, _ = ScopeClock.objects.select_for_update().get_or_create(shared_in=shared_in)
     return clock

@@ -43,8 +43,9 @@ def told_to_others(user_id: UUID, ids: Iterable[UUID], texts: Sequence[str]) -> 
 
 
 def forget_shared_entries(user_id: UUID, entries: QuerySet[MemoryEntry], now: datetime) -> SharedWork:
-    """Of those of them that are shared, all that others were told; they are shared no more. Their user deletes them."""
-    shared = entries.filter(scope__isnull=False)
+    """Of those of them that are or were shared, all that others were told; they are shared no more. Their user deletes
+    them."""
+    shared = entries.filter(shared_in__isnull=False)
     ids = set(shared.values_list("pk", flat=True))
     if not ids:
         return SharedWork()

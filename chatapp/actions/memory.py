@@ -34,12 +34,14 @@ def record_entry(
     entry = _entry_of_span(compaction, first_message_id, last_message_id)
     if entry is not None:
         return _extract_again(entry, compaction, text)
+    scope_id = open_scope(conversation)
     entry = MemoryEntry.objects.create(
         compaction=compaction,
         user=conversation.user,
         day=at.astimezone(user_zone(conversation.user.time_zone)).date(),
         conversation=conversation,
-        scope_id=open_scope(conversation),
+        scope_id=scope_id,
+        shared_in=scope_id,
         first_message_id=first_message_id,
         last_message_id=last_message_id,
         text=text,

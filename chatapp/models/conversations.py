@@ -38,6 +38,12 @@ class Conversation(models.Model):
         related_name="+",
         help_text="The agent whose shared memory it was begun in: its user's own is unknown there, for good.",
     )
+    shared_in = models.UUIDField(
+        null=True,
+        editable=False,
+        db_index=True,  # who was told what others forget?
+        help_text="The id of that agent, also when it is deleted: forgetting follows it.",
+    )
     mode = models.CharField(max_length=10, blank=True, choices=Agent.Mode, help_text="Empty: the agent's.")
     branch = models.ForeignKey("Branch", null=True, on_delete=models.SET_NULL, related_name="+")
     hook_state = models.JSONField(

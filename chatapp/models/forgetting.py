@@ -5,7 +5,6 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
-from chatapp.models.agents import Agent
 from chatapp.models.conversations import Conversation
 from chatapp.models.identity import new_id
 
@@ -42,9 +41,10 @@ class ForgetClock(models.Model):
 
 
 class ScopeClock(models.Model):
-    """How often somebody who added to an agent's shared memory forgot something: the clock of all who read it."""
+    """How often somebody who added to an agent's shared memory forgot something: the clock of all who read it.
+    `shared_in` is that agent's id, and outlives it."""
 
-    agent = models.OneToOneField(Agent, primary_key=True, on_delete=models.CASCADE, related_name="+")
+    shared_in = models.UUIDField(primary_key=True)
     count = models.PositiveIntegerField(default=0)
 
 

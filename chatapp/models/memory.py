@@ -135,6 +135,9 @@ class MemoryEntry(models.Model):
         related_name="shared_entries",
         help_text="The agent whose shared memory it is in, too. It stays its user's own.",
     )
+    shared_in = models.UUIDField(
+        null=True, help_text="The id of that agent, also when it is deleted: forgetting follows it."
+    )
     first_message_id = models.UUIDField(null=True)
     last_message_id = models.UUIDField(null=True)
     text = models.TextField()

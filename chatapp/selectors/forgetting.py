@@ -72,9 +72,11 @@ def liftable_tombstones(user_id: UUID) -> dict[int, datetime]:
 
 def forgotten_count_of(conversation: Conversation) -> int:
     """How often something that may be known in it was forgotten."""
-    own = ForgetClock.objects.filter(user=conversation.user_id).values_list("count", flat=True).first()
-    shared = ScopeClock.objects.filter(agent=conversation.scope_id).values_list("count", flat=True).first()
-    return (own or 0) + (shared or 0)
+    own = ForgetClock.objects.filter(user=conversation.user_id).values_list("count", flat=True).first() or 0
+    if conversation.shared_in is None:
+        return own
+    shared = ScopeClock.objects.filter(pk=conversation.shared_in).values_list("count", flat=True).first()
+    return own + (shared or 0)
 
 
 def accessible_receipts(

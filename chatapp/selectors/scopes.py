@@ -87,12 +87,13 @@ def shared_documents(scope_id: UUID | None, first_ordinal: int) -> list[SearchDo
 
 
 def scopes_of(user_id: UUID) -> list[UUID]:
-    """Where anything they said may be known to others."""
-    shared = MemoryEntry.objects.filter(user_id=user_id, scope__isnull=False)
-    begun = Conversation.objects.filter(user_id=user_id, scope__isnull=False)
-    return sorted({*shared.values_list("scope", flat=True), *begun.values_list("scope", flat=True)})
+    """Where anything they said may be known to others, or was while there was that agent."""
+    shared = MemoryEntry.objects.filter(user_id=user_id, shared_in__isnull=False)
+    begun = Conversation.objects.filter(user_id=user_id, shared_in__isnull=False)
+    ids = {*shared.values_list("shared_in", flat=True), *begun.values_list("shared_in", flat=True)}
+    return sorted(one for one in ids if one is not None)
 
 
 def others_in_scopes(scope_ids: Collection[UUID], user_id: UUID) -> QuerySet[Conversation]:
     """Conversations of others that may have been told what this user shared."""
-    return Conversation.objects.filter(scope__in=list(scope_ids)).exclude(user=user_id)
+    return Conversation.objects.filter(shared_in__in=list(scope_ids)).exclude(user=user_id)

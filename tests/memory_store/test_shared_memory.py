@@ -250,6 +250,32 @@ async def test_forgotten_by_who_said_it_others_are_told_it_no_more_and_no_copy_i
         assert await recalled(other) == []
 
 
+@pytest.mark.parametrize("what", ["entry", "message", "conversation", "everything"])
+@on_a_loop
+async def test_forgetting_follows_to_the_chats_of_an_agent_that_was_deleted(
+    alice: User, bob: User, admin_client: Client, what: str
+) -> None:
+    async with house() as porter:
+        chat = await porter.tell(bob)
+        other = await porter.chat(alice)
+        await other.ask(ASKED)
+        page = f"/admin/chatapp/agent/{porter.agent.pk}/delete/"
+        assert (await in_database(admin_client.post)(page, {"post": "yes"})).status_code == 302
+        assert not await Agent.objects.filter(pk=porter.agent.pk).aexists()
+        assert (await shape_of(other))["shared_memory_of"] is None
+        entry = await MemoryEntry.objects.aget(user=bob)
+        message = (await chat.program.get(f"conversations/{chat.conversation}/messages")).json()["items"][0]
+        wishes: dict[str, Any] = {
+            "entry": {"entry_id": str(entry.pk)},
+            "message": {"message_id": message["id"]},
+            "conversation": {"conversation_id": chat.conversation},
+            "everything": {"everything": True},
+        }
+        answer = await chat.program.post("memory/forget", **wishes[what])
+        assert answer.status_code == 200, answer.content
+        assert await in_database(tables_with)("heliotrope") == []
+
+
 @on_a_loop
 async def test_the_profiles_of_others_lose_what_they_did_not_say_themselves(alice: User, bob: User) -> None:
     async with house() as porter:
@@ -304,7 +330,13 @@ def test_a_run_that_was_prepared_before_is_not_claimed_after_somebody_forgot(ali
     agent = Agent.objects.create(name="Porter", shares_memory=True)
     told = create_conversation(user=bob, now=NOW, agent=agent)
     entry = MemoryEntry.objects.create(
-        user=bob, day=NOW.date(), text=SAID, conversation=told, scope=agent, created_at=NOW
+        user=bob,
+        day=NOW.date(),
+        text=SAID,
+        conversation=told,
+        scope=agent,
+        shared_in=agent.pk,
+        created_at=NOW,
     )
     reading = create_conversation(user=alice, now=NOW, agent=agent)
     apart = create_conversation(user=alice, now=NOW)

@@ -31,8 +31,8 @@ hypothesis.settings.register_profile("explore", max_examples=2_000)
 hypothesis.settings.load_profile("repeatable")
 
 DATABASE_FIXTURES = {"db", "transactional_db", "django_db_reset_sequences"}
-BROWSER_FIXTURES = {"chromium", "browser", "page"}
-PROCESS_FIXTURES = {"start_service", "service", "processes", "installation", "production", "embedded"}
+BROWSER_FIXTURES = {"chromium"}
+PROCESS_FIXTURES = {"processes", "installation", "production", "embedded"}
 STARTED = pytest.StashKey[list[Postgres | Redis]]()
 DATA_FOLDER = pytest.StashKey[Path]()
 

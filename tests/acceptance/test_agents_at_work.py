@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import httpx2
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from agents.plan.prompts import ANALYST_MARK, PLANNER_MARK, STEP_MARK
-from tests.frontend.chatting import PASSWORD, barriers, sign_in
+from tests.frontend.chatting import barriers, say
 from tests.servers.behaviour import Behaviour, says
 from tests.servers.openai_server import ModelServer
 from tests.servers.recording import RecordedRequest
-from tests.servers.service import Service
 from tests.servers.waiting import wait_for
 
 STEPS = [
@@ -48,37 +47,8 @@ def model() -> Iterator[ModelServer]:
 
 
 @pytest.fixture
-def service(start_service: Callable[..., Service], model: ModelServer) -> Service:
-    service = start_service(
-        OPENAI_BASE_URL=model.base_url,
-        LLM_MODEL="test-model",
-        EXTRA_TOOLS="tests.api.own_tools.pay",
-        DEFAULT_TOOLS="calculator pay",
-    )
-    service.create_user("alice@example.com", PASSWORD)
-    return service
-
-
-@pytest.fixture
-def alice(service: Service) -> httpx2.Client:
-    return service.client(service.create_token("alice@example.com"))
-
-
-@pytest.fixture
-def page(browser: Browser, service: Service) -> Iterator[Page]:
-    context = browser.new_context(base_url=service.url, viewport={"width": 1440, "height": 900})
-    page = context.new_page()
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    sign_in(page)
-    yield page
-    context.close()
-    assert not errors, errors
-
-
-def say(page: Page, text: str) -> None:
-    page.locator("#composer").fill(text)
-    page.get_by_role("button", name="Send").click()
+def service_env() -> dict[str, str]:
+    return {"EXTRA_TOOLS": "tests.api.own_tools.pay", "DEFAULT_TOOLS": "calculator pay"}
 
 
 def test_tools_are_seen_a_denied_one_is_not_called_and_what_is_said_meanwhile_is_heard(

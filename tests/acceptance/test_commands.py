@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 import httpx2
-from playwright.sync_api import Browser, Page, expect
+import pytest
+from playwright.sync_api import Page, expect
 
 from tests.acceptance.conversations import long_history
+from tests.frontend.chatting import sign_in
 from tests.servers.behaviour import Behaviour
 from tests.servers.openai_server import ModelServer
-from tests.servers.service import Service
-
-PASSWORD = "correct horse battery"
-
-
-def sign_in(browser: Browser, service: Service, conversation: str) -> Page:
-    page = browser.new_context(base_url=service.url, viewport={"width": 1280, "height": 800}).new_page()
-    page.goto(f"/c/{conversation}")
-    page.locator("[name=login]").fill("alice@example.com")
-    page.locator("[name=password]").fill(PASSWORD)
-    page.locator("[name=password]").press("Enter")
-    expect(page.locator("#composer")).to_be_visible()
-    return page
+from tests.servers.people import ALICE
 
 
 def command(page: Page, text: str) -> Any:
@@ -38,70 +28,75 @@ def model_input(alice: httpx2.Client, conversation: str) -> Any:
     ]
 
 
-def test_commands_and_the_divider(start_service: Callable[..., Service], browser: Browser) -> None:
-    with ModelServer(summary_default=Behaviour(text="They keep notes about seven places.")) as model:
-        service = start_service(
-            OPENAI_BASE_URL=model.base_url, LLM_MODEL="test-model", LLM_CONTEXT_SIZE="16000"
-        )
-        service.create_user("alice@example.com", PASSWORD)
-        alice = service.client(service.create_token("alice@example.com"))
-        imported = alice.post("/api/v1/conversations/import", json={"messages": long_history(40)}).json()
-        conversation = imported["id"]
-        page = sign_in(browser, service, conversation)
-        before = model_input(alice, conversation)
+@pytest.fixture
+def model() -> Iterator[ModelServer]:
+    with ModelServer(summary_default=Behaviour(text="They keep notes about seven places.")) as server:
+        yield server
 
-        # Completion: arrows choose, Tab takes.
-        page.locator("#composer").fill("/co")
-        expect(page.get_by_role("option")).to_have_count(4)
-        page.locator("#composer").press("ArrowDown")
-        page.locator("#composer").press("Tab")
-        expect(page.locator("#composer")).to_have_value("/context ")
 
-        expect(command(page, "/help")).to_contain_text("/memory QUERY")
-        expect(command(page, "/context")).to_contain_text("user 21")
-        expect(command(page, "/config keep_recent 4")).to_contain_text("keep_recent")
-        expect(command(page, "/config keep_recent minus")).to_contain_text("keep_recent")
-        expect(command(page, "/config no_such_thing 4")).to_contain_text("no_such_thing")
-        expect(command(page, "/memory QX-00012")).to_contain_text("code QX-00012")
-        expect(command(page, "/context")).to_contain_text("4 (conversation)")
-        assert not model.requests_of("chat"), "commands are not for the model"
+@pytest.fixture
+def service_env() -> dict[str, str]:
+    return {"LLM_CONTEXT_SIZE": "16000"}
 
-        # Preview, compact, edit, undo, redo.
-        page.get_by_role("button", name="Open the context panel").click()
-        page.get_by_role("button", name="Preview first").click()
-        expect(page.locator(".command-answer")).to_contain_text("36 messages")
-        page.get_by_text("What the model sees").click()
-        expect(page.locator(".panel")).to_contain_text("keep_recent")
-        page.keyboard.press("Escape")
-        assert not model.requests_of("summary")
-        command(page, "/compact the codes")
-        divider = page.locator(".divider-sentence")
-        expect(divider).to_have_text("Earlier context (36 messages) was summarized by AI.")
-        assert "the codes" in model.requests_of("summary")[0].text
-        divider.click()
-        expect(page.locator(".divider-panel")).to_contain_text("They keep notes about seven places.")
-        expect(divider).to_be_in_viewport()
-        page.get_by_role("button", name="Edit summary").click()
-        page.get_by_label("Summary", exact=True).last.fill("They keep notes, and I said so myself.")
-        page.get_by_role("button", name="Save").click()
-        expect(page.locator(".divider-panel")).to_contain_text("I said so myself")
-        assert any("I said so myself" in str(message) for message in model_input(alice, conversation))
 
-        page.locator(".divider-bar").get_by_role("button", name="Undo").click()
-        expect(divider).to_have_count(0)
-        assert model_input(alice, conversation) == before, "byte for byte as before"
-        page.get_by_role("button", name="Redo").click()
-        expect(divider).to_have_count(1)
+def test_commands_and_the_divider(page: Page, model: ModelServer, alice: httpx2.Client) -> None:
+    imported = alice.post("/api/v1/conversations/import", json={"messages": long_history(40)}).json()
+    conversation = imported["id"]
+    page.context.clear_cookies()
+    sign_in(page, ALICE, f"/c/{conversation}")
+    before = model_input(alice, conversation)
 
-        page.reload()
-        model.script(Behaviour(fault="html"), kind="summary")
-        command(page, "/config keep_recent 2")
-        command(page, "/compact")
-        expect(divider).to_have_count(2)
-        divider.last.click()
-        expect(page.locator(".divider-panel")).to_contain_text("No model wrote this")
+    # Completion: arrows choose, Tab takes.
+    page.locator("#composer").fill("/co")
+    expect(page.get_by_role("option")).to_have_count(4)
+    page.locator("#composer").press("ArrowDown")
+    page.locator("#composer").press("Tab")
+    expect(page.locator("#composer")).to_have_value("/context ")
 
-        expect(command(page, "/context clear")).to_contain_text("no longer in context")
-        expect(divider.last).to_contain_text("Context cleared")
-        assert all("QX-00039" not in str(message) for message in model_input(alice, conversation))
-        page.context.close()
+    expect(command(page, "/help")).to_contain_text("/memory QUERY")
+    expect(command(page, "/context")).to_contain_text("user 21")
+    expect(command(page, "/config keep_recent 4")).to_contain_text("keep_recent")
+    expect(command(page, "/config keep_recent minus")).to_contain_text("keep_recent")
+    expect(command(page, "/config no_such_thing 4")).to_contain_text("no_such_thing")
+    expect(command(page, "/memory QX-00012")).to_contain_text("code QX-00012")
+    expect(command(page, "/context")).to_contain_text("4 (conversation)")
+    assert not model.requests_of("chat"), "commands are not for the model"
+
+    # Preview, compact, edit, undo, redo.
+    page.get_by_role("button", name="Open the context panel").click()
+    page.get_by_role("button", name="Preview first").click()
+    expect(page.locator(".command-answer")).to_contain_text("36 messages")
+    page.get_by_text("What the model sees").click()
+    expect(page.locator(".panel")).to_contain_text("keep_recent")
+    page.keyboard.press("Escape")
+    assert not model.requests_of("summary")
+    command(page, "/compact the codes")
+    divider = page.locator(".divider-sentence")
+    expect(divider).to_have_text("Earlier context (36 messages) was summarized by AI.")
+    assert "the codes" in model.requests_of("summary")[0].text
+    divider.click()
+    expect(page.locator(".divider-panel")).to_contain_text("They keep notes about seven places.")
+    expect(divider).to_be_in_viewport()
+    page.get_by_role("button", name="Edit summary").click()
+    page.get_by_label("Summary", exact=True).last.fill("They keep notes, and I said so myself.")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".divider-panel")).to_contain_text("I said so myself")
+    assert any("I said so myself" in str(message) for message in model_input(alice, conversation))
+
+    page.locator(".divider-bar").get_by_role("button", name="Undo").click()
+    expect(divider).to_have_count(0)
+    assert model_input(alice, conversation) == before, "byte for byte as before"
+    page.get_by_role("button", name="Redo").click()
+    expect(divider).to_have_count(1)
+
+    page.reload()
+    model.script(Behaviour(fault="html"), kind="summary")
+    command(page, "/config keep_recent 2")
+    command(page, "/compact")
+    expect(divider).to_have_count(2)
+    divider.last.click()
+    expect(page.locator(".divider-panel")).to_contain_text("No model wrote this")
+
+    expect(command(page, "/context clear")).to_contain_text("no longer in context")
+    expect(divider.last).to_contain_text("Context cleared")
+    assert all("QX-00039" not in str(message) for message in model_input(alice, conversation))

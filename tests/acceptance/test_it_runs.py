@@ -8,26 +8,27 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 from websockets.sync.client import connect
 
 from memory.tokens import estimate_text
 from tests.acceptance.conversations import long_history
+from tests.frontend.chatting import say
 from tests.servers.behaviour import Behaviour, says
 from tests.servers.openai_server import ModelServer
+from tests.servers.people import CHARLIE
 from tests.servers.service import Service
 from tests.servers.waiting import wait_for
 
 WINDOW, OUTPUT = 16_000, 2_000
 BUDGET = WINDOW - OUTPUT - 4_000
 SUMMARY = "The user keeps numbered notes about the harbour, the garden and five more places. SUMMARY-MARK-1."
-PASSWORD = "correct horse battery"
 ANSWER = (
     "Note **17** is about the workshop, and its code is `QX-00017`.\n\n"
     "| note | subject | code |\n|---|---|---|\n| 16 | the choir | QX-00016 |\n| 17 | the workshop | QX-00017 |\n\n"
@@ -36,7 +37,7 @@ ANSWER = (
 DIVIDER = re.compile(r"^Earlier context \(\d+ messages\) was summarized by AI\.$")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def model() -> Iterator[ModelServer]:
     summary = Behaviour(text=SUMMARY)
     with ModelServer(default=says(ANSWER, rate=40.0), summary_default=summary, window=WINDOW) as server:
@@ -44,40 +45,8 @@ def model() -> Iterator[ModelServer]:
 
 
 @pytest.fixture
-def service(start_service: Callable[..., Service], model: ModelServer) -> Service:
-    service = start_service(
-        OPENAI_BASE_URL=model.base_url,
-        LLM_MODEL="test-model",
-        LLM_CONTEXT_SIZE=str(WINDOW),
-        LLM_MAX_OUTPUT_TOKENS=str(OUTPUT),
-    )
-    service.create_user("alice@example.com", PASSWORD, admin=True)
-    service.create_user("charlie@example.com", PASSWORD)
-    return service
-
-
-@pytest.fixture
-def alice(service: Service) -> httpx2.Client:
-    return service.client(service.create_token("alice@example.com"))
-
-
-@pytest.fixture
-def page(browser: Browser, service: Service) -> Iterator[Page]:
-    context = browser.new_context(base_url=service.url, viewport={"width": 1440, "height": 900})
-    page = context.new_page()
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on(
-        "console", lambda message: errors.append(message.text) if "Content Security" in message.text else None
-    )
-    page.goto("/")
-    page.locator("[name=login]").fill("alice@example.com")
-    page.locator("[name=password]").fill(PASSWORD)
-    page.locator("[name=password]").press("Enter")
-    expect(page.locator("#composer")).to_be_visible()
-    yield page
-    context.close()
-    assert not errors, errors
+def service_env() -> dict[str, str]:
+    return {"LLM_CONTEXT_SIZE": str(WINDOW), "LLM_MAX_OUTPUT_TOKENS": str(OUTPUT)}
 
 
 def import_notes(alice: httpx2.Client) -> str:
@@ -93,11 +62,6 @@ def compactions(alice: httpx2.Client, conversation: str) -> list[dict[str, Any]]
         "items"
     ]
     return items
-
-
-def ask(page: Page, question: str) -> None:
-    page.locator("#composer").fill(question)
-    page.get_by_role("button", name="Send").click()
 
 
 def last_answer(page: Page) -> Any:
@@ -126,7 +90,7 @@ def test_it_runs(page: Page, service: Service, model: ModelServer, alice: httpx2
     divider = page.locator(".divider-sentence")
     expect(divider.first).to_have_text(DIVIDER)
     model.clear()
-    ask(page, "What is the code of note 17?")
+    say(page, "What is the code of note 17?")
     expect(last_answer(page)).to_have_attribute("data-status", "streaming")
     expect(last_answer(page)).to_contain_text("Note 17 is about")
     expect(last_answer(page)).not_to_contain_text("recalled for this answer")  # it streams
@@ -149,7 +113,7 @@ def test_it_runs(page: Page, service: Service, model: ModelServer, alice: httpx2
     file = next((service.data_dir / "memory").glob(f"*/{day['day']}.md"))
     assert "SUMMARY-MARK-1" in file.read_text()
 
-    ask(page, "And of note 18?")
+    say(page, "And of note 18?")
     expect(page.locator("article.is-assistant[data-status=complete]").last).to_contain_text("recalled")
     wait_for(lambda: len(model.requests_of("chat")) == 2, timeout_s=30, what="the second request")
     assert not model.requests_of("summary"), "one span, one summary"
@@ -165,10 +129,9 @@ def test_it_runs(page: Page, service: Service, model: ModelServer, alice: httpx2
 def test_what_was_shown_survives_kill_9_and_can_be_continued(
     page: Page, service: Service, model: ModelServer, alice: httpx2.Client
 ) -> None:
-    model.clear()
     words = " ".join(f"word{number}" for number in range(60))
     model.script(says(words, rate=60.0, hold_after=40))
-    ask(page, "Count some words for me")
+    say(page, "Count some words for me")
     expect(last_answer(page)).to_contain_text("word38")
     shown = last_answer(page).locator(".prose").inner_text().strip()
     conversation = page.url.rpartition("/")[2]
@@ -199,10 +162,9 @@ def test_what_was_shown_survives_kill_9_and_can_be_continued(
 def test_two_tabs_and_a_reload_end_with_the_same_text_and_stop_works_from_any_tab(
     page: Page, service: Service, model: ModelServer, alice: httpx2.Client
 ) -> None:
-    model.clear()
     words = " ".join(f"word{number}" for number in range(400))
     model.script(says(words, rate=40.0))
-    ask(page, "Talk for a while")
+    say(page, "Talk for a while")
     expect(last_answer(page)).to_contain_text("word5")
     page.wait_for_url("**/c/*")
     second = page.context.new_page()
@@ -224,8 +186,7 @@ def test_two_tabs_and_a_reload_end_with_the_same_text_and_stop_works_from_any_ta
 
 
 def test_a_stranger_finds_nothing(service: Service, alice: httpx2.Client, model: ModelServer) -> None:
-    model.clear()
-    charlie = service.client(token := service.create_token("charlie@example.com"))
+    charlie = service.client_of(CHARLIE)
     made = alice.post("/api/v1/conversations", json={"title": "Private"}).json()["id"]
     sent = alice.post(
         f"/api/v1/conversations/{made}/messages", json={"content": "Mine", "stream": False}
@@ -252,7 +213,9 @@ def test_a_stranger_finds_nothing(service: Service, alice: httpx2.Client, model:
         answer = charlie.request(method, address, json=body if method in ("POST", "PATCH") else None)
         assert answer.status_code == 404, (method, address, answer.status_code, answer.text)
 
-    with connect(service.ws_url, additional_headers={"Authorization": f"Bearer {token}"}) as socket:
+    with connect(
+        service.ws_url, additional_headers={"Authorization": f"Bearer {service.tokens[CHARLIE]}"}
+    ) as socket:
         for frame in (
             {"type": "subscribe", "conversation_id": made, "after_seq": 0},
             {"type": "message.send", "client_id": "c", "conversation_id": made, "content": "x"},

@@ -5,15 +5,15 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import httpx2
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.acceptance.conversations import SUBJECTS
 from tests.acceptance.stored import places_with
-from tests.frontend.chatting import PASSWORD, ask, sign_in
+from tests.frontend.chatting import ask
 from tests.servers.behaviour import Behaviour, says
 from tests.servers.openai_server import ModelServer
 from tests.servers.service import Service
@@ -26,39 +26,15 @@ FILLER_TURNS = 8
 FILLER_WORDS = 450
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def model() -> Iterator[ModelServer]:
     with ModelServer(default=says("I see."), summary_default=Behaviour(text=SUMMARY)) as server:
         yield server
 
 
 @pytest.fixture
-def service(start_service: Callable[..., Service], model: ModelServer) -> Service:
-    service = start_service(
-        OPENAI_BASE_URL=model.base_url,
-        LLM_MODEL="test-model",
-        LLM_CONTEXT_SIZE="8000",
-        LLM_MAX_OUTPUT_TOKENS="500",
-    )
-    service.create_user("alice@example.com", PASSWORD)
-    return service
-
-
-@pytest.fixture
-def alice(service: Service) -> httpx2.Client:
-    return service.client(service.create_token("alice@example.com"))
-
-
-@pytest.fixture
-def page(browser: Browser, service: Service) -> Iterator[Page]:
-    context = browser.new_context(base_url=service.url, viewport={"width": 1440, "height": 900})
-    page = context.new_page()
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    sign_in(page)
-    yield page
-    context.close()
-    assert not errors, errors
+def service_env() -> dict[str, str]:
+    return {"LLM_CONTEXT_SIZE": "8000", "LLM_MAX_OUTPUT_TOKENS": "500"}
 
 
 def talk_on(alice: httpx2.Client, conversation: str) -> None:

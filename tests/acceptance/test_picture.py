@@ -6,16 +6,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
-from playwright.sync_api import Browser, expect
+import pytest
+from playwright.sync_api import Page, expect
 
 from tests.servers.behaviour import Behaviour, says
 from tests.servers.openai_server import ModelServer
+from tests.servers.people import ADA
 from tests.servers.service import Service
 
-PASSWORD = "correct horse battery"
 SUMMARY = """\
 Ada is restoring a wooden sailing boat, the *Halcyon*, built in 1962.
 - Hull: 7.4 m, larch on oak; two planks on the port side (no. 5 and 6) are rotten and will be replaced.
@@ -39,42 +40,46 @@ Before the launch on **2 May** these are still open:
 That leaves about **2,200 €** of the 6,500 € for what nobody has thought of yet."""
 
 
-def test_the_picture_of_the_readme(start_service: Callable[..., Service], browser: Browser) -> None:
-    with ModelServer(
-        models=("gpt-5-mini",), default=says(ANSWER), summary_default=Behaviour(text=SUMMARY)
-    ) as model:
-        service = start_service(
-            OPENAI_BASE_URL=model.base_url, LLM_MODEL="gpt-5-mini", LLM_CONTEXT_SIZE="32000"
-        )
-        service.create_user("ada@example.com", PASSWORD)
-        ada = service.client(service.create_token("ada@example.com"))
-        history = [
-            {"role": role, "content": text}
-            for question, answer in TOPICS * 9
-            for role, text in (("user", question), ("assistant", answer))
-        ]
-        for title in ("Letter to the harbour master", "Varnish, which and when"):
-            ada.post("/api/v1/conversations/import", json={"title": title, "messages": history[:2]})
-        body = {"title": "Restoring the Halcyon", "messages": history}
-        conversation = ada.post("/api/v1/conversations/import", json=body).json()["id"]
-        policy = {"keep_recent": 2, "reserve_ratio": 0}
-        ada.patch(f"/api/v1/conversations/{conversation}", json={"context_policy": policy}).raise_for_status()
-        compacted = ada.post(f"/api/v1/conversations/{conversation}/compact", json={"wait": True})
-        assert compacted.json()["status"] == "done", compacted.text
+@pytest.fixture
+def model() -> Iterator[ModelServer]:
+    summary = Behaviour(text=SUMMARY)
+    with ModelServer(models=("gpt-5-mini",), default=says(ANSWER), summary_default=summary) as server:
+        yield server
 
-        context = browser.new_context(base_url=service.url, viewport={"width": 1440, "height": 900})
-        page = context.new_page()
-        page.goto(f"/c/{conversation}")
-        page.locator("[name=login]").fill("ada@example.com")
-        page.locator("[name=password]").fill(PASSWORD)
-        page.locator("[name=password]").press("Enter")
-        page.locator("#composer").fill("What is left to do before the launch, and what will it cost?")
-        page.get_by_role("button", name="Send").click()
-        answer = page.locator("article.is-assistant").last
-        expect(answer).to_have_attribute("data-status", "complete")
-        expect(answer).to_contain_text("Mainsail from Lindqvist")
-        expect(page.locator(".divider-sentence").last).to_be_in_viewport()
-        if folder := os.environ.get("SCREENSHOTS"):
-            page.wait_for_timeout(500)  # the scroll comes to rest
-            page.screenshot(path=str(Path(folder) / "chat.png"))
-        context.close()
+
+@pytest.fixture
+def service_env() -> dict[str, str]:
+    return {"LLM_MODEL": "gpt-5-mini", "LLM_CONTEXT_SIZE": "32000"}
+
+
+@pytest.fixture
+def email() -> str:
+    return ADA
+
+
+def test_the_picture_of_the_readme(page: Page, service: Service) -> None:
+    ada = service.client_of(ADA)
+    history = [
+        {"role": role, "content": text}
+        for question, answer in TOPICS * 9
+        for role, text in (("user", question), ("assistant", answer))
+    ]
+    for title in ("Letter to the harbour master", "Varnish, which and when"):
+        ada.post("/api/v1/conversations/import", json={"title": title, "messages": history[:2]})
+    body = {"title": "Restoring the Halcyon", "messages": history}
+    conversation = ada.post("/api/v1/conversations/import", json=body).json()["id"]
+    policy = {"keep_recent": 2, "reserve_ratio": 0}
+    ada.patch(f"/api/v1/conversations/{conversation}", json={"context_policy": policy}).raise_for_status()
+    compacted = ada.post(f"/api/v1/conversations/{conversation}/compact", json={"wait": True})
+    assert compacted.json()["status"] == "done", compacted.text
+
+    page.goto(f"/c/{conversation}")
+    page.locator("#composer").fill("What is left to do before the launch, and what will it cost?")
+    page.get_by_role("button", name="Send").click()
+    answer = page.locator("article.is-assistant").last
+    expect(answer).to_have_attribute("data-status", "complete")
+    expect(answer).to_contain_text("Mainsail from Lindqvist")
+    expect(page.locator(".divider-sentence").last).to_be_in_viewport()
+    if folder := os.environ.get("SCREENSHOTS"):
+        page.wait_for_timeout(500)  # the scroll comes to rest
+        page.screenshot(path=str(Path(folder) / "chat.png"))

@@ -13,6 +13,7 @@ from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi import checks
 
+from tests.servers.people import ALICE
 from tests.servers.service import Service
 
 CHECKS = [
@@ -30,8 +31,7 @@ EXAMPLES = 4
 @pytest.mark.slow
 def test_answers_are_as_described_for_good_and_bad_input(start_service: Any) -> None:
     service: Service = start_service(MESSAGES_PER_MINUTE="0")
-    service.create_user("alice@example.com")
-    headers = {"Authorization": f"Bearer {service.create_token('alice@example.com')}"}
+    headers = {"Authorization": f"Bearer {service.tokens[ALICE]}"}
     with httpx2.Client(base_url=f"{service.url}/api/v1", headers=headers, timeout=30) as client:
         description = client.get("/openapi.json").json()
         own = {"conversation_id": client.post("/conversations", json={}).json()["id"]}

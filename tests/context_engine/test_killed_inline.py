@@ -13,6 +13,7 @@ import pytest
 from tests.context_engine.talking import words
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
+from tests.servers.people import ALICE
 from tests.servers.service import Service, run_manage
 from tests.servers.waiting import wait_for
 
@@ -30,8 +31,7 @@ def test_a_kill_in_the_middle_of_an_inline_summary_leaves_it_to_the_worker(
             LLM_MAX_OUTPUT_TOKENS="4000",
             CONTEXT_POLICY=json.dumps(POLICY),
         )
-        service.create_user("alice@example.com", "correct horse battery")
-        alice = service.client(service.create_token("alice@example.com"))
+        alice = service.client_of(ALICE)
         talk = f"/api/v1/conversations/{alice.post('/api/v1/conversations', json={}).json()['id']}"
         for text in ("Hello.", words(9_000, "The crane is QX-17.")):
             assert ask(alice, talk, text)["message"]["status"] == "complete"

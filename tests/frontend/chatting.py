@@ -7,18 +7,25 @@ from typing import Any
 from playwright.sync_api import Locator, Page, expect
 
 from tests.environment import ROOT
+from tests.servers.people import PASSWORD
 
-PASSWORD = "correct horse battery"
 AXE = ROOT / "static" / "node_modules" / "axe-core" / "axe.min.js"
 SIZES = {"desktop": (1440, 900), "tablet": (820, 1180), "phone": (390, 844)}
 
 
-def sign_in(page: Page, email: str = "alice@example.com") -> None:
-    page.goto("/")
+def sign_in(page: Page, email: str, address: str = "/") -> None:
+    """On the way to `address`, where they arrive."""
+    page.goto(address)
     page.locator("[name=login]").fill(email)
     page.locator("[name=password]").fill(PASSWORD)
     page.locator("[name=password]").press("Enter")
     expect(page.locator("#composer")).to_be_visible()
+    expect(page).to_have_url(address)
+
+
+def say(page: Page, text: str) -> None:
+    page.locator("#composer").fill(text)
+    page.get_by_role("button", name="Send").click()
 
 
 def ask(page: Page, question: str) -> Locator:

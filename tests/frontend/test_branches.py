@@ -2,40 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from playwright.sync_api import Page, expect
 
-import pytest
-from playwright.sync_api import Browser, Page, expect
-
-from tests.frontend.chatting import PASSWORD, ask, barriers, sign_in
+from tests.frontend.chatting import ask, barriers
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
-from tests.servers.service import Service
-
-
-@pytest.fixture
-def model() -> Iterator[ModelServer]:
-    with ModelServer(default=says("An answer like any other.")) as server:
-        yield server
-
-
-@pytest.fixture
-def service(start_service: Callable[..., Service], model: ModelServer) -> Service:
-    service = start_service(OPENAI_BASE_URL=model.base_url, LLM_MODEL="test-model")
-    service.create_user("alice@example.com", PASSWORD, admin=True)
-    return service
-
-
-@pytest.fixture
-def page(browser: Browser, service: Service) -> Iterator[Page]:
-    context = browser.new_context(base_url=service.url)
-    page = context.new_page()
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    sign_in(page)
-    yield page
-    context.close()
-    assert not errors, errors
 
 
 def rewrite(page: Page, old: str, new: str) -> None:

@@ -3,50 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx2
-import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
-from tests.frontend.chatting import PASSWORD, SIZES, ask, barriers, overflows, sign_in
+from tests.frontend.chatting import SIZES, ask, barriers, overflows
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
-from tests.servers.service import Service
 from tests.servers.waiting import wait_for
 
 FAR_UP = 3_000
-
-
-@pytest.fixture
-def model() -> Iterator[ModelServer]:
-    with ModelServer(default=says("An answer like any other.")) as server:
-        yield server
-
-
-@pytest.fixture
-def service(start_service: Callable[..., Service], model: ModelServer) -> Service:
-    service = start_service(OPENAI_BASE_URL=model.base_url, LLM_MODEL="test-model")
-    service.create_user("alice@example.com", PASSWORD)
-    return service
-
-
-@pytest.fixture
-def alice(service: Service) -> httpx2.Client:
-    return service.client(service.create_token("alice@example.com"))
-
-
-@pytest.fixture
-def page(browser: Browser, service: Service) -> Iterator[Page]:
-    context = browser.new_context(base_url=service.url)
-    page = context.new_page()
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    sign_in(page)
-    yield page
-    context.close()
-    assert not errors, errors
 
 
 def import_numbered(alice: httpx2.Client, count: int = 20_000) -> str:

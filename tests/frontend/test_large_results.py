@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.frontend.chatting import PASSWORD, ask, barriers, sign_in
+from tests.frontend.chatting import ask, barriers
 from tests.servers.behaviour import Behaviour, says
 from tests.servers.openai_server import ModelServer
-from tests.servers.service import Service
 
 LINES = [f"line {number} of the catalogue" for number in range(1_800)]
 RESULT = "\n".join(LINES)
@@ -23,20 +22,9 @@ def model() -> Iterator[ModelServer]:
 
 
 @pytest.fixture
-def page(browser: Browser, start_service: Callable[..., Service], model: ModelServer) -> Iterator[Page]:
-    service = start_service(
-        OPENAI_BASE_URL=model.base_url,
-        LLM_MODEL="test-model",
-        LLM_CONTEXT_SIZE="100000",
-        EXTRA_TOOLS="tests.api.own_tools.look_up",
-        DEFAULT_TOOLS="look_up",
-    )
-    service.create_user("alice@example.com", PASSWORD)
-    context = browser.new_context(base_url=service.url)
-    page = context.new_page()
-    sign_in(page)
-    yield page
-    context.close()
+def service_env() -> dict[str, str]:
+    own_tool = {"EXTRA_TOOLS": "tests.api.own_tools.look_up", "DEFAULT_TOOLS": "look_up"}
+    return {"LLM_CONTEXT_SIZE": "100000", **own_tool}
 
 
 def test_an_offloaded_result_is_read_page_by_page_to_its_end(page: Page, model: ModelServer) -> None:

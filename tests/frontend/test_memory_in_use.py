@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import httpx2
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.frontend.chatting import PASSWORD, ask, sign_in
+from tests.frontend.chatting import ask
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
+from tests.servers.people import BOB
 from tests.servers.service import Service
 from tests.servers.waiting import wait_for
 
@@ -21,35 +22,10 @@ agents:
 CODE = "The gate code of the depot is 7731-heliotrope."
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def model() -> Iterator[ModelServer]:
     with ModelServer(default=says("I see."), summary_default=says("They talk about orders.")) as server:
         yield server
-
-
-@pytest.fixture
-def service(start_service: Callable[..., Service], model: ModelServer) -> Service:
-    service = start_service(OPENAI_BASE_URL=model.base_url, LLM_MODEL="test-model")
-    for name in ("alice", "bob"):
-        service.create_user(f"{name}@example.com", PASSWORD)
-    return service
-
-
-@pytest.fixture
-def alice(service: Service) -> httpx2.Client:
-    return service.client(service.create_token("alice@example.com"))
-
-
-@pytest.fixture
-def page(browser: Browser, service: Service) -> Iterator[Page]:
-    context = browser.new_context(base_url=service.url, viewport={"width": 1440, "height": 900})
-    page = context.new_page()
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    sign_in(page)
-    yield page
-    context.close()
-    assert not errors, errors
 
 
 def test_the_profile_is_learned_at_once_and_the_search_kept_to_one_conversation(
@@ -99,7 +75,7 @@ def test_a_chat_in_a_shared_memory_says_so_and_marks_what_was_recalled_from_it(
 
 
 def tell_as_bob(service: Service) -> None:
-    bob = service.client(service.create_token("bob@example.com"))
+    bob = service.client_of(BOB)
     short = {"keep_recent": 2, "reserve_ratio": 0.01}
     chat = bob.post("/api/v1/conversations", json={"agent": "Porter", "context_policy": short}).json()["id"]
     for said in (CODE, "Order INV-100 is due.", "Order INV-200 is due."):

@@ -2,47 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import httpx2
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.frontend.chatting import PASSWORD, SIZES, barriers, overflows, sign_in
+from tests.frontend.chatting import SIZES, barriers, overflows
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
-from tests.servers.service import Service
 
 
 @pytest.fixture
-def service(start_service: Callable[..., Service]) -> Iterator[Service]:
-    with ModelServer(default=says("- Sails a boat called Halcyon.")) as model:
-        service = start_service(OPENAI_BASE_URL=model.base_url, LLM_MODEL="test-model")
-        service.create_user("alice@example.com", PASSWORD)
-        yield service
+def model() -> Iterator[ModelServer]:
+    with ModelServer(default=says("- Sails a boat called Halcyon.")) as server:
+        yield server
 
 
 @pytest.fixture
-def alice(service: Service) -> httpx2.Client:
-    return service.client(service.create_token("alice@example.com"))
-
-
-@pytest.fixture
-def page(browser: Browser, service: Service, alice: httpx2.Client) -> Iterator[Page]:
+def page(page: Page, alice: httpx2.Client) -> Page:
+    """At the memory page, with two days on it."""
     for day, text in (
         ("2026-11-20", "The boat is called *Halcyon*."),
         ("2026-10-05", "The budget is 6,500 €."),
     ):
         alice.post("/api/v1/memory/entries", json={"text": text, "day": day}).raise_for_status()
-    context = browser.new_context(base_url=service.url, viewport={"width": 1440, "height": 900})
-    page = context.new_page()
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    sign_in(page)
     page.goto("/memory")
-    yield page
-    context.close()
-    assert not errors, errors
+    return page
 
 
 def test_an_entry_is_changed_restored_and_forgotten(page: Page, alice: httpx2.Client) -> None:

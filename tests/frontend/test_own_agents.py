@@ -2,28 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.frontend.chatting import PASSWORD, ask, barriers, sign_in
-from tests.servers.service import Service
-
-
-@pytest.fixture
-def page(browser: Browser, start_service: Callable[..., Service]) -> Iterator[Page]:
-    service = start_service()
-    service.create_user("alice@example.com", PASSWORD)
-    context = browser.new_context(base_url=service.url)
-    page = context.new_page()
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    sign_in(page)
-    yield page
-    context.close()
-    assert not errors, errors
+from tests.frontend.chatting import ask, barriers
 
 
 def test_an_agent_is_made_changed_taken_along_and_talked_to(page: Page, tmp_path: Path) -> None:

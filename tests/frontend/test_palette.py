@@ -2,49 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
 import httpx2
-import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.frontend.chatting import PASSWORD, SIZES, ask, barriers, overflows, sign_in
-from tests.servers.behaviour import says
+from tests.frontend.chatting import SIZES, ask, barriers, overflows
 from tests.servers.openai_server import ModelServer
-from tests.servers.service import Service
 from tests.servers.waiting import wait_for
 
 LONG = "A line that was copied from somewhere.\n" * 200
-
-
-@pytest.fixture
-def model() -> Iterator[ModelServer]:
-    with ModelServer(default=says("An answer like any other.")) as server:
-        yield server
-
-
-@pytest.fixture
-def service(start_service: Callable[..., Service], model: ModelServer) -> Service:
-    service = start_service(OPENAI_BASE_URL=model.base_url, LLM_MODEL="test-model")
-    service.create_user("alice@example.com", PASSWORD)
-    return service
-
-
-@pytest.fixture
-def alice(service: Service) -> httpx2.Client:
-    return service.client(service.create_token("alice@example.com"))
-
-
-@pytest.fixture
-def page(browser: Browser, service: Service) -> Iterator[Page]:
-    context = browser.new_context(base_url=service.url)
-    page = context.new_page()
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    sign_in(page)
-    yield page
-    context.close()
-    assert not errors, errors
 
 
 def test_the_palette_finds_a_message_of_another_chat_and_opens_at_it(

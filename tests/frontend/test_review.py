@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import httpx2
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.frontend.chatting import PASSWORD, barriers, sign_in
+from tests.frontend.chatting import barriers
 from tests.servers.behaviour import Behaviour, says
 from tests.servers.openai_server import ModelServer
 from tests.servers.recording import RecordedRequest
-from tests.servers.service import Service
 from tests.servers.waiting import wait_for
 
 BOAT = "The user owns a boat called Halcyon."
@@ -25,30 +24,14 @@ def summary_of(request: RecordedRequest) -> Behaviour:
 
 
 @pytest.fixture
-def service(start_service: Callable[..., Service]) -> Iterator[Service]:
-    with ModelServer(default=says("I see."), summary_default=summary_of) as model:
-        service = start_service(
-            OPENAI_BASE_URL=model.base_url,
-            LLM_MODEL="test-model",
-            LLM_CONTEXT_SIZE="8000",
-            LLM_MAX_OUTPUT_TOKENS="500",
-        )
-        service.create_user("alice@example.com", PASSWORD)
-        yield service
+def model() -> Iterator[ModelServer]:
+    with ModelServer(default=says("I see."), summary_default=summary_of) as server:
+        yield server
 
 
 @pytest.fixture
-def alice(service: Service) -> httpx2.Client:
-    return service.client(service.create_token("alice@example.com"))
-
-
-@pytest.fixture
-def page(browser: Browser, service: Service) -> Iterator[Page]:
-    context = browser.new_context(base_url=service.url, viewport={"width": 1440, "height": 900})
-    page = context.new_page()
-    sign_in(page)
-    yield page
-    context.close()
+def service_env() -> dict[str, str]:
+    return {"LLM_CONTEXT_SIZE": "8000", "LLM_MAX_OUTPUT_TOKENS": "500"}
 
 
 def tell(alice: httpx2.Client, fact: str) -> None:

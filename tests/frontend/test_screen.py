@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.frontend.chatting import PASSWORD, SIZES, ask, barriers, overflows, sign_in
+from tests.frontend.chatting import SIZES, ask, barriers, overflows
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
+from tests.servers.people import ADMIN
 from tests.servers.service import Service
 
 HOSTILE = """# Hello
@@ -36,29 +37,21 @@ The end.
 """
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def model() -> Iterator[ModelServer]:
     with ModelServer(default=says(HOSTILE, rate=400.0)) as server:
         yield server
 
 
 @pytest.fixture
-def service(start_service: Callable[..., Service], model: ModelServer) -> Service:
-    service = start_service(OPENAI_BASE_URL=model.base_url, LLM_MODEL="test-model", LLM_CONTEXT_SIZE="16000")
-    service.create_user("alice@example.com", PASSWORD, admin=True)
-    return service
+def service_env() -> dict[str, str]:
+    return {"LLM_CONTEXT_SIZE": "16000"}
 
 
 @pytest.fixture
-def page(browser: Browser, service: Service) -> Iterator[Page]:
-    context = browser.new_context(base_url=service.url)
-    page = context.new_page()
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    sign_in(page)
-    yield page
-    context.close()
-    assert not errors, errors
+def email() -> str:
+    """She sees more than others do."""
+    return ADMIN
 
 
 def test_a_hostile_answer_runs_nothing_and_calls_nobody(page: Page, service: Service) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx2
 
-from tests.reliability.installation import PASSWORD
+from tests.servers.people import PASSWORD
 from tests.servers.service import Service
 
 

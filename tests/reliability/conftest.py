@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.reliability.installation import Installation, common_env, copy_database, make_people
+from tests.reliability.installation import PEOPLE, Installation, common_env, copy_database
 from tests.reliability.people import Person
 from tests.reliability.scripting import Script, scripted_model
+from tests.servers.people import make_people
 from tests.servers.postgres import Postgres
 from tests.servers.redis import Redis
 
@@ -28,7 +29,7 @@ def embedded_installation(
     copy_database(migrated_sqlite, folder / "data")
     env = {"DATA_DIR": str(folder / "data"), **common_env(script.server.base_url)}
     installation = Installation("embedded", env, folder)
-    installation.tokens = make_people(env)
+    installation.tokens = make_people(env, PEOPLE)
     yield installation
     installation.stop()
 
@@ -61,7 +62,7 @@ def production_installation(
         **common_env(script.server.base_url),
     }
     installation = Installation("production", env, folder, redis=own_redis)
-    installation.tokens = make_people(env)
+    installation.tokens = make_people(env, PEOPLE)
     yield installation
     installation.stop()
 

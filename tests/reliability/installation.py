@@ -12,30 +12,16 @@ from pathlib import Path
 import httpx2
 
 from tests.reliability.scripting import OUTPUT, WINDOW
+from tests.servers.people import ALICE, CHARLIE
 from tests.servers.redis import Redis
-from tests.servers.service import OwnProcess, Service, run_manage
+from tests.servers.service import OwnProcess, Service
 
-PASSWORD = "correct horse battery"
 LEAVERS = tuple(f"leaver-{number}@example.com" for number in range(8))
-PEOPLE = ("alice@example.com", "charlie@example.com", *LEAVERS)
+PEOPLE = (ALICE, CHARLIE, *LEAVERS)
 MODEL_TIMEOUT_S = 3
 LEASE_S = 5
 CHECK_S = 3
 DRAIN_S = 2
-_MAKE_PEOPLE = f"""
-from chatapp.actions.accounts import create_token, create_user
-for email in {PEOPLE!r}:
-    user = create_user(email=email, password={PASSWORD!r})
-    print("token", email, create_token(user=user, name="tests", scopes=["chat", "read", "memory"])[1])
-"""
-
-
-def make_people(env: dict[str, str]) -> dict[str, str]:
-    """Their API tokens by e-mail address."""
-    done = run_manage(env, "shell", "-v", "0", "-c", _MAKE_PEOPLE)
-    assert done.returncode == 0, done.stdout + done.stderr
-    lines = [line.split() for line in done.stdout.splitlines() if line.startswith("token ")]
-    return {email: token for _, email, token in lines}
 
 
 @dataclass

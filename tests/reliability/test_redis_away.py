@@ -12,10 +12,11 @@ import pytest
 from redis import Redis as RedisClient
 
 from tests.reliability.compacting import compact, long_conversation
-from tests.reliability.installation import PASSWORD, PEOPLE, Installation
+from tests.reliability.installation import PEOPLE, Installation
 from tests.reliability.people import Person
 from tests.reliability.readers import SocketReader, SseReader
 from tests.reliability.scripting import Script, new_key, slowly, words
+from tests.servers.people import PASSWORD
 
 FIRST_SEND_S = 5.0
 SEND_S = 1.0

@@ -11,6 +11,7 @@ import pytest
 
 from tests.servers.behaviour import Behaviour, says
 from tests.servers.openai_server import ModelServer
+from tests.servers.people import ALICE
 from tests.servers.service import Service
 from tests.servers.waiting import wait_for
 
@@ -25,15 +26,13 @@ def model() -> Iterator[ModelServer]:
 
 @pytest.fixture
 def service(start_service: Callable[..., Service], model: ModelServer, tmp_path: Path) -> Service:
-    service = start_service(
+    return start_service(
         OPENAI_BASE_URL=model.base_url,
         LLM_MODEL="test-model",
         EXTRA_TOOLS="tests.servers.mail_tool.send_mail",
         DEFAULT_TOOLS="send_mail",
         MAIL_FOLDER=str(tmp_path),
     )
-    service.create_user("alice@example.com", "correct horse battery")
-    return service
 
 
 def post(client: httpx2.Client, path: str, **fields: Any) -> dict[str, Any]:
@@ -45,7 +44,7 @@ def post(client: httpx2.Client, path: str, **fields: Any) -> dict[str, Any]:
 def test_a_call_that_was_under_way_may_have_happened_and_is_not_repeated(
     service: Service, model: ModelServer, tmp_path: Path
 ) -> None:
-    client = service.client(service.create_token("alice@example.com"))
+    client = service.client_of(ALICE)
     model.script(MAIL)
     conversation = post(client, "conversations")["id"]
     client.headers["Prefer"] = "respond-async"
@@ -55,7 +54,7 @@ def test_a_call_that_was_under_way_may_have_happened_and_is_not_repeated(
 
     service.kill()
     service.start()
-    client = service.client(service.create_token("alice@example.com"))
+    client = service.client_of(ALICE)
     wait_for(
         lambda: client.get(f"/api/v1/runs/{run}").json()["status"] == "interrupted",
         timeout_s=60,

@@ -88,6 +88,8 @@ class Service(OwnProcess):
     """A `manage.py serve`; keeps its port over restarts."""
 
     port: int = 0
+    tokens: dict[str, str] = field(default_factory=dict)
+    """Of the people its data came with, by e-mail address."""
 
     @property
     def url(self) -> str:
@@ -141,6 +143,9 @@ class Service(OwnProcess):
     def client(self, token: str = "", timeout_s: float = 30) -> httpx2.Client:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         return httpx2.Client(base_url=self.url, headers=headers, timeout=timeout_s)
+
+    def client_of(self, email: str) -> httpx2.Client:
+        return self.client(self.tokens[email])
 
     def companion(self, name: str, *arguments: str) -> OwnProcess:
         """A process with the same environment, such as a Celery worker; not started yet."""

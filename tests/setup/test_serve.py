@@ -13,6 +13,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from tests.environment import ROOT
+from tests.servers.people import ALICE
 from tests.servers.service import SETUP_LINK, run_manage
 
 
@@ -88,9 +89,7 @@ def test_sigterm_ends_it_politely_and_tells_open_sockets(service):
 @pytest.mark.parametrize(("drain_s", "status"), [("20", "complete"), ("0", "interrupted")])
 def test_sigterm_lets_answers_finish_or_keeps_what_they_have(start_service, drain_s, status):
     service = start_service(DRAIN_TIMEOUT_S=drain_s)
-    service.create_user("alice@example.com")
-    token = service.create_token("alice@example.com")
-    with service.client(token) as client:
+    with service.client_of(ALICE) as client:
         messages = (
             f"/api/v1/conversations/{client.post('/api/v1/conversations', json={}).json()['id']}/messages"
         )
@@ -99,7 +98,7 @@ def test_sigterm_lets_answers_finish_or_keeps_what_they_have(start_service, drai
             next(line for line in answer.iter_lines() if line == "event: text.delta")
             assert service.stop() == 0
     service.start()
-    stored = service.client(token).get(messages).json()["items"][-1]
+    stored = service.client_of(ALICE).get(messages).json()["items"][-1]
     assert (stored["role"], stored["status"]) == ("assistant", status)
     assert stored["content"]
 

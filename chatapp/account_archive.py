@@ -13,7 +13,7 @@ from typing import IO, Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from agents.presets import write_preset
-from chatapp import attachments, clock, mapping, offloads
+from chatapp import attachments, clock, offloads, row_shapes
 from chatapp.conversation_export import json_pieces
 from chatapp.errors import InvalidInput, NotFound
 from chatapp.memory_archive import add_memory
@@ -132,7 +132,7 @@ def _entry(row: MemoryEntry) -> dict[str, Any]:
         {"revision": said.number, "author": said.author, "written_at": said.written_at, "text": said.text}
         for said in row.revisions.all()
     ]
-    return mapping.entry_shape(row) | {"earlier": earlier}
+    return row_shapes.entry_shape(row) | {"earlier": earlier}
 
 
 def _add_agent(files: ZipFile, agent: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from chatapp import clock, mapping
+from chatapp import clock, row_shapes
 from chatapp.actions.checkpoint_changes import CLEARED, clear_context
 from chatapp.actions.compactions import PlannedSpan
 from chatapp.compaction_planning import Wish, find_span, load_end
@@ -38,7 +38,7 @@ async def compact_now(
     while wait and row.status in Compaction.ACTIVE and asyncio.get_running_loop().time() < deadline:
         await asyncio.sleep(WAIT_STEP_S)
         await in_database(row.refresh_from_db)()
-    return mapping.compaction_shape(row)
+    return row_shapes.compaction_shape(row)
 
 
 def _queue_asked(user: User, conversation_id: str, keep: str, strategy: str | None) -> Compaction:
@@ -62,7 +62,7 @@ def clear_conversation(user: User, conversation_id: str) -> dict[str, Any]:
         tokens=estimate_text(CLEARED),
         now=clock.now(),
     )
-    return mapping.compaction_shape(row)
+    return row_shapes.compaction_shape(row)
 
 
 def preview_compaction(

@@ -1,29 +1,18 @@
-"""Rows to values and shapes: stored parts ↔ `memory.types`, rows → what API.md promises."""
+"""What is stored, as the values of `memory` and `agents`, and back: parts, messages, checkpoints, plans."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, cast
 
 from django.db.models import IntegerField, TextField
 from django.db.models.functions import Cast
 
-from agents.plan.limits import PREVIEW_CHARS
-from agents.plan.steps import OVER, PlanStep
-from chatapp.models import (
-    Compaction,
-    Conversation,
-    EntrySource,
-    MemoryEntry,
-    Message,
-    Run,
-    RunStep,
-    SentRequest,
-    ToolCall,
-)
+from agents.plan.steps import PlanStep
+from chatapp.models import Compaction, Message
 from memory import types
 
 
@@ -132,19 +121,8 @@ def checkpoint_value(row: Compaction, message_count: int) -> types.Checkpoint:
     )
 
 
-def content_of(parts: Sequence[Mapping[str, Any]]) -> str | list[Mapping[str, Any]]:
-    """A string where the message is plain text, else the parts."""
-    if all(part["type"] == "text" for part in parts):
-        return "\n".join(part["text"] for part in parts)
-    return list(parts)
-
-
 def text_of(parts: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(part["text"] for part in parts if part["type"] == "text")
-
-
-def _iso(moment: Any) -> str | None:
-    return moment.isoformat().replace("+00:00", "Z") if moment else None
 
 
 def plan_from_json(stored: Iterable[Mapping[str, Any]] | None) -> tuple[PlanStep, ...]:
@@ -153,205 +131,3 @@ def plan_from_json(stored: Iterable[Mapping[str, Any]] | None) -> tuple[PlanStep
 
 def plan_to_json(steps: Iterable[PlanStep]) -> list[dict[str, Any]]:
     return [asdict(step) for step in steps]
-
-
-def plan_shape(run: Run) -> list[dict[str, Any]] | None:
-    """Each step with the beginning of its result. Of a run that has ended, nothing is under way any more."""
-    if not run.plan:
-        return None
-    shape = [
-        step | {"task": step["task"][:PREVIEW_CHARS], "result": step["result"][:PREVIEW_CHARS]}
-        for step in run.plan
-    ]
-    if run.status in Run.ACTIVE:
-        return shape
-    return [step if step["state"] in OVER else step | {"state": "skipped"} for step in shape]
-
-
-def run_error(run: Run) -> dict[str, str] | None:
-    if not run.error_message:
-        return None
-    return {"category": run.error_category, "message": run.error_message, "detail": run.error_detail}
-
-
-def run_shape(run: Run) -> dict[str, Any]:
-    return {
-        "id": str(run.id),
-        "conversation_id": str(run.conversation_id),
-        "status": run.status,
-        "message_id": str(run.answer_id),
-        "error": run_error(run),
-        "usage": run.usage or {},
-        "mode": run.mode or None,
-        "plan": plan_shape(run),
-        "started_at": _iso(run.started_at),
-        "finished_at": _iso(run.finished_at),
-    }
-
-
-def request_shape(row: SentRequest) -> dict[str, Any]:
-    return {
-        "n": row.n,
-        "purpose": row.purpose,
-        "model": row.model_name,
-        "sha256": row.sha256,
-        "tokens": row.tokens,
-        "created_at": _iso(row.created_at),
-    }
-
-
-TOLD_ARGUMENTS_CHARS = 4_000
-RESULT_PREVIEW_CHARS = 500
-
-
-def tool_call_shape(call: ToolCall) -> dict[str, Any]:
-    """Arguments and result as far as a reader wants to see them; the messages of the call have all of it."""
-    result: Mapping[str, Any] = next(iter(call.result), {})
-    return {
-        "call_id": call.call_id,
-        "name": call.name,
-        "state": call.state,
-        "step": call.step,
-        "plan_step": call.plan_step or None,
-        "hook_id": call.hook_id or None,
-        "arguments": call.arguments[:TOLD_ARGUMENTS_CHARS],
-        "preview": result.get("text", "")[:RESULT_PREVIEW_CHARS],
-        "truncated": call.is_cut,
-        "offload_ref": result.get("offload_ref"),
-        "requested_at": _iso(call.requested_at),
-        "started_at": _iso(call.started_at),
-        "finished_at": _iso(call.finished_at),
-        "duration_ms": _milliseconds(call.started_at, call.finished_at),
-    }
-
-
-def _milliseconds(start: datetime | None, end: datetime | None) -> int | None:
-    return round((end - start).total_seconds() * 1000) if start and end else None
-
-
-def step_shape(step: RunStep) -> dict[str, Any]:
-    return {
-        "n": step.n,
-        "purpose": step.purpose,
-        "model": step.model_name,
-        "plan_step": step.plan_step or None,
-        "started_at": _iso(step.started_at),
-        "first_token_ms": step.first_token_ms,
-        "duration_ms": step.duration_ms,
-        "usage": {
-            "input_tokens": step.input_tokens,
-            "output_tokens": step.output_tokens,
-            "cached_tokens": step.cached_tokens,
-            "exact": step.exact,
-        },
-    }
-
-
-def message_shape(row: Message, run: Run | None = None) -> dict[str, Any]:
-    """`run` is the run that wrote this message, where there is one."""
-    shape: dict[str, Any] = {
-        "id": str(row.id),
-        "conversation_id": str(row.conversation_id),
-        "role": row.role,
-        "content": content_of(row.parts),
-        "status": row.status,
-        "position": row.position,
-        "parent": str(row.parent_id) if row.parent_id else None,
-        "pinned": row.pinned,
-        "forgotten": row.forgotten_at is not None,
-        "kind": row.kind,
-        "model": row.model_name or None,
-        "usage": row.usage,
-        "created_at": _iso(row.created_at),
-    }
-    if run is not None:
-        shape["run"] = {
-            "id": str(run.id),
-            "status": run.status,
-            "error": run_error(run),
-            "mode": run.mode or None,
-            "plan": plan_shape(run),
-        }
-    return shape
-
-
-def conversation_shape(row: Conversation, retention_days: int, active_run: Run | None) -> dict[str, Any]:
-    expires = None
-    if retention_days and not row.pinned:
-        expires = row.last_activity_at + timedelta(days=retention_days)
-    return {
-        "id": str(row.id),
-        "title": row.title,
-        "model": row.model.name if row.model else None,
-        "agent": row.agent.name if row.agent else None,
-        "shared_memory_of": row.scope.name if row.scope else None,
-        "mode": row.mode or None,
-        "pinned": row.pinned,
-        "archived": row.archived,
-        "temporary": row.temporary,
-        "memory": row.memory,
-        "context_policy": row.context_policy,
-        "hooks": row.hooks,
-        "branch": str(row.branch_id),
-        "message_count": row.next_position,
-        "last_seq": row.last_seq,
-        "last_activity_at": _iso(row.last_activity_at),
-        "created_at": _iso(row.created_at),
-        "expires_at": _iso(expires),
-        "active_run": {"id": str(active_run.id), "message_id": str(active_run.answer_id)}
-        if active_run
-        else None,
-    }
-
-
-def compaction_shape(row: Compaction) -> dict[str, Any]:
-    return {
-        "id": str(row.id),
-        "conversation_id": str(row.conversation_id),
-        "status": row.status,
-        "strategy": row.strategy,
-        "summary": row.summary,
-        "reminder": row.reminder or None,
-        "message_count": row.message_count,
-        "kept_count": row.kept_count,
-        "first_position": row.first_position,
-        "last_position": row.last_position,
-        "tokens_before": row.tokens_before,
-        "tokens_after": row.tokens_after,
-        "fallback_reason": row.fallback_reason or None,
-        "error": row.error or None,
-        "usage": row.usage or {},
-        "created_at": _iso(row.created_at),
-        "finished_at": _iso(row.finished_at),
-    }
-
-
-def entry_shape(row: MemoryEntry) -> dict[str, Any]:
-    return {
-        "id": str(row.pk),
-        "day": row.day.isoformat(),
-        "text": row.text,
-        "author": row.author,
-        "shared_memory_of": row.scope.name if row.scope else None,
-        "state": row.state,
-        "revision": row.revision,
-        "conversation_id": _id_or_none(row.conversation_id),
-        "first_message_id": _id_or_none(row.first_message_id),
-        "last_message_id": _id_or_none(row.last_message_id),
-        "sources": [_source_shape(source) for source in row.sources.all()],
-        "created_at": _iso(row.created_at),
-        "updated_at": _iso(row.updated_at),
-    }
-
-
-def _source_shape(row: EntrySource) -> dict[str, Any]:
-    return {
-        "conversation_id": str(row.conversation_id),
-        "first_message_id": str(row.first_message_id),
-        "last_message_id": str(row.last_message_id),
-        "created_at": _iso(row.created_at),
-    }
-
-
-def _id_or_none(value: Any) -> str | None:
-    return None if value is None else str(value)

@@ -7,8 +7,9 @@ from typing import Any
 
 from agents.manifest import ShownPiece, hash_body, rebuild_body, show_pieces
 from chatapp.attachments import data_urls_of
-from chatapp.mapping import content_of, parts_to_json, request_shape
+from chatapp.mapping import parts_to_json
 from chatapp.models import Run
+from chatapp.row_shapes import content_of, request_shape
 from chatapp.selectors.requests import requests_of, stored_request
 from memory.types import ImagePart
 

@@ -12,7 +12,7 @@ from django.db import connection, transaction
 from django.db.models import Field
 
 from agents.events import ConversationUpdated
-from chatapp import event_log, jobs, mapping
+from chatapp import event_log, jobs, row_shapes
 from chatapp.actions.memory_settings import note_pause
 from chatapp.actions.search import index_conversation
 from chatapp.errors import Conflict
@@ -71,7 +71,7 @@ def updated_event(
     if active_run is None:
         active_run = conversation.runs.filter(status__in=Run.ACTIVE).first()
     days = retention_days_of([conversation.user_id], settings.RETENTION_DAYS)[conversation.user_id]
-    shape = mapping.conversation_shape(conversation, days, active_run)
+    shape = row_shapes.conversation_shape(conversation, days, active_run)
     return ConversationUpdated(conversation_id=str(conversation.pk), at=now, conversation=shape)
 
 

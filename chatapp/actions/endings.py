@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db import transaction
 
 from agents import events
-from chatapp import event_log, jobs, mapping
+from chatapp import event_log, jobs, mapping, row_shapes
 from chatapp.actions.conversations import updated_event
 from chatapp.actions.injecting import release_injected
 from chatapp.actions.messages import queue_run
@@ -94,7 +94,7 @@ def _last_facts(
         ),
         *calls,
         updated_event(conversation, now),
-        events.MessageCompleted(**of_run, message=mapping.message_shape(answer, run)),
+        events.MessageCompleted(**of_run, message=row_shapes.message_shape(answer, run)),
         events.RunFinished(
             **of_run, status=cast(events.EndStatus, outcome.status), error=outcome.error, usage=usage
         ),

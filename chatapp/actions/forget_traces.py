@@ -14,7 +14,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from agents.events import MessageForgotten
-from chatapp import event_log, jobs, mapping
+from chatapp import event_log, jobs, mapping, row_shapes
 from chatapp.actions.conversations import updated_event
 from chatapp.actions.endings import interrupt_run
 from chatapp.actions.search import index_entry, reindex_message, remove_entries
@@ -115,7 +115,7 @@ def run_of(row: Message) -> UUID | None:
 
 def tell_forgotten(conversation: Conversation, rows: Iterable[Message], now: datetime) -> None:
     facts = [
-        MessageForgotten(conversation_id=str(conversation.pk), at=now, message=mapping.message_shape(row))
+        MessageForgotten(conversation_id=str(conversation.pk), at=now, message=row_shapes.message_shape(row))
         for row in rows
     ]
     if facts:
@@ -137,7 +137,7 @@ def redact_events(
     A message in an event says what its row says: only those that were `changed` are others now.
     """
     ids = {str(one) for one in gone}
-    shapes = {str(pk): mapping.content_of(row.parts) for pk, row in changed.items()}
+    shapes = {str(pk): row_shapes.content_of(row.parts) for pk, row in changed.items()}
     rows = Event.objects.filter(conversation=conversation).exclude(type__in=QUIET_EVENTS)
     others = []
     for row in rows.iterator(chunk_size=500):

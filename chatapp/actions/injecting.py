@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 
 from agents import events
-from chatapp import event_log, mapping
+from chatapp import event_log, row_shapes
 from chatapp.actions.messages import (
     NewMessage,
     Receipt,
@@ -68,7 +68,7 @@ def _inject(user: User, conversation_id: str, new: NewMessage, now: datetime) ->
         conversation_id=str(conversation.pk),
         run_id=str(run.pk),
         at=now,
-        message=mapping.message_shape(message),
+        message=row_shapes.message_shape(message),
     )
     seq = event_log.append(conversation, created, run=run)
     return Receipt(

@@ -12,7 +12,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from agents.events import MessageCreated
-from chatapp import event_log, jobs, mapping
+from chatapp import event_log, jobs, mapping, row_shapes
 from chatapp.actions.conversations import title_from, updated_event
 from chatapp.errors import Conflict, InvalidInput
 from chatapp.models import Attachment, Branch, Conversation, Message, ModelConfig, Run, User
@@ -95,7 +95,7 @@ def _send(
     )
     question.attachments.set(attachments)
     created = MessageCreated(
-        conversation_id=str(conversation.pk), at=now, message=mapping.message_shape(question)
+        conversation_id=str(conversation.pk), at=now, message=row_shapes.message_shape(question)
     )
     seq = event_log.append(conversation, created)
     if not conversation.title:

@@ -7,7 +7,7 @@ from datetime import datetime
 from django.db import transaction
 
 from agents.events import MessagePinned
-from chatapp import event_log, mapping
+from chatapp import event_log, row_shapes
 from chatapp.errors import InvalidInput
 from chatapp.models import Message, User
 from chatapp.selectors.access import accessible_message, lock_conversation
@@ -23,7 +23,7 @@ def pin_message(*, user: User, conversation_id: str, message_id: str, pinned: bo
         if message.pinned != pinned:
             message.pinned = pinned
             message.save(update_fields=["pinned"])
-            shape = mapping.message_shape(message)
+            shape = row_shapes.message_shape(message)
             event_log.append(
                 conversation, MessagePinned(conversation_id=str(conversation.pk), at=now, message=shape)
             )

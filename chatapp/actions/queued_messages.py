@@ -9,7 +9,7 @@ from typing import Any
 from django.db import transaction
 
 from agents.events import MessageEdited
-from chatapp import event_log, mapping
+from chatapp import event_log, mapping, row_shapes
 from chatapp.actions.files import delete_unshared_attachments
 from chatapp.actions.forget_traces import empty_message, redact_events, tell_forgotten
 from chatapp.actions.messages import NewMessage, message_parts
@@ -35,7 +35,7 @@ def edit_queued(
         message.token_estimate = estimate_parts(mapping.parts_from_json(message.parts))
         message.save(update_fields=["parts", "token_estimate"])
         message.attachments.set(attachments)
-        shape = mapping.message_shape(message)
+        shape = row_shapes.message_shape(message)
         _say_otherwise(conversation, shape)
         event_log.append(
             conversation, MessageEdited(conversation_id=str(conversation.pk), at=now, message=shape)

@@ -14,7 +14,7 @@ from django.db.models import Exists, F
 
 from agents import events
 from agents.plan.steps import PlanStep
-from chatapp import event_log, mapping
+from chatapp import event_log, mapping, row_shapes
 from chatapp.actions.forget_clock import check_nothing_forgotten
 from chatapp.actions.usage import CallUsage, not_recorded, record_calls, usage_event
 from chatapp.errors import LeaseLost
@@ -160,7 +160,7 @@ def record_plan(
 
 
 def plan_fact(run: Run, now: datetime) -> events.Plan:
-    steps = [events.PlannedStep(**step) for step in mapping.plan_shape(run) or ()]
+    steps = [events.PlannedStep(**step) for step in row_shapes.plan_shape(run) or ()]
     return events.Plan(
         conversation_id=str(run.conversation_id),
         run_id=str(run.pk),

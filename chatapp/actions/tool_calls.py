@@ -10,7 +10,7 @@ from django.db import transaction
 
 from agents import events
 from agents.ports import CallResult, Decision, RequestedCall
-from chatapp import event_log, mapping
+from chatapp import event_log, mapping, row_shapes
 from chatapp.actions.places import Belonging, insert_before_answer
 from chatapp.actions.runs import Lease, lock_held
 from chatapp.actions.usage import CallUsage, record_calls, usage_event
@@ -188,5 +188,5 @@ def call_event(run: Run, call: ToolCall, now: datetime) -> events.Tool:
         conversation_id=str(run.conversation_id),
         run_id=str(run.pk) if is_going_on else None,
         at=now,
-        **mapping.tool_call_shape(call),
+        **row_shapes.tool_call_shape(call),
     )

@@ -7,7 +7,7 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from ninja import Router
 
-from chatapp import clock, mapping
+from chatapp import clock, row_shapes
 from chatapp.actions.checkpoint_changes import edit_summary, redo_compaction, undo_compaction
 from chatapp.api import shapes
 from chatapp.api.auth import ApiRequest, allow
@@ -103,7 +103,7 @@ def _change(user: User, conversation_id: str, compaction_id: str, summary: str) 
         tokens=estimate_text(summary),
         now=clock.now(),
     )
-    return mapping.compaction_shape(row)
+    return row_shapes.compaction_shape(row)
 
 
 @router.post(
@@ -119,7 +119,7 @@ async def undo(request: ApiRequest, conversation_id: str, compaction_id: str) ->
         compaction_id=compaction_id,
         now=clock.now(),
     )
-    return mapping.compaction_shape(row)
+    return row_shapes.compaction_shape(row)
 
 
 @router.post(
@@ -135,7 +135,7 @@ async def redo(request: ApiRequest, conversation_id: str, compaction_id: str) ->
         compaction_id=compaction_id,
         now=clock.now(),
     )
-    return mapping.compaction_shape(row)
+    return row_shapes.compaction_shape(row)
 
 
 @router.post(

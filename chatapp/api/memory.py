@@ -11,7 +11,7 @@ from django.http import HttpResponse
 from ninja import Router, Status
 from pydantic import Field, TypeAdapter, ValidationError
 
-from chatapp import clock, mapping, memory_changes
+from chatapp import clock, memory_changes, row_shapes
 from chatapp.actions.memory_edits import DaySection
 from chatapp.api import memory_shapes, shapes
 from chatapp.api.auth import ApiRequest, allow
@@ -98,7 +98,7 @@ def _day_shape(day: date, rows: Sequence[MemoryEntry]) -> dict[str, Any]:
         "day": day.isoformat(),
         "markdown": render_day(day, [daily_entry(row) for row in rows]),
         "version": day_version(rows),
-        "entries": [mapping.entry_shape(row) | {"superseded": _superseded(row)} for row in rows],
+        "entries": [row_shapes.entry_shape(row) | {"superseded": _superseded(row)} for row in rows],
     }
 
 

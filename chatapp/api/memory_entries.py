@@ -7,7 +7,7 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from ninja import Router, Status
 
-from chatapp import clock, mapping, memory_changes
+from chatapp import clock, memory_changes, row_shapes
 from chatapp.api import memory_shapes, shapes
 from chatapp.api.auth import ApiRequest, allow
 from chatapp.api.schemas import EntryChange, NewEntry, RevisionIn
@@ -28,7 +28,7 @@ async def add(request: ApiRequest, new: NewEntry) -> Any:
 
 def _add(user: User, new: NewEntry) -> dict[str, Any]:
     entry = memory_changes.add_entry(user=user, text=new.text, day=new.day, now=clock.now())
-    return mapping.entry_shape(entry)
+    return row_shapes.entry_shape(entry)
 
 
 @entries_router.get(
@@ -41,7 +41,7 @@ async def read(request: ApiRequest, entry_id: str) -> Any:
 
 
 def _read(user: User, entry_id: str) -> dict[str, Any]:
-    return mapping.entry_shape(accessible_entry(user, entry_id))
+    return row_shapes.entry_shape(accessible_entry(user, entry_id))
 
 
 @entries_router.patch(
@@ -58,7 +58,7 @@ def _change(user: User, entry_id: str, change: EntryChange) -> dict[str, Any]:
     entry = memory_changes.edit_entry(
         user=user, entry_id=entry_id, text=change.text, revision=change.revision
     )
-    return mapping.entry_shape(entry)
+    return row_shapes.entry_shape(entry)
 
 
 @entries_router.delete("/memory/entries/{entry_id}", auth=allow("memory"), response=shapes.answers(404))
@@ -103,4 +103,4 @@ async def revert(request: ApiRequest, entry_id: str, body: RevisionIn) -> Any:
 
 def _revert(user: User, entry_id: str, revision: int) -> dict[str, Any]:
     entry = memory_changes.revert_entry(user=user, entry_id=entry_id, revision=revision)
-    return mapping.entry_shape(entry)
+    return row_shapes.entry_shape(entry)

@@ -8,7 +8,7 @@ from asgiref.sync import sync_to_async
 from ninja import Router, Status
 from pydantic import Field
 
-from chatapp import clock, mapping, memory_changes
+from chatapp import clock, memory_changes, row_shapes
 from chatapp.actions.memory_settings import update_memory_settings
 from chatapp.api import memory_shapes, shapes
 from chatapp.api.auth import ApiRequest, allow
@@ -61,7 +61,7 @@ async def waiting(request: ApiRequest, cursor: Cursor = None, limit: Limit = 50)
 def _waiting(user: User, cursor: str | None, limit: int) -> dict[str, Any]:
     rows, has_more = proposed_page(user, after=decode_cursor(cursor), limit=limit)
     next_cursor = encode_cursor(rows[-1].created_at, rows[-1].pk) if has_more else None
-    return {"items": [mapping.entry_shape(row) for row in rows], "next_cursor": next_cursor}
+    return {"items": [row_shapes.entry_shape(row) for row in rows], "next_cursor": next_cursor}
 
 
 @settings_router.post(
@@ -75,7 +75,7 @@ async def approve(request: ApiRequest, entry_id: str) -> Any:
 
 
 def _approve(user: User, entry_id: str) -> dict[str, Any]:
-    return mapping.entry_shape(memory_changes.approve_entry(user=user, entry_id=entry_id))
+    return row_shapes.entry_shape(memory_changes.approve_entry(user=user, entry_id=entry_id))
 
 
 @settings_router.post(

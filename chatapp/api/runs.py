@@ -9,7 +9,7 @@ from asgiref.sync import sync_to_async
 from django.http.response import HttpResponseBase
 from ninja import Router
 
-from chatapp import clock, mapping
+from chatapp import clock, row_shapes
 from chatapp.actions.endings import request_stop
 from chatapp.actions.messages import Receipt, continue_run
 from chatapp.api import run_shapes, shapes
@@ -32,7 +32,7 @@ async def read_run(request: ApiRequest, run_id: str) -> Any:
 
 
 def _shape(user: User, run_id: str) -> dict[str, Any]:
-    return mapping.run_shape(accessible_run(user, run_id))
+    return row_shapes.run_shape(accessible_run(user, run_id))
 
 
 @router.get(
@@ -78,7 +78,7 @@ def _stop(user: User, run_id: str) -> dict[str, Any]:
     run = accessible_run(user, run_id)
     request_stop(run=run, now=clock.now())
     run.refresh_from_db()
-    return mapping.run_shape(run)
+    return row_shapes.run_shape(run)
 
 
 @router.post("/runs/{run_id}/continue", auth=allow("chat"), response=ANSWERS, openapi_extra=DESCRIBED)

@@ -7,7 +7,7 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from ninja import Router
 
-from chatapp import mapping
+from chatapp import row_shapes
 from chatapp.actions.tool_calls import decide_tool_call
 from chatapp.api import run_shapes, shapes
 from chatapp.api.auth import ApiRequest, allow
@@ -44,7 +44,7 @@ async def _decide(user: User, run_id: str, call_id: str, *, approve: bool) -> di
         user=user, run_id=run_id, call_id=call_id, approve=approve
     )
     tell_decision(call.run_id, call.call_id)
-    return mapping.tool_call_shape(call)
+    return row_shapes.tool_call_shape(call)
 
 
 @router.get(

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Max, Min
 
-from chatapp import mapping
+from chatapp import row_shapes
 from chatapp.models import Event, Run, User
 from chatapp.selectors.access import accessible_run
 
@@ -31,8 +31,8 @@ def answer_of_run(user: User, run_id: str) -> RunAnswer:
     run = accessible_run(user, run_id)
     return RunAnswer(
         status=run.status,
-        error=mapping.run_error(run),
-        message=mapping.message_shape(run.answer, run),
+        error=row_shapes.run_error(run),
+        message=row_shapes.message_shape(run.answer, run),
         usage=run.usage or {},
         compact=_last_compact_event(run),
     )

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from chatapp import mapping
+from chatapp import row_shapes
 from chatapp.models import Event, ForgetProposal, MemoryEntry, Message, Run, ToolCall
 from chatapp.selectors.siblings import siblings_of
 
@@ -48,7 +48,7 @@ def _add_facts(asides: Asides, answers: Mapping[UUID, UUID]) -> None:
 
 def _add_tools(asides: Asides, answers: Mapping[UUID, UUID]) -> None:
     for call in ToolCall.objects.filter(run__in=answers).order_by("run", "ordinal"):
-        asides[answers[call.run_id]].setdefault("tools", []).append(mapping.tool_call_shape(call))
+        asides[answers[call.run_id]].setdefault("tools", []).append(row_shapes.tool_call_shape(call))
 
 
 def _add_notice(asides: Asides, answer_id: UUID, fact: Event) -> None:

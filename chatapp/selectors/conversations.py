@@ -11,7 +11,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import Q
 
-from chatapp import mapping
+from chatapp import row_shapes
 from chatapp.models import Branch, Conversation, Message, Run, User
 from chatapp.selectors.asides import asides_of
 from chatapp.selectors.branches import visible_compactions
@@ -43,7 +43,7 @@ def shape_conversations(rows: Sequence[Conversation]) -> list[dict[str, Any]]:
         run.conversation_id: run for run in Run.objects.filter(conversation__in=rows, status__in=Run.ACTIVE)
     }
     days = retention_days_of((row.user_id for row in rows), settings.RETENTION_DAYS)
-    return [mapping.conversation_shape(row, days[row.user_id], active.get(row.pk)) for row in rows]
+    return [row_shapes.conversation_shape(row, days[row.user_id], active.get(row.pk)) for row in rows]
 
 
 def shape_conversation(row: Conversation) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def shape_messages(rows: Sequence[Message]) -> list[dict[str, Any]]:
     answers = [row.pk for row in rows if row.role == Message.Role.ASSISTANT]
     runs = {run.answer_id: run for run in Run.objects.filter(answer__in=answers)}
     asides = asides_of(rows, runs)
-    return [mapping.message_shape(row, runs.get(row.pk)) | asides.get(row.pk, {}) for row in rows]
+    return [row_shapes.message_shape(row, runs.get(row.pk)) | asides.get(row.pk, {}) for row in rows]
 
 
 def shape_message(row: Message) -> dict[str, Any]:
@@ -65,4 +65,4 @@ def shape_message(row: Message) -> dict[str, Any]:
 def compaction_list(branch: Branch) -> list[dict[str, Any]]:
     """All that cover only what this branch shows, oldest first."""
     rows = visible_compactions(branch).order_by("created_at", "first_position")
-    return [mapping.compaction_shape(row) for row in rows]
+    return [row_shapes.compaction_shape(row) for row in rows]

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from chatapp import mapping
+from chatapp import row_shapes
 from chatapp.models import (
     Agent,
     Attachment,
@@ -51,7 +51,7 @@ def export_pages(messages: QuerySet[Message]) -> Iterator[list[dict[str, Any]]]:
 
 def _exported(row: Message) -> dict[str, Any]:
     attachments = [mapping_of_attachment(attachment) for attachment in row.attachments.all()]
-    return {**mapping.message_shape(row), "attachments": attachments}
+    return {**row_shapes.message_shape(row), "attachments": attachments}
 
 
 def mapping_of_attachment(attachment: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from chatapp import mapping
+from chatapp import row_shapes
 from chatapp.models import Event, Run, RunStep, SentRequest, ToolCall
 
 
@@ -14,7 +14,7 @@ def trace_of(run: Run) -> dict[str, Any]:
     tools: dict[int, list[dict[str, Any]]] = defaultdict(list)
     of_hooks: dict[str, dict[str, Any]] = {}
     for call in ToolCall.objects.filter(run=run).order_by("ordinal"):
-        shape = mapping.tool_call_shape(call)
+        shape = row_shapes.tool_call_shape(call)
         if call.hook_id:
             of_hooks[call.call_id] = shape
         else:
@@ -24,7 +24,7 @@ def trace_of(run: Run) -> dict[str, Any]:
     hooks = Event.objects.filter(run=run, type="hook").order_by("seq").values_list("payload", flat=True)
     return {
         "iterations": [
-            mapping.step_shape(step)
+            row_shapes.step_shape(step)
             | {"request": _request(step, hashes.get(step.request_n)), "tools": tools[step.n]}
             for step in steps
         ],

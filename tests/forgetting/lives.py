@@ -10,7 +10,7 @@ from datetime import timedelta
 from PIL import Image
 
 from agents.events import MessageCompleted, MessageCreated, Recall, RecalledItem
-from chatapp import attachments, event_log, mapping, memory_files
+from chatapp import attachments, event_log, mapping, memory_files, row_shapes
 from chatapp.actions.memory import record_entry, rewrite_entry
 from chatapp.actions.search import index_conversation
 from chatapp.models import (
@@ -132,7 +132,7 @@ def log(conversation: Conversation, *messages: Message) -> None:
         fact = kind(
             conversation_id=str(conversation.pk),
             at=message.created_at,
-            message=mapping.message_shape(message),
+            message=row_shapes.message_shape(message),
         )
         event_log.append(conversation, fact)
 

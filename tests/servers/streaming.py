@@ -32,6 +32,7 @@ class AnswerStream:
         self._timer: asyncio.TimerHandle | None = None
         self._limit = len(frames.tokens)
         self._is_held = behaviour.hold_after is not None
+        self._is_over = False
         if behaviour.fault:
             self._limit = min(self._limit, behaviour.fault_after)
         connection.on_lost = self._lose
@@ -42,10 +43,11 @@ class AnswerStream:
         self._timer = self._loop.call_later(self._behaviour.delay_s, self._begin)
 
     def release(self) -> None:
-        """Go on after a hold."""
+        """Go on after a hold; who released it before it began has seen the request, and it begins in its time."""
         if self._is_held:
             self._is_held = False
-            self._began = self._loop.time() - self._sent / (self._behaviour.rate or 1)
+            if self._began:
+                self._began = self._loop.time() - self._sent / (self._behaviour.rate or 1)
             self._tick()
 
     def _begin(self) -> None:
@@ -63,7 +65,8 @@ class AnswerStream:
         return min(due, self._limit)
 
     def _tick(self) -> None:
-        if not self._began or self._connection.transport is None or self._connection.is_full:
+        has_room = self._connection.transport is not None and not self._connection.is_full
+        if self._is_over or not self._began or not has_room:
             return
         due = self._count_due()
         if due > self._sent:
@@ -90,6 +93,7 @@ class AnswerStream:
 
     def _end(self) -> None:
         fault = self._behaviour.fault
+        self._is_over = True
         self._note("finished")
         if fault == "cut":
             # After what was written has left: an abort would throw it away.

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -65,6 +66,23 @@ def test_chats_and_summaries_have_scripts_of_their_own(server: ModelServer, clie
 def test_an_answer_may_depend_on_the_request(server: ModelServer, client: openai.OpenAI) -> None:
     server.script(lambda request: says(request.messages[-1]["content"].upper()))
     assert ask(client, "loud") == "LOUD"
+
+
+def test_an_answer_released_before_it_began_is_given_once(server: ModelServer) -> None:
+    server.script(says("One", hold_after=0, delay_s=0.1), says("Two", delay_s=0.3))
+    asked = json.dumps({"model": "test-model", "messages": [], "stream": True})
+    connection = HTTPConnection("127.0.0.1", int(server.url.rpartition(":")[2]))
+    answers = []
+    for number in (1, 2):
+        connection.request("POST", "/v1/chat/completions", asked)
+        server.wait_until(lambda running, number=number: len(running.requests) == number)  # type: ignore[misc]
+        server.release()
+        answers.append(connection.getresponse().read().decode())
+    connection.close()
+    assert [("One" in answer, "Two" in answer, answer.count("[DONE]")) for answer in answers] == [
+        (True, False, 1),
+        (False, True, 1),
+    ]
 
 
 def test_a_prompt_over_its_window_is_refused(server: ModelServer, client: openai.OpenAI) -> None:

@@ -16,7 +16,7 @@ from agents.errors import ModelError
 from agents.react import Notice, run_react
 from agents.types import ModelItem, TextDelta, ToolCallDelta
 from tests.agents.asking import collect_steps, text_of
-from tests.agents.test_tool_loop import context_with
+from tests.agents.looping import context_with
 from tests.agents.tooling import FakeTool, World
 from tests.servers.behaviour import fails, says
 from tests.servers.openai_server import ModelServer

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+
+from django.test import override_settings
 
 from agents.tools.protocol import ToolCaller, ToolFailure, ToolImage, ToolOutput, ToolTraits
 from agents.types import ToolSpec
@@ -48,3 +51,12 @@ pay = OwnTool("pay", ToolTraits(is_idempotent=False, needs_consent=True))
 audit = OwnTool("audit", ToolTraits(is_idempotent=False, timeout_s=7_200))
 ALL = (look_up, send_mail, pay, audit)
 NAMES = [f"{__name__}.{tool.name}" for tool in ALL]
+
+
+@contextmanager
+def at_hand(*defaults: str) -> Iterator[None]:
+    """All of them are the operator's; these tools answers may use by themselves."""
+    for tool in ALL:
+        tool.forget()
+    with override_settings(EXTRA_TOOLS=NAMES, DEFAULT_TOOLS=list(defaults)):
+        yield

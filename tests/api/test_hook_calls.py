@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.test import override_settings
 
 from chatapp import clock, tasks
 from chatapp.models import Agent, ModelConfig, ToolCall
@@ -25,9 +24,7 @@ from tests.servers.openai_server import ModelServer
 
 @pytest.fixture(autouse=True)
 def own() -> Iterator[None]:
-    for tool in own_tools.ALL:
-        tool.forget()
-    with override_settings(EXTRA_TOOLS=own_tools.NAMES, DEFAULT_TOOLS=[tool.name for tool in own_tools.ALL]):
+    with own_tools.at_hand("look_up", "send_mail", "pay", "audit"):
         yield
 
 

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
-from django.test import override_settings
 
 from chatapp.models import ModelConfig
 from tests.api import own_tools
@@ -26,8 +25,7 @@ from tests.servers.openai_server import ModelServer
 
 @pytest.fixture(autouse=True)
 def own() -> Iterator[None]:
-    look_up.forget()
-    with override_settings(EXTRA_TOOLS=own_tools.NAMES, DEFAULT_TOOLS=["look_up"]):
+    with own_tools.at_hand("look_up"):
         yield
 
 

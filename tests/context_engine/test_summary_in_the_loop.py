@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from django.test import override_settings
 
 from chatapp.models import Compaction, ModelConfig, Usage
 from tests.acceptance.conversations import long_history
@@ -26,9 +25,8 @@ pytestmark = pytest.mark.usefixtures("transactional_db")
 
 @pytest.fixture(autouse=True)
 def own() -> Iterator[None]:
-    look_up.forget()
-    look_up.answer = lambda shelf: f"Shelf {shelf['n']}. " + "The archive holds many lines. " * 4_000
-    with override_settings(EXTRA_TOOLS=own_tools.NAMES, DEFAULT_TOOLS=["look_up"]):
+    with own_tools.at_hand("look_up"):
+        look_up.answer = lambda shelf: f"Shelf {shelf['n']}. " + "The archive holds many lines. " * 4_000
         yield
 
 

@@ -1,0 +1,136 @@
+"""What tools return: large texts and images are kept and read on, what cannot be kept or stored harms one result."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from agents.tools.protocol import ToolImage
+from chatapp.models import ModelConfig, ToolCall
+from tests.api import own_tools
+from tests.api.own_tools import look_up
+from tests.api.program import Program
+from tests.api.running import (
+    new_conversation,
+    running_service,
+    send,
+    wait_for_end,
+)
+from tests.api.tool_talk import asks_for, start
+from tests.servers.behaviour import Behaviour, says
+from tests.servers.openai_server import ModelServer
+from tests.servers.recording import RecordedRequest
+
+
+@pytest.fixture(autouse=True)
+def own() -> Iterator[None]:
+    with own_tools.at_hand("look_up", "offloaded_page", "offloaded_grep", "offloaded_view_image"):
+        yield
+
+
+async def test_a_value_that_stands_in_an_offloaded_result_only_is_found_after_thirty_calls(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    """Each result fills a sixth of the window; the value of step 2 is read again by reference at the end."""
+    filler = "The archive holds many lines that say nothing. " * 150
+    look_up.answer = lambda shelf: (
+        f"Shelf {shelf['n']}. {filler}{'THE-KEY-IS-7431 ' if shelf['n'] == 2 else ''}{filler}"
+    )
+
+    def read_it(request: Any) -> Behaviour:
+        results = [message["content"] for message in request.messages if message["role"] == "tool"]
+        [line] = [text for text in results if text.startswith("Shelf 2.")] or [""]
+        references = [word.strip(".]") for word in line.split() if word.count("-") == 4]
+        assert "THE-KEY" not in request.text
+        return asks_for("offloaded_grep", reference=references[0], pattern="THE-KEY-IS-[0-9]+")
+
+    def answer(request: Any) -> Behaviour:
+        found = request.messages[-1]["content"]
+        return says("The key is 7431." if "THE-KEY-IS-7431" in found else f"Lost: {found}")
+
+    model_server.script(*(asks_for("look_up", n=number) for number in range(1, 30)), read_it, answer)
+    await ModelConfig.objects.aupdate(context_policy={"max_steps": 40}, context_size=24_000)
+    async with running_service():
+        conversation = await new_conversation(alice_program)
+        reply = (await send(alice_program, conversation, "What is the key?")).json()
+    assert reply["message"]["content"] == "The key is 7431."
+    calls = [call async for call in ToolCall.objects.order_by("ordinal")]
+    assert len(calls) == 30
+    sizes = [len(call.result[0]["text"]) for call in calls]
+    assert sum(sizes) > 5 * 4 * 16_000, "the results fill the window more than five times"
+    assert all("What is the key?" in request.text for request in model_server.requests)
+
+
+async def test_an_image_that_a_tool_gave_is_stored_and_the_model_looks_at_it_when_it_wants(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    def look_at_it(request: RecordedRequest) -> Behaviour:
+        told = re.search(r"\[Image \(image/png\): ([\w-]+)\]", request.text)
+        assert told is not None
+        return asks_for("offloaded_view_image", reference=told[1])
+
+    drawn = io.BytesIO()
+    Image.new("RGB", (8, 6), "red").save(drawn, "PNG")
+    look_up.images = (ToolImage(drawn.getvalue(), "image/png"),)
+    model_server.script(asks_for("look_up"), look_at_it, says("It is red."), says("Still red."))
+    async with running_service():
+        conversation = await new_conversation(alice_program)
+        await send(alice_program, conversation, "Which colour?")
+        await send(alice_program, conversation, "Sure?")
+    assert _images_in(model_server.requests[1]) == []
+    [url] = _images_in(model_server.requests[2])
+    content = base64.b64decode(url.removeprefix("data:image/png;base64,"))
+    assert Image.open(io.BytesIO(content)).getpixel((0, 0)) == (255, 0, 0)
+    assert _images_in(model_server.requests[3]) == []
+
+
+def _images_in(request: RecordedRequest) -> list[str]:
+    contents = [
+        message["content"] for message in request.messages if isinstance(message.get("content"), list)
+    ]
+    return [part["image_url"]["url"] for parts in contents for part in parts if part["type"] == "image_url"]
+
+
+async def test_a_disk_that_takes_nothing_harms_one_result_and_not_the_answer(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer, settings: Any, tmp_path: Path
+) -> None:
+    settings.DATA_DIR = tmp_path
+    (tmp_path / "offloads").write_text("where the folder should be")
+    look_up.answer = lambda arguments: "line of words\n" * 50_000
+    model_server.script(asks_for("look_up"), says("Too much for me."))
+    async with running_service():
+        conversation = await new_conversation(alice_program)
+        answer = (await send(alice_program, conversation, "Look!")).json()
+        trace = (await alice_program.get(f"runs/{answer['run_id']}/trace")).json()
+    assert answer["message"]["content"] == "Too much for me."
+    [call] = trace["iterations"][0]["tools"]
+    assert (call["state"], call["offload_ref"]) == ("failed", None)
+    assert "ask for less" in model_server.requests[-1].text
+
+
+@pytest.mark.parametrize("said", ["a\x00b", "half \ud800 of a character"])
+async def test_what_no_database_stores_is_replaced_in_what_a_tool_returns_and_is_asked(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer, said: str
+) -> None:
+    look_up.answer = lambda arguments: said
+    model_server.script(
+        Behaviour(
+            text=said, tokens=0, tool_calls=({"name": "look_up", "arguments": f'{{"say": 7}} {said}'},)
+        ),
+        asks_for("look_up"),
+        says("Done."),
+    )
+    async with running_service():
+        _, run = await start(alice_program)
+        assert (await wait_for_end(alice_program, run))["status"] == "complete"
+    results = [
+        message["content"] for message in model_server.requests[-1].messages if message["role"] == "tool"
+    ]
+    assert results[1] == said.replace("\x00", "\ufffd").replace("\ud800", "\ufffd")

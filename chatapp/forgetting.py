@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from uuid import UUID
 
-from django.db import connection
-
 from chatapp import attachments, memory_files, offloads
 from chatapp.actions import retention
 from chatapp.actions.forget import Done, forget_items
@@ -17,16 +15,14 @@ from chatapp.actions.retention import Leftovers
 from chatapp.errors import NotFound
 from chatapp.live import hub
 from chatapp.models import ForgetReceipt, Offload, User
+from chatapp.purging import purge_journal
 from chatapp.search_index import vocabulary
 from chatapp.selectors import memory as memory_selectors
 from chatapp.selectors.access import accessible_message, parse_id
-from chatapp.selectors.forgetting import messages_of_day, said_and_where, was_forgotten_since
+from chatapp.selectors.forgetting import messages_of_day, said_and_where
 from chatapp.selectors.offloads import text_offloads
 from chatapp.selectors.retention import idle_conversations
 from memory.redaction import Forgotten
-
-PURGED_FOR = timedelta(minutes=5)
-PURGE_TIMEOUT_MS = 500
 
 
 def remove_leftovers(leftovers: Leftovers) -> None:
@@ -43,25 +39,8 @@ def finish(done: Done) -> Done:
     for leftovers in done.leftovers:
         remove_leftovers(leftovers)
     memory_files.write_profiles({leftovers.user_id for leftovers in done.leftovers})
-    _purge_journal()
+    purge_journal()
     return done
-
-
-def _purge_journal() -> None:
-    """SQLite keeps what was overwritten in its journal until it is written back. Where a reader holds that up, the
-    sweep comes back to it; no writer waits for long."""
-    if connection.vendor == "sqlite" and not connection.in_atomic_block:
-        with connection.cursor() as cursor:
-            [[timeout_ms]] = cursor.execute("PRAGMA busy_timeout").fetchall()
-            cursor.execute(f"PRAGMA busy_timeout={PURGE_TIMEOUT_MS}")
-            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            cursor.execute(f"PRAGMA busy_timeout={timeout_ms}")
-
-
-def purge_after_forgetting(*, now: datetime) -> None:
-    """For a while after something was forgotten."""
-    if was_forgotten_since(now - PURGED_FOR):
-        _purge_journal()
 
 
 # --- What is forgotten ------------------------------------------------------------------------------------
@@ -74,7 +53,7 @@ def delete_message(user: User, conversation_id: str, message_id: str, *, now: da
         forget_message(user, message_id, now=now, conversation_id=conversation_id)
     else:
         remove_leftovers(Leftovers(user.pk, hashes=hashes))
-        _purge_journal()
+        purge_journal()
 
 
 def forget_message(

@@ -16,12 +16,14 @@ from chatapp.actions.mcp_servers import LIST_AGAIN_AFTER
 from chatapp.actions.search import index_conversation as index_turns
 from chatapp.attachments import sweep_files
 from chatapp.forget_wishes import propose_for_message
-from chatapp.forgetting import delete_idle_conversations, purge_after_forgetting
+from chatapp.forgetting import delete_idle_conversations
 from chatapp.mcp_servers import refresh_server
 from chatapp.offloads import sweep_offloads
+from chatapp.purging import purge_deleted
 from chatapp.selectors.compactions import compactions_to_keep, quiet_conversations, waiting_compactions
 from chatapp.selectors.consolidations import waiting_consolidations
 from chatapp.selectors.mcp_servers import servers_to_list
+from chatapp.selectors.purging import due_purges
 from chatapp.selectors.runs import abandoned_runs, dead_runs
 from chatapp.selectors.unindexed import overlooked_conversations, owner_of, users_without_vectors
 from chatapp.toolbox import local_tools
@@ -73,6 +75,11 @@ def propose_forgetting(message_id: str) -> None:
 
 
 @shared_task
+def purge(mark_id: str) -> None:
+    purge_deleted(int(mark_id))
+
+
+@shared_task
 def consolidate(consolidation_id: str) -> None:
     consolidating.consolidate(UUID(consolidation_id))
 
@@ -111,7 +118,8 @@ def sweep() -> None:
     for user_id in users_without_vectors(settings.EMBEDDINGS_MODEL):
         jobs.wake_worker("embed_index", str(user_id))
     memory_files.sweep_unwritten()
-    purge_after_forgetting(now=now)
+    for mark_id in due_purges(now):
+        jobs.wake_worker("purge", str(mark_id))
 
 
 def _patience_s(tool_name: str) -> float:

@@ -20,6 +20,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 
 from chatapp import clock
+from chatapp.actions.purging import mark_purge
 from chatapp.errors import Conflict, InvalidInput, NotFound
 from chatapp.models import ApiToken, SetupLink, User
 from chatapp.selectors.accounts import SCOPES, accessible_token, has_admin, hash_token, is_only_admin
@@ -82,6 +83,7 @@ def delete_user(*, user: User) -> None:
         of_users = ContentType.objects.get_for_model(User)
         LogEntry.objects.filter(content_type=of_users, object_id=str(user.pk)).delete()
         user.delete()
+        mark_purge()
 
 
 def create_token(*, user: User, name: str, scopes: Sequence[str]) -> tuple[ApiToken, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from chatapp.actions.purging import mark_purge
 from chatapp.errors import ReadForgotten
 from chatapp.models import Conversation, ForgetClock, ScopeClock
 from chatapp.selectors.scopes import scopes_of
@@ -20,6 +21,7 @@ def begin_forgetting(user_id: UUID) -> None:
     for clock in clocks:
         clock.count += 1
         clock.save(update_fields=["count"])
+    mark_purge()
 
 
 def check_nothing_forgotten(conversation: Conversation, count: int) -> None:

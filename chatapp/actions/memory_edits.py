@@ -9,6 +9,7 @@ from datetime import date, datetime, time
 from django.db import transaction
 
 from chatapp.actions.memory import mark_days_stale, rewrite_entry
+from chatapp.actions.purging import mark_purge
 from chatapp.actions.search import index_entry, remove_entries
 from chatapp.actions.tombstones import raise_tombstones
 from chatapp.errors import Conflict, InvalidInput, NotFound
@@ -124,6 +125,7 @@ def reject_entry(*, user: User, entry_id: str, now: datetime) -> None:
         raise Conflict("This entry was approved already. Delete it to forget it.")
     raise_tombstones(user.pk, [entry.text], now)
     entry.delete()
+    mark_purge()
 
 
 @transaction.atomic

@@ -13,6 +13,7 @@ from chatapp import event_log, mapping, row_shapes
 from chatapp.actions.files import delete_unshared_attachments
 from chatapp.actions.forget_traces import empty_message, redact_events, tell_forgotten
 from chatapp.actions.messages import NewMessage, message_parts
+from chatapp.actions.purging import mark_purge
 from chatapp.models import Conversation, Event, Message, User
 from chatapp.search_index import vocabulary
 from chatapp.selectors.access import accessible_attachments, accessible_message, lock_conversation
@@ -66,4 +67,5 @@ def withdraw_queued(
         nothing_else = Forgotten([], vocabulary)
         redact_events(conversation, nothing_else, changed={message.pk: message}, gone=[message.pk])
         tell_forgotten(conversation, [message], now)
+        mark_purge()
         return hashes

@@ -11,6 +11,7 @@ from django.db import transaction
 
 from chatapp.actions import memory as memory_actions
 from chatapp.actions import search as search_actions
+from chatapp.actions.purging import mark_purge
 from chatapp.models import Attachment, Conversation, Event, MemoryEntry, Run
 
 
@@ -54,6 +55,7 @@ def delete_conversation_data(conversation: Conversation, *, forget_memory: bool)
     locked = Conversation.objects.select_for_update().filter(pk=conversation.pk).first()
     if locked is None:
         return Leftovers(user_id=conversation.user_id)
+    mark_purge()
     entries = MemoryEntry.objects.filter(conversation=locked)
     days = tuple(sorted(set(entries.values_list("day", flat=True))))
     memory_actions.mark_days_stale(locked.user_id, days)

@@ -3,7 +3,14 @@
 from chatapp.models.agents import Agent
 from chatapp.models.claims import StoredClaim
 from chatapp.models.conversations import Attachment, Branch, Conversation, Message
-from chatapp.models.forgetting import ForgetClock, ForgetProposal, ForgetReceipt, ScopeClock, Tombstone
+from chatapp.models.forgetting import (
+    ForgetClock,
+    ForgetProposal,
+    ForgetReceipt,
+    PurgeMark,
+    ScopeClock,
+    Tombstone,
+)
 from chatapp.models.hooks import DeploymentHook
 from chatapp.models.mcp_servers import McpServer
 from chatapp.models.memory import Compaction, EntryRevision, EntrySource, MemoryEntry, MemoryPause
@@ -50,6 +57,7 @@ __all__ = [
     "Offload",
     "Profile",
     "ProfileVersion",
+    "PurgeMark",
     "RequestText",
     "Run",
     "RunStep",

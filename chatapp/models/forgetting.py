@@ -48,6 +48,13 @@ class ScopeClock(models.Model):
     count = models.PositiveIntegerField(default=0)
 
 
+class PurgeMark(models.Model):
+    """Something was deleted whose bytes may still lie in the database's own files. Who has taken them out of there
+    removes the marks that were there before."""
+
+    created_at = models.DateTimeField(auto_now_add=True)
+
+
 class Tombstone(models.Model):
     """One forgotten sentence as a keyed fingerprint (see `memory.tombstones`); `words` are packed int64. It stands
     until its user says it anew, and then too where it is `for_good`."""

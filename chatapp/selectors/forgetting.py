@@ -90,11 +90,6 @@ def accessible_receipts(
     return list(rows.order_by("-at", "-pk")[:limit])
 
 
-def was_forgotten_since(moment: datetime) -> bool:
-    """Anything, by anybody."""
-    return ForgetReceipt.objects.filter(at__gte=moment).exists()
-
-
 def accessible_proposal(user: User, proposal_id: str) -> ForgetProposal:
     proposal = (
         ForgetProposal.objects.filter(user=user, pk=parse_id(proposal_id)).select_related("receipt").first()

@@ -1,0 +1,126 @@
+"""What was forgotten leaves the files of the database itself: SQLite's and its journal, PostgreSQL's tables."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test import Client
+
+from chatapp import clock, tasks
+from chatapp.models import ForgetReceipt, PurgeMark, User
+from chatapp.purging import purge_deleted
+from chatapp.selectors.purging import due_purges, newest_purge
+from tests.forgetting.everywhere import tables_with
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SECRET = "heliotrope-4711"
+KEPT = "plum-tree-2027"
+
+
+def database_files() -> Iterator[Path]:
+    if connection.vendor == "sqlite":
+        yield from Path(connection.settings_dict["NAME"]).parent.glob("*.sqlite3*")
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("CHECKPOINT")
+        cursor.execute(
+            "SELECT current_setting('data_directory'), oid FROM pg_database WHERE datname = current_database()"
+        )
+        [[folder, oid]] = cursor.fetchall()
+    yield from (Path(folder) / "base" / str(oid)).iterdir()
+
+
+def files_with(word: str) -> list[Path]:
+    return [path for path in database_files() if word.encode() in path.read_bytes()]
+
+
+@pytest.fixture
+def forgotten(alice: User, alice_client: Client) -> None:
+    """Two entries, of which one was changed and then forgotten."""
+    ids = [
+        alice_client.post("/api/v1/memory/entries", {"text": text}, content_type="application/json").json()[
+            "id"
+        ]
+        for text in (f"The word is {SECRET}.", f"There is the {KEPT}.")
+    ]
+    change = {"text": f"The password is {SECRET}."}
+    alice_client.patch(f"/api/v1/memory/entries/{ids[0]}", change, content_type="application/json")
+    assert files_with(SECRET)
+    assert alice_client.delete(f"/api/v1/memory/entries/{ids[0]}").status_code == 204
+    assert tables_with(SECRET) == []
+
+
+def purge_all() -> bool:
+    newest = newest_purge()
+    assert newest is not None
+    return purge_deleted(newest)
+
+
+def test_its_bytes_are_gone_and_others_are_there(forgotten: None) -> None:
+    if connection.vendor == "postgresql":
+        assert files_with(SECRET), "dead, but not overwritten"
+    assert purge_all()
+    assert files_with(SECRET) == []
+    assert files_with(KEPT)
+    assert not PurgeMark.objects.exists()
+
+
+def test_the_sweep_wakes_a_worker_for_it_once_a_minute(forgotten: None) -> None:
+    now = clock.now()
+    assert due_purges(now) == [], "more may come"
+    [mark] = due_purges(now + timedelta(minutes=2))
+    tasks.purge(str(mark))
+    assert files_with(SECRET) == []
+    assert due_purges(now + timedelta(minutes=2)) == []
+
+
+def test_the_command_does_so_at_once(forgotten: None) -> None:
+    call_command("purge_deleted")
+    assert files_with(SECRET) == []
+    assert not PurgeMark.objects.exists()
+
+
+def test_while_somebody_looks_at_it_it_waits(forgotten: None) -> None:
+    with closing(another_connection()) as other:
+        other.execute("BEGIN")
+        other.execute("SELECT count(*) FROM chatapp_memoryentry")
+        PurgeMark.objects.create()
+        assert not purge_all()
+        with pytest.raises(CommandError, match="in use"):
+            call_command("purge_deleted")
+        assert PurgeMark.objects.exists()
+        other.execute("ROLLBACK")
+    assert purge_all()
+    assert files_with(SECRET) == []
+
+
+def another_connection() -> Any:
+    parameters = connection.get_connection_params()
+    if connection.vendor == "sqlite":
+        return sqlite3.connect(parameters["database"], isolation_level=None)
+    names = ("host", "port", "user", "password", "dbname")
+    return psycopg.connect(**{name: parameters[name] for name in names if parameters.get(name)})
+
+
+@pytest.mark.parametrize("what", ["conversation", "account"])
+def test_whatever_deletes_leaves_a_mark(alice: User, alice_client: Client, what: str) -> None:
+    made = alice_client.post(
+        "/api/v1/conversations/import",
+        {"messages": [{"role": "user", "content": f"The word is {SECRET}."}]},
+        content_type="application/json",
+    ).json()["id"]
+    path = f"/api/v1/conversations/{made}" if what == "conversation" else "/api/v1/me"
+    assert alice_client.delete(path).status_code == 204
+    assert ForgetReceipt.objects.exists() is (what == "conversation")
+    assert purge_all()
+    assert files_with(SECRET) == []

@@ -98,6 +98,43 @@ async def test_where_it_is_switched_off_no_request_has_it(alice: User, why: str)
         assert not any("cello" in str(message) for message in await sent(chat))
 
 
+@pytest.mark.parametrize("where", ["for all chats", "here", "memory here", "memory"])
+@on_a_loop
+async def test_switched_off_a_request_is_to_the_byte_what_it_was_without_a_profile(
+    alice: User, where: str
+) -> None:
+    async with chatting(alice, count=4) as chat:
+        here = f"conversations/{chat.conversation}"
+        ways = {
+            "for all chats": ("memory/settings", {"profile": False}, {"profile": True}),
+            "here": (here, {"context_policy": {"profile_budget": 0}}, {"context_policy": {}}),
+            "memory here": (here, {"memory": "paused"}, {"memory": "on"}),
+            "memory": ("memory/settings", {"paused": True}, {"paused": False}),
+        }
+        path, off, on = ways[where]
+
+        async def change(what: dict[str, Any]) -> None:
+            assert (await chat.program.patch(path, **what)).status_code == 200
+
+        async def answer_anew() -> str:
+            said = (await chat.program.get(f"{here}/messages")).json()["items"]
+            anew = await chat.post(f"messages/{said[-1]['id']}/regenerate")
+            assert anew.status_code == 200, anew.content
+            return chat.server.requests_of("chat")[-1].sha256
+
+        await chat.ask()
+        without = chat.server.requests_of("chat")[-1].sha256
+        assert await answer_anew() == without
+        profile = {"markdown": "- Plays the cello."}
+        assert (await chat.program.call("PUT", "memory/profile", body=profile)).status_code == 200
+        assert await answer_anew() != without
+        assert "- Plays the cello." in chat.server.requests_of("chat")[-1].text
+        await change(off)
+        assert await answer_anew() == without
+        await change(on)
+        assert await answer_anew() != without
+
+
 @on_a_loop
 async def test_nobody_is_told_of_another_users_profile(alice: User, bob: User) -> None:
     async with chatting(bob) as chat:

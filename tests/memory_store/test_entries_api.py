@@ -120,6 +120,19 @@ def test_a_revert_is_a_revision_of_its_own(alice: User, client: Client):
     assert missing.status_code == 404
 
 
+def test_a_revert_can_be_reverted_and_every_text_stays_in_the_history(alice: User, client: Client):
+    entry = add(client, "Tea.")
+    change(client, entry, "Coffee.")
+    for revision, text in ((1, "Tea."), (2, "Coffee."), (1, "Tea.")):
+        path = f"{ENTRIES}/{entry['id']}/revert"
+        answer = client.post(path, {"revision": revision}, content_type="application/json")
+        assert answer.json()["text"] == text
+        assert file_of(alice, entry) == [text]
+    said = ["Tea.", "Coffee.", "Tea.", "Coffee.", "Tea."]
+    assert [(number, text) for number, text, _ in history(client, entry)] == list(enumerate(said, 1))[::-1]
+    assert found(alice, "coffee") == []
+
+
 def test_a_change_of_what_was_changed_meanwhile_is_a_conflict(client: Client):
     entry = add(client, "One.")
     assert change(client, entry, "Two.", revision=1).status_code == 200

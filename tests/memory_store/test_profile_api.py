@@ -83,6 +83,20 @@ def test_versions_are_kept_compared_and_reverted_to(client: Client):
     assert reverted["markdown"] == "- Cello.\n- Lisbon."
 
 
+def test_a_revert_can_be_reverted(alice: User, client: Client):
+    texts = {1: "- Cello.", 2: "- Violin."}
+    for text in texts.values():
+        put(client, text)
+    for made, number in ((3, 1), (4, 2), (5, 3)):
+        texts[made] = texts[number]
+        reverted = client.post(f"{PROFILE}/versions/{number}/revert").json()
+        assert (reverted["version"], reverted["markdown"]) == (made, texts[number])
+        assert file_of(alice) == f"{texts[number]}\n"
+    assert {
+        number: client.get(f"{PROFILE}/versions/{number}").json()["markdown"] for number in texts
+    } == texts
+
+
 def test_a_change_of_what_was_changed_meanwhile_is_a_conflict(client: Client):
     tag = put(client, "One.")["ETag"]
     assert put(client, "Two.", **{"if-match": tag}).status_code == 200

@@ -7,6 +7,7 @@ import shutil
 import zipfile
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -51,6 +52,38 @@ def test_files_and_index_are_rebuilt_with_what_users_edited(alice: User, remembe
     [found] = search_memory(user_id=alice.pk, query="heliotrope", limit=5, now=NOW)
     assert found.text == "She has a heliotrope cat."
     assert not search_memory(user_id=alice.pk, query="dog", limit=5, now=NOW)
+
+
+def test_files_that_were_edited_or_deleted_by_hand_say_again_what_their_user_wrote(
+    alice: User, api_client: Clients
+):
+    client = api_client(alice)
+
+    def send(method: str, path: str, **body: object) -> dict[str, Any]:
+        answer = getattr(client, method)(f"/api/v1/memory/{path}", body, content_type="application/json")
+        assert answer.status_code < 300, answer.content
+        return dict(answer.json())
+
+    ids = [
+        send("post", "entries", text=f"Said on {day}.", day=day)["id"] for day in ("2026-11-20", "2026-11-21")
+    ]
+    send("patch", f"entries/{ids[0]}", text="Edited by its id.")
+    day = client.get("/api/v1/memory/days/2026-11-21").json()["markdown"]
+    send("put", "days/2026-11-21", markdown=day.replace("Said on 2026-11-21.", "Edited as a day."))
+    send("put", "profile", markdown="- Edited.")
+    folder = memory_files.user_folder(alice.pk)
+    before = {path.name: path.read_bytes() for path in folder.glob("*.md")}
+    assert set(before) == {"2026-11-20.md", "2026-11-21.md", "MEMORY.md"}
+
+    (folder / "2026-11-20.md").unlink()
+    (folder / "2026-11-21.md").write_text("# 2026-11-21\n\n## 10:00\n\nWritten into the file.\n")
+    (folder / "MEMORY.md").write_text("- Written into the file.\n")
+    (folder / "2020-02-02.md").write_text("# 2020-02-02\n")
+    rebuild("alice@example.com")
+    assert {path.name: path.read_bytes() for path in folder.glob("*.md")} == before
+    assert b"Edited by its id." in before["2026-11-20.md"]
+    assert b"Edited as a day." in before["2026-11-21.md"]
+    assert [len(list(row.revisions.all())) for row in MemoryEntry.objects.order_by("day")] == [1, 1]
 
 
 def test_rebuilding_twice_changes_nothing(alice: User, remembered: MemoryEntry):

@@ -1,0 +1,107 @@
+"""Days begin at midnight where their user lives: to the second, when clocks change, and when the user moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from chatapp.actions.memory import record_entry
+from chatapp.models import Message, User
+from tests.memory_store.rows import finished_compaction, new_conversation, say
+
+Clients = Callable[..., Client]
+DAYS = "/api/v1/memory/days"
+
+MIDNIGHTS = [
+    # zone, the last moment of a day, the first of the next, both in UTC
+    ("UTC", "2026-11-21T23:59:59.999999", "2026-11-22T00:00:00", "2026-11-21"),
+    ("Asia/Tokyo", "2026-11-21T14:59:59.900000", "2026-11-21T15:00:00", "2026-11-21"),
+    ("America/New_York", "2026-11-22T04:59:59.900000", "2026-11-22T05:00:00", "2026-11-21"),
+    ("Asia/Kathmandu", "2026-11-21T18:14:59.900000", "2026-11-21T18:15:00", "2026-11-21"),
+    # Berlin's clocks go back in the night to the 25th's Sunday: that day has 25 hours.
+    ("Europe/Berlin", "2026-10-24T21:59:59.900000", "2026-10-24T22:00:00", "2026-10-24"),
+    ("Europe/Berlin", "2026-10-25T22:59:59.900000", "2026-10-25T23:00:00", "2026-10-25"),
+    # And forward on the 29th of March, which has 23.
+    ("Europe/Berlin", "2026-03-28T22:59:59.900000", "2026-03-28T23:00:00", "2026-03-28"),
+    ("Europe/Berlin", "2026-03-29T21:59:59.900000", "2026-03-29T22:00:00", "2026-03-29"),
+]
+
+
+def moment(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def live_in(client: Client, zone: str) -> None:
+    answer = client.patch("/api/v1/me", {"time_zone": zone}, content_type="application/json")
+    assert answer.status_code == 200, answer.content
+
+
+def remember(user: User, text: str, at: str) -> None:
+    """What leaves a context at that moment."""
+    user.refresh_from_db()
+    conversation = new_conversation(user)
+    [said] = say(conversation, text, at=moment(at))
+    row = finished_compaction(conversation)
+    record_entry(compaction=row, text=text, first_message_id=said.pk, last_message_id=said.pk, at=moment(at))
+
+
+def told_by_day(client: Client) -> dict[str, list[str]]:
+    days = [item["day"] for item in client.get(DAYS).json()["items"]]
+    return {
+        day: [entry["text"] for entry in client.get(f"{DAYS}/{day}").json()["entries"]]
+        for day in sorted(days)
+    }
+
+
+@pytest.mark.parametrize(("zone", "last", "first", "day"), MIDNIGHTS, ids=lambda value: str(value)[:25])
+def test_a_moment_before_midnight_and_midnight_are_of_two_days(
+    alice: User, api_client: Clients, zone: str, last: str, first: str, day: str
+):
+    client = api_client(alice)
+    live_in(client, zone)
+    remember(alice, "Before midnight.", last)
+    remember(alice, "At midnight.", first)
+    told = told_by_day(client)
+    assert told.pop(day) == ["Before midnight."]
+    assert list(told.values()) == [["At midnight."]]
+    assert min(told) > day
+
+
+@pytest.mark.parametrize(("zone", "last", "first", "day"), MIDNIGHTS, ids=lambda value: str(value)[:25])
+def test_a_day_is_forgotten_with_what_was_said_on_it_to_its_last_moment(
+    alice: User, api_client: Clients, zone: str, last: str, first: str, day: str
+):
+    client = api_client(alice)
+    live_in(client, zone)
+    remember(alice, "The heron stood in the reeds.", last)
+    remember(alice, "A tram rattled past.", first)
+    answer = client.post("/api/v1/memory/forget", {"day": day}, content_type="application/json")
+    assert answer.status_code == 200, answer.content
+    assert list(told_by_day(client).values()) == [["A tram rattled past."]]
+    said = [row.parts for row in Message.objects.order_by("created_at")]
+    assert said == [[], [{"type": "text", "text": "A tram rattled past."}]]
+
+
+def test_who_moves_keeps_the_days_that_were_and_begins_new_ones_at_the_new_midnight(
+    alice: User, api_client: Clients
+):
+    client = api_client(alice)
+    live_in(client, "Asia/Tokyo")
+    remember(alice, "Said in Tokyo.", "2026-11-21T15:30:00")
+    live_in(client, "America/New_York")
+    remember(alice, "Said in New York.", "2026-11-21T16:30:00")
+    told = {"2026-11-21": ["Said in New York."], "2026-11-22": ["Said in Tokyo."]}
+    assert told_by_day(client) == told
+
+    before: dict[str, Any] = client.get(f"{DAYS}/2026-11-22").json()
+    edited = before["markdown"].replace("Said in Tokyo.", "Said in Kyoto.")
+    written = client.put(f"{DAYS}/2026-11-22", {"markdown": edited}, content_type="application/json")
+    assert written.status_code == 200, written.content
+    assert told_by_day(client) == told | {"2026-11-22": ["Said in Kyoto."]}
+    [entry] = written.json()["entries"]
+    assert entry["created_at"] == "2026-11-21T15:30:00Z"
+    assert entry["id"] == before["entries"][0]["id"]

@@ -52,16 +52,14 @@ class EarlierCall:
 class CallRecords(Protocol):
     """Each call is recorded before it runs, and its result before the model sees it."""
 
-    async def record_calls(self, message: Message, calls: Sequence[RequestedCall]) -> None:
-        """All calls of one step, with the message in which the model asked for them, before any of them runs."""
+    async def record_calls(self, calls: Sequence[RequestedCall]) -> None:
+        """All calls of one step, before any of them runs."""
 
     async def record_running(self, call: RequestedCall) -> None:
         """A call that waited for its approval runs now."""
 
-    async def record_result(self, result: CallResult) -> None: ...
-
-    async def record_results(self, messages: Sequence[Message]) -> None:
-        """The results of a step as messages, in the order of its calls, once all are there."""
+    async def record_result(self, result: CallResult) -> None:
+        """One call has ended. With the last of its step they are part of the conversation, in the calls' order."""
 
 
 class Consents(Protocol):
@@ -89,13 +87,11 @@ class ResultStore(Protocol):
 
 
 class _NoRecords:
-    async def record_calls(self, message: Message, calls: Sequence[RequestedCall]) -> None: ...
+    async def record_calls(self, calls: Sequence[RequestedCall]) -> None: ...
 
     async def record_running(self, call: RequestedCall) -> None: ...
 
     async def record_result(self, result: CallResult) -> None: ...
-
-    async def record_results(self, messages: Sequence[Message]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

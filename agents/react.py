@@ -293,7 +293,7 @@ class _Loop:
         calls = [one.call for one in prepared]
         text, thought = storable_text("".join(said.text)), storable_text("".join(said.thought))
         asking = calling_message(text, calls, thought)
-        await self.use.records.record_calls(asking, calls)
+        await self.use.records.record_calls(calls)
         for call in calls:
             yield ToolStarted(call)
         found: dict[str, CallResult] = {}
@@ -305,7 +305,6 @@ class _Loop:
         results_in_order = [found[call.call_id] for call in calls]
         self._remember_unknown(results_in_order)
         messages = [_result_message(result) for result in results_in_order]
-        await self.use.records.record_results(messages)
         self.transcript = self.transcript.add_step([asking, *messages])
         self._look_for_the_end(results_in_order)
 

@@ -170,15 +170,15 @@ def calling_message(text: str, calls: Sequence[RequestedCall], thought: str = ""
     parts = (
         *thoughts,
         *said,
-        *(ToolCallPart(call.call_id, call.name, _object_text(call.arguments)) for call in calls),
+        *(calling_part(call.call_id, call.name, call.arguments) for call in calls),
     )
     return Message(role="assistant", parts=parts, tokens=estimate_parts(parts))
 
 
-def _object_text(arguments: str) -> str:
+def calling_part(call_id: str, name: str, arguments: str) -> ToolCallPart:
     """Servers refuse a history whose arguments are no JSON object."""
     try:
         read_arguments(arguments)
     except ValueError:
-        return json.dumps({"unreadable": arguments}, ensure_ascii=False)
-    return arguments or "{}"
+        arguments = json.dumps({"unreadable": arguments}, ensure_ascii=False)
+    return ToolCallPart(call_id, name, arguments or "{}")

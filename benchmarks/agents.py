@@ -1,6 +1,6 @@
 """Overhead of the tool loop, and how well independent steps of a plan overlap.
 
-python -m benchmarks.agents
+python -m benchmarks.agents [--database sqlite|postgres] [--skip-plans]
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import itertools
 import json
 import statistics
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 from websockets.sync.client import connect
 
@@ -33,7 +34,8 @@ from agents.types import (
     ToolCallDelta,
     ToolSpec,
 )
-from benchmarks.stage import ModelProcess, model_server, running_service
+from benchmarks.stage import ModelProcess, model_server, prepared_database, running_service
+from chatapp.database import in_database
 from memory.budget import TokenBudget
 from memory.policy import ContextPolicy
 from memory.tokens import text_message
@@ -141,11 +143,19 @@ class LoopRun:
         return statistics.quantiles(self.iterations, n=10)[-1]
 
 
-async def measure_loop(history: list[Message], tools: list[EchoTool]) -> LoopRun:
+@dataclass(frozen=True)
+class Stage:
+    """Whose calls they are, and the ports beside the tools."""
+
+    caller: ToolCaller = field(default_factory=lambda: ToolCaller("u", "c", "r"))
+    ports: Mapping[str, Any] = field(default_factory=dict)
+
+
+async def measure_loop(history: list[Message], tools: list[EchoTool], stage: Stage) -> LoopRun:
     """Neither model nor tool takes any time: all that passes is the loop's."""
     context = assemble(history, tools)
     model = CallingModel(ITERATIONS)
-    use = ToolUse(tools, ToolCaller("u", "c", "r"))
+    use = ToolUse(tools, stage.caller, **stage.ports)
     ends, worked_s = [time.perf_counter()], time.process_time()
     async for step in run_react(model, context, tool_use=use):
         if isinstance(step, CallFinished):
@@ -162,20 +172,58 @@ async def report_loop(repeats: int) -> None:
     )
     print("| context | tools | median ms | 9 of 10 | CPU ms | of it writing the request | largest request |")
     print("|---|---|---|---|---|---|---|")
-    few, many = [EchoTool(at, 200) for at in range(1)], [EchoTool(at, 3_000) for at in range(100)]
-    cases = {
-        "short": (make_history(500, 100), few),
-        "short, ": (make_history(500, 100), many),
-        "full, long messages": (make_history(85_000, 1_000), many),
-        "full, short messages": (make_history(85_000, 100), many),
+    few, many = [EchoTool(0, 200)], [EchoTool(at, 200) for at in range(100)]
+    full = make_history(90_000, 100)
+    cases: dict[str, tuple[list[Message], list[EchoTool], Callable[[], Stage]]] = {
+        "short": (make_history(500, 100), few, Stage),
+        "short, many tools": (make_history(500, 100), many, Stage),
+        "full, long messages": (make_history(90_000, 1_000), many, Stage),
+        "full, short messages": (full, many, Stage),
+        "the same, recorded": (full, many, stage_with_records),
     }
-    for name, (history, tools) in cases.items():
-        runs = [await measure_loop(history, tools) for _ in range(repeats)]
+    for name, (history, tools, stage) in cases.items():
+        runs = [await measure_loop(history, tools, await in_database(stage)()) for _ in range(repeats)]
         middle = sorted(runs, key=lambda run: run.median)[len(runs) // 2]
         print(
-            f"| {name.strip(', ')} | {len(tools)} | {middle.median:.2f} | {middle.most:.2f} | {middle.cpu_ms:.2f} |"
+            f"| {name} | {len(tools)} | {middle.median:.2f} | {middle.most:.2f} | {middle.cpu_ms:.2f} |"
             f" {middle.written_ms:.2f} | {middle.tokens:,} tokens |"
         )
+
+
+def stage_with_records() -> Stage:
+    """Calls, results and usage recorded as in the service, in a conversation of its own."""
+    from chatapp import clock
+    from chatapp.actions.conversations import create_conversation
+    from chatapp.actions.messages import NewMessage, send_message
+    from chatapp.actions.model_configs import ensure_first_model
+    from chatapp.actions.runs import claim_run
+    from chatapp.actions.usage import CallTimes, CallUsage
+    from chatapp.models import User
+    from chatapp.selectors.model_configs import default_model
+    from chatapp.tool_desk import ToolDesk
+
+    ensure_first_model()
+    config = default_model()
+    user, _ = User.objects.get_or_create(email="bench@example.com")
+    conversation = create_conversation(user=user, now=clock.now())
+    sent = send_message(
+        user=user,
+        conversation_id=str(conversation.pk),
+        new=NewMessage("What of all this?"),
+        model=config,
+        now=clock.now(),
+    )
+    lease = claim_run(run_id=UUID(sent.run_id), holder="bench", model_name="instant", now=clock.now())
+    assert lease is not None
+    numbers = itertools.count(1)
+
+    def take_spent() -> list[CallUsage]:
+        times = CallTimes(clock.now(), first_token_ms=0, duration_ms=0, request_n=next(numbers))
+        return [CallUsage(config, "chat", 1, 1, times=times)]
+
+    caller = ToolCaller(str(user.pk), str(conversation.pk), sent.run_id)
+    desk = ToolDesk(lease, caller, take_spent)
+    return Stage(caller, {"records": desk, "consents": desk, "inbox": desk, "store": desk})
 
 
 # --- Plans, through the whole service --------------------------------------------------------------------
@@ -227,9 +275,13 @@ def report_plans(repeats: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5)
-    repeats = parser.parse_args().repeats
-    asyncio.run(report_loop(repeats))
-    report_plans(repeats)
+    parser.add_argument("--database", choices=["sqlite", "postgres"], default="sqlite")
+    parser.add_argument("--skip-plans", action="store_true")
+    arguments = parser.parse_args()
+    with prepared_database(arguments.database):
+        asyncio.run(report_loop(arguments.repeats))
+    if not arguments.skip_plans:
+        report_plans(arguments.repeats)
 
 
 if __name__ == "__main__":

@@ -12,19 +12,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
-from benchmarks import context_load, recall_baselines, recall_speed
-from benchmarks.stage import model_server, running_service
-from tests.environment import clean_environment
-from tests.servers.postgres import Postgres
+from benchmarks import recall_baselines, recall_speed
+from benchmarks.stage import model_server, prepared_database, running_service
 
 DATA = Path("../shared/data/recall_dev.json")
 BUDGETS = (2_000, 4_000, 8_000)
@@ -232,31 +227,12 @@ def main() -> None:
     key = os.environ.get("EMBEDDINGS_API_KEY", "")
     names = ("EMBEDDINGS_BASE_URL", "EMBEDDINGS_MODEL", "EMBEDDINGS_API_KEY")
     embeddings = dict(zip(names, (*arguments.embeddings, key), strict=True)) if arguments.embeddings else {}
-    with prepared(arguments.database, embeddings):
+    with prepared_database(arguments.database, embeddings):
         print(f"On {arguments.database}: {sum(len(history.questions) for history in histories)} questions")
         if not arguments.skip_quality:
             measure_quality(histories)
         if not arguments.skip_speed:
             recall_speed.measure(histories)
-
-
-@contextmanager
-def prepared(database: str, environment: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
-    clean_environment()
-    os.environ.update(environment)
-    postgres = Postgres().start() if database == "postgres" else None
-    if postgres:
-        os.environ["DATABASE_URL"] = postgres.new_database()
-    folder = context_load.prepare()
-    try:
-        yield
-    finally:
-        from django.db import connections
-
-        connections.close_all()
-        if postgres:
-            postgres.stop()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

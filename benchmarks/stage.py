@@ -9,15 +9,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import httpx2
 
+from benchmarks import context_load
 from tests.environment import ROOT, clean_environment
+from tests.servers.postgres import Postgres
 from tests.servers.service import Service, run_manage
 
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
@@ -97,6 +100,26 @@ def running_service(
         raise
     finally:
         service.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def prepared_database(database: str, environment: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
+    """Django in this process, on an empty database: `sqlite` or `postgres`."""
+    clean_environment()
+    os.environ.update(environment)
+    postgres = Postgres().start() if database == "postgres" else None
+    if postgres:
+        os.environ["DATABASE_URL"] = postgres.new_database()
+    folder = context_load.prepare()
+    try:
+        yield
+    finally:
+        from django.db import connections
+
+        connections.close_all()
+        if postgres:
+            postgres.stop()
         shutil.rmtree(folder, ignore_errors=True)
 
 

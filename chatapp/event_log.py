@@ -11,13 +11,15 @@ from django.dispatch import Signal
 
 from agents.events import Fact
 from chatapp.models import Conversation, Event, Run
+from chatapp.plain_sql import insert_rows, update_row
 
 facts_committed = Signal()
 """Sent after commit with `conversation_id`, `user_id` (UUIDs) and `payloads` (the events as sent)."""
 
 
 def append(conversation: Conversation, *facts: Fact, run: Run | None = None) -> int:
-    """Numbers the facts and stores them; the last number given. `conversation` must be locked in this transaction."""
+    """Numbers the facts and stores them, and the conversation's counters; the last number given. `conversation` must be
+    locked in this transaction."""
     payloads = []
     rows = []
     for seq, fact in enumerate(facts, start=conversation.last_seq + 1):
@@ -26,9 +28,9 @@ def append(conversation: Conversation, *facts: Fact, run: Run | None = None) -> 
         rows.append(
             Event(conversation=conversation, seq=seq, type=fact.type, run=run, payload=payload, at=fact.at)
         )
-    Event.objects.bulk_create(rows)
+    insert_rows(rows)
     conversation.last_seq += len(facts)
-    conversation.save(update_fields=["last_seq"])
+    update_row(conversation, "last_seq", "next_position")
     transaction.on_commit(
         partial(
             facts_committed.send_robust,

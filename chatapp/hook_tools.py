@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from agents.hooks import Hook, ModuleAction
 from agents.ports import CallKey, CallResult, EarlierCall, ToolUse
-from agents.tool_calls import CallDesk, calling_message
+from agents.tool_calls import CallDesk
 from agents.tool_running import ResultLimit, run_calls
 from agents.tools.protocol import ToolCaller
 from chatapp.actions.hook_actions import name_of, tool_name_of
@@ -40,7 +40,7 @@ async def call_tool(hook: Hook, action: ModuleAction, loaded: LoadedContext, run
     use = ToolUse(loaded.tools, caller, desk, consents, store=desk, earlier=run.earlier)
     prepared = CallDesk(loaded.tools).prepare([(name, json.dumps(action.params))], step=0)
     calls = [one.call for one in prepared]
-    await desk.record_calls(calling_message("", calls), calls)
+    await desk.record_calls(calls)
     policy = loaded.rules.policy
     limit = ResultLimit(policy.result_limit(loaded.rules.budget), policy.message_char_limit)
     async with aclosing(run_calls(prepared, use, limit)) as results:

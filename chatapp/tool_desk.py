@@ -23,7 +23,6 @@ from chatapp.actions.tool_calls import (
     read_decision,
     record_tool_calls,
     start_tool_call,
-    tell_results,
 )
 from chatapp.actions.usage import CallUsage
 from chatapp.attachments import load_data_urls
@@ -94,12 +93,10 @@ class ToolDesk(OffloadedResults):
 
     # --- CallRecords ---------------------------------------------------------------------------------
 
-    async def record_calls(self, message: Message, calls: Sequence[RequestedCall]) -> None:
+    async def record_calls(self, calls: Sequence[RequestedCall]) -> None:
         spent = self.take_spent()
         await _to_its_end(
-            persistently(record_tool_calls)(
-                lease=self.lease, asking=message, calls=calls, spent=spent, now=clock.now()
-            )
+            persistently(record_tool_calls)(lease=self.lease, calls=calls, spent=spent, now=clock.now())
         )
 
     async def record_running(self, call: RequestedCall) -> None:
@@ -109,9 +106,6 @@ class ToolDesk(OffloadedResults):
 
     async def record_result(self, result: CallResult) -> None:
         await _to_its_end(persistently(finish_tool_call)(lease=self.lease, result=result, now=clock.now()))
-
-    async def record_results(self, messages: Sequence[Message]) -> None:
-        await _to_its_end(persistently(tell_results)(lease=self.lease, now=clock.now()))
 
     # --- Consents ------------------------------------------------------------------------------------
 
@@ -160,21 +154,17 @@ class StepDesk(ToolDesk):
         super().__init__(lease, caller, take_spent)
         self.plan_step = plan_step
 
-    async def record_calls(self, message: Message, calls: Sequence[RequestedCall]) -> None:
+    async def record_calls(self, calls: Sequence[RequestedCall]) -> None:
         spent = self.take_spent()
         await _to_its_end(
             persistently(record_tool_calls)(
                 lease=self.lease,
-                asking=message,
                 calls=calls,
                 spent=spent,
                 now=clock.now(),
                 plan_step=self.plan_step,
             )
         )
-
-    async def record_results(self, messages: Sequence[Message]) -> None:
-        """Each result was recorded by itself."""
 
 
 class HookDesk(ToolDesk):
@@ -184,7 +174,7 @@ class HookDesk(ToolDesk):
         super().__init__(lease, caller, list)
         self.hook_id = hook_id
 
-    async def record_calls(self, message: Message, calls: Sequence[RequestedCall]) -> None:
+    async def record_calls(self, calls: Sequence[RequestedCall]) -> None:
         for call in calls:
             await _to_its_end(
                 persistently(record_hook_call)(
@@ -194,9 +184,6 @@ class HookDesk(ToolDesk):
 
     async def record_result(self, result: CallResult) -> None:
         await _to_its_end(persistently(finish_hook_call)(lease=self.lease, result=result, now=clock.now()))
-
-    async def record_results(self, messages: Sequence[Message]) -> None:
-        """Each result was recorded by itself."""
 
 
 async def _wait(told: asyncio.Event, seconds: float) -> None:

@@ -17,7 +17,13 @@ from chatapp.actions.injecting import release_injected
 from chatapp.actions.messages import queue_run
 from chatapp.actions.runs import Lease, PartialAnswer, lock_held, lock_run, plan_fact
 from chatapp.actions.tool_calls import close_tool_calls
-from chatapp.actions.usage import CallUsage, record_calls, totals_of_run, usage_event
+from chatapp.actions.usage import (
+    CallUsage,
+    record_calls,
+    take_over_background_calls,
+    totals_of_run,
+    usage_event,
+)
 from chatapp.errors import NotFound
 from chatapp.models import Conversation, Message, Run
 from memory.tokens import estimate_parts
@@ -47,6 +53,7 @@ def _end(conversation: Conversation, run: Run, outcome: Outcome, now: datetime) 
     """`conversation` is locked."""
     tools = close_tool_calls(conversation, run, now)
     record_calls(run, outcome.calls)
+    take_over_background_calls(run)
     usage = totals_of_run(run)
     run.status = outcome.status
     run.finished_at = now

@@ -11,7 +11,7 @@ from django.db import transaction
 from agents.ports import CallResult, RequestedCall
 from chatapp import event_log
 from chatapp.actions.runs import Lease, lock_run
-from chatapp.actions.tool_calls import call_event, interrupt_call, write_result
+from chatapp.actions.tool_calls import call_event, interrupt_call, save_results, write_result
 from chatapp.errors import LeaseLost
 from chatapp.models import Conversation, Run, ToolCall
 
@@ -47,6 +47,7 @@ def finish_hook_call(*, lease: Lease, result: CallResult, now: datetime) -> None
         conversation, run = _lock(lease)
         row = ToolCall.objects.get(run=run, call_id=result.call.call_id)
         write_result(row, result.state, result.part, now, is_cut=result.is_cut)
+        save_results([row])
         event_log.append(conversation, call_event(run, row, now), run=run)
 
 
@@ -79,4 +80,5 @@ def _close(run_id: UUID, pk: UUID, now: datetime) -> None:
             return
         conversation, run = found
         interrupt_call(row, now)
+        save_results([row])
         event_log.append(conversation, call_event(run, row, now), run=run)

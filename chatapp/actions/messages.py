@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
@@ -198,19 +199,37 @@ def append_message(
     **columns: Any,
 ) -> Message:
     """Takes the next position; `conversation` must be locked."""
-    message = Message.objects.create(
+    position = conversation.next_position
+    message = new_message(
+        conversation, position=position, branch_id=branch.pk, role=role, parts=parts, now=now, **columns
+    )
+    message.save(force_insert=True)
+    conversation.next_position += 1
+    return message
+
+
+def new_message(
+    conversation: Conversation,
+    *,
+    position: int,
+    branch_id: UUID,
+    role: str,
+    parts: list[dict[str, Any]],
+    now: datetime,
+    **columns: Any,
+) -> Message:
+    """Not stored yet."""
+    return Message(
         conversation=conversation,
-        branch=branch,
+        branch_id=branch_id,
         user_id=conversation.user_id,
-        position=conversation.next_position,
+        position=position,
         role=role,
         parts=parts,
         token_estimate=estimate_parts(mapping.parts_from_json(parts)),
         created_at=now,
         **columns,
     )
-    conversation.next_position += 1
-    return message
 
 
 def queue_run(

@@ -13,8 +13,20 @@ from uuid import UUID
 
 from django.db.models import F, Q, QuerySet
 
-from chatapp.actions.messages import append_message
+from chatapp.actions.messages import new_message
 from chatapp.models import Conversation, Message, Run
+from chatapp.plain_sql import execute, insert_rows
+
+_MOVE_LAST = "UPDATE chatapp_message SET position = %s WHERE id = %s AND position = %s"
+_ANY_SENT = "SELECT 1 FROM chatapp_message WHERE parent_id = %s AND kind = 'injected' LIMIT 1"
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPlace:
+    """The answer that is being written, and its branch."""
+
+    answer_id: UUID
+    branch_id: UUID
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,36 +38,44 @@ class Belonging:
 
 
 def insert_before_answer(
-    conversation: Conversation, run: Run, belongings: Sequence[Belonging], now: datetime
+    conversation: Conversation, place: AnswerPlace, belongings: Sequence[Belonging], now: datetime
 ) -> list[Message]:
-    """Their parent is the answer. `conversation` is locked."""
-    answer = Message.objects.get(pk=run.answer_id)
-    first, count = answer.position, len(belongings)
+    """Their parent is the answer. `conversation` is locked; the fact that tells of this stores its counters."""
+    first, count = _make_room(conversation, place, len(belongings)), len(belongings)
+    inserted = [
+        new_message(
+            conversation,
+            position=position,
+            branch_id=place.branch_id,
+            role=belonging.role,
+            parent_id=place.answer_id,
+            parts=belonging.parts,
+            now=now,
+        )
+        for position, belonging in enumerate(belongings, start=first)
+    ]
+    insert_rows(inserted)
+    conversation.next_position += count
+    return inserted
+
+
+def _make_room(conversation: Conversation, place: AnswerPlace, count: int) -> int:
+    """Moves the answer, and what stands behind it, by so many places; where it stood."""
+    last = conversation.next_position - 1
+    if execute(_MOVE_LAST, last + count, place.answer_id, last).rowcount:
+        return last
+    first = Message.objects.values_list("position", flat=True).get(pk=place.answer_id)
     behind = Message.objects.filter(conversation=conversation, position__gte=first)
     # One by one from the end: no two may share a position, not even for a moment.
     for message_id in behind.order_by("-position").values_list("pk", flat=True):
         Message.objects.filter(pk=message_id).update(position=F("position") + count)
-    end = conversation.next_position
-    inserted = []
-    for position, belonging in enumerate(belongings, start=first):
-        conversation.next_position = position
-        inserted.append(
-            append_message(
-                conversation,
-                branch=answer.branch,
-                role=belonging.role,
-                parent=answer,
-                parts=belonging.parts,
-                now=now,
-            )
-        )
-    conversation.next_position = end + count
-    conversation.save(update_fields=["next_position"])
-    return inserted
+    return first
 
 
 def is_anything_new(answer_id: UUID, known: Collection[UUID]) -> bool:
     """Whether something stands behind the answer, or before it and the run does not know it."""
+    if execute(_ANY_SENT, answer_id).fetchone() is None:  # as before nearly every call of a model
+        return False
     sent = Message.objects.filter(parent=answer_id, kind=Message.Kind.INJECTED)
     is_unknown = Q(forgotten_at=None) & ~Q(pk__in=known)
     return sent.filter(Q(position__gt=F("parent__position")) | is_unknown).exists()

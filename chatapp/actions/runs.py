@@ -103,7 +103,8 @@ def lock_held(lease: Lease) -> tuple[Conversation, Run]:
     found = lock_run(lease.run_id)
     if found is None:
         raise LeaseLost("The conversation was deleted.")
-    if not _held(lease).exists():
+    _, run = found
+    if run.fence != lease.fence or run.status != Run.Status.RUNNING:
         raise LeaseLost("Another process took this run over.")
     return found
 

@@ -1,25 +1,31 @@
-"""The life of a tool call. It is recorded before it runs, its result before the model sees it; each change is told."""
+"""The life of a tool call. It is recorded before it runs, its result before the model sees it; each change is told.
+
+Once all calls of a step have their results, they are messages of the conversation.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import cast
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
+from django.db.models import Q
 
 from agents import events
 from agents.ports import CallResult, Decision, RequestedCall
+from agents.tool_calls import calling_part
 from chatapp import event_log, mapping, row_shapes
-from chatapp.actions.places import Belonging, insert_before_answer
+from chatapp.actions.held_runs import HeldRun, calls_to_tell, hold_run
+from chatapp.actions.places import AnswerPlace, Belonging, insert_before_answer
 from chatapp.actions.runs import Lease, lock_held
 from chatapp.actions.usage import CallUsage, record_calls, usage_event
 from chatapp.errors import Conflict, NotFound
 from chatapp.models import Conversation, Message, Run, RunStep, ToolCall, User
+from chatapp.plain_sql import insert_rows, update_row
 from chatapp.selectors.access import accessible_run, lock_conversation
 from memory.turns import INTERRUPTED
-from memory.types import Message as MessageValue
-from memory.types import ToolCallPart, ToolResultPart
+from memory.types import ToolResultPart
 
 NOT_RUN = "This call was not run: the answer ended before."
 UNFINISHED = "Interrupted before it was finished; it can be called again."
@@ -28,59 +34,62 @@ UNFINISHED = "Interrupted before it was finished; it can be called again."
 def record_tool_calls(
     *,
     lease: Lease,
-    asking: MessageValue,
     calls: Sequence[RequestedCall],
     spent: Sequence[CallUsage],
     now: datetime,
     plan_step: str = "",
 ) -> None:
-    """All calls of a step with the message that asks for them, and what the model call cost; said twice, they are
-    recorded once. Raises LeaseLost.
+    """All calls of a step, and what the model call that asks for them cost; said twice, they are recorded once. Raises
+    LeaseLost.
 
     Those of a plan's step stay between it and its tools: they are no messages of the conversation.
     """
-    with transaction.atomic():
-        conversation, run = lock_held(lease)
-        if ToolCall.objects.filter(run=run, call_id__in=[call.call_id for call in calls]).exists():
-            return
-        record_calls(run, spent)
-        message = None if plan_step else _insert_asking(conversation, run, asking, now)
-        first, step = ToolCall.objects.filter(run=run).count(), _last_step(run, plan_step)
-        rows = [
-            ToolCall(
-                run=run,
-                message=message,
-                step=step,
-                plan_step=plan_step,
-                is_told=bool(plan_step),
-                ordinal=first + place,
-                call_id=call.call_id,
-                name=call.name,
-                arguments=call.arguments,
-                state=call.state,
-                is_idempotent=call.is_idempotent,
-                has_begun=call.state == "running",
-                requested_at=now,
-                started_at=now if call.state == "running" else None,
-            )
-            for place, call in enumerate(calls)
-        ]
-        ToolCall.objects.bulk_create(rows)
-        usage = [usage_event(run, call, now) for call in spent]
-        event_log.append(conversation, *usage, *(call_event(run, row, now) for row in rows), run=run)
+    try:
+        with transaction.atomic():
+            held = hold_run(lease)
+            steps = record_calls(held.run, spent, held.step_count)
+            step = _asking_step(held.run, steps, plan_step)
+            rows = [
+                _call_row(held, step, plan_step, number, call, now)
+                for number, call in enumerate(calls, start=held.call_count)
+            ]
+            insert_rows(rows)
+            usage = [usage_event(held.run, call, now) for call in spent]
+            told = [call_event(held.run, row, now) for row in rows]
+            event_log.append(held.conversation, *usage, *told, run=held.run)
+    except IntegrityError:
+        if not ToolCall.objects.filter(run=lease.run_id, call_id=calls[0].call_id).exists():
+            raise
 
 
-def _insert_asking(conversation: Conversation, run: Run, asking: MessageValue, now: datetime) -> Message:
-    """What was said around the calls is part of the answer, where it was shown."""
-    parts = mapping.parts_to_json(part for part in asking.parts if isinstance(part, ToolCallPart))
-    [message] = insert_before_answer(conversation, run, [Belonging(Message.Role.ASSISTANT, parts)], now)
-    return message
+def _call_row(
+    held: HeldRun, step: int, plan_step: str, ordinal: int, call: RequestedCall, now: datetime
+) -> ToolCall:
+    is_running = call.state == "running"
+    return ToolCall(
+        run=held.run,
+        step=step,
+        plan_step=plan_step,
+        is_told=bool(plan_step),
+        ordinal=ordinal,
+        call_id=call.call_id,
+        name=call.name,
+        arguments=call.arguments,
+        state=call.state,
+        is_idempotent=call.is_idempotent,
+        has_begun=is_running,
+        requested_at=now,
+        started_at=now if is_running else None,
+    )
 
 
-def _last_step(run: Run, plan_step: str) -> int:
-    """The number of the model call that asks."""
-    last = RunStep.objects.filter(run=run, plan_step=plan_step).order_by("-n")
-    return last.values_list("n", flat=True).first() or 0
+def _asking_step(run: Run, recorded: Sequence[RunStep], plan_step: str) -> int:
+    """The number of the model call that asks: the last one, of its step of the plan."""
+    for step in reversed(recorded):
+        if step.plan_step == plan_step:
+            return step.n
+    earlier = RunStep.objects.filter(run=run, plan_step=plan_step).order_by("-n")
+    return earlier.values_list("n", flat=True).first() or 0
 
 
 def start_tool_call(*, lease: Lease, call_id: str, now: datetime) -> None:
@@ -94,54 +103,69 @@ def start_tool_call(*, lease: Lease, call_id: str, now: datetime) -> None:
 
 
 def finish_tool_call(*, lease: Lease, result: CallResult, now: datetime) -> None:
-    """Raises LeaseLost."""
+    """The last result of a step makes its calls messages. Said twice, it is written once. Raises LeaseLost."""
     with transaction.atomic():
-        conversation, run = lock_held(lease)
-        call = ToolCall.objects.get(run=run, call_id=result.call.call_id)
+        held = hold_run(lease)
+        calls = calls_to_tell(held.run, result.call.call_id)
+        call = next(row for row in calls if row.call_id == result.call.call_id)
+        if call.state not in ToolCall.OPEN:
+            return
         write_result(call, result.state, result.part, now, is_cut=result.is_cut)
-        event_log.append(conversation, call_event(run, call, now), run=run)
+        untold = [row for row in calls if not row.is_told]
+        if not any(row.state in ToolCall.OPEN for row in untold):
+            _tell_calls(held.conversation, held.place, untold, now)
+        save_results({call, *untold})
+        event_log.append(held.conversation, call_event(held.run, call, now), run=held.run)
 
 
 def write_result(
     call: ToolCall, state: str, part: ToolResultPart, now: datetime, *, is_cut: bool = False
 ) -> None:
-    """`call` is of a run whose conversation is locked."""
+    """`save_results` stores it."""
     call.state = state
     call.result = mapping.parts_to_json([part])
     call.is_cut = is_cut
     call.finished_at = now
-    call.save(update_fields=["state", "result", "is_cut", "finished_at"])
 
 
-def tell_results(*, lease: Lease, now: datetime) -> None:
-    """The results of finished calls as messages, in the order of the calls. Raises LeaseLost."""
-    with transaction.atomic():
-        conversation, run = lock_held(lease)
-        _tell_results(conversation, run, now)
+def save_results(calls: Iterable[ToolCall]) -> None:
+    """Of a run whose conversation is locked."""
+    for call in calls:
+        update_row(call, "state", "result", "is_cut", "is_told", "message", "finished_at")
 
 
-def _tell_results(conversation: Conversation, run: Run, now: datetime) -> None:
-    untold = (
-        ToolCall.objects.filter(run=run, is_told=False).exclude(state__in=ToolCall.OPEN).order_by("ordinal")
-    )
-    results = [Belonging(Message.Role.TOOL, call.result) for call in untold]
-    if results:
-        insert_before_answer(conversation, run, results, now)
-        ToolCall.objects.filter(run=run, is_told=False).exclude(state__in=ToolCall.OPEN).update(is_told=True)
+def _tell_calls(
+    conversation: Conversation, place: AnswerPlace, calls: Sequence[ToolCall], now: datetime
+) -> None:
+    """A message with the calls of one step, and one with the result of each. What was said around the calls is part of
+    the answer, where it was shown."""
+    if not calls:
+        return
+    asking = mapping.parts_to_json(calling_part(call.call_id, call.name, call.arguments) for call in calls)
+    results = [Belonging(Message.Role.TOOL, call.result) for call in calls]
+    belongings = [Belonging(Message.Role.ASSISTANT, asking), *results]
+    message = insert_before_answer(conversation, place, belongings, now)[0]
+    for call in calls:
+        call.message, call.is_told = message, True
 
 
 def close_tool_calls(conversation: Conversation, run: Run, now: datetime) -> list[events.Tool]:
     """At a run's end: what is still open is interrupted, and each call has its result. `conversation` is locked."""
-    told = []
-    for call in ToolCall.objects.filter(run=run, state__in=ToolCall.OPEN).order_by("ordinal"):
+    is_left = Q(state__in=ToolCall.OPEN) | Q(is_told=False)
+    left = list(ToolCall.objects.filter(is_left, run=run).order_by("ordinal"))
+    if not left:
+        return []
+    closed = [call for call in left if call.state in ToolCall.OPEN]
+    for call in closed:
         interrupt_call(call, now)
-        told.append(call_event(run, call, now))
-    _tell_results(conversation, run, now)
-    return told
+    place = AnswerPlace(run.answer_id, run.answer.branch_id)
+    _tell_calls(conversation, place, [call for call in left if not call.is_told], now)
+    save_results(left)
+    return [call_event(run, call, now) for call in closed]
 
 
 def interrupt_call(call: ToolCall, now: datetime) -> None:
-    """`call` is open, and its run's conversation is locked."""
+    """`call` is open; `save_results` stores it."""
     text = NOT_RUN if not call.has_begun else UNFINISHED if call.is_idempotent else INTERRUPTED
     part = ToolResultPart(call.call_id, call.name, text, is_error=True)
     write_result(call, ToolCall.State.INTERRUPTED, part, now)

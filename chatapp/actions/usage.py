@@ -13,6 +13,7 @@ from agents.events import UsageTotals
 from agents.types import Purpose, TokenUsage
 from chatapp.model_facts import price_call
 from chatapp.models import ModelConfig, Run, RunStep, Usage, User
+from chatapp.plain_sql import insert_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +96,41 @@ def usage_row(call: CallUsage, *, user_id: Any, conversation_id: Any, run: Run |
     )
 
 
-def record_calls(run: Run, calls: Sequence[CallUsage]) -> None:
-    """Also takes over what background work for this conversation cost since its last answer."""
-    Usage.objects.bulk_create(
-        usage_row(call, user_id=run.user_id, conversation_id=run.conversation_id, run=run) for call in calls
+def record_calls(run: Run, calls: Sequence[CallUsage], step_count: int | None = None) -> list[RunStep]:
+    """The rows of the run's trace they made. `step_count` is how many it had, where that is known."""
+    insert_rows(
+        [usage_row(call, user_id=run.user_id, conversation_id=run.conversation_id, run=run) for call in calls]
     )
+    traced = [(call, call.times) for call in calls if call.times is not None]
+    if traced and step_count is None:
+        step_count = RunStep.objects.filter(run=run).count()
+    first = (step_count or 0) + 1
+    steps = [_step_row(run, n, call, times) for n, (call, times) in enumerate(traced, start=first)]
+    insert_rows(steps)
+    return steps
+
+
+def _step_row(run: Run, n: int, call: CallUsage, times: CallTimes) -> RunStep:
+    return RunStep(
+        run=run,
+        n=n,
+        purpose=call.purpose,
+        model_name=call.model.name if call.model else "",
+        request_n=times.request_n,
+        started_at=times.started_at,
+        first_token_ms=times.first_token_ms,
+        duration_ms=times.duration_ms,
+        input_tokens=call.input_tokens,
+        output_tokens=call.output_tokens,
+        cached_tokens=call.cached_tokens,
+        exact=call.exact,
+        plan_step=call.plan_step,
+    )
+
+
+def take_over_background_calls(run: Run) -> None:
+    """What background work for this conversation cost since its last answer is shown with this one."""
     Usage.objects.filter(conversation_id=run.conversation_id, run=None).update(run=run)
-    _record_steps(run, calls)
 
 
 def not_recorded(run: Run, calls: Sequence[CallUsage]) -> list[CallUsage]:
@@ -109,29 +138,6 @@ def not_recorded(run: Run, calls: Sequence[CallUsage]) -> list[CallUsage]:
     numbers = RunStep.objects.filter(run=run, request_n__gt=0).values_list("request_n", flat=True)
     recorded = set(numbers) if calls else set()
     return [call for call in calls if call.times is None or call.times.request_n not in recorded]
-
-
-def _record_steps(run: Run, calls: Sequence[CallUsage]) -> None:
-    traced = [(call, call.times) for call in calls if call.times is not None]
-    first = RunStep.objects.filter(run=run).count() + 1 if traced else 0
-    RunStep.objects.bulk_create(
-        RunStep(
-            run=run,
-            n=n,
-            purpose=call.purpose,
-            model_name=call.model.name if call.model else "",
-            request_n=times.request_n,
-            started_at=times.started_at,
-            first_token_ms=times.first_token_ms,
-            duration_ms=times.duration_ms,
-            input_tokens=call.input_tokens,
-            output_tokens=call.output_tokens,
-            cached_tokens=call.cached_tokens,
-            exact=call.exact,
-            plan_step=call.plan_step,
-        )
-        for n, (call, times) in enumerate(traced, start=first)
-    )
 
 
 def usage_event(run: Run, call: CallUsage, now: datetime) -> UsageEvent:

@@ -50,20 +50,15 @@ class World:
     decisions: list[Decision] = field(default_factory=list)
     sent: list[Message] = field(default_factory=list)
     texts: dict[str, str] = field(default_factory=dict)
-    messages: list[Message] = field(default_factory=list)
 
-    async def record_calls(self, message: Message, calls: Sequence[RequestedCall]) -> None:
+    async def record_calls(self, calls: Sequence[RequestedCall]) -> None:
         self.log += [("requested", call.name) for call in calls]
-        self.messages.append(message)
 
     async def record_running(self, call: RequestedCall) -> None:
         self.log.append(("running", call.name))
 
     async def record_result(self, result: CallResult) -> None:
         self.log.append((result.state, result.call.name))
-
-    async def record_results(self, messages: Sequence[Message]) -> None:
-        self.messages += messages
 
     async def ask(self, call: RequestedCall) -> Decision:
         return self.decisions.pop(0)

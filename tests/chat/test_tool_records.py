@@ -1,0 +1,172 @@
+"""What a running answer records of its tool calls, and the plain SQL that writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from uuid import UUID
+
+import pytest
+
+from agents.ports import CallResult, RequestedCall
+from chatapp import clock
+from chatapp.actions.conversations import create_conversation
+from chatapp.actions.injecting import inject_message
+from chatapp.actions.messages import NewMessage, send_message
+from chatapp.actions.runs import Lease, claim_run
+from chatapp.actions.tool_calls import finish_tool_call, record_tool_calls
+from chatapp.actions.usage import CallTimes, CallUsage
+from chatapp.errors import LeaseLost
+from chatapp.models import Conversation, Message, Run, RunStep, ToolCall, Usage, User
+from chatapp.plain_sql import insert_rows, update_row
+from memory.types import ToolResultPart
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def conversation(alice: User) -> Conversation:
+    return create_conversation(user=alice, now=clock.now())
+
+
+@pytest.fixture
+def lease(alice: User, conversation: Conversation) -> Lease:
+    new = NewMessage("Look it up.")
+    sent = send_message(
+        user=alice, conversation_id=str(conversation.pk), new=new, model=None, now=clock.now()
+    )
+    lease = claim_run(run_id=UUID(sent.run_id), holder="here", model_name="test", now=clock.now())
+    assert lease is not None
+    return lease
+
+
+def record(lease: Lease, *call_ids: str, spent: Sequence[CallUsage] = ()) -> list[RequestedCall]:
+    calls = [RequestedCall(call_id, "look_up", "{}", 1, "running") for call_id in call_ids]
+    record_tool_calls(lease=lease, calls=calls, spent=spent, now=clock.now())
+    return calls
+
+
+def finish(lease: Lease, call: RequestedCall) -> None:
+    part = ToolResultPart(call.call_id, call.name, f"found {call.call_id}")
+    finish_tool_call(lease=lease, result=CallResult(call, "done", part), now=clock.now())
+
+
+def said(conversation: Conversation) -> list[tuple[int, str, str]]:
+    """Position, role and what is said, of everything."""
+    shown = []
+    for row in Message.objects.filter(conversation=conversation).order_by("position"):
+        texts = [part.get("text") or f"{part['name']} {part['call_id']}" for part in row.parts]
+        shown.append((row.position, row.role, ", ".join(texts)))
+    return shown
+
+
+def test_results_are_messages_once_all_of_their_step_are_there_in_the_order_of_the_calls(
+    lease: Lease, conversation: Conversation
+) -> None:
+    one, two = record(lease, "one", "two")
+    finish(lease, two)
+    assert said(conversation) == [(0, "user", "Look it up."), (1, "assistant", "")]
+    finish(lease, one)
+    assert said(conversation) == [
+        (0, "user", "Look it up."),
+        (1, "assistant", "look_up one, look_up two"),
+        (2, "tool", "found one"),
+        (3, "tool", "found two"),
+        (4, "assistant", ""),
+    ]
+    asked_in = set(ToolCall.objects.values_list("message__position", flat=True))
+    assert asked_in == {1}
+
+
+def test_what_the_user_sent_meanwhile_stays_behind_the_answer(
+    alice: User, lease: Lease, conversation: Conversation
+) -> None:
+    [one] = record(lease, "one")
+    new = NewMessage("In French, please.")
+    inject_message(user=alice, conversation_id=str(conversation.pk), new=new, now=clock.now())
+    finish(lease, one)
+    assert said(conversation) == [
+        (0, "user", "Look it up."),
+        (1, "assistant", "look_up one"),
+        (2, "tool", "found one"),
+        (3, "assistant", ""),
+        (4, "user", "In French, please."),
+    ]
+    assert Conversation.objects.get().next_position == 5
+
+
+def test_calls_and_results_are_recorded_once_however_often_they_are_said(
+    lease: Lease, conversation: Conversation
+) -> None:
+    """The answer of a commit can be lost with the connection; the run says it again."""
+    times = CallTimes(clock.now(), first_token_ms=1, duration_ms=2, request_n=1)
+    spent = [CallUsage(None, "chat", 10, 2, times=times)]
+    for _ in range(2):
+        [one] = record(lease, "one", spent=spent)
+    for _ in range(2):
+        finish(lease, one)
+    assert len(said(conversation)) == 4
+    assert Usage.objects.count() == RunStep.objects.count() == ToolCall.objects.count() == 1
+    told = conversation.events.filter(type="tool").order_by("seq").values_list("payload__state", flat=True)
+    assert list(told) == ["running", "done"]
+    assert list(conversation.events.order_by("seq").values_list("seq", flat=True)) == list(
+        range(1, Conversation.objects.get().last_seq + 1)
+    )
+
+
+def test_the_calls_of_a_run_are_numbered_on_from_step_to_step(lease: Lease) -> None:
+    for number in (1, 2):
+        times = CallTimes(clock.now(), first_token_ms=1, duration_ms=2, request_n=number)
+        calls = record(lease, f"a{number}", f"b{number}", spent=[CallUsage(None, "chat", 1, 1, times=times)])
+        for call in calls:
+            finish(lease, call)
+    numbered = ToolCall.objects.order_by("ordinal").values_list("ordinal", "step", "call_id")
+    assert list(numbered) == [(0, 1, "a1"), (1, 1, "b1"), (2, 2, "a2"), (3, 2, "b2")]
+
+
+@pytest.mark.parametrize("change", [{"fence": 9}, {"status": Run.Status.INTERRUPTED}])
+def test_a_run_that_somebody_else_has_or_that_has_ended_records_nothing(
+    lease: Lease, change: dict[str, object]
+) -> None:
+    [one] = record(lease, "one")
+    Run.objects.update(**change)
+    for attempt in (lambda: record(lease, "two"), lambda: finish(lease, one)):
+        with pytest.raises(LeaseLost):
+            attempt()
+    assert ToolCall.objects.get().state == "running"
+
+
+# --- Plain SQL -------------------------------------------------------------------------------------------
+
+
+def test_plain_sql_writes_what_django_would_write(alice: User, lease: Lease) -> None:
+    def row(**more: object) -> Usage:
+        return Usage(
+            user=alice,
+            run_id=lease.run_id,
+            model_name="Ünïcode ' \" %s",
+            purpose="chat",
+            input_tokens=2**31 - 1,
+            output_tokens=0,
+            cost=Decimal("0.00000123"),
+            exact=True,
+            **more,
+        )
+
+    plain, djangos = row(), row()
+    insert_rows([plain])
+    djangos.save()
+    shown = [field.attname for field in Usage._meta.concrete_fields if field.name not in ("id", "created_at")]
+    rows = Usage.objects.values(*shown)
+    assert rows.get(pk=plain.pk) == rows.get(pk=djangos.pk)
+    assert abs(Usage.objects.get(pk=plain.pk).created_at - clock.now()).total_seconds() < 3600
+
+
+def test_plain_sql_changes_only_what_it_names(lease: Lease, conversation: Conversation) -> None:
+    [one, _] = record(lease, "one", "two")
+    call = ToolCall.objects.get(call_id=one.call_id)
+    call.result, call.finished_at, call.name = [{"text": "Größe", "n": 1.5}], clock.now(), "another"
+    update_row(call, "result", "finished_at")
+    stored = ToolCall.objects.get(call_id="one")
+    assert (stored.result, stored.finished_at, stored.name) == (call.result, call.finished_at, "look_up")
+    assert ToolCall.objects.get(call_id="two").result == []

@@ -74,6 +74,8 @@ MESSAGES_PER_MINUTE = env.number("MESSAGES_PER_MINUTE", 120)
 # How long a process that died holds what it was doing; it says three times as often that it lives.
 LEASE_S = env.number("LEASE_S", 30)
 HEARTBEAT_S = LEASE_S / 3
+# How often somebody looks for what it left, and for what the broker lost.
+SWEEP_S = min(10.0, HEARTBEAT_S)
 # How often an open stream or socket is asked whether its user may still read.
 SSE_HEARTBEAT_S = env.number("SSE_HEARTBEAT_S", 15)
 SOCKET_CHECK_S = env.number("SOCKET_CHECK_S", 10)
@@ -142,7 +144,7 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TASK_DEFAULT_QUEUE = "palimpsest"
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "beat-schedule")
 CELERY_BEAT_SCHEDULE = {
-    "sweep": {"task": "chatapp.tasks.sweep", "schedule": 10.0, "options": {"expires": 60}},
+    "sweep": {"task": "chatapp.tasks.sweep", "schedule": SWEEP_S, "options": {"expires": 60}},
     "clean-up": {"task": "chatapp.tasks.clean_up", "schedule": 3600.0},
     "consolidate": {"task": "chatapp.tasks.consolidate_due", "schedule": 900.0, "options": {"expires": 900}},
 }

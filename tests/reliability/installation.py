@@ -20,6 +20,7 @@ LEAVERS = tuple(f"leaver-{number}@example.com" for number in range(8))
 PEOPLE = (ALICE, CHARLIE, *LEAVERS)
 MODEL_TIMEOUT_S = 3
 LEASE_S = 5
+SWEEP_S = LEASE_S / 3
 CHECK_S = 3
 DRAIN_S = 2
 

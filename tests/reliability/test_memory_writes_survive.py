@@ -19,7 +19,7 @@ from tests.servers.behaviour import Behaviour, says
 from tests.servers.waiting import wait_for
 
 SWEPT_S = LEASE_S + 40
-"""A lease runs out, and the sweep comes every ten seconds."""
+"""A lease runs out, and the sweep comes."""
 
 
 @pytest.fixture

@@ -8,13 +8,12 @@ import pytest
 from redis import Redis as RedisClient
 
 from tests.reliability.compacting import compact, daily_sections, long_conversation, send_task
-from tests.reliability.installation import LEASE_S, Installation
+from tests.reliability.installation import LEASE_S, SWEEP_S, Installation
 from tests.reliability.people import Person
 from tests.reliability.scripting import Script, new_key, slowly, words
 from tests.servers.behaviour import ERRORS, says
 from tests.servers.waiting import wait_for
 
-SWEEP_S = 10
 PICKED_UP_S = 5
 
 
@@ -177,7 +176,7 @@ def test_a_worker_that_dies_over_it_again_and_again_gives_it_up(
 def sweep_until(
     production: Installation, alice: Person, conversation: str, script: Script, key: str, attempt: int
 ) -> None:
-    """As beat does every 10 s, only more often: until somebody has taken it up again."""
+    """As beat does, only more often: until somebody has taken it up again."""
 
     def was_taken_up() -> bool:
         send_task(production, "sweep")

@@ -15,7 +15,7 @@ def test_two_web_processes_share_a_database(start_service):
 
 
 def test_a_worker_is_missed_then_found_then_used_and_ends_politely(start_service, start_worker, start_beat):
-    service = start_service(production=True)
+    service = start_service(production=True, LEASE_S="3")
     alone = run_manage(service.env, "doctor")
     assert alone.returncode == 1
     assert "Redis answers, but no worker does" in alone.stdout

@@ -105,6 +105,8 @@ class Iteration(Shape):
     purpose: str
     model: str
     plan_step: str | None = Field(description="In plan mode: a step's id, `planner` or `analyst`.")
+    title: str | None = Field(description="Of a plan's step.")
+    round: int | None = Field(description="In plan mode: of which round; above 1, planned anew.")
     started_at: Moment
     first_token_ms: int | None
     duration_ms: int

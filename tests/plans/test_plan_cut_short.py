@@ -58,6 +58,9 @@ async def test_a_stopped_plan_goes_on_with_what_was_not_done(
         continued = await talk.program.post(f"runs/{run_id}/continue", stream=False)
         assert continued.status_code == 200, continued.content
         await settle()
+        trace = (await talk.program.get(f"runs/{continued.json()['run_id']}/trace")).json()
+    rounds = [(step["plan_step"], step["round"]) for step in trace["iterations"]]
+    assert rounds == [("b", 1), ("analyst", 1), (None, None)]
     assert (len(planned.requests("planner")), len(planned.requests("step", "a"))) == (1, 1)
     assert len(planned.requests("step", "b")) == 2
     final = planned.requests("answer")[0].text

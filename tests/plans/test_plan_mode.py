@@ -12,7 +12,7 @@ from tests.api.program import Program
 from tests.api.running import read_all, send
 from tests.context_engine.talking import settle, talking
 from tests.plans.plan_talk import BROKEN, ask_planned, plan_events, usage_of
-from tests.plans.planned_server import PlannedServer, plan_of
+from tests.plans.planned_server import GOAL_MET, NOT_MET, PlannedServer, plan_of
 from tests.servers.behaviour import says
 
 pytestmark = pytest.mark.usefixtures("models")
@@ -146,6 +146,26 @@ async def test_a_reader_of_the_stream_sees_the_plan_grow(
     assert types.count("run.finished") == 1
     assert types.index("plan") < types.index("text.delta")
     assert types[-1] == "run.finished"
+
+
+async def test_the_trace_says_what_each_call_of_a_plan_was_for(
+    alice_program: Program, planned: PlannedServer
+) -> None:
+    planned.plans = ["I do not plan.", plan_of(a=""), plan_of(b="")]
+    planned.analyses = [NOT_MET, GOAL_MET]
+    async with talking(alice_program) as talk:
+        answered = await ask_planned(talk)
+        trace = (await talk.program.get(f"runs/{answered['run_id']}/trace")).json()
+    assert [(step["plan_step"], step["title"], step["round"]) for step in trace["iterations"]] == [
+        ("planner", None, 1),
+        ("planner", None, 1),
+        ("a", "Step a", 1),
+        ("analyst", None, 1),
+        ("planner", None, 2),
+        ("b", "Step b", 2),
+        ("analyst", None, 2),
+        (None, None, None),
+    ]
 
 
 async def test_a_plan_is_its_owners_alone(

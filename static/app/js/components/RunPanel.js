@@ -8,7 +8,7 @@ import { exact, formatTokens } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { changeUi } from "../state/store.js";
-import { drawTrace } from "../state/trace.js";
+import { drawTrace, nameCall } from "../state/trace.js";
 import { Icon } from "./icons.js";
 import { Piece } from "./Piece.js";
 
@@ -91,14 +91,18 @@ function TraceRow({ row, totalMs }) {
 
 /** @param {{runId: string}} props */
 function Requests({ runId }) {
-  const { loaded, problem } = useLoaded(() => listRequests(runId), runId);
+  const { loaded, problem } = useLoaded(() => Promise.all([listRequests(runId), readTrace(runId)]), runId);
   if (!loaded) return html`<${Waiting} problem=${problem} />`;
-  if (!loaded.length) return html`<p class="panel-note">${t("No request of this answer is kept.")}</p>`;
-  return html`<ol class="requests">${loaded.map((request) => html`<${Request} key=${request.n} runId=${runId} request=${request} isOnly=${loaded.length === 1} />`)}</ol>`;
+  const [requests, trace] = loaded;
+  if (!requests.length) return html`<p class="panel-note">${t("No request of this answer is kept.")}</p>`;
+  const names = new Map(trace.iterations.map((step) => [step.request?.n, nameCall(step)]));
+  return html`<ol class="requests">${requests.map(
+    (request) => html`<${Request} key=${request.n} runId=${runId} request=${request} name=${names.get(request.n) ?? request.purpose} isOnly=${requests.length === 1} />`,
+  )}</ol>`;
 }
 
-/** @param {{runId: string, request: SentRequest, isOnly: boolean}} props */
-function Request({ runId, request, isOnly }) {
+/** @param {{runId: string, request: SentRequest, name: string, isOnly: boolean}} props */
+function Request({ runId, request, name, isOnly }) {
   const shown = useSignal(/** @type {ShownRequest|null} */ (null));
   const problem = useSignal("");
   const open = async (/** @type {any} */ event) => {
@@ -110,7 +114,7 @@ function Request({ runId, request, isOnly }) {
     }
   };
   return html`<li><details class="request" onToggle=${open} open=${isOnly}>
-    <summary><${Icon} name="right" size=${16} /><span>${request.n}. ${request.purpose}</span><small>${request.model} · ${t("{n} tokens", { n: exact(request.tokens) })}</small></summary>
+    <summary><${Icon} name="right" size=${16} /><span>${request.n}. ${name}</span><small>${request.model} · ${t("{n} tokens", { n: exact(request.tokens) })}</small></summary>
     ${shown.value ? html`<${RequestView} request=${shown.value} />` : html`<${Waiting} problem=${problem.value} />`}
   </details></li>`;
 }

@@ -1,4 +1,6 @@
-/** A trace as a waterfall: when each step and each tool began, as shares of the whole. Pure. */
+/** A trace as a waterfall: what each model call was for, when it and each tool began, as shares of the whole. Pure. */
+
+import { t } from "../i18n.js";
 
 /** @typedef {import("../commands/runs.js").Trace} Trace */
 /** @typedef {{key: string, kind: "step"|"tool", label: string, detail: string, startMs: number, durationMs: number, firstMs: number|null, state: string, usage: import("../commands/runs.js").StepUsage|null}} Row */
@@ -11,18 +13,29 @@ export function drawTrace({ iterations, hooks }) {
     ...iterations.map((step) => Date.parse(step.started_at)),
   );
   const rows = [
-    ...iterations.flatMap((step) => [stepRow(step, begin), ...step.tools.map((call) => toolRow(call, begin))]),
-    ...ofHooks.map((call) => toolRow(call, begin)),
+    ...iterations.flatMap((step) => [stepRow(step, begin), ...step.tools.map((call) => toolRow(call, begin, step.title ?? ""))]),
+    ...ofHooks.map((call) => toolRow(call, begin, call.hook_id ?? "")),
   ].toSorted((a, b) => a.startMs - b.startMs);
   const totalMs = Math.max(1, ...rows.map((row) => row.startMs + row.durationMs));
   return { rows, totalMs };
+}
+
+/** @type {Record<string, string>} */
+const PURPOSES = { chat: "Answer", compaction: "Summary", plan: "Plan" };
+
+/** What a model call was for. @param {Pick<import("../commands/runs.js").Iteration, "purpose"|"plan_step"|"title"|"round">} step */
+export function nameCall({ purpose, plan_step: caller, title, round }) {
+  const isNew = round !== null && round > 1;
+  if (caller === "planner") return isNew ? t("New plan, round {n}", { n: round }) : t("Plan");
+  if (caller === "analyst") return isNew ? t("Analysis, round {n}", { n: round }) : t("Analysis");
+  return title || caller || t(PURPOSES[purpose] ?? purpose);
 }
 
 /** @param {import("../commands/runs.js").Iteration} step @param {number} begin @returns {Row} */
 const stepRow = (step, begin) => ({
   key: `step-${step.n}`,
   kind: "step",
-  label: step.purpose,
+  label: nameCall(step),
   detail: step.model,
   startMs: Date.parse(step.started_at) - begin,
   durationMs: step.duration_ms,
@@ -31,15 +44,15 @@ const stepRow = (step, begin) => ({
   usage: step.usage,
 });
 
-/** Of a call that was denied, the time it waited. @param {import("../commands/runs.js").TracedCall} call @param {number} begin @returns {Row} */
-function toolRow(call, begin) {
+/** Of a call that was denied, the time it waited. @param {import("../commands/runs.js").TracedCall} call @param {number} begin @param {string} caller @returns {Row} */
+function toolRow(call, begin, caller) {
   const started = Date.parse(call.started_at ?? call.requested_at);
   const waited = call.finished_at ? Date.parse(call.finished_at) - started : 0;
   return {
     key: `tool-${call.call_id}`,
     kind: "tool",
     label: call.name,
-    detail: call.hook_id ?? "",
+    detail: caller,
     startMs: Math.max(0, started - begin),
     durationMs: call.duration_ms ?? Math.max(0, waited),
     firstMs: null,

@@ -39,8 +39,8 @@ def measure_turn(loaded: LoadedContext) -> TurnState:
 
 
 def _turn_number(loaded: LoadedContext) -> int:
-    """User messages of the branch, the question included."""
-    asked = visible_messages(loaded.branch).filter(role=MessageRow.Role.USER)
+    """Questions of the branch, this one included; what was sent while an answer was written is of that one's turn."""
+    asked = visible_messages(loaded.branch).filter(role=MessageRow.Role.USER, kind=MessageRow.Kind.MESSAGE)
     question = loaded.inputs.question
     if question.position is not None:
         asked = asked.filter(position__lte=question.position)

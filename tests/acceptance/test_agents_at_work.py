@@ -1,4 +1,5 @@
-"""What a user sees of an agent at work: its tools, a question before one of them, what is said meanwhile, and a plan."""
+"""What a user sees of an agent at work: its tools, a question before one of them, what is said meanwhile, what a hook
+calls, and a plan."""
 
 from __future__ import annotations
 
@@ -22,6 +23,12 @@ STEPS = [
     {"id": "hours", "title": "Opening hours", "task": "Find the opening hours.", "dependencies": []},
     {"id": "letter", "title": "Letter", "task": "Draft the letter.", "dependencies": ["price", "hours"]},
 ]
+HOOK = {
+    "id": "toll",
+    "on": "turn_start",
+    "condition": {"type": "turn_count", "count": 2},
+    "action": {"type": "module_action", "action": "pay", "params": {"say": "Paid the toll."}},
+}
 GOAL_MET = {"goal_met": True, "confidence": 1.0, "missing": ""}
 
 
@@ -48,7 +55,11 @@ def model() -> Iterator[ModelServer]:
 
 @pytest.fixture
 def service_env() -> dict[str, str]:
-    return {"EXTRA_TOOLS": "tests.api.own_tools.pay", "DEFAULT_TOOLS": "calculator pay"}
+    return {
+        "EXTRA_TOOLS": "tests.api.own_tools.pay",
+        "DEFAULT_TOOLS": "calculator pay",
+        "HOOKS": json.dumps([HOOK]),
+    }
 
 
 def test_tools_are_seen_a_denied_one_is_not_called_and_what_is_said_meanwhile_is_heard(
@@ -99,6 +110,35 @@ def test_tools_are_seen_a_denied_one_is_not_called_and_what_is_said_meanwhile_is
     page.get_by_role("tab", name="What the model saw").click()
     expect(page.locator(".request")).to_have_count(3)
     assert barriers(page) == []
+    page.get_by_role("button", name="Close", exact=True).click()
+    approve_what_a_hook_calls(page, model)
+
+
+def approve_what_a_hook_calls(page: Page, model: ModelServer) -> None:
+    """In the second turn, before the model is asked."""
+    asked = len(model.requests_of("chat"))
+    say(page, "Let us go on")
+    consent = page.get_by_role("alertdialog")
+    expect(consent).to_contain_text("May the hook toll call pay?")
+    expect(consent).to_contain_text("Paid the toll.")
+    expect(consent).to_contain_text(re.compile(r"\d:\d\d left"))
+    assert barriers(page) == []
+    assert len(model.requests_of("chat")) == asked
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.reload()
+    consent.get_by_role("button", name="Approve").click()
+    answer = page.locator("article.is-assistant").last
+    expect(answer).to_have_attribute("data-status", "complete")
+    expect(consent).to_have_count(0)
+    call = answer.locator(".tool")
+    expect(call).to_have_attribute("data-state", "done")
+    expect(call).to_contain_text("by the hook toll")
+    assert "pay:\\nPaid the toll." in model.requests_of("chat")[-1].text
+    answer.get_by_role("button", name="More").click()
+    page.get_by_role("menuitem", name="How it came about").click()
+    expect(page.locator(".waterfall tbody tr")).to_have_count(2)
+    expect(page.locator(".panel-list")).to_contain_text("toll")
 
 
 def test_a_plan_is_chosen_seen_at_work_and_there_after_a_reload(
@@ -130,6 +170,10 @@ def test_a_plan_is_chosen_seen_at_work_and_there_after_a_reload(
     conversation = page.url.rpartition("/")[2]
     run = alice.get(f"/api/v1/conversations/{conversation}/messages").json()["items"][-1]["run"]
     assert [step["state"] for step in run["plan"]] == ["done"] * 3
+    answer.get_by_role("button", name="More").click()
+    page.get_by_role("menuitem", name="How it came about").click()
+    named = page.locator(".waterfall .is-step th span")
+    expect(named).to_have_text(["Plan", "Price of larch", "Opening hours", "Letter", "Analysis", "Answer"])
     wait_for(
         lambda: len(model.requests_of("chat")) == 6,
         timeout_s=30,

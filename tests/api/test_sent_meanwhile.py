@@ -15,6 +15,7 @@ from tests.api.running import (
     new_conversation,
     read_until,
     running_service,
+    send,
     wait_for_end,
     wait_for_words,
 )
@@ -121,6 +122,32 @@ async def test_nobody_else_changes_or_takes_back_what_is_queued(
         assert (await alice_program.get(path)).json()["content"] == "Second?"
         model_server.release()
         await wait_for_end(alice_program, run)
+
+
+async def test_a_message_sent_meanwhile_begins_no_turn_of_its_own(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    note = {"type": "inject_message", "message": "It is turn {turn}."}
+    hook = {"id": "h", "on": "turn_start", "condition": {"type": "always"}, "action": note}
+    model_server.script(asks_for("look_up"), says("Once."), says("Twice."))
+    async with running_service():
+        look_up.release = asyncio.Event()
+        conversation = await new_conversation(alice_program, hooks=[hook])
+        path = f"conversations/{conversation}"
+        sent = await alice_program.post(
+            f"{path}/messages", content="Look.", headers={"Prefer": "respond-async"}
+        )
+        await wait_for_tool(alice_program, conversation, "running")
+        await alice_program.post(f"{path}/inject", content="In French, please.")
+        look_up.release.set()
+        await wait_for_end(alice_program, sent.json()["run_id"])
+        await send(alice_program, conversation, "And now?")
+    assert "In French, please." in model_server.requests[1].text
+    assert [("turn 1." in request.text, "turn 2." in request.text) for request in model_server.requests] == [
+        (True, False),
+        (True, False),
+        (False, True),
+    ]
 
 
 async def test_a_message_no_call_has_seen_is_answered_next(

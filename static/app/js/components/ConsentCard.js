@@ -22,7 +22,7 @@ export function ConsentCard({ tool, runId }) {
   return html`<section class="card consent" role="alertdialog" aria-label=${t("Approval of {name}", { name: tool.name })}>
     <${Icon} name="warning" />
     <div class="card-body">
-      <p>${t("May the assistant call")} <strong>${tool.name}</strong>? <${TimeLeft} since=${tool.askedAt} /></p>
+      <p>${tool.hookId ? t("May the hook {id} call", { id: tool.hookId }) : t("May the assistant call")} <strong>${tool.name}</strong>? <${TimeLeft} since=${tool.askedAt} /></p>
       <pre class="consent-input" tabindex="0">${pretty(tool.arguments)}</pre>
       <div class="card-actions">
         <button type="button" class="button is-small is-primary" disabled=${isBusy.value} onClick=${() => decide(true)}>${t("Approve")}</button>

@@ -69,7 +69,7 @@ function TraceView({ runId }) {
 
 /** @param {{hook: import("../commands/runs.js").FiredHook}} props */
 const FiredHook = ({ hook }) => html`<li><strong>${hook.hook_id}</strong>${hook.level && html` <small>${t(hook.level)}</small>`} ${hook.text}
-  ${hook.tool && html`<small>${hook.tool.name} · ${t(hook.tool.state)}</small>`}</li>`;
+  ${hook.tool && html` <small>${hook.tool.name} · ${t(hook.tool.state)}</small>`}</li>`;
 
 const seconds = (/** @type {number} */ ms) => (ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
 

@@ -44,13 +44,14 @@ function countBad(tools) {
 
 /** @param {{tool: ToolCall}} props */
 export function ToolLine({ tool }) {
-  const { name, state, durationMs, preview, isCut, offloadRef } = tool;
+  const { name, state, hookId, durationMs, preview, isCut, offloadRef } = tool;
   const isBad = state in OUTCOMES;
   return html`<details class="fold-line tool" data-state=${state}>
     <summary>
       <${Icon} name=${iconOf(state)} size=${16} />
       <span class=${BUSY.has(state) ? "shimmer" : ""}>${name}</span>
       <span class="tool-brief">${briefOf(tool.arguments)}</span>
+      ${hookId && html`<span class="tool-time">${t("by the hook {id}", { id: hookId })}</span>`}
       ${isBad && html`<span class="tool-outcome">${t(OUTCOMES[state])}</span>`}
       ${durationMs !== null && state === "done" && html`<span class="tool-time">${seconds(durationMs)}</span>`}
     </summary>

@@ -11,6 +11,7 @@ export const toolOf = (raw) => ({
   state: raw.state,
   step: raw.step ?? 0,
   planStep: raw.plan_step ?? null,
+  hookId: raw.hook_id ?? null,
   arguments: raw.arguments ?? "",
   preview: raw.preview ?? "",
   isCut: raw.truncated ?? false,

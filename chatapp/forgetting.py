@@ -9,6 +9,7 @@ from uuid import UUID
 from chatapp import attachments, memory_files, offloads
 from chatapp.actions import retention
 from chatapp.actions.forget import Done, forget_items
+from chatapp.actions.forget_shared import unshare_entry
 from chatapp.actions.forget_whole import forget_conversation, forget_everything
 from chatapp.actions.queued_messages import withdraw_queued
 from chatapp.actions.retention import Leftovers
@@ -34,13 +35,17 @@ def remove_leftovers(leftovers: Leftovers) -> None:
 
 def finish(done: Done) -> Done:
     """What lies outside the database, once it is forgotten there."""
-    for run_id in done.ended_runs:
-        hub.stop_run(str(run_id))
-    for leftovers in done.leftovers:
-        remove_leftovers(leftovers)
-    memory_files.write_profiles({leftovers.user_id for leftovers in done.leftovers})
-    purge_journal()
+    _finish(done.ended_runs, done.leftovers)
     return done
+
+
+def _finish(ended_runs: Iterable[UUID], left: Sequence[Leftovers]) -> None:
+    for run_id in ended_runs:
+        hub.stop_run(str(run_id))
+    for leftovers in left:
+        remove_leftovers(leftovers)
+    memory_files.write_profiles({leftovers.user_id for leftovers in left})
+    purge_journal()
 
 
 # --- What is forgotten ------------------------------------------------------------------------------------
@@ -113,6 +118,12 @@ def forget_chosen(
             offloads=discarded,
         )
     )
+
+
+def take_out_of_shared(entry_id: UUID, *, now: datetime) -> None:
+    """By an operator. Raises NotFound for what is in no shared memory."""
+    work = unshare_entry(entry_id=entry_id, now=now)
+    _finish(work.ended_runs, work.leftovers)
 
 
 def _discard_offloads(user: User, message_ids: Sequence[UUID], entry_ids: Sequence[UUID]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from datetime import date, datetime
+from uuid import UUID
 
 from django.db import transaction
 
@@ -27,6 +28,10 @@ def add_entry(*, user: User, text: str, day: date | None, now: datetime) -> Memo
 
 def edit_entry(*, user: User, entry_id: str, text: str, revision: int | None) -> MemoryEntry:
     return _shown(memory_edits.edit_entry(user=user, entry_id=entry_id, text=text, revision=revision))
+
+
+def edit_shared_entry(*, entry_id: UUID, text: str) -> MemoryEntry:
+    return _shown(memory_edits.edit_shared_entry(entry_id=entry_id, text=text))
 
 
 def revert_entry(*, user: User, entry_id: str, revision: int) -> MemoryEntry:

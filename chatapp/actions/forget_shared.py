@@ -9,17 +9,22 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models import QuerySet
 
 from chatapp import mapping
 from chatapp.actions import forget_traces as traces
 from chatapp.actions import memory as memory_actions
+from chatapp.actions.forget_clock import begin_forgetting
 from chatapp.actions.forget_profile import redact_profile
 from chatapp.actions.offloads import delete_all_offloads
 from chatapp.actions.retention import Leftovers
+from chatapp.actions.search import index_entry
 from chatapp.actions.tombstones import raise_tombstones
+from chatapp.errors import NotFound
 from chatapp.models import Conversation, EntryRevision, MemoryEntry, Message
 from chatapp.search_index import vocabulary
+from chatapp.selectors.access import lock_shared_entry
 from chatapp.selectors.consolidations import edits_of
 from chatapp.selectors.forgetting import citing_conversations, said_with
 from chatapp.selectors.scopes import others_in_scopes, scopes_of
@@ -55,6 +60,20 @@ def forget_shared_entries(user_id: UUID, entries: QuerySet[MemoryEntry], now: da
     shared.update(scope=None)
     rows = Conversation.objects.select_for_update().filter(pk__in=told).order_by("pk")
     return forget_shared(rows, texts, ids, now)
+
+
+@transaction.atomic
+def unshare_entry(*, entry_id: UUID, now: datetime) -> SharedWork:
+    """By an operator: nobody else knows it any more, and what others were told goes. It stays its user's own."""
+    said_by = MemoryEntry.objects.filter(pk=entry_id).values_list("user_id", flat=True).first()
+    if said_by is None:
+        raise NotFound
+    begin_forgetting(said_by)
+    entry = lock_shared_entry(entry_id)
+    work = forget_shared_entries(entry.user_id, MemoryEntry.objects.filter(pk=entry_id), now)
+    entry.refresh_from_db()
+    index_entry(entry)
+    return work
 
 
 def forget_shared(

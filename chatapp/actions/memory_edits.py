@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
+from uuid import UUID
 
 from django.db import transaction
 
@@ -14,7 +15,7 @@ from chatapp.actions.search import index_entry, remove_entries
 from chatapp.actions.tombstones import raise_tombstones
 from chatapp.errors import Conflict, InvalidInput, NotFound
 from chatapp.models import MemoryEntry, User
-from chatapp.selectors.access import lock_entry
+from chatapp.selectors.access import lock_entry, lock_shared_entry
 from chatapp.selectors.memory import day_version, lock_day, user_zone
 
 CHANGED = "It was changed meanwhile. Read it again and repeat your change."
@@ -56,6 +57,14 @@ def edit_entry(*, user: User, entry_id: str, text: str, revision: int | None = N
     if revision is not None and revision != entry.revision:
         raise Conflict(CHANGED, details={"revision": entry.revision})
     rewrite_entry(entry, text, MemoryEntry.Author.USER)
+    return entry
+
+
+@transaction.atomic
+def edit_shared_entry(*, entry_id: UUID, text: str) -> MemoryEntry:
+    """By an operator. Its user sees who wrote it, and can revert it."""
+    entry = lock_shared_entry(entry_id)
+    rewrite_entry(entry, text, MemoryEntry.Author.OPERATOR)
     return entry
 
 

@@ -20,7 +20,7 @@ class MemoryEntry(Shape):
     id: str
     day: str
     text: str
-    author: Literal["extraction", "user"] = Field(description="Who wrote the text as it is now.")
+    author: Literal["extraction", "user", "operator"] = Field(description="Who wrote the text as it is now.")
     shared_memory_of: str | None = Field(description="The agent whose users know it, too.")
     state: Literal["kept", "proposed"]
     revision: int
@@ -35,7 +35,7 @@ class MemoryEntry(Shape):
 class EntryRevision(Shape):
     revision: int
     text: str
-    author: Literal["extraction", "user"]
+    author: Literal["extraction", "user", "operator"]
     written_at: Moment
     is_current: bool
 

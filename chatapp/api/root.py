@@ -28,6 +28,7 @@ from chatapp.api.memory import memory_router
 from chatapp.api.memory_entries import entries_router
 from chatapp.api.memory_search import search_router
 from chatapp.api.memory_settings import settings_router
+from chatapp.api.memory_shared import shared_router
 from chatapp.api.memory_stats import stats_router
 from chatapp.api.profile import profile_router
 
@@ -71,6 +72,7 @@ for router in (
     memory_router,
     entries_router,
     settings_router,
+    shared_router,
     stats_router,
     profile_router,
     search_router,

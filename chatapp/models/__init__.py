@@ -13,7 +13,14 @@ from chatapp.models.forgetting import (
 )
 from chatapp.models.hooks import DeploymentHook
 from chatapp.models.mcp_servers import McpServer
-from chatapp.models.memory import Compaction, EntryRevision, EntrySource, MemoryEntry, MemoryPause
+from chatapp.models.memory import (
+    Compaction,
+    EntryRevision,
+    EntrySource,
+    MemoryEntry,
+    MemoryPause,
+    SharedEntry,
+)
 from chatapp.models.model_configs import ModelConfig
 from chatapp.models.offloads import Offload
 from chatapp.models.profile import Consolidation, Profile, ProfileVersion
@@ -71,6 +78,7 @@ __all__ = [
     "SearchVectors",
     "SentRequest",
     "SetupLink",
+    "SharedEntry",
     "StaleDay",
     "StoredClaim",
     "Tombstone",

@@ -116,6 +116,7 @@ class MemoryEntry(models.Model):
     class Author(models.TextChoices):
         EXTRACTION = "extraction"
         USER = "user"
+        OPERATOR = "operator"
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     user = models.ForeignKey(
@@ -168,6 +169,18 @@ class MemoryEntry(models.Model):
         """Whether its summary was undone, and nobody wrote in it: the messages stand for themselves again."""
         undone = self.compaction is not None and self.compaction.status == Compaction.Status.UNDONE
         return undone and self.author == self.Author.EXTRACTION
+
+
+class SharedEntry(MemoryEntry):
+    """An entry as the operator of the agent whose memory it is in sees it."""
+
+    class Meta:
+        proxy = True
+        verbose_name = "entry of a shared memory"
+        verbose_name_plural = "shared memory"
+
+    def __str__(self) -> str:
+        return f"{self.scope}, {self.day}"  # not the text: the operators' log outlives it
 
 
 class EntryRevision(models.Model):

@@ -67,6 +67,15 @@ def lock_entry(user: User, entry_id: str | UUID) -> MemoryEntry:
     return _only(MemoryEntry.objects.select_for_update().filter(user=user), entry_id)
 
 
+def lock_shared_entry(entry_id: UUID) -> MemoryEntry:
+    """For an operator: what is in an agent's shared memory, whoever said it. Locked like `lock_entry`."""
+    shared = MemoryEntry.objects.filter(scope__isnull=False, state=MemoryEntry.State.KEPT)
+    conversation_id = _only(shared, entry_id).conversation_id
+    if conversation_id:
+        Conversation.objects.select_for_update().filter(pk=conversation_id).first()
+    return _only(shared.select_for_update(), entry_id)
+
+
 def accessible_offload(user: User, conversation_id: str | UUID, reference: str | UUID) -> Offload:
     rows = Offload.objects.filter(conversation__user=user, conversation_id=parse_id(conversation_id))
     return _only(rows, reference)

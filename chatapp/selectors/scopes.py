@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
 from chatapp.errors import NotFound
-from chatapp.models import Agent, Compaction, Conversation, MemoryEntry, SearchDocument
+from chatapp.models import Agent, Compaction, Conversation, MemoryEntry, SearchDocument, User
 from chatapp.selectors.access import parse_id
+from chatapp.selectors.agents import visible_agents
 from chatapp.selectors.memory import kept_entries
 from chatapp.selectors.pauses import is_paused
 
@@ -71,6 +73,32 @@ def shared_entry(scope_id: UUID, entry_id: str) -> MemoryEntry:
     if row is None:
         raise NotFound()
     return row
+
+
+def readable_scopes(user: User) -> list[tuple[Agent, int]]:
+    """The open ones, whose agents this user may talk to, with how much is in each."""
+    return [
+        (agent, shared_entries(agent.pk).count())
+        for agent in visible_agents(user).filter(shares_memory=True)
+        if scope_for(agent, temporary=False)
+    ]
+
+
+def accessible_scope(user: User, agent_id: str) -> UUID:
+    """Raises NotFound, also for one that is closed."""
+    agent = visible_agents(user).filter(pk=parse_id(agent_id)).first()
+    if scope_for(agent, temporary=False) is None or agent is None:
+        raise NotFound()
+    return agent.pk
+
+
+def shared_page(scope_id: UUID, *, after: tuple[datetime, UUID] | None, limit: int) -> list[MemoryEntry]:
+    """Newest first; `after` is the last of the page ahead."""
+    rows = shared_entries(scope_id)
+    if after is not None:
+        moment, entry_id = after
+        rows = rows.filter(Q(created_at__lt=moment) | Q(created_at=moment, pk__lt=entry_id))
+    return list(rows.order_by("-created_at", "-pk")[:limit])
 
 
 def shared_documents(scope_id: UUID | None, first_ordinal: int) -> list[SearchDocument]:

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.frontend.chatting import ask
+from tests.frontend.chatting import ask, barriers
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
 from tests.servers.people import BOB
@@ -72,6 +72,13 @@ def test_a_chat_in_a_shared_memory_says_so_and_marks_what_was_recalled_from_it(
     expect(answer.locator(".recalled li")).to_contain_text("7731-heliotrope")
     expect(answer.locator(".recalled li")).to_contain_text("from the memory this agent shares")
     expect(answer.locator(".recalled a")).to_have_count(0)
+
+    page.goto("/memory")
+    page.get_by_role("link", name="Shared by agents").click()
+    expect(page.locator(".entry")).to_contain_text("7731-heliotrope")
+    expect(page.locator(".entry").get_by_role("button")).to_have_count(0)
+    expect(page.locator(".entry").get_by_role("link")).to_have_count(0)
+    assert barriers(page) == []
 
 
 def tell_as_bob(service: Service) -> None:

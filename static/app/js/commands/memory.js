@@ -1,15 +1,16 @@
 /** What a person does with memory: read its days, change and forget what they say, search everything that was said. */
 
 import { get, patch, post, put, query } from "../api.js";
-import { addressOfPlace, days, daysProblem, NO_SEARCH, olderDaysCursor, place, placeOf } from "../state/memory.js";
+import { addressOfPlace, days, daysProblem, NO_SEARCH, olderDaysCursor, place, placeOf, sharedMemories } from "../state/memory.js";
 import { monthOf } from "../state/calendar.js";
 import { sentenceOf } from "./conversations.js";
 
 /**
- * @typedef {{id: string, day: string, text: string, author: "extraction"|"user", shared_memory_of: string|null, state: "kept"|"proposed",
+ * @typedef {{id: string, day: string, text: string, author: "extraction"|"user"|"operator", shared_memory_of: string|null, state: "kept"|"proposed",
  *   revision: number, conversation_id: string|null, first_message_id: string|null, last_message_id: string|null,
  *   created_at: string}} Entry
  * @typedef {{revision: number, text: string, author: string, written_at: string, is_current: boolean}} Revision
+ * @typedef {{id: string, day: string, text: string, is_mine: boolean, created_at: string}} SharedEntry
  * @typedef {{day: string, markdown: string, version: string, entries: Entry[]}} DayFile
  * @typedef {{text: string, source: Record<string, any>, score: number, created_at: string}} Found
  */
@@ -22,6 +23,7 @@ export function startMemory() {
   addEventListener("popstate", follow);
   follow();
   loadDays();
+  loadSharedMemories();
 }
 
 /** @param {Partial<import("../state/memory.js").Place>} change */
@@ -53,6 +55,16 @@ export async function loadDaysOf(month) {
     olderDaysCursor.value = page.next_cursor;
   }
 }
+
+/** Without them the page has one view less. */
+const loadSharedMemories = () =>
+  get("/memory/shared").then(
+    (page) => (sharedMemories.value = page.items),
+    () => {},
+  );
+
+/** @param {string} agentId @param {string|null} cursor @returns {Promise<{items: SharedEntry[], next_cursor: string|null}>} newest first */
+export const readShared = (agentId, cursor) => get(`/memory/shared/${agentId}${query({ cursor })}`);
 
 /** Of the last thirty days; those of which there is nothing to tell are left out. @returns {Promise<import("../state/chart.js").DayStats[]>} */
 export const readStats = async () => (await get("/memory/stats")).items;

@@ -3,14 +3,15 @@
 import { signal } from "@preact/signals";
 
 /**
- * @typedef {"days"|"profile"|"review"|"chart"|"forgotten"} View
+ * @typedef {"days"|"shared"|"profile"|"review"|"chart"|"forgotten"} View
  * @typedef {{q: string, from: string, to: string, conversation: string}} Search
  * @typedef {{view: View, day: string|null, search: Search}} Place
  * @typedef {{day: string, entry_count: number}} Day
+ * @typedef {{agent_id: string, agent: string, entry_count: number}} SharedMemory
  * @typedef {{paused: boolean, review: boolean, profile: boolean}} MemorySettings
  */
 
-export const VIEWS = /** @type {const} */ (["days", "profile", "review", "chart", "forgotten"]);
+export const VIEWS = /** @type {const} */ (["days", "shared", "profile", "review", "chart", "forgotten"]);
 
 /** @param {string} query of the address @returns {Place} */
 export function placeOf(query) {
@@ -39,5 +40,7 @@ export const olderDaysCursor = signal(/** @type {string|null} */ (null));
 export const daysProblem = signal("");
 /** Null until they are loaded. */
 export const memorySettings = signal(/** @type {MemorySettings|null} */ (null));
+/** Agents that share their memory. */
+export const sharedMemories = signal(/** @type {SharedMemory[]} */ ([]));
 /** Entries that wait for approval. */
 export const waitingCount = signal(0);

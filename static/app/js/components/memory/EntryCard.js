@@ -16,6 +16,9 @@ import { TextEditor } from "./TextEditor.js";
 /** @typedef {import("../../commands/memory.js").Entry} Entry */
 /** @typedef {import("../../commands/memory.js").Revision} Revision */
 
+/** @type {Record<string, string>} */
+const AUTHORS = { user: "You", extraction: "Written by AI", operator: "An operator" };
+
 /** @param {{entry: Entry, onChanged: () => void}} props */
 export function EntryCard({ entry, onChanged }) {
   const open = useSignal(/** @type {"edit"|"history"|null} */ (null));
@@ -37,6 +40,7 @@ export function EntryCard({ entry, onChanged }) {
       <time datetime=${entry.created_at}>${formatMoment(entry.created_at)}</time>
       <${Origin} entry=${entry} />
       ${entry.shared_memory_of && html`<span class="badge is-quiet">${t("Shared by {agent}", { agent: entry.shared_memory_of })}</span>`}
+      ${entry.author === "operator" && html`<span class="badge is-quiet">${t("Edited by an operator")}</span>`}
       ${entry.author === "user" && html`<span class="badge is-quiet">${entry.conversation_id ? t("Edited by you") : t("Written by you")}</span>`}
     </div>
     ${
@@ -83,7 +87,7 @@ function History({ entry, onChanged }) {
   return html`<ol class="revisions">${revisions.value.map(
     (one) => html`<li class="revision" key=${one.revision}>
       <p class="entry-head"><time datetime=${one.written_at}>${formatMoment(one.written_at)}</time>
-        <span>${one.author === "user" ? t("You") : t("Written by AI")}</span>
+        <span>${t(AUTHORS[one.author] ?? one.author)}</span>
         ${one.is_current ? html`<span class="badge is-quiet">${t("Now")}</span>` : html`<button type="button" class="link" onClick=${() => restore(one.revision)}>${t("Restore")}</button>`}</p>
       <p class="revision-text" dir="auto">${one.text}</p>
     </li>`,

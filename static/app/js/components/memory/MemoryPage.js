@@ -5,7 +5,7 @@ import { boot } from "../../boot.js";
 import { goToPlace } from "../../commands/memory.js";
 import { html } from "../../html.js";
 import { t } from "../../i18n.js";
-import { days, daysProblem, place, waitingCount } from "../../state/memory.js";
+import { days, daysProblem, place, sharedMemories, waitingCount } from "../../state/memory.js";
 import { ThemeSwitch } from "../AccountRow.js";
 import { Icon, Mark } from "../icons.js";
 import { MemoryOverlays } from "./MemoryOverlays.js";
@@ -16,6 +16,7 @@ import { ForgottenView } from "./ForgottenView.js";
 import { MemorySwitches } from "./MemorySwitches.js";
 import { ProfileView } from "./ProfileView.js";
 import { ReviewView } from "./ReviewView.js";
+import { SharedView } from "./SharedView.js";
 import { SearchField, SearchResults } from "./MemorySearch.js";
 
 /** @typedef {import("../../state/memory.js").View} View */
@@ -23,6 +24,7 @@ import { SearchField, SearchResults } from "./MemorySearch.js";
 /** @type {{view: View, name: string, icon: string}[]} */
 const LINKS = [
   { view: "days", name: "Days", icon: "calendar" },
+  { view: "shared", name: "Shared by agents", icon: "spark" },
   { view: "review", name: "To review", icon: "inbox" },
   { view: "profile", name: "Profile", icon: "person" },
   { view: "chart", name: "In numbers", icon: "chart" },
@@ -40,7 +42,7 @@ export function MemoryPage() {
       <aside class="memory-side">
         <h1>${t("Memory")}</h1>
         <${SearchField} />
-        <nav aria-label=${t("Memory")}><ul class="memory-links">${LINKS.map((link) => html`<${ViewLink} ...${link} />`)}</ul></nav>
+        <nav aria-label=${t("Memory")}><ul class="memory-links">${LINKS.filter(isOffered).map((link) => html`<${ViewLink} key=${link.view} ...${link} />`)}</ul></nav>
         ${place.value.view === "days" && !place.value.search.q && html`<${Calendar} />`}
         <${MemorySwitches} />
       </aside>
@@ -49,6 +51,9 @@ export function MemoryPage() {
     <${MemoryOverlays} />
   </div>`;
 }
+
+/** Most have no agent that shares anything. @param {{view: View}} link */
+const isOffered = ({ view }) => view !== "shared" || sharedMemories.value.length > 0;
 
 /** @param {{view: View, name: string, icon: string}} props */
 function ViewLink({ view, name, icon }) {
@@ -72,6 +77,7 @@ function Chosen() {
   if (search.q) return html`<${SearchResults} search=${search} />`;
   if (view === "chart") return html`<${ChartView} />`;
   if (view === "review") return html`<${ReviewView} />`;
+  if (view === "shared") return html`<${SharedView} />`;
   if (view === "profile") return html`<${ProfileView} />`;
   if (view === "forgotten") return html`<${ForgottenView} />`;
   if (daysProblem.value) return html`<p class="card is-bad" role="alert">${daysProblem.value}</p>`;

@@ -1,0 +1,163 @@
+"""Who sees what an agent shares: its users read it, operators read, correct and take out; nobody is told who said it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission
+from django.test import Client
+
+from chatapp import memory_files
+from chatapp.database import in_database
+from chatapp.models import Agent, MemoryEntry, User
+from tests.context_engine.chatting import on_a_loop
+from tests.forgetting.everywhere import tables_with
+from tests.memory_store.rows import NOW
+from tests.memory_store.test_shared_memory import ASKED, SAID, house, recalled
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("static_files")]
+
+Clients = Callable[..., Client]
+SHARED = "/api/v1/memory/shared"
+PANEL = "/admin/chatapp/sharedentry/"
+
+
+@pytest.fixture
+def porter() -> Agent:
+    return Agent.objects.create(name="Porter", shares_memory=True)
+
+
+def share(user: User, agent: Agent, text: str, **fields: Any) -> MemoryEntry:
+    values = {"day": NOW.date(), "created_at": NOW, "scope": agent, "shared_in": agent.pk} | fields
+    return MemoryEntry.objects.create(user=user, text=text, **values)
+
+
+def test_all_who_may_talk_to_the_agent_read_it_page_by_page(
+    alice: User, bob: User, porter: Agent, api_client: Clients
+) -> None:
+    mine, theirs = share(alice, porter, "Mine."), share(bob, porter, "Theirs.")
+    share(bob, porter, "Waits for approval.", state=MemoryEntry.State.PROPOSED)
+    MemoryEntry.objects.create(user=bob, text="Private.", day=NOW.date(), created_at=NOW)
+    client = api_client(alice)
+    assert client.get(SHARED).json()["items"] == [
+        {"agent_id": str(porter.pk), "agent": "Porter", "entry_count": 2}
+    ]
+    first = client.get(f"{SHARED}/{porter.pk}?limit=1").json()
+    rest = client.get(f"{SHARED}/{porter.pk}?limit=1&cursor={first['next_cursor']}").json()
+    assert rest["next_cursor"] is None
+    seen = [(item["id"], item["text"], item["is_mine"]) for item in first["items"] + rest["items"]]
+    assert seen == [(str(theirs.pk), "Theirs.", False), (str(mine.pk), "Mine.", True)]
+    assert set(first["items"][0]) == {"id", "day", "text", "is_mine", "created_at"}, "and not whose, or where"
+
+
+@pytest.mark.parametrize("how", ["closed", "switched off", "never opened", "unknown"])
+def test_what_is_not_open_is_not_there(
+    alice: User, bob: User, porter: Agent, api_client: Clients, how: str
+) -> None:
+    share(bob, porter, "Theirs.")
+    if how == "closed":
+        Agent.objects.update(shares_memory=False)
+    elif how == "switched off":
+        Agent.objects.update(enabled=False)
+    asked: object = porter.pk
+    if how == "never opened":
+        asked = Agent.objects.create(name="Other").pk
+    elif how == "unknown":
+        asked = "nonsense"
+    assert api_client(alice).get(f"{SHARED}/{asked}").status_code == 404
+    if how in ("closed", "switched off"):
+        assert api_client(alice).get(SHARED).json()["items"] == []
+
+
+def test_it_needs_a_token_that_reads_memory(
+    alice: User, porter: Agent, api_client: Clients, client: Client
+) -> None:
+    assert client.get(SHARED).status_code == 401
+    assert api_client(alice, ["chat"]).get(f"{SHARED}/{porter.pk}").status_code == 403
+    assert api_client(alice, ["read"]).get(f"{SHARED}/{porter.pk}").status_code == 200
+
+
+def test_an_operator_corrects_an_entry_and_its_user_sees_who_did(
+    bob: User, porter: Agent, admin_client: Client, api_client: Clients
+) -> None:
+    entry = share(bob, porter, "The gate code is 1234.")
+    private = MemoryEntry.objects.create(user=bob, text="Private heliotrope.", day=NOW.date(), created_at=NOW)
+    listed = admin_client.get(PANEL).content.decode()
+    assert "The gate code is 1234." in listed
+    assert "heliotrope" not in listed
+    assert bob.email not in listed
+    assert admin_client.get(f"{PANEL}{private.pk}/change/").status_code == 302, "not in any shared memory"
+    page = admin_client.get(f"{PANEL}{entry.pk}/change/").content.decode()
+    assert bob.email not in page
+    saved = admin_client.post(f"{PANEL}{entry.pk}/change/", {"text": "The gate code is 7731-heliotrope."})
+    assert saved.status_code == 302
+    theirs = api_client(bob).get(f"/api/v1/memory/entries/{entry.pk}/history").json()["items"]
+    assert [(item["text"], item["author"]) for item in theirs] == [
+        ("The gate code is 7731-heliotrope.", "operator"),
+        ("The gate code is 1234.", "extraction"),
+    ]
+    assert "7731" in memory_files.day_path(bob.pk, entry.day).read_text()
+    assert "heliotrope" not in str(list(LogEntry.objects.values()))
+
+
+@pytest.mark.parametrize("way", ["its page", "the list"])
+@on_a_loop
+async def test_what_an_operator_takes_out_leaves_those_who_were_told_it_and_stays_its_users(
+    alice: User, bob: User, admin_client: Client, way: str
+) -> None:
+    async with house() as porter:
+        chat = await porter.tell(bob)
+        other = await porter.chat(alice)
+        await other.ask(ASKED)
+        assert "7731" in str(await recalled(other))
+        entry = await MemoryEntry.objects.aget(user=bob)
+        if way == "its page":
+            path, sent = f"{PANEL}{entry.pk}/delete/", {"post": "yes"}
+        else:
+            path = PANEL
+            sent = {"action": "delete_selected", "_selected_action": str(entry.pk), "post": "yes"}
+        assert (await in_database(admin_client.post)(path, sent)).status_code == 302
+        assert await recalled(other) == []
+        listed = (await in_database(admin_client.get)(PANEL)).content.decode()
+        assert "heliotrope" not in listed
+        read = await chat.program.get(f"memory/entries/{entry.pk}")
+        assert "7731-heliotrope" in read.json()["text"]
+        assert read.json()["shared_memory_of"] is None
+        await in_database(forget_all_of)(bob, alice)
+
+
+def forget_all_of(bob: User, alice: User) -> None:
+    """What is left is bob's own."""
+    bob.delete()
+    assert tables_with("heliotrope") == []
+
+
+@pytest.mark.parametrize("may", [(), ("view",), ("view", "change"), ("view", "delete")], ids=str)
+def test_staff_does_what_it_was_given_the_right_to(
+    bob: User, porter: Agent, charlie: User, client: Client, may: tuple[str, ...]
+) -> None:
+    entry = share(bob, porter, SAID)
+    User.objects.filter(pk=charlie.pk).update(is_staff=True)
+    charlie.refresh_from_db()
+    for name in may:
+        charlie.user_permissions.add(Permission.objects.get(codename=f"{name}_sharedentry"))
+    client.force_login(charlie)
+    assert client.get(PANEL).status_code == (200 if may else 403)
+    change = client.post(f"{PANEL}{entry.pk}/change/", {"text": "Other words."})
+    assert change.status_code == (302 if "change" in may else 403)
+    delete = client.post(f"{PANEL}{entry.pk}/delete/", {"post": "yes"})
+    assert delete.status_code == (302 if "delete" in may else 403)
+    entry.refresh_from_db()
+    assert (entry.text == "Other words.") is ("change" in may)
+    assert (entry.scope is None) is ("delete" in may)
+
+
+def test_nobody_else_finds_it_in_the_panel(
+    alice: User, bob: User, porter: Agent, browser_client: Clients
+) -> None:
+    entry = share(bob, porter, SAID)
+    for path in ("", f"{entry.pk}/change/", f"{entry.pk}/delete/"):
+        assert browser_client(alice).get(f"{PANEL}{path}").status_code == 404

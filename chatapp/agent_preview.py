@@ -1,4 +1,4 @@
-"""A preset tried out: one answer to one question, as the operator who asks. Nothing is stored but what it cost."""
+"""A preset tried out in its own mode: one answer to one question, as the operator who asks. Only its cost is stored."""
 
 from __future__ import annotations
 
@@ -6,22 +6,30 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 from zoneinfo import ZoneInfo
 
 from agents.context import AssembledContext, ContextInputs
 from agents.errors import ModelError
+from agents.plan.choosing import RunMode, WantedMode, choose_mode
+from agents.plan.inputs import results_message
+from agents.plan.run import PlanChanged, PlanDropped, PlanNotice, PlanReady, PlanRequest, run_plan
+from agents.plan.scheduler import Steps
+from agents.plan.steps import RESERVED, PlanStep
+from agents.plan.working import LoopModels, PlanPorts
 from agents.ports import CallResult, ToolUse
 from agents.prompts import system_prompt
 from agents.react import AgentStep, CallFinished, Notice, ToolFinished, run_react
+from agents.summarise import SummaryResult
 from agents.tools.protocol import Right, Tool, ToolCaller, ToolFailure, ToolOutput, ToolTraits
-from agents.types import TextDelta, TokenUsage, ToolSpec
+from agents.types import Purpose, TextDelta, TokenUsage, ToolSpec
 from chatapp import clock
-from chatapp.actions.usage import priced_call, record_background_calls
+from chatapp.actions.usage import CallUsage, priced_call, record_background_calls
 from chatapp.chat_models import ask_in_thread, chat_model_for
 from chatapp.errors import NotFound
 from chatapp.models import Agent, ModelConfig, User
-from chatapp.policies import rules_for
+from chatapp.planning import fast_model_for, ruled_model, rules_of_steps, with_findings
+from chatapp.policies import ContextRules, rules_for
 from chatapp.selectors.model_configs import default_model
 from chatapp.toolbox import tools_of
 from memory.errors import ContextError, PolicyError
@@ -48,13 +56,15 @@ class NotRun:
 
 @dataclass(slots=True)
 class Preview:
-    """`problem` is why there is no answer, or not all of it."""
+    """`problem` is why there is no answer, or not all of it. `plan` has its steps as far as they came."""
 
     model: str
+    mode: RunMode = "react"
+    plan: Steps = ()
     pieces: list[str] = field(default_factory=list)
     calls: list[CallResult] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
-    usages: list[TokenUsage] = field(default_factory=list)
+    spent: list[CallUsage] = field(default_factory=list)
     problem: str = ""
 
     @property
@@ -64,39 +74,26 @@ class Preview:
     @property
     def usage(self) -> TokenUsage:
         return TokenUsage(
-            sum(usage.input_tokens for usage in self.usages),
-            sum(usage.output_tokens for usage in self.usages),
-            exact=all(usage.exact for usage in self.usages),
+            sum(call.input_tokens for call in self.spent),
+            sum(call.output_tokens for call in self.spent),
+            exact=all(call.exact for call in self.spent),
         )
-
-    def note(self, step: AgentStep) -> None:
-        match step:
-            case TextDelta(text=text):
-                self.pieces.append(text)
-            case ToolFinished(result=result):
-                self.calls.append(result)
-            case Notice(text=text):
-                self.notices.append(text)
-            case CallFinished(usage=usage):
-                self.usages.append(usage)
 
 
 def preview_agent(agent: Agent, question: str, user: User) -> Preview:
     """Blocks until it is answered or the time-out has passed. Not for the event loop."""
     try:
-        config = agent.model if agent.model and agent.model.enabled else default_model()
-        tools = tuple(tool if _may_run(tool) else NotRun(tool.spec) for tool in tools_of(agent))
-        context = _context(agent, config, question, user, tools)
+        asking = _Asking.prepare(agent, question, user)
     except (NotFound, PolicyError, ContextError) as error:
         return Preview("", problem=str(error))
-    preview = Preview(config.name)
+    preview = asking.preview
     try:
-        ask_in_thread(_answer(config, context, ToolUse(tools, ToolCaller(str(user.pk), "", "")), preview))
+        ask_in_thread(asking.answer())
     except TimeoutError:
         preview.problem = f"There was no answer within {TIMEOUT_S:g} s."
     except (ModelError, ContextError) as error:
         preview.problem = str(error)
-    record_background_calls(user, None, [priced_call(config, usage, "chat") for usage in preview.usages])
+    record_background_calls(user, None, preview.spent)
     return preview
 
 
@@ -106,10 +103,100 @@ def _may_run(tool: Tool) -> bool:
     return traits.is_idempotent and not traits.needs_consent and traits.rights <= REACHED
 
 
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """One question on its way: the models with their rules, the first request, and what is noted of it all."""
+
+    config: ModelConfig
+    rules: ContextRules
+    fast: ModelConfig
+    fast_rules: ContextRules
+    context: AssembledContext
+    use: ToolUse
+    preview: Preview
+
+    @classmethod
+    def prepare(cls, agent: Agent, question: str, user: User) -> _Asking:
+        """Raises NotFound, PolicyError and ContextError."""
+        config = agent.model if agent.model and agent.model.enabled else default_model()
+        rules, fast = rules_for(config, agent=agent), fast_model_for(config)
+        tools = tuple(tool if _may_run(tool) else NotRun(tool.spec) for tool in tools_of(agent))
+        return cls(
+            config=config,
+            rules=rules,
+            fast=fast,
+            fast_rules=rules_of_steps(fast, config, rules, agent=agent),
+            context=_context(agent, config, rules, question, user, tools),
+            use=ToolUse(tools, ToolCaller(str(user.pk), "", "")),
+            preview=Preview(config.name, choose_mode(cast(WantedMode, agent.mode), question)),
+        )
+
+    async def answer(self) -> None:
+        async with asyncio.timeout(TIMEOUT_S):
+            context = await self._carry_out_plan() if self.preview.mode == "plan" else self.context
+            use = self.use if context is self.context else None
+            answering = run_react(chat_model_for(self.config), context, tool_use=use)
+            async with aclosing(answering) as steps:
+                async for step in steps:
+                    if isinstance(step, TextDelta):
+                        self.preview.pieces.append(step.text)
+                    self._note(step, self.config, "chat")
+
+    async def _carry_out_plan(self) -> AssembledContext:
+        """The context of the answer, with what the steps found; as it was where there was no plan."""
+        temperature = self.context.inputs.temperature
+        models = LoopModels(
+            main=ruled_model(self.config, self.rules, temperature),
+            fast=ruled_model(self.fast, self.fast_rules, temperature),
+            own_prompt=self.context.inputs.system.text,
+            ports=PlanPorts(self._note_step, self._note_summary, self._tool_use),
+        )
+        request = PlanRequest(
+            question=self.context.request.messages[-1],
+            history=(),
+            own_prompt=self.context.inputs.system.text,
+            input_tokens=self.context.budget_tokens,
+            calibration=self.context.inputs.calibration,
+            tools=self.context.inputs.tools,
+        )
+        async with aclosing(run_plan(models, request)) as items:
+            async for item in items:
+                match item:
+                    case PlanChanged(steps=steps):
+                        self.preview.plan = steps
+                    case PlanNotice(text=text) | PlanDropped(reason=text):
+                        self.preview.notices.append(text)
+                    case PlanReady(reports=reports, missing=missing):
+                        return with_findings(self.context, results_message(reports, missing))
+        return self.context
+
+    async def _tool_use(self, step: PlanStep) -> ToolUse:
+        return self.use
+
+    def _note_step(self, step: AgentStep, who: str) -> None:
+        self._note(step, self.config if who in RESERVED else self.fast, "plan")
+
+    def _note_summary(self, summary: SummaryResult) -> None:
+        self.preview.spent += [priced_call(self.fast, usage, "compaction") for usage in summary.usages]
+
+    def _note(self, step: AgentStep, config: ModelConfig, purpose: Purpose) -> None:
+        match step:
+            case ToolFinished(result=result):
+                self.preview.calls.append(result)
+            case Notice(text=text):
+                self.preview.notices.append(text)
+            case CallFinished(usage=usage):
+                self.preview.spent.append(priced_call(config, usage, purpose))
+
+
 def _context(
-    agent: Agent, config: ModelConfig, question: str, user: User, tools: tuple[Tool, ...]
+    agent: Agent,
+    config: ModelConfig,
+    rules: ContextRules,
+    question: str,
+    user: User,
+    tools: tuple[Tool, ...],
 ) -> AssembledContext:
-    rules = rules_for(config, agent=agent)
     today = clock.now().astimezone(ZoneInfo(user.time_zone)).date()
     prompt = system_prompt(agent.system_prompt or config.system_prompt, today, has_tools=bool(tools))
     inputs = ContextInputs(
@@ -124,10 +211,3 @@ def _context(
         temperature=agent.temperature,
     )
     return AssembledContext(inputs, inputs.fit())
-
-
-async def _answer(config: ModelConfig, context: AssembledContext, use: ToolUse, preview: Preview) -> None:
-    answering = run_react(chat_model_for(config), context, tool_use=use)
-    async with asyncio.timeout(TIMEOUT_S), aclosing(answering) as steps:
-        async for step in steps:
-            preview.note(step)

@@ -38,7 +38,7 @@ from chatapp.call_clock import CallClock
 from chatapp.chat_models import chat_model_for
 from chatapp.contexts import LoadedContext
 from chatapp.database import in_database, persistently
-from chatapp.models import ModelConfig, Run
+from chatapp.models import Agent, Conversation, ModelConfig, Run
 from chatapp.policies import ContextRules, agent_of, rules_for
 from chatapp.selectors.model_configs import fast_model_of
 from chatapp.selectors.tool_calls import calls_of_step
@@ -86,19 +86,30 @@ def _plan_continued_by(run: Run) -> Steps:
 
 
 def set_up_plan(run: Run, loaded: LoadedContext) -> PlanSetup:
-    fast = fast_model_of(loaded.config)
-    if not fast.enabled:
-        fast = loaded.config
+    fast = fast_model_for(loaded.config)
+    rules = rules_of_steps(fast, loaded.config, loaded.rules, conversation=loaded.conversation)
     asked = mapping.message_value(run.question) if run.question and run.continues_id is not None else None
-    return PlanSetup(fast, _rules_of_steps(fast, loaded), _plan_continued_by(run), asked)
+    return PlanSetup(fast, rules, _plan_continued_by(run), asked)
 
 
-def _rules_of_steps(fast: ModelConfig, loaded: LoadedContext) -> ContextRules:
+def fast_model_for(config: ModelConfig) -> ModelConfig:
+    """Who works on the steps of plans whose answers this model writes."""
+    fast = fast_model_of(config)
+    return fast if fast.enabled else config
+
+
+def rules_of_steps(
+    fast: ModelConfig,
+    main: ModelConfig,
+    main_rules: ContextRules,
+    conversation: Conversation | None = None,
+    agent: Agent | None = None,
+) -> ContextRules:
     """What agent and conversation say about keeping context holds for the steps, too; a window they name is that of
     the model that answers, and not of another one."""
-    if fast == loaded.config:
-        return loaded.rules
-    rules, own = rules_for(fast, loaded.conversation), rules_for(fast).resolved
+    if fast == main:
+        return main_rules
+    rules, own = rules_for(fast, conversation, agent), rules_for(fast).resolved
     budget = replace(own.budget, input_limit=rules.policy.max_input_tokens)
     return replace(rules, resolved=replace(own, budget=budget))
 
@@ -154,7 +165,7 @@ class Planning:
         async with aclosing(run_plan(self._models(context), request)) as items:
             async for item in items:
                 found = await self._take(item)
-        return context if found is None else await persistently(_with_findings)(context, found)
+        return context if found is None else await persistently(with_findings)(context, found)
 
     def unfinished_calls(self) -> list[CallUsage]:
         """Calls that ended early cost something, too, where they had begun to answer."""
@@ -165,8 +176,8 @@ class Planning:
         main, fast = self.loaded.rules, self.setup.fast_rules
         temperature = context.inputs.temperature
         return LoopModels(
-            main=_ruled(self.loaded.config, main, temperature),
-            fast=_ruled(self.setup.fast, fast, temperature),
+            main=ruled_model(self.loaded.config, main, temperature),
+            fast=ruled_model(self.setup.fast, fast, temperature),
             own_prompt=context.inputs.system.text,
             ports=PlanPorts(self._note, self._note_summary, self._tool_use),
         )
@@ -274,7 +285,7 @@ def _traced(call: CallUsage, clock: CallClock, who: str) -> CallUsage:
     return replace(call, times=clock.read(), plan_step=who)
 
 
-def _with_findings(context: AssembledContext, found: Message) -> AssembledContext:
+def with_findings(context: AssembledContext, found: Message) -> AssembledContext:
     """In the place of notes, right before the question; the tools were the steps'."""
     inputs = replace(context.inputs, notes=(*context.inputs.notes, found), tools=())
     return replace(context, inputs=inputs, view=inputs.fit())
@@ -284,7 +295,7 @@ def _without_question(messages: Sequence[Message]) -> tuple[Message, ...]:
     return tuple(message for message in messages if message.role != "system" and message.kind != "question")
 
 
-def _ruled(config: ModelConfig, rules: ContextRules, temperature: float | None) -> RuledModel:
+def ruled_model(config: ModelConfig, rules: ContextRules, temperature: float | None) -> RuledModel:
     return RuledModel(chat_model_for(config), rules.policy, rules.budget, rules.calibration, temperature)
 
 

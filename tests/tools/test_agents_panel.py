@@ -7,6 +7,7 @@ import pytest
 from agents.presets import read_preset
 from chatapp.models import Agent, Conversation, McpServer, Message, ModelConfig, Run, ToolCall, Usage
 from tests.api import own_tools
+from tests.plans.planned_server import plan_of, planned_server, tool_call
 from tests.servers.behaviour import Behaviour
 from tests.servers.openai_server import ModelServer
 
@@ -98,6 +99,55 @@ def test_a_preview_shows_and_does_not_run_what_changes_something_or_needs_a_conv
     assert "A preview does not run this tool" in shown
     assert "Then not." in shown
     assert not any(tool.calls for tool in own_tools.ALL)
+
+
+THREE = "1. the price of A\n2. the price of B\n3. the difference"
+
+
+@pytest.mark.parametrize(("mode", "question"), [("plan", "What of A and B?"), ("auto", THREE)])
+def test_a_preview_of_an_agent_that_plans_shows_its_plan_and_what_each_model_took(
+    admin_client, agent, server, mode, question
+):
+    fast = ModelConfig.objects.create(name="Fast", model_id="fast-model", base_url=server.base_url)
+    ModelConfig.objects.filter(name="Main").update(fast_model=fast)
+    agent.mode, agent.tools = mode, ["calculator"]
+    agent.save()
+    planned = planned_server(server)
+    planned.plans = [plan_of(a="", b="a")]
+    planned.steps["a"] = [tool_call("calculator", expression="6 * 7"), "A is 42."]
+    shown = admin_client.post(page_of(agent, "preview"), {"question": question}).content.decode()
+    assert "with a plan" in shown
+    assert [text in shown for text in ("a: Step a</b> done", "b: Step b</b> done, after a", "A is 42.")] == [
+        True
+    ] * 3
+    assert "6 * 7" in shown
+    assert "The answer." in shown
+    assert {request.body["model"] for request in planned.requests("step")} == {"fast-model"}
+    assert "A is 42." in planned.requests("answer")[0].text
+    assert "tools" not in planned.requests("answer")[0].body
+    spent = sorted(Usage.objects.values_list("purpose", "model_name"))
+    assert spent == [("chat", "Main"), *[("plan", "Fast")] * 3, *[("plan", "Main")] * 2]
+    assert (Conversation.objects.count(), Run.objects.count(), ToolCall.objects.count()) == (0, 0, 0)
+
+
+def test_a_preview_in_auto_mode_answers_a_plain_question_in_one_loop(admin_client, agent, server):
+    agent.mode = "auto"
+    agent.save()
+    server.script(Behaviour(text="Arr."))
+    shown = admin_client.post(page_of(agent, "preview"), {"question": "Hello?"}).content.decode()
+    assert "Arr." in shown
+    assert "with a plan" not in shown
+    assert len(server.requests) == 1
+
+
+def test_a_preview_of_a_planner_that_makes_no_plan_answers_and_says_so(admin_client, agent, server):
+    agent.mode = "plan"
+    agent.save()
+    planned = planned_server(server)
+    planned.plans = ["I do not plan."]
+    shown = admin_client.post(page_of(agent, "preview"), {"question": "Hello?"}).content.decode()
+    assert "No usable plan was made" in shown
+    assert "The answer." in shown
 
 
 def test_a_model_that_is_down_is_told(admin_client, agent):

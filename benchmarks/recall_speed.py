@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from benchmarks.stage import percentile
 
@@ -14,26 +17,64 @@ if TYPE_CHECKING:
 
 RECALLED_FROM = 20_000
 SEARCHED = 100_000
+BUDGETS = (2_000, 8_000)
 RUNS = 60
+MODEL = "chance"
+DOCUMENTS_AT_ONCE = 1_024
+VECTORS_EACH = 3
+DIMENSIONS = 384
 REPLACED = 0.2
 """Share of the words of a repeated message that are others: a vocabulary as large as that of a long life."""
 
 
 def measure(histories: Sequence[History]) -> None:
     questions = [asked.question for history in histories for asked in history.questions]
-    user, conversation_id = _user_with(histories, RECALLED_FROM)
-    started = time.perf_counter()
-    _index(conversation_id)
-    print(f"Index of {RECALLED_FROM:,} turns: {time.perf_counter() - started:.1f} s")
-    for budget in (2_000, 8_000):
-        _report(
-            f"recall of {budget:,} tokens from {RECALLED_FROM:,} turns", questions, _recaller(user, budget)
-        )
-    print(f"A turn is found after {_found_after_ms(user, conversation_id):.0f} ms, no worker running")
-    user, conversation_id = _user_with(histories, SEARCHED)
-    _index(conversation_id)
-    _report(f"search in {SEARCHED:,} turns", questions, _searcher(user))
-    _report(f"one word in {SEARCHED:,} turns", [text.split()[-1] for text in questions], _searcher(user))
+    for count in (RECALLED_FROM, SEARCHED):
+        user, conversation_id = _user_with(histories, count)
+        started, cpu = time.perf_counter(), time.process_time()
+        _index(conversation_id)
+        took, cpu = time.perf_counter() - started, time.process_time() - cpu
+        print(f"Index of {count:,} turns: {took:.1f} s, {cpu:.1f} s of CPU")
+        print(f"A turn is found after {_found_after_ms(user, conversation_id):.0f} ms, no worker running")
+        _report_all(user, questions)
+        _store_vectors(user, count)
+        with _endpoint_of_chance():
+            _report_all(user, questions, " with vectors")
+
+
+def _report_all(user: Any, questions: Sequence[str], how: str = "") -> None:
+    for budget in BUDGETS:
+        _report(f"recall of {budget:,} tokens{how}", questions, _recaller(user, budget))
+    _report(f"search{how}", questions, _searcher(user))
+    if not how:
+        _report("search for one word", [text.split()[-1] for text in questions], _searcher(user))
+
+
+def _store_vectors(user: Any, count: int) -> None:
+    """Vectors of chance: how long it takes does not depend on what they mean."""
+    from chatapp.actions.vectors import DocumentVectors, begin_vectors, store_vectors
+
+    dice = np.random.default_rng(count)
+    while missing := begin_vectors(user_id=user.pk, model=MODEL)[:DOCUMENTS_AT_ONCE]:
+        numbers = dice.normal(size=(len(missing), VECTORS_EACH, DIMENSIONS))
+        documents = [DocumentVectors(at, rows) for at, rows in zip(missing, numbers, strict=True)]
+        store_vectors(user_id=user.pk, model=MODEL, ordinals=missing, documents=documents)
+
+
+@contextmanager
+def _endpoint_of_chance() -> Iterator[None]:
+    """One that takes no time: what it takes is not ours."""
+    from django.conf import settings
+
+    from chatapp import recall
+
+    dice = np.random.default_rng(1)
+    asked, recall.embed_question = recall.embed_question, lambda _: dice.normal(size=DIMENSIONS).tolist()
+    settings.EMBEDDINGS_MODEL = MODEL
+    try:
+        yield
+    finally:
+        settings.EMBEDDINGS_MODEL, recall.embed_question = "", asked
 
 
 def _user_with(histories: Sequence[History], count: int) -> tuple[Any, Any]:
@@ -94,12 +135,14 @@ def _found_after_ms(user: Any, conversation_id: Any) -> float:
 
 
 def _report(title: str, questions: Sequence[str], work: Callable[[str], object]) -> None:
-    taken = []
+    taken, cpu = [], []
     for question in random.Random(1).sample(list(questions), min(RUNS, len(questions))):
-        started = time.perf_counter()
+        started, used = time.perf_counter(), time.process_time()
         work(question)
+        cpu.append((time.process_time() - used) * 1000)
         taken.append((time.perf_counter() - started) * 1000)
-    print(
-        f"  {title:42} median {percentile(taken, 0.5):6.1f} ms   p95 {percentile(taken, 0.95):6.1f} ms",
-        flush=True,
-    )
+    print(f"  {title:34} CPU {_middle_and_most(cpu)}   on the clock {_middle_and_most(taken)}", flush=True)
+
+
+def _middle_and_most(taken: Sequence[float]) -> str:
+    return f"median {percentile(taken, 0.5):6.1f} ms, p95 {percentile(taken, 0.95):6.1f} ms"

@@ -67,7 +67,7 @@ def messages_from_columns(rows: Sequence[tuple[Any, ...]]) -> list[types.Message
             _dashed(row_id),
             position,
             bool(pinned),
-            _moment(created_at),
+            read_moment(created_at),
             kind,
         )
         for (row_id, role, _, tokens, position, pinned, created_at, kind), parts in zip(
@@ -89,7 +89,7 @@ def _dashed(row_id: str) -> str:
     return f"{row_id[:8]}-{row_id[8:12]}-{row_id[12:16]}-{row_id[16:20]}-{row_id[20:]}"
 
 
-def _moment(stored: str) -> datetime:
+def read_moment(stored: str) -> datetime:
     """SQLite stores UTC without saying so; PostgreSQL says +00."""
     return datetime.fromisoformat(stored if "+" in stored else f"{stored}+00:00")
 

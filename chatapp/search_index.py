@@ -7,7 +7,7 @@ documents that contain it. The newest documents are not in blocks yet; they brin
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -30,7 +30,6 @@ COLUMNS = np.dtype([("previous", "<i4"), ("minute", "<i4"), ("length", "<u2"), (
 POSTING = np.dtype([("offset", "<u2"), ("count", "u1")])
 TERM = np.dtype("<i8")
 
-Columns = npt.NDArray[Any]
 Terms = npt.NDArray[np.int64]
 Ordinals = npt.NDArray[np.int64]
 Counts = npt.NDArray[np.uint8]
@@ -72,6 +71,43 @@ def minute_of(moment: datetime) -> int:
     return int(moment.timestamp() // 60)
 
 
+# --- Columns --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What scoring needs of each document, by ordinal. `previous` is the one said just before, or NO_ORDINAL."""
+
+    previous: npt.NDArray[np.int32]
+    minute: npt.NDArray[np.int32]
+    length: npt.NDArray[np.uint16]
+    live: npt.NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.previous)
+
+    def followed_by(self, more: Columns) -> Columns:
+        return Columns(
+            np.concatenate([self.previous, more.previous]),
+            np.concatenate([self.minute, more.minute]),
+            np.concatenate([self.length, more.length]),
+            np.concatenate([self.live, more.live]),
+        )
+
+
+def blank_rows(count: int) -> npt.NDArray[Any]:
+    """As they are stored, of documents that are not there."""
+    rows = np.zeros(count, COLUMNS)
+    rows["previous"] = NO_ORDINAL
+    return rows
+
+
+def unpack_columns(rows: npt.NDArray[Any]) -> Columns:
+    names = ("previous", "minute", "length")
+    previous, minute, length = (np.ascontiguousarray(rows[name]) for name in names)
+    return Columns(previous, minute, length, rows["live"] == 1)
+
+
 # --- Postings: records in ascending order of offset, so that later documents are simply appended --------
 
 
@@ -82,6 +118,31 @@ def read_postings(entries: bytes | memoryview) -> npt.NDArray[Any]:
 def drop_postings(entries: bytes | memoryview, gone: npt.NDArray[Any]) -> bytes:
     postings = read_postings(entries)
     return postings[~np.isin(postings["offset"], gone)].tobytes()
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """Where a term occurs, over all of a user's documents, in ascending order."""
+
+    ordinals: Ordinals
+    counts: Counts
+
+
+def join_postings(parts: Sequence[tuple[int, bytes | memoryview]], end: int) -> Hits:
+    """`(block, entries)` in ascending order; what is sealed since, from ordinal `end` on, is left out."""
+    postings = np.frombuffer(b"".join(entries for _, entries in parts), POSTING)
+    sizes = [len(entries) // POSTING.itemsize for _, entries in parts]
+    starts = np.repeat(np.array([block * BLOCK for block, _ in parts], dtype=np.int64), sizes)
+    ordinals = starts + postings["offset"]
+    count = int(np.searchsorted(ordinals, end))
+    return Hits(ordinals[:count], postings["count"][:count].copy())
+
+
+def join_hits(first: Hits, second: Hits) -> Hits:
+    """`second` has the later documents."""
+    return Hits(
+        np.concatenate([first.ordinals, second.ordinals]), np.concatenate([first.counts, second.counts])
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +163,42 @@ def join_terms(documents: Sequence[StoredTerms]) -> tuple[Terms, Ordinals, Count
     return terms, ordinals, counts
 
 
-def group_by_term(documents: Sequence[StoredTerms]) -> dict[int, bytes]:
-    """The postings each term gains; the documents are of one block, in ascending order."""
+@dataclass(frozen=True, slots=True)
+class FreshTerms:
+    """The terms of documents that are in no block yet, in the order of their hashes, each with its documents'."""
+
+    terms: Terms
+    ordinals: Ordinals
+    counts: Counts
+
+    def hits(self, terms: Collection[int]) -> dict[int, Hits]:
+        """In which of the documents each stands; nothing of those that stand in none."""
+        wanted = np.array(list(terms), dtype=np.int64)
+        spans = zip(
+            wanted.tolist(),
+            np.searchsorted(self.terms, wanted, "left").tolist(),
+            np.searchsorted(self.terms, wanted, "right").tolist(),
+            strict=True,
+        )
+        return {
+            term: Hits(self.ordinals[start:end], self.counts[start:end])
+            for term, start, end in spans
+            if end > start
+        }
+
+
+def sort_terms(documents: Sequence[StoredTerms]) -> FreshTerms:
     terms, ordinals, counts = join_terms(documents)
     order = np.argsort(terms, kind="stable")
-    terms = terms[order]
+    return FreshTerms(terms[order], ordinals[order], counts[order])
+
+
+def group_by_term(documents: Sequence[StoredTerms]) -> dict[int, bytes]:
+    """The postings each term gains; the documents are of one block, in ascending order."""
+    found = sort_terms(documents)
+    terms = found.terms
     postings = np.zeros(len(terms), POSTING)
-    postings["offset"], postings["count"] = ordinals[order] % BLOCK, counts[order]
+    postings["offset"], postings["count"] = found.ordinals % BLOCK, found.counts
     starts = (
         np.flatnonzero(np.append(True, terms[1:] != terms[:-1])) if len(terms) else np.array([], np.int64)
     )

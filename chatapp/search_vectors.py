@@ -75,33 +75,69 @@ def fits_behind(ordinals: Stored, codes: Stored, more_ordinals: Stored, more_cod
     return len(codes) * len(more_ordinals) == len(more_codes) * len(ordinals)
 
 
-def pick_documents(blocks: Sequence[tuple[Stored, Stored]], asked: Sequence[float], among: Mask) -> Picked:
-    """`blocks` are `(ordinals, codes)` as stored, in ascending order; a document is as near as the nearest of its
-    vectors. `among` says by ordinal which may be found. Codes of another length than the question's stand for nothing:
-    the endpoint's model changed behind its name."""
-    code, owner = pack_codes([asked]), pack_ordinals([0])
-    question = np.frombuffer(code, np.uint64)
-    blocks = [block for block in blocks if fits_behind(owner, code, *block)]
-    owners = np.frombuffer(b"".join(ordinals for ordinals, _ in blocks), OWNER)
-    codes = np.frombuffer(b"".join(codes for _, codes in blocks), np.uint64)
-    if not len(owners):
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """Of every vector whose it is, in ascending order, and its code: one row for each eight bytes of the codes, so that
+    a question is compared with all of them at once."""
+
+    owners: npt.NDArray[np.int32]
+    words: npt.NDArray[np.uint64]
+
+    @property
+    def size_bytes(self) -> int:
+        return self.owners.nbytes + self.words.nbytes
+
+    def before(self, end: int) -> Codes:
+        """The first so many."""
+        return Codes(self.owners[:end], self.words[:, :end])
+
+
+def unpack_codes(ordinals: Stored, codes: Stored) -> Codes:
+    owners = np.frombuffer(ordinals, OWNER)
+    return Codes(owners, np.frombuffer(codes, np.uint64).reshape(len(owners), -1).T)
+
+
+def join_codes(parts: Sequence[Codes], code_words: int) -> Codes:
+    """In this order; each of them has so many words a code."""
+    nothing = Codes(np.zeros(0, OWNER), np.zeros((code_words, 0), np.uint64))
+    owners = np.concatenate([part.owners for part in (nothing, *parts)])
+    words = np.concatenate([part.words for part in (nothing, *parts)], axis=1)
+    return Codes(owners, np.ascontiguousarray(words))
+
+
+def count_code_words(vector: Sequence[float]) -> int:
+    return -(-len(vector) // (8 * CODE_BYTES))
+
+
+def pick_documents(codes: Codes, asked: Sequence[float], among: Mask) -> Picked:
+    """A document is as near as the nearest of its vectors. The codes are as long as the question's; `among` says by
+    ordinal which documents may be found."""
+    question = np.frombuffer(pack_codes([asked]), np.uint64)
+    if not len(codes.owners):
         return Picked([], [])
-    differing = np.bitwise_count(codes.reshape(len(owners), -1) ^ question).sum(axis=1, dtype=np.uint16)
-    starts = np.flatnonzero(np.append(True, owners[1:] != owners[:-1]))
-    known, least = owners[starts], np.minimum.reduceat(differing, starts)
+    differing = np.zeros(len(codes.owners), dtype=np.uint16)
+    for words, word in zip(codes.words, question, strict=True):
+        differing += np.bitwise_count(words ^ word)
+    starts = np.flatnonzero(np.append(True, codes.owners[1:] != codes.owners[:-1]))
+    known, least = codes.owners[starts], np.minimum.reduceat(differing, starts)
     inside = known < len(among)
     inside[inside] = among[known[inside]]
     known, least = known[inside], least[inside]
-    nearest = known[np.argsort(least, kind="stable")[:NEAREST_BY_CODE]]
+    near = np.flatnonzero(least <= _reached(least, NEAREST_BY_CODE))
+    nearest = known[near[np.argsort(least[near], kind="stable")][:NEAREST_BY_CODE]]
     spaced = known[np.linspace(0, len(known) - 1, min(SAMPLE, len(known))).astype(np.int64)]
     return Picked(nearest.tolist(), spaced.tolist())
+
+
+def _reached(differing: npt.NDArray[np.uint16], count: int) -> int:
+    """By how many bits at most so many differ."""
+    return int(np.searchsorted(np.cumsum(np.bincount(differing)), count)) if len(differing) else 0
 
 
 def find_near(picked: Picked, vectors: Mapping[int, Stored], asked: Sequence[float]) -> Near:
     """`vectors` are those of the documents picked, by ordinal, as stored."""
     question = np.frombuffer(pack_vectors([asked]), STORED)
-    comparable = {ordinal: stored for ordinal, stored in vectors.items() if not len(stored) % question.nbytes}
-    cosines = {ordinal: _nearest(stored, question) for ordinal, stored in comparable.items()}
+    cosines = _cosines(vectors, question)
     sample = np.array([cosines[ordinal] for ordinal in picked.sample if ordinal in cosines])
     if not len(sample):
         return NOTHING_NEAR
@@ -117,6 +153,15 @@ def find_near(picked: Picked, vectors: Mapping[int, Stored], asked: Sequence[flo
     )
 
 
-def _nearest(stored: Stored, question: npt.NDArray[np.float16]) -> float:
-    rows = np.frombuffer(stored, STORED).reshape(-1, len(question))
-    return float((rows.astype(np.float32) @ question.astype(np.float32)).max())
+def _cosines(vectors: Mapping[int, Stored], question: npt.NDArray[np.float16]) -> dict[int, float]:
+    """Of each document that of its nearest vector; nothing of vectors of another length."""
+    comparable = {
+        at: stored for at, stored in vectors.items() if stored and not len(stored) % question.nbytes
+    }
+    if not comparable:
+        return {}
+    rows = np.frombuffer(b"".join(comparable.values()), STORED).reshape(-1, len(question))
+    cosines = rows.astype(np.float32) @ question.astype(np.float32)
+    sizes = [len(stored) // question.nbytes for stored in comparable.values()]
+    nearest = np.maximum.reduceat(cosines, np.cumsum([0, *sizes[:-1]]))
+    return dict(zip(comparable, nearest.tolist(), strict=True))

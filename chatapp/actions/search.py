@@ -6,7 +6,7 @@ The order of locks is conversation, then owner. A user's ordinals are given unde
 from __future__ import annotations
 
 from collections.abc import Sequence
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import numpy as np
 from django.db import transaction
@@ -31,6 +31,7 @@ from chatapp.search_index import (
     COLUMNS,
     NO_ORDINAL,
     StoredTerms,
+    blank_rows,
     drop_postings,
     group_by_term,
     join_terms,
@@ -143,16 +144,15 @@ def _seal_some(user_id: UUID, at_least: int) -> bool:
     _append_columns(owner, number, first, end, rows)
     stored = rows.values_list("ordinal", "terms", "counts")
     append_postings(owner, number, group_by_term([StoredTerms(*columns) for columns in stored]))
-    owner.sealed_ordinal = end
-    owner.save(update_fields=["sealed_ordinal"])
+    owner.sealed_ordinal, owner.edition = end, uuid4()
+    owner.save(update_fields=["sealed_ordinal", "edition"])
     return True
 
 
 def _append_columns(
     owner: SearchOwner, number: int, first: int, end: int, documents: QuerySet[SearchDocument]
 ) -> None:
-    columns = np.zeros(end - first, COLUMNS)
-    columns["previous"] = NO_ORDINAL
+    columns = blank_rows(end - first)
     for ordinal, previous, said_at, length in documents.values_list(
         "ordinal", "previous", "said_at", "length"
     ):
@@ -194,7 +194,8 @@ def _remove(user_id: UUID, documents: QuerySet[SearchDocument]) -> None:
     documents.filter(owner=owner).delete()
     owner.document_count -= len(rows)
     owner.total_length -= sum(row.length for row in rows)
-    owner.save(update_fields=["document_count", "total_length"])
+    owner.edition = uuid4()
+    owner.save(update_fields=["document_count", "total_length", "edition"])
 
 
 def _clean_block(owner: SearchOwner, number: int, rows: Sequence[SearchDocument]) -> None:

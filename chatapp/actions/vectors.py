@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django.db import transaction
 
@@ -69,6 +69,7 @@ def _append_codes(owner: SearchOwner, documents: Sequence[DocumentVectors]) -> N
     row.last_ordinal = flat[-1][0]
     row.ordinals = bytes(row.ordinals) + ordinals
     row.codes = bytes(row.codes) + codes
+    row.edition = uuid4()
     row.save()
 
 
@@ -82,7 +83,8 @@ def remove_vectors(owner: SearchOwner, ordinals: Sequence[int]) -> None:
     )
     for row in rows.order_by("first_ordinal"):
         row.ordinals, row.codes = drop_codes(bytes(row.ordinals), bytes(row.codes), ordinals)
+        row.edition = uuid4()
         if row.ordinals:
-            row.save(update_fields=["ordinals", "codes"])
+            row.save(update_fields=["ordinals", "codes", "edition"])
         else:
             row.delete()

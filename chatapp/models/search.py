@@ -5,6 +5,8 @@ Terms are kept as 64-bit hashes and no text at all: what is found is read from i
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 from django.conf import settings
 from django.db import models
 
@@ -28,6 +30,10 @@ class SearchOwner(models.Model):
     sealed_ordinal = models.PositiveIntegerField(default=0, help_text="Documents below it are in blocks.")
     document_count = models.PositiveIntegerField(default=0)
     total_length = models.PositiveBigIntegerField(default=0)
+    edition = models.UUIDField(
+        default=uuid4,
+        help_text="Another one with every write to what is sealed: what was read before is old.",
+    )
     vector_model = models.CharField(max_length=200, blank=True, help_text="Whose vectors it has.")
     embedded_ordinal = models.PositiveIntegerField(default=0, help_text="Documents below it have vectors.")
 
@@ -124,6 +130,7 @@ class SearchCodes(models.Model):
     last_ordinal = models.PositiveIntegerField()
     ordinals = models.BinaryField()
     codes = models.BinaryField()
+    edition = models.UUIDField(default=uuid4, help_text="Another one with every write to this row.")
 
     class Meta:
         constraints = [

@@ -2,49 +2,49 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
 import numpy as np
-from django.db.models import Sum
-from django.db.models.functions import Length
 
 from chatapp.models import (
-    SearchBlock,
-    SearchCodes,
     SearchDocument,
     SearchOwner,
-    SearchPosting,
     SearchVectors,
 )
 from chatapp.search_index import (
-    BLOCK,
-    COLUMNS,
-    POSTING,
     Columns,
+    FreshTerms,
+    Hits,
     StoredTerms,
     analyzer,
+    blank_rows,
     hash_term,
-    join_terms,
+    join_hits,
     minute_of,
-    read_postings,
+    sort_terms,
+    unpack_columns,
 )
 from chatapp.search_ranking import (
-    NOTHING_LENT,
-    Hits,
     Index,
     Mask,
+    Prepared,
     Ranking,
+    Scores,
     gather_kinds,
+    prepare,
     rank,
+    score_words,
     speakers_asked_about,
 )
-from chatapp.search_vectors import Near, find_near, pick_documents
+from chatapp.search_vectors import NOTHING_NEAR, Near, count_code_words, find_near, pick_documents
 from chatapp.selectors.scopes import shared_documents
-from chatapp.selectors.search_sources import Found, Place, read_places
+from chatapp.selectors.search_codes import open_codes
+from chatapp.selectors.search_sealed import Sealed, open_sealed
+from chatapp.selectors.search_sources import Found, read_stored, read_unstored
 from chatapp.selectors.unindexed import conversations_behind, unindexed_documents
 from memory.questions import Question
 from memory.ranking import FEEDBACK_DOCUMENTS, Feedback, idf, weigh_feedback
@@ -74,17 +74,22 @@ EVERYTHING = SearchFilter()
 @dataclass(frozen=True, slots=True)
 class UserIndex:
     """One user's index as it is now. `unsealed` are its newest documents, those that are not stored yet behind them,
-    and from `first_shared` on what the scope shares, where there is one."""
+    and from `first_shared` on what the scope shares, where there is one; `fresh` are their terms."""
 
     user_id: UUID
-    owner_id: int | None
+    sealed: Sealed | None
     columns: Columns
     unsealed: tuple[SearchDocument, ...]
+    fresh: FreshTerms
     first_unstored: int
     document_count: int
     total_length: int
     scope_id: UUID | None = None
     first_shared: int = 0
+
+    @property
+    def owner_id(self) -> int | None:
+        return self.sealed.owner_id if self.sealed else None
 
     def rank(
         self,
@@ -97,24 +102,27 @@ class UserIndex:
         if not self.document_count or not (question.words or question.dates):
             return Ranking([], [], False)
         index = self._loaded(question.lookups)
-        among = self._among(only)
+        if not only_matches:
+            index = gather_kinds(index, question.kinds)
+        asked = prepare(index, question, self._among(only))
         if only_matches:
-            return rank(index, question, limit, only_matches=True, among=among)
-        index = gather_kinds(index, question.kinds)
-        lent = self._lent(index, question, among)
-        index = replace(index, hits={**index.hits, **self._hits(lent)})
-        return rank(index, question, limit, lent=lent, among=among)
+            return rank(asked, limit, only_matches=True)
+        return rank(asked, limit, lent=self._lent(asked, question))
 
     def read(self, ordinals: Sequence[int], scores: Sequence[float]) -> list[Found]:
         """In the order given; what lost its source meanwhile is left out."""
-        places = self._places(ordinals)
-        scored = zip(ordinals, scores, strict=True)
-        found = [(places[at], score) for at, score in scored if at in places]
-        return read_places(self.user_id, found, self.scope_id)
+        scored = dict(zip(ordinals, scores, strict=True))
+        stored = {at: score for at, score in scored.items() if at < self.first_unstored}
+        unstored = [
+            row for row in self.unsealed if row.ordinal >= self.first_unstored and row.ordinal in scored
+        ]
+        found = read_stored(self.owner_id, stored)
+        found |= read_unstored(self.user_id, unstored, scored, self.scope_id)
+        return [found[at] for at in scored if at in found]
 
     def count_filling(self, ordinals: Sequence[int], chars: int) -> int:
         """How many of them, taken in order, are likely to fill so many characters."""
-        filled = np.cumsum(self.columns["length"][list(ordinals)] * np.int64(CHARS_PER_WORD))
+        filled = np.cumsum(self.columns.length[list(ordinals)] * np.int64(CHARS_PER_WORD))
         return int(np.searchsorted(filled, chars))
 
     def near(self, asked: Sequence[float], model: str, only: SearchFilter = EVERYTHING) -> Near:
@@ -123,9 +131,10 @@ class UserIndex:
         among = np.ones(len(self.columns), dtype=np.bool_) if known is None else known
         # Nor has it vectors of what is not stored yet.
         among[self.first_unstored :] = False
-        codes = SearchCodes.objects.filter(owner=self.owner_id, owner__vector_model=model)
-        blocks = list(codes.order_by("first_ordinal").values_list("ordinals", "codes"))
-        picked = pick_documents(blocks, asked, among)
+        if self.owner_id is None:
+            return NOTHING_NEAR
+        codes = open_codes(self.owner_id, model, count_code_words(asked))
+        picked = pick_documents(codes, asked, among)
         wanted = {*picked.nearest, *picked.sample}
         rows = SearchVectors.objects.filter(owner=self.owner_id, ordinal__in=wanted)
         return find_near(picked, dict(rows.values_list("ordinal", "vectors")), asked)
@@ -136,15 +145,6 @@ class UserIndex:
         ordinals = sorted({int(ordinal) for found in hits.values() for ordinal in found.ordinals[:limit]})
         return self.read(ordinals, [0.0] * len(ordinals))
 
-    def _places(self, ordinals: Sequence[int]) -> dict[int, Place]:
-        stored = [ordinal for ordinal in ordinals if ordinal < self.first_unstored]
-        rows = SearchDocument.objects.filter(owner=self.owner_id, ordinal__in=stored)
-        columns = rows.values_list("ordinal", "kind", "source_id", "start", "end")
-        places = {ordinal: Place(kind, source, start, end) for ordinal, kind, source, start, end in columns}
-        for row in self.unsealed:
-            places[row.ordinal] = Place(row.kind, row.source_id, row.start, row.end)
-        return places
-
     def _loaded(self, terms: Iterable[str]) -> Index:
         return Index(self.columns, self._hits(terms), self.document_count, self.total_length)
 
@@ -153,9 +153,9 @@ class UserIndex:
             return None
         among = np.ones(len(self.columns), dtype=np.bool_)
         if only.after:
-            among &= self.columns["minute"] >= minute_of(only.after)
+            among &= self.columns.minute >= minute_of(only.after)
         if only.before:
-            among &= self.columns["minute"] <= minute_of(only.before)
+            among &= self.columns.minute <= minute_of(only.before)
         if only.conversation_id:
             # What came in since has ordinals that stand for something else in this index.
             stored = SearchDocument.objects.filter(owner=self.owner_id, ordinal__lt=self.first_unstored)
@@ -167,44 +167,34 @@ class UserIndex:
             among &= inside
         return among
 
-    def _lent(self, index: Index, question: Question, among: Mask | None) -> Mapping[str, float]:
-        """What the best texts add to the question."""
-        best = rank(index, question, FEEDBACK_DOCUMENTS, among=among)
+    def _lent(self, asked: Prepared, question: Question) -> Scores | None:
+        """What the best texts add to the question, as scores by their words."""
+        best = rank(asked, FEEDBACK_DOCUMENTS)
         found = self.read(best.ordinals, best.scores)
         if not found or best.scores[0] <= 0:
-            return NOTHING_LENT
+            return None
         texts = [
             Feedback(Counter(analyzer.words(split_speaker(each.text)[1])), each.score / best.scores[0])
             for each in found
         ]
         counts = self._document_counts({word for text in texts for word in text.words})
-        known = {*question.words, *speakers_asked_about(index, question)}
-        return weigh_feedback(texts, lambda word: idf(self.document_count, counts[word]), known)
+        known = {*question.words, *speakers_asked_about(asked.index, question)}
+        weights = weigh_feedback(texts, lambda word: idf(self.document_count, counts[word]), known)
+        return score_words(replace(asked.index, hits=self._hits(weights)), weights)
 
-    def _document_counts(self, words: Iterable[str]) -> Mapping[str, int]:
-        """In how many documents each word stands, without reading where."""
+    def _document_counts(self, words: Collection[str]) -> Mapping[str, int]:
+        """In how many documents each word stands."""
         hashes = {hash_term(word): word for word in words}
-        counts: Counter[str] = Counter()
-        rows = SearchPosting.objects.filter(owner=self.owner_id, term__in=list(hashes)).values("term")
-        for term, size in rows.annotate(size=Sum(Length("entries"))).values_list("term", "size"):
-            counts[hashes[term]] += size // POSTING.itemsize
-        for term, found in _unsealed_hits(self.unsealed, list(hashes)):
-            counts[hashes[term]] += len(found.ordinals)
-        return counts
+        counts = Counter(self.sealed.counts(hashes) if self.sealed else {})
+        counts.update({term: len(found.ordinals) for term, found in self.fresh.hits(hashes).items()})
+        return {word: counts[term] for term, word in hashes.items()}
 
     def _hits(self, terms: Iterable[str]) -> dict[str, Hits]:
-        """Sealed postings first, then those of the unsealed: ascending ordinals."""
         hashes = {hash_term(term): term for term in terms}
-        parts: dict[str, list[Hits]] = defaultdict(list)
-        rows = SearchPosting.objects.filter(owner=self.owner_id, term__in=list(hashes)).order_by("block")
-        for term, block, entries in rows.values_list("term", "block", "entries"):
-            postings = read_postings(entries)
-            # What was said since this index was opened is not in its columns.
-            postings = postings[: np.searchsorted(postings["offset"], self.first_unstored - block * BLOCK)]
-            parts[hashes[term]].append(Hits(postings["offset"] + np.int64(block * BLOCK), postings["count"]))
-        for hashed, found in _unsealed_hits(self.unsealed, list(hashes)):
-            parts[hashes[hashed]].append(found)
-        return {term: _join(found) for term, found in parts.items()}
+        sealed = self.sealed.hits(hashes) if self.sealed else {}
+        fresh = self.fresh.hits(hashes)
+        both = {term: join_hits(sealed[term], fresh[term]) for term in sealed.keys() & fresh}
+        return {hashes[term]: found for term, found in (sealed | fresh | both).items()}
 
 
 def open_index(user_id: UUID, scope_id: UUID | None = None) -> UserIndex:
@@ -212,17 +202,20 @@ def open_index(user_id: UUID, scope_id: UUID | None = None) -> UserIndex:
     it shares is found, too."""
     behind = conversations_behind(user_id)
     owner = SearchOwner.objects.filter(user_id=user_id).first()
-    sealed, end = (owner.sealed_ordinal, owner.next_ordinal) if owner else (0, 0)
-    rows = SearchDocument.objects.filter(owner=owner, ordinal__gte=sealed, ordinal__lt=end)
+    sealed = open_sealed(owner) if owner else None
+    first, end = (owner.sealed_ordinal, owner.next_ordinal) if owner else (0, 0)
+    rows = SearchDocument.objects.filter(owner=owner, ordinal__gte=first, ordinal__lt=end)
     fresh = unindexed_documents(behind, end, SCORED_UNINDEXED)
     shared = shared_documents(scope_id, end + len(fresh))
     unstored = [*fresh, *shared]
     unsealed = [*rows.order_by("ordinal"), *unstored]
+    newest = _columns(unsealed, first, end + len(unstored))
     return UserIndex(
         user_id=user_id,
-        owner_id=owner.pk if owner else None,
-        columns=_columns(owner, end + len(unstored), unsealed),
+        sealed=sealed,
+        columns=sealed.columns.followed_by(newest) if sealed else newest,
         unsealed=tuple(unsealed),
+        fresh=sort_terms([StoredTerms(row.ordinal, row.terms, row.counts) for row in unsealed]),
         first_unstored=end,
         document_count=(owner.document_count if owner else 0) + len(unstored),
         total_length=(owner.total_length if owner else 0) + sum(row.length for row in unstored),
@@ -231,40 +224,19 @@ def open_index(user_id: UUID, scope_id: UUID | None = None) -> UserIndex:
     )
 
 
+def _columns(documents: Sequence[SearchDocument], first: int, end: int) -> Columns:
+    """Of the ordinals from `first` on; what is not among the documents is not there any more."""
+    rows = blank_rows(end - first)
+    for row in documents:
+        rows[row.ordinal - first] = (row.previous, minute_of(row.said_at), row.length, 1)
+    return unpack_columns(rows)
+
+
 def texts_of_documents(user_id: UUID, ordinals: range) -> dict[int, str]:
     """The words of stored documents, by ordinal; without those that lost their source."""
     rows = SearchDocument.objects.filter(
         owner__user_id=user_id, ordinal__gte=ordinals.start, ordinal__lt=ordinals.stop
     )
-    columns = rows.values_list("ordinal", "kind", "source_id", "start", "end")
-    texts = {}
-    for ordinal, kind, source, start, end in columns:
-        for found in read_places(user_id, [(Place(kind, source, start, end), 0.0)]):
-            texts[ordinal] = found.text
-    return texts
-
-
-def _columns(owner: SearchOwner | None, size: int, unsealed: Sequence[SearchDocument]) -> Columns:
-    columns = np.zeros(size, COLUMNS)
-    columns["previous"] = -1
-    for number, stored in SearchBlock.objects.filter(owner=owner).values_list("number", "columns"):
-        block = np.frombuffer(stored, COLUMNS)[: size - number * BLOCK]
-        columns[number * BLOCK : number * BLOCK + len(block)] = block
-    for row in unsealed:
-        columns[row.ordinal] = (row.previous, minute_of(row.said_at), row.length, 1)
-    return columns
-
-
-def _join(parts: Sequence[Hits]) -> Hits:
-    return Hits(
-        np.concatenate([part.ordinals for part in parts]), np.concatenate([part.counts for part in parts])
-    )
-
-
-def _unsealed_hits(rows: Sequence[SearchDocument], hashes: list[int]) -> Iterator[tuple[int, Hits]]:
-    terms, ordinals, counts = join_terms([StoredTerms(row.ordinal, row.terms, row.counts) for row in rows])
-    wanted = np.isin(terms, np.array(hashes, dtype=np.int64))
-    terms, ordinals, counts = terms[wanted], ordinals[wanted], counts[wanted]
-    for hashed in set(terms.tolist()):
-        here = terms == hashed
-        yield hashed, Hits(ordinals[here], counts[here])
+    owners = dict(rows.values_list("ordinal", "owner"))
+    found = read_stored(next(iter(owners.values()), None), dict.fromkeys(owners, 0.0))
+    return {ordinal: found[ordinal].text for ordinal in owners if ordinal in found}

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Any
 from uuid import UUID
 
+from django.db import connection
+from django.db.models import Model
+
 from chatapp import mapping
-from chatapp.models import Conversation, MemoryEntry, Message, SearchDocument
+from chatapp.models import Conversation, MemoryEntry, Message, SearchDocument, SearchOwner
 from chatapp.selectors.scopes import shared_entries
-
-
-class Place(NamedTuple):
-    """Where a document's words are: `start` to `end` of its source."""
-
-    kind: int
-    source_id: UUID
-    start: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,87 +38,151 @@ class Found:
     start: int = 0
 
 
-def read_places(
-    user_id: UUID, places: Sequence[tuple[Place, float]], scope_id: UUID | None = None
-) -> list[Found]:
-    """In the order given, each with its score; what lost its source meanwhile is left out. Of others only what this
-    scope shares is read, without a word of where it was said."""
-    messages = _messages(user_id, _source_ids(places, SearchDocument.Kind.MESSAGE))
-    entries = _entries(user_id, _source_ids(places, SearchDocument.Kind.ENTRY))
-    if scope_id is not None:
-        entries |= _shared(user_id, scope_id, _source_ids(places, SearchDocument.Kind.ENTRY) - set(entries))
-    found = []
-    for place, score in places:
-        if place.source_id in messages:
-            found.append(_found_message(place, score, *messages[place.source_id]))
-        elif place.source_id in entries:
-            found.append(_found_entry(user_id, place, score, entries[place.source_id]))
+# --- What is stored -------------------------------------------------------------------------------------
+
+_STORED = """
+    SELECT document.ordinal, document.start, document."end",
+        CAST(message.id AS text), message.role, message.position, CAST(message.parts AS text),
+        CAST(message.created_at AS text), CAST(message.branch_id AS text), CAST(conversation.id AS text),
+        CAST(entry.id AS text), entry.text, CAST(entry.created_at AS text),
+        CAST(entry.conversation_id AS text), CAST(entry.day AS text)
+    FROM {owner} owner
+    CROSS JOIN {document} document
+    LEFT JOIN {message} message ON message.id = document.source_id AND document.kind = %s
+    LEFT JOIN {conversation} conversation ON conversation.id = message.conversation_id
+        AND conversation.user_id = owner.user_id AND NOT conversation.temporary
+    LEFT JOIN {entry} entry ON entry.id = document.source_id AND document.kind = %s
+        AND entry.user_id = owner.user_id
+    WHERE owner.id = %s AND document.owner_id = owner.id AND document.ordinal IN ({ordinals})
+"""
+"""By hand, in one statement and plain columns: a recall reads hundreds of texts, and as rows of three models they cost
+more than all the rest of it. CROSS and LEFT hold SQLite to this order; in another it reads all its user ever said."""
+
+
+def read_stored(owner_id: int | None, scores: Mapping[int, float]) -> dict[int, Found]:
+    """By ordinal; what lost its source meanwhile is left out. `scores` says what is wanted, and what each has."""
+    if not scores:
+        return {}
+    tables = {"owner": SearchOwner, "document": SearchDocument, "message": Message}
+    tables |= {"conversation": Conversation, "entry": MemoryEntry}
+    marks = ", ".join(["%s"] * len(scores))
+    statement = _STORED.format(ordinals=marks, **{name: _table(model) for name, model in tables.items()})
+    kinds = (SearchDocument.Kind.MESSAGE, SearchDocument.Kind.ENTRY)
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [*kinds, owner_id, *scores])
+        rows = cursor.fetchall()
+    said = [row[:10] for row in rows if row[9] is not None]
+    noted = [(*row[:3], *row[10:]) for row in rows if row[10] is not None]
+    return dict(_stored_messages(said, scores)) | dict(_stored_entries(noted, scores))
+
+
+def _table(model: type[Model]) -> str:
+    return connection.ops.quote_name(model._meta.db_table)
+
+
+_read_id = lru_cache(maxsize=1_000)(UUID)
+"""Of conversations and branches: few, each met hundreds of times."""
+
+
+def _stored_messages(
+    rows: Sequence[tuple[Any, ...]], scores: Mapping[int, float]
+) -> Iterator[tuple[int, Found]]:
+    all_parts = json.loads(f"[{','.join(row[6] for row in rows)}]")
+    for row, parts in zip(rows, all_parts, strict=True):
+        ordinal, start, end, message_id, role, position, _, said_at, branch_id, conversation_id = row
+        yield (
+            ordinal,
+            _found(
+                "message",
+                (start, end),
+                mapping.text_of(parts),
+                score=scores[ordinal],
+                said_at=mapping.read_moment(said_at),
+                message_id=UUID(message_id),
+                conversation_id=_read_id(conversation_id),
+                branch_id=_read_id(branch_id),
+                position=position,
+                role=role,
+            ),
+        )
+
+
+def _stored_entries(
+    rows: Iterable[tuple[Any, ...]], scores: Mapping[int, float]
+) -> Iterator[tuple[int, Found]]:
+    for ordinal, start, end, entry_id, text, said_at, conversation_id, day in rows:
+        yield (
+            ordinal,
+            _found(
+                "entry",
+                (start, end),
+                text,
+                score=scores[ordinal],
+                said_at=mapping.read_moment(said_at),
+                entry_id=UUID(entry_id),
+                conversation_id=_read_id(conversation_id) if conversation_id else None,
+                day=date.fromisoformat(day),
+            ),
+        )
+
+
+def _found(kind: str, span: tuple[int, int], text: str, **source: Any) -> Found:
+    start, end = span
+    is_whole = start == 0 and end >= len(text)
+    return Found(kind, text[start:end].strip(), is_whole=is_whole, start=start, **source)
+
+
+# --- What only this search knows ------------------------------------------------------------------------
+
+
+def read_unstored(
+    user_id: UUID, documents: Sequence[SearchDocument], scores: Mapping[int, float], scope_id: UUID | None
+) -> dict[int, Found]:
+    """The same of what was just said and what the scope shares. Of others only that is read, without a word of where
+    it was said."""
+    if not documents:
+        return {}
+    ids = {row.source_id for row in documents}
+    messages = Message.objects.select_related("conversation").in_bulk(list(ids))
+    entries = shared_entries(scope_id).in_bulk(list(ids)) if scope_id is not None else {}
+    found = {}
+    for row in documents:
+        message, entry = messages.get(row.source_id), entries.get(row.source_id)
+        if message is not None and _is_searched(message.conversation, user_id):
+            found[row.ordinal] = _new_message(row, scores[row.ordinal], message)
+        elif entry is not None:
+            found[row.ordinal] = _shared_entry(user_id, row, scores[row.ordinal], entry)
     return found
 
 
-def _source_ids(places: Iterable[tuple[Place, float]], kind: int) -> set[UUID]:
-    return {place.source_id for place, _ in places if place.kind == kind}
+def _is_searched(conversation: Conversation, user_id: UUID) -> bool:
+    return conversation.user_id == user_id and not conversation.temporary
 
 
-_MESSAGE_COLUMNS = ("conversation_id", "branch_id", "position", "role", "parts", "created_at")
-
-
-def _messages(user_id: UUID, ids: set[UUID]) -> dict[UUID, tuple[Any, ...]]:
-    """Plain columns: a recall reads hundreds, and rows as objects take three times as long. Whose they are is asked
-    apart, because SQLite answers a join by reading everything the user ever said."""
-    if not ids:
-        return {}
-    rows = list(Message.objects.filter(pk__in=ids).values_list("pk", *_MESSAGE_COLUMNS))
-    theirs = Conversation.objects.filter(pk__in={row[1] for row in rows}, user_id=user_id, temporary=False)
-    allowed = set(theirs.values_list("pk", flat=True))
-    return {row[0]: row for row in rows if row[1] in allowed}
-
-
-def _entries(user_id: UUID, ids: set[UUID]) -> dict[UUID, MemoryEntry]:
-    return MemoryEntry.objects.filter(user_id=user_id).in_bulk(list(ids)) if ids else {}
-
-
-def _shared(user_id: UUID, scope_id: UUID, ids: set[UUID]) -> dict[UUID, MemoryEntry]:
-    return shared_entries(scope_id).exclude(user=user_id).in_bulk(list(ids)) if ids else {}
-
-
-def _found_message(
-    place: Place,
-    score: float,
-    message_id: UUID,
-    conversation_id: UUID,
-    branch_id: UUID,
-    position: int,
-    role: str,
-    parts: Any,
-    created_at: datetime,
-) -> Found:
-    text = mapping.text_of(parts)
-    return Found(
-        kind="message",
-        text=text[place.start : place.end].strip(),
+def _new_message(document: SearchDocument, score: float, row: Message) -> Found:
+    return _found(
+        "message",
+        (document.start, document.end),
+        mapping.text_of(row.parts),
         score=score,
-        said_at=created_at,
-        is_whole=place.start == 0 and place.end >= len(text),
-        role=role,
-        conversation_id=conversation_id,
-        message_id=message_id,
-        branch_id=branch_id,
-        position=position,
-        start=place.start,
+        said_at=row.created_at,
+        message_id=row.pk,
+        conversation_id=row.conversation_id,
+        branch_id=row.branch_id,
+        position=row.position,
+        role=row.role,
     )
 
 
-def _found_entry(user_id: UUID, place: Place, score: float, row: MemoryEntry) -> Found:
+def _shared_entry(user_id: UUID, document: SearchDocument, score: float, row: MemoryEntry) -> Found:
     is_own = row.user_id == user_id
-    return Found(
-        kind="entry" if is_own else "shared",
-        text=row.text[place.start : place.end].strip(),
+    return _found(
+        "entry" if is_own else "shared",
+        (document.start, document.end),
+        row.text,
         score=score,
         said_at=row.created_at,
-        is_whole=place.start == 0 and place.end >= len(row.text),
-        conversation_id=row.conversation_id if is_own else None,
         entry_id=row.pk,
+        conversation_id=row.conversation_id if is_own else None,
         day=row.day,
-        start=place.start,
     )

@@ -4,12 +4,15 @@ from chatapp.search_vectors import (
     NOTHING_NEAR,
     Near,
     Picked,
+    count_code_words,
     drop_codes,
     find_near,
+    join_codes,
     pack_codes,
     pack_ordinals,
     pack_vectors,
     pick_documents,
+    unpack_codes,
 )
 
 COUNT, DIMENSIONS, PLANTED = 2_000, 100, 1_234
@@ -27,11 +30,13 @@ def block(first: int, last: int) -> tuple[bytes, bytes]:
 
 
 BLOCKS = [block(0, 700), block(700, COUNT)]
+WORDS = count_code_words(QUESTION.tolist())
+CODES = join_codes([unpack_codes(*stored) for stored in BLOCKS], WORDS)
 EVERYBODY = np.ones(COUNT, dtype=np.bool_)
 
 
 def near_among(among: np.ndarray) -> tuple[Picked, Near]:
-    picked = pick_documents(BLOCKS, QUESTION.tolist(), among)
+    picked = pick_documents(CODES, QUESTION.tolist(), among)
     vectors = {
         ordinal: pack_vectors([VECTORS[ordinal].tolist()]) for ordinal in {*picked.nearest, *picked.sample}
     }
@@ -54,18 +59,14 @@ def test_what_may_not_be_found_is_not_read_either():
 
 
 def test_documents_behind_the_ones_known_are_left_out():
-    picked = pick_documents(BLOCKS, QUESTION.tolist(), EVERYBODY[:1_000])
+    picked = pick_documents(CODES, QUESTION.tolist(), EVERYBODY[:1_000])
     assert max(*picked.nearest, *picked.sample) < 1_000
 
 
 def test_what_is_dropped_is_not_found_any_more():
-    left = [drop_codes(ordinals, codes, [PLANTED]) for ordinals, codes in BLOCKS]
-    assert PLANTED not in pick_documents(left, QUESTION.tolist(), EVERYBODY).nearest
+    left = [unpack_codes(*drop_codes(ordinals, codes, [PLANTED])) for ordinals, codes in BLOCKS]
+    assert PLANTED not in pick_documents(join_codes(left, WORDS), QUESTION.tolist(), EVERYBODY).nearest
 
 
 def test_vectors_of_another_length_are_not_compared():
-    longer = [1.0] * 300
-    assert pick_documents(BLOCKS, longer, EVERYBODY) == Picked([], [])
-    of_before = (pack_ordinals([COUNT]), pack_codes([longer]))
-    assert PLANTED in pick_documents([*BLOCKS, of_before], QUESTION.tolist(), EVERYBODY).nearest
     assert find_near(Picked([1], [1]), {1: pack_vectors([[1.0, 2.0]])}, [1.0, 2.0, 3.0]) == NOTHING_NEAR

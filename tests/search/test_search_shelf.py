@@ -1,0 +1,82 @@
+"""What a process keeps of an index between two searches is never older than the rows."""
+
+from dataclasses import dataclass
+
+import pytest
+from django.db import transaction
+
+from chatapp.actions import search
+from chatapp.models import Conversation, User
+from chatapp.search_shelf import Shelf
+from tests.memory_store.rows import new_conversation, say
+from tests.search.test_search_index import filler, texts
+
+pytestmark = pytest.mark.django_db
+
+SAID = "The word is xylophone."
+
+
+@pytest.fixture
+def conversation(alice: User) -> Conversation:
+    conversation = new_conversation(alice)
+    say(conversation, *filler(300), SAID)
+    search.index_conversation(conversation.pk)
+    assert texts(alice, "xylophone") == [SAID]
+    return conversation
+
+
+def test_a_search_reads_what_is_sealed_once(
+    alice: User, conversation: Conversation, django_assert_num_queries
+):
+    texts(alice, "xylophone")
+    with django_assert_num_queries(4):  # what is behind, the owner, what is not sealed, the words themselves
+        assert texts(alice, "xylophone") == [SAID]
+
+
+def test_what_was_removed_since_the_last_search_is_not_found(alice: User, conversation: Conversation):
+    search.remove_messages(alice.pk, [conversation.messages.get(position=300).pk])
+    assert texts(alice, "xylophone") == []
+    assert texts(alice, "topic3")
+
+
+def test_what_was_sealed_since_the_last_search_is_found(alice: User, conversation: Conversation):
+    say(conversation, *filler(300), "Another xylophone.")
+    search.index_conversation(conversation.pk)
+    assert set(texts(alice, "xylophone")) == {SAID, "Another xylophone."}
+
+
+def test_a_removal_that_was_taken_back_leaves_nothing_behind(alice: User, conversation: Conversation):
+    with transaction.atomic():
+        search.remove_messages(alice.pk, [conversation.messages.get(position=300).pk])
+        assert texts(alice, "xylophone") == []
+        transaction.set_rollback(True)
+    assert texts(alice, "xylophone") == [SAID]
+    search.remove_messages(alice.pk, [conversation.messages.get(position=299).pk])
+    assert texts(alice, "xylophone") == [SAID]
+
+
+def test_an_index_that_was_built_anew_is_read_anew(alice: User, conversation: Conversation):
+    search.delete_index(alice.pk)
+    say(conversation, "Another xylophone.")
+    search.rebuild_index(alice.pk)
+    assert set(texts(alice, "xylophone")) == {SAID, "Another xylophone."}
+
+
+@dataclass
+class Thing:
+    size_bytes: int
+
+
+def test_what_was_used_longest_ago_leaves_a_full_shelf():
+    shelf = Shelf[Thing](100)
+    first, second, third = Thing(40), Thing(40), Thing(40)
+    shelf.put(1, first)
+    shelf.put(2, second)
+    assert shelf.take(1) is first
+    shelf.put(3, third)
+    assert (shelf.take(1), shelf.take(2), shelf.take(3)) == (first, None, third)
+    first.size_bytes = 90
+    shelf.put(1, first)
+    assert (shelf.take(1), shelf.take(3)) == (first, None)
+    shelf.put(4, Thing(200))
+    assert shelf.take(4) is None

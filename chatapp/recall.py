@@ -23,7 +23,7 @@ from chatapp.selectors.search import EVERYTHING, SearchFilter, UserIndex, open_i
 from chatapp.selectors.search_sources import Found
 from memory.questions import Question
 from memory.ranking import MOST_PASSED_OVER, Candidate, RecallSize, add_nearness, select_recall
-from memory.terms import split_speaker
+from memory.terms import names_speaker
 from memory.tokens import estimate_text
 
 MAX_CANDIDATES = 600
@@ -203,7 +203,7 @@ def _is_in_context(found: Found, context: InContext, spans: dict[UUID, int | Non
 
 def _candidate(found: Found) -> Candidate:
     text = found.text if found.is_whole else f"[…] {found.text} […]"
-    if not split_speaker(found.text)[0]:
+    if not names_speaker(found.text):
         text = f"{found.role or 'memory'}: {text}"
     return Candidate(
         key=f"{found.message_id or found.entry_id}:{found.start}",

@@ -93,10 +93,6 @@ class Candidate:
     order: int
     """Ties in time are put in this order."""
 
-    @property
-    def size(self) -> RecallSize:
-        return RecallSize(self.tokens, len(self.text) + 1)
-
 
 @dataclass(frozen=True, slots=True)
 class RecallSize:
@@ -106,8 +102,8 @@ class RecallSize:
     tokens: int
     chars: int
 
-    def less(self, other: RecallSize) -> RecallSize:
-        return RecallSize(self.tokens - other.tokens, self.chars - other.chars)
+    def less(self, tokens: int, chars: int) -> RecallSize:
+        return RecallSize(self.tokens - tokens, self.chars - chars)
 
     @property
     def is_left(self) -> bool:
@@ -132,12 +128,14 @@ def select_recall(candidates: Iterable[Candidate], room: RecallSize) -> list[Can
         is_full = room.tokens < LEAST_ROOM.tokens or room.chars < LEAST_ROOM.chars
         if is_full or passed_over == MOST_PASSED_OVER:
             break
-        fingerprint = " ".join(candidate.text.split()).casefold()
         day = candidate.said_at.date()
-        left = room.less(candidate.size)
-        left = left if day in days else left.less(DAY_SIZE)
+        left = room.less(candidate.tokens, len(candidate.text) + 1)
+        left = left if day in days else left.less(DAY_SIZE.tokens, DAY_SIZE.chars)
         passed_over = 0 if left.is_left else passed_over + 1
-        if left.is_left and fingerprint not in chosen:
+        if not left.is_left:
+            continue
+        fingerprint = " ".join(candidate.text.split()).casefold()
+        if fingerprint not in chosen:
             chosen[fingerprint] = candidate
             days.add(day)
             room = left

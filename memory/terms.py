@@ -62,6 +62,11 @@ def split_speaker(text: str) -> tuple[tuple[str, ...], str]:
     return tuple(fold_text(match[1]).split()), text[match.end() :]
 
 
+def names_speaker(text: str) -> bool:
+    """It says who said it, as `split_speaker` reads it."""
+    return _SPEAKER.match(text[:80]) is not None
+
+
 class Analyzer:
     """`stem` maps one folded word to its stem; its answers are remembered, a vocabulary is small."""
 

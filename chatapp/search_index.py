@@ -7,7 +7,7 @@ documents that contain it. The newest documents are not in blocks yet; they brin
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -143,6 +143,12 @@ def join_hits(first: Hits, second: Hits) -> Hits:
     return Hits(
         np.concatenate([first.ordinals, second.ordinals]), np.concatenate([first.counts, second.counts])
     )
+
+
+def join_all_hits(first: Mapping[int, Hits], second: Mapping[int, Hits]) -> dict[int, Hits]:
+    """The same, by term."""
+    both = {term: join_hits(first[term], second[term]) for term in first.keys() & second.keys()}
+    return {**first, **second, **both}
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from chatapp.actions.forget_clock import begin_forgetting
 from chatapp.actions.forget_profile import redact_profile
 from chatapp.actions.offloads import delete_all_offloads
 from chatapp.actions.retention import Leftovers
-from chatapp.actions.search import index_entry
+from chatapp.actions.search import unshare_entries
 from chatapp.actions.tombstones import raise_tombstones
 from chatapp.errors import NotFound
 from chatapp.models import Conversation, EntryRevision, MemoryEntry, Message
@@ -58,6 +58,7 @@ def forget_shared_entries(user_id: UUID, entries: QuerySet[MemoryEntry], now: da
     texts = [*shared.values_list("text", flat=True), *earlier]
     told = told_to_others(user_id, ids, texts)
     shared.update(scope=None)
+    unshare_entries(ids)
     rows = Conversation.objects.select_for_update().filter(pk__in=told).order_by("pk")
     return forget_shared(rows, texts, ids, now)
 
@@ -69,11 +70,8 @@ def unshare_entry(*, entry_id: UUID, now: datetime) -> SharedWork:
     if said_by is None:
         raise NotFound
     begin_forgetting(said_by)
-    entry = lock_shared_entry(entry_id)
-    work = forget_shared_entries(entry.user_id, MemoryEntry.objects.filter(pk=entry_id), now)
-    entry.refresh_from_db()
-    index_entry(entry)
-    return work
+    lock_shared_entry(entry_id)
+    return forget_shared_entries(said_by, MemoryEntry.objects.filter(pk=entry_id), now)
 
 
 def forget_shared(

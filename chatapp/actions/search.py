@@ -1,11 +1,12 @@
 """Every write to the search index: documents come in at the end, are sealed into blocks, and leave without a trace.
 
-The order of locks is conversation, then owner. A user's ordinals are given under the owner's lock.
+What is shared stands in its user's index, and in that of the scope. The order of locks is conversation, then owners:
+users before scopes. Ordinals are given under the owner's lock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from uuid import UUID, uuid4
 
 import numpy as np
@@ -55,8 +56,8 @@ def index_conversation(conversation_id: UUID) -> int:
     added = 0
     while (batch := next_batch(conversation_id)) is not None:
         added += _store_batch(conversation, batch)
-        seal_documents(conversation.user_id, at_least=SEAL_AT_ONCE)
-    seal_documents(conversation.user_id)
+        seal_documents(at_least=SEAL_AT_ONCE, user_id=conversation.user_id)
+    seal_documents(user_id=conversation.user_id)
     return added
 
 
@@ -64,7 +65,7 @@ def index_conversation(conversation_id: UUID) -> int:
 def _store_batch(conversation: Conversation, batch: Batch) -> int:
     if not Conversation.objects.select_for_update().filter(pk=conversation.pk).exists():
         return 0
-    owner = _lock_owner(conversation.user_id)
+    owner = _lock_owner(user_id=conversation.user_id)
     cursor, _ = SearchCursor.objects.get_or_create(conversation=conversation)
     if cursor.position != batch.after_position:
         return 0  # another worker was faster
@@ -82,9 +83,13 @@ def _store_batch(conversation: Conversation, batch: Batch) -> int:
     return len(documents)
 
 
-def _lock_owner(user_id: UUID) -> SearchOwner:
-    owner, _ = SearchOwner.objects.select_for_update().get_or_create(user_id=user_id)
-    return owner
+def _lock_owner(*, user_id: UUID | None = None, scope_id: UUID | None = None) -> SearchOwner:
+    """Of one of the two."""
+    owners = SearchOwner.objects.select_for_update()
+    if scope_id is not None:
+        return owners.get_or_create(scope_id=scope_id)[0]
+    assert user_id is not None
+    return owners.get_or_create(user_id=user_id)[0]
 
 
 def _append(owner: SearchOwner, documents: Sequence[NewDocument], previous: int) -> int:
@@ -107,10 +112,21 @@ def index_entry(entry: MemoryEntry) -> None:
     """Called in the transaction that writes the entry; replaces what was known of it. A withdrawn one is not found."""
     remove_entries(entry.user_id, [entry.pk])
     if not entry.is_withdrawn:
-        kind = SearchDocument.Kind.ENTRY
-        documents = list(documents_of(kind, entry.pk, entry.text, entry.created_at, entry.conversation_id))
-        _append(_lock_owner(entry.user_id), documents, NO_ORDINAL)
+        _append(_lock_owner(user_id=entry.user_id), _documents(entry, entry.conversation_id), NO_ORDINAL)
+        if entry.scope_id is not None:
+            _index_shared(entry, entry.scope_id)
     note_entry(entry)
+
+
+def _index_shared(entry: MemoryEntry, scope_id: UUID) -> None:
+    """Without a trace of where it was said."""
+    _append(_lock_owner(scope_id=scope_id), _documents(entry, None), NO_ORDINAL)
+    seal_documents(scope_id=scope_id)
+
+
+def _documents(entry: MemoryEntry, conversation_id: UUID | None) -> list[NewDocument]:
+    kind = SearchDocument.Kind.ENTRY
+    return list(documents_of(kind, entry.pk, entry.text, entry.created_at, conversation_id))
 
 
 @transaction.atomic
@@ -120,21 +136,21 @@ def reindex_message(row: Message) -> None:
     remove_messages(row.user_id, [row.pk])
     note_messages(row.user_id, [row])
     if cursor is not None and row.position <= cursor.position:
-        _append(_lock_owner(row.user_id), list(message_documents(row)), NO_ORDINAL)
+        _append(_lock_owner(user_id=row.user_id), list(message_documents(row)), NO_ORDINAL)
 
 
 # --- Sealing --------------------------------------------------------------------------------------------
 
 
-def seal_documents(user_id: UUID, at_least: int = SEAL_FROM) -> None:
+def seal_documents(*, at_least: int = SEAL_FROM, **whose: UUID) -> None:
     """Moves the oldest unsealed documents into blocks until fewer than `at_least` are left."""
-    while _seal_some(user_id, at_least):
+    while _seal_some(at_least, **whose):
         pass
 
 
 @transaction.atomic
-def _seal_some(user_id: UUID, at_least: int) -> bool:
-    owner = _lock_owner(user_id)
+def _seal_some(at_least: int, **whose: UUID) -> bool:
+    owner = _lock_owner(**whose)
     if owner.next_ordinal - owner.sealed_ordinal < at_least:
         return False
     first = owner.sealed_ordinal
@@ -165,27 +181,39 @@ def _append_columns(
 # --- Removal --------------------------------------------------------------------------------------------
 
 
-def remove_entries(user_id: UUID, entry_ids: Sequence[UUID]) -> None:
-    _remove(user_id, SearchDocument.objects.filter(source_id__in=entry_ids, kind=SearchDocument.Kind.ENTRY))
+def remove_entries(user_id: UUID, entry_ids: Collection[UUID]) -> None:
+    """From where they are shared, too."""
+    entries = SearchDocument.objects.filter(source_id__in=entry_ids, kind=SearchDocument.Kind.ENTRY)
+    _remove(entries.filter(owner__user_id=user_id))
+    _remove(entries.filter(owner__scope__isnull=False))
+
+
+def unshare_entries(entry_ids: Collection[UUID]) -> None:
+    """Their users' own indexes keep them."""
+    entries = SearchDocument.objects.filter(source_id__in=entry_ids, kind=SearchDocument.Kind.ENTRY)
+    _remove(entries.filter(owner__scope__isnull=False))
 
 
 def remove_messages(user_id: UUID, message_ids: Sequence[UUID]) -> None:
-    _remove(
-        user_id, SearchDocument.objects.filter(source_id__in=message_ids, kind=SearchDocument.Kind.MESSAGE)
-    )
+    said = SearchDocument.objects.filter(source_id__in=message_ids, kind=SearchDocument.Kind.MESSAGE)
+    _remove(said.filter(owner__user_id=user_id))
 
 
 def remove_conversation(conversation: Conversation) -> None:
     """Its messages; what memory entries say of it is theirs."""
     said = SearchDocument.objects.filter(conversation=conversation).exclude(kind=SearchDocument.Kind.ENTRY)
-    _remove(conversation.user_id, said)
+    _remove(said.filter(owner__user_id=conversation.user_id))
 
 
 @transaction.atomic
-def _remove(user_id: UUID, documents: QuerySet[SearchDocument]) -> None:
-    if not documents.filter(owner__user_id=user_id).exists():
-        return
-    owner = _lock_owner(user_id)
+def _remove(documents: QuerySet[SearchDocument]) -> None:
+    for owner_id in sorted(set(documents.values_list("owner_id", flat=True))):
+        owner = SearchOwner.objects.select_for_update().filter(pk=owner_id).first()
+        if owner is not None:
+            _remove_from(owner, documents)
+
+
+def _remove_from(owner: SearchOwner, documents: QuerySet[SearchDocument]) -> None:
     rows = list(documents.filter(owner=owner).order_by("ordinal"))
     sealed = [row for row in rows if row.ordinal < owner.sealed_ordinal]
     for number in sorted({row.ordinal // BLOCK for row in sealed}):
@@ -223,6 +251,11 @@ def _clean_postings(owner: SearchOwner, number: int, terms: Sequence[int], gone:
 # --- Starting over --------------------------------------------------------------------------------------
 
 
+def delete_shared_indexes() -> None:
+    """Each comes again with its users' own."""
+    SearchOwner.objects.filter(scope__isnull=False).delete()
+
+
 @transaction.atomic
 def delete_index(user_id: UUID) -> None:
     SearchCursor.objects.filter(conversation__user_id=user_id).delete()
@@ -238,5 +271,5 @@ def rebuild_index(user_id: UUID) -> int:
     kept = MemoryEntry.objects.filter(user_id=user_id, state=MemoryEntry.State.KEPT)
     for entry in kept.order_by("created_at", "pk"):
         index_entry(entry)
-    seal_documents(user_id)
+    seal_documents(user_id=user_id)
     return SearchOwner.objects.filter(user_id=user_id).values_list("document_count", flat=True).first() or 0

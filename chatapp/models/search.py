@@ -9,7 +9,9 @@ from uuid import uuid4
 
 from django.conf import settings
 from django.db import models
+from django.db.models import Q
 
+from chatapp.models.agents import Agent
 from chatapp.models.conversations import Conversation
 
 
@@ -23,9 +25,13 @@ class StaleDay(models.Model):
 
 
 class SearchOwner(models.Model):
-    """The index of one user, and its counters. Locked while the index is written: ordinals are given under it."""
+    """The index of one user, or of what an agent shares, and its counters. Locked while the index is written: ordinals
+    are given under it."""
 
-    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="+"
+    )
+    scope = models.OneToOneField(Agent, null=True, on_delete=models.CASCADE, related_name="+")
     next_ordinal = models.PositiveIntegerField(default=0)
     sealed_ordinal = models.PositiveIntegerField(default=0, help_text="Documents below it are in blocks.")
     document_count = models.PositiveIntegerField(default=0)
@@ -36,6 +42,14 @@ class SearchOwner(models.Model):
     )
     vector_model = models.CharField(max_length=200, blank=True, help_text="Whose vectors it has.")
     embedded_ordinal = models.PositiveIntegerField(default=0, help_text="Documents below it have vectors.")
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(user=None, scope__isnull=False) | Q(user__isnull=False, scope=None),
+                name="search_owner_is_one",
+            )
+        ]
 
 
 class SearchCursor(models.Model):

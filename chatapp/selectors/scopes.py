@@ -14,14 +14,11 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 
 from chatapp.errors import NotFound
-from chatapp.models import Agent, Compaction, Conversation, MemoryEntry, SearchDocument, User
+from chatapp.models import Agent, Compaction, Conversation, MemoryEntry, User
 from chatapp.selectors.access import parse_id
 from chatapp.selectors.agents import visible_agents
 from chatapp.selectors.memory import kept_entries
 from chatapp.selectors.pauses import is_paused
-
-NEWEST_DOCUMENTS = 1_000
-"""So many are searched: they are read anew for every question."""
 
 
 def scope_for(agent: Agent | None, *, temporary: bool) -> Agent | None:
@@ -99,19 +96,6 @@ def shared_page(scope_id: UUID, *, after: tuple[datetime, UUID] | None, limit: i
         moment, entry_id = after
         rows = rows.filter(Q(created_at__lt=moment) | Q(created_at=moment, pk__lt=entry_id))
     return list(rows.order_by("-created_at", "-pk")[:limit])
-
-
-def shared_documents(scope_id: UUID | None, first_ordinal: int) -> list[SearchDocument]:
-    """The newest of what is shared, numbered from `first_ordinal` on; nothing is saved. They are the documents their
-    users' indexes hold: what is changed or forgotten there is so here."""
-    if scope_id is None:
-        return []
-    ids = shared_entries(scope_id).values("pk")
-    rows = SearchDocument.objects.filter(kind=SearchDocument.Kind.ENTRY, source_id__in=ids)
-    newest = list(rows.order_by("-said_at", "-pk")[:NEWEST_DOCUMENTS])
-    for ordinal, row in enumerate(newest, start=first_ordinal):
-        row.ordinal, row.previous = ordinal, -1
-    return newest
 
 
 def scopes_of(user_id: UUID) -> list[UUID]:

@@ -21,12 +21,10 @@ from chatapp.search_index import (
     Hits,
     StoredTerms,
     analyzer,
-    blank_rows,
     hash_term,
-    join_hits,
+    join_all_hits,
     minute_of,
     sort_terms,
-    unpack_columns,
 )
 from chatapp.search_ranking import (
     Index,
@@ -41,9 +39,9 @@ from chatapp.search_ranking import (
     speakers_asked_about,
 )
 from chatapp.search_vectors import NOTHING_NEAR, Near, count_code_words, find_near, pick_documents
-from chatapp.selectors.scopes import shared_documents
 from chatapp.selectors.search_codes import open_codes
-from chatapp.selectors.search_sealed import Sealed, open_sealed
+from chatapp.selectors.search_sealed import Sealed, columns_of, open_sealed
+from chatapp.selectors.search_shared import NOTHING_SHARED, SharedIndex, open_shared
 from chatapp.selectors.search_sources import Found, read_stored, read_unstored
 from chatapp.selectors.unindexed import conversations_behind, unindexed_documents
 from memory.questions import Question
@@ -73,8 +71,8 @@ EVERYTHING = SearchFilter()
 
 @dataclass(frozen=True, slots=True)
 class UserIndex:
-    """One user's index as it is now. `unsealed` are its newest documents, those that are not stored yet behind them,
-    and from `first_shared` on what the scope shares, where there is one; `fresh` are their terms."""
+    """One user's index as it is now. `unsealed` are its newest documents, those that are not stored yet behind them;
+    `fresh` are their terms. Behind all of it stands what a scope shares, where there is one."""
 
     user_id: UUID
     sealed: Sealed | None
@@ -84,8 +82,7 @@ class UserIndex:
     first_unstored: int
     document_count: int
     total_length: int
-    scope_id: UUID | None = None
-    first_shared: int = 0
+    shared: SharedIndex = NOTHING_SHARED
 
     @property
     def owner_id(self) -> int | None:
@@ -117,7 +114,8 @@ class UserIndex:
             row for row in self.unsealed if row.ordinal >= self.first_unstored and row.ordinal in scored
         ]
         found = read_stored(self.owner_id, stored)
-        found |= read_unstored(self.user_id, unstored, scored, self.scope_id)
+        unstored += self.shared.documents([at for at in scored if at >= self.shared.first])
+        found |= read_unstored(self.user_id, unstored, scored, self.shared.scope_id)
         return [found[at] for at in scored if at in found]
 
     def count_filling(self, ordinals: Sequence[int], chars: int) -> int:
@@ -163,7 +161,7 @@ class UserIndex:
             here += [row.ordinal for row in self.unsealed if row.conversation_id == only.conversation_id]
             inside = np.zeros(len(among), dtype=np.bool_)
             inside[here] = True
-            inside[self.first_shared :] = True
+            inside[self.shared.first :] = True
             among &= inside
         return among
 
@@ -187,18 +185,18 @@ class UserIndex:
         hashes = {hash_term(word): word for word in words}
         counts = Counter(self.sealed.counts(hashes) if self.sealed else {})
         counts.update({term: len(found.ordinals) for term, found in self.fresh.hits(hashes).items()})
+        counts.update(self.shared.counts(hashes))
         return {word: counts[term] for term, word in hashes.items()}
 
     def _hits(self, terms: Iterable[str]) -> dict[str, Hits]:
         hashes = {hash_term(term): term for term in terms}
         sealed = self.sealed.hits(hashes) if self.sealed else {}
-        fresh = self.fresh.hits(hashes)
-        both = {term: join_hits(sealed[term], fresh[term]) for term in sealed.keys() & fresh}
-        return {hashes[term]: found for term, found in (sealed | fresh | both).items()}
+        own = join_all_hits(sealed, self.fresh.hits(hashes))
+        return {hashes[term]: found for term, found in join_all_hits(own, self.shared.hits(hashes)).items()}
 
 
 def open_index(user_id: UUID, scope_id: UUID | None = None) -> UserIndex:
-    """Read-only. What is not indexed yet is read first: nothing can fall between it and the index. With a scope, what
+    """Read-only. What is not indexed yet is read first: nothing can fall between it and the index. With a scope, all
     it shares is found, too."""
     behind = conversations_behind(user_id)
     owner = SearchOwner.objects.filter(user_id=user_id).first()
@@ -206,30 +204,23 @@ def open_index(user_id: UUID, scope_id: UUID | None = None) -> UserIndex:
     first, end = (owner.sealed_ordinal, owner.next_ordinal) if owner else (0, 0)
     rows = SearchDocument.objects.filter(owner=owner, ordinal__gte=first, ordinal__lt=end)
     fresh = unindexed_documents(behind, end, SCORED_UNINDEXED)
-    shared = shared_documents(scope_id, end + len(fresh))
-    unstored = [*fresh, *shared]
-    unsealed = [*rows.order_by("ordinal"), *unstored]
-    newest = _columns(unsealed, first, end + len(unstored))
+    unsealed = [*rows.order_by("ordinal"), *fresh]
+    newest = columns_of(unsealed, first, end + len(fresh))
+    shared = open_shared(scope_id, end + len(fresh))
+    own = sealed.columns.followed_by(newest) if sealed else newest
     return UserIndex(
         user_id=user_id,
         sealed=sealed,
-        columns=sealed.columns.followed_by(newest) if sealed else newest,
+        columns=own.followed_by(shared.columns) if len(shared.columns) else own,
         unsealed=tuple(unsealed),
         fresh=sort_terms([StoredTerms(row.ordinal, row.terms, row.counts) for row in unsealed]),
         first_unstored=end,
-        document_count=(owner.document_count if owner else 0) + len(unstored),
-        total_length=(owner.total_length if owner else 0) + sum(row.length for row in unstored),
-        scope_id=scope_id,
-        first_shared=end + len(fresh),
+        document_count=(owner.document_count if owner else 0) + len(fresh) + shared.document_count,
+        total_length=(owner.total_length if owner else 0)
+        + sum(row.length for row in fresh)
+        + shared.total_length,
+        shared=shared,
     )
-
-
-def _columns(documents: Sequence[SearchDocument], first: int, end: int) -> Columns:
-    """Of the ordinals from `first` on; what is not among the documents is not there any more."""
-    rows = blank_rows(end - first)
-    for row in documents:
-        rows[row.ordinal - first] = (row.previous, minute_of(row.said_at), row.length, 1)
-    return unpack_columns(rows)
 
 
 def texts_of_documents(user_id: UUID, ordinals: range) -> dict[int, str]:

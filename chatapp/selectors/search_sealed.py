@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -11,7 +11,7 @@ import numpy as np
 from django.db.models import Sum
 from django.db.models.functions import Length
 
-from chatapp.models import SearchBlock, SearchOwner, SearchPosting
+from chatapp.models import SearchBlock, SearchDocument, SearchOwner, SearchPosting
 from chatapp.search_index import (
     BLOCK,
     COLUMNS,
@@ -20,6 +20,7 @@ from chatapp.search_index import (
     Hits,
     blank_rows,
     join_postings,
+    minute_of,
     unpack_columns,
 )
 from chatapp.search_shelf import Shelf
@@ -102,3 +103,12 @@ def open_sealed(owner: SearchOwner) -> Sealed:
     sealed = Sealed(owner.pk, owner.edition, owner.sealed_ordinal, unpack_columns(rows))
     shelf.put(owner.pk, sealed)
     return sealed
+
+
+def columns_of(documents: Iterable[SearchDocument], first: int, end: int) -> Columns:
+    """Of the ordinals from `first` on, that are in no block yet; what is not among the documents is not there any
+    more."""
+    rows = blank_rows(end - first)
+    for row in documents:
+        rows[row.ordinal - first] = (row.previous, minute_of(row.said_at), row.length, 1)
+    return unpack_columns(rows)

@@ -122,7 +122,7 @@ def users_without_vectors(model: str, limit: int = 20) -> list[UUID]:
     if not model:
         return []
     behind = ~Q(vector_model=model) | Q(embedded_ordinal__lt=F("next_ordinal"))
-    owners = SearchOwner.objects.filter(behind, next_ordinal__gt=0)
+    owners = SearchOwner.objects.filter(behind, next_ordinal__gt=0, user__isnull=False)
     return list(owners.order_by("pk").values_list("user_id", flat=True)[:limit])
 
 

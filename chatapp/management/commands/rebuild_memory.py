@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from chatapp.actions.search import rebuild_index
+from chatapp.actions.search import delete_shared_indexes, rebuild_index
 from chatapp.memory_files import rebuild_files
 from chatapp.models import User
 from chatapp.selectors.accounts import all_users, find_user
@@ -22,6 +22,8 @@ class Command(BaseCommand):
         parser.add_argument("email", nargs="?", default="", help="one user; all without it")
 
     def handle(self, *args: Any, email: str, **options: Any) -> None:
+        if not email:
+            delete_shared_indexes()
         for user in self._users(email):
             files = rebuild_files(user.pk)
             documents = rebuild_index(user.pk)

@@ -1,0 +1,97 @@
+"""What a scope shares is found however much there is, and its index follows what becomes of each entry."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.management import call_command
+
+from chatapp.actions.memory import rewrite_entry
+from chatapp.actions.search import index_entry, rebuild_index
+from chatapp.forgetting import forget_all, forget_entry, take_out_of_shared
+from chatapp.models import Agent, MemoryEntry, SearchDocument, SearchOwner, SearchPosting, User
+from chatapp.recall import search_memory
+from tests.memory_store.rows import NOW
+
+pytestmark = pytest.mark.django_db
+
+CODE = "The gate code of the depot is 7731."
+SECOND = "The depot has two gates."
+
+
+@pytest.fixture
+def porter() -> Agent:
+    return Agent.objects.create(name="Porter", shares_memory=True)
+
+
+def share(user: User, agent: Agent, *texts: str) -> list[MemoryEntry]:
+    entries = [
+        MemoryEntry(user=user, scope=agent, shared_in=agent.pk, text=text, day=NOW.date(), created_at=NOW)
+        for text in texts
+    ]
+    MemoryEntry.objects.bulk_create(entries)
+    for entry in entries:
+        index_entry(entry)
+    return entries
+
+
+def found(user: User, agent: Agent, query: str, limit: int = 10) -> list[str]:
+    items = search_memory(user_id=user.pk, query=query, limit=limit, now=NOW, scope_id=agent.pk)
+    return [item.text for item in items]
+
+
+def test_the_first_of_a_thousand_entries_is_found_and_long_ones_are_too(
+    alice: User, bob: User, charlie: User, porter: Agent
+) -> None:
+    share(bob, porter, CODE)
+    other = Agent.objects.create(name="Janitor", shares_memory=True)
+    share(bob, other, "The gate code of the cellar is 9152.")
+    for user in (bob, charlie):
+        share(user, porter, *(f"Order {number} of {user.email} is due." for number in range(520)))
+    long = "Nothing of it matters. " * 400
+    share(charlie, porter, f"{long}The caretaker is called Heliotrope. {long}")
+    share(bob, porter, "The ladder stands behind the shed.")
+    owner = SearchOwner.objects.get(scope=porter)
+    assert owner.sealed_ordinal > 512, "sealed, and not sealed yet"
+    assert owner.document_count > 1_040
+    assert found(alice, porter, "What is the gate code of the depot?")[0] == CODE
+    assert found(alice, porter, "ladder") == ["The ladder stands behind the shed."]
+    assert "Heliotrope" in found(alice, porter, "Who is the caretaker?")[0]
+    assert "9152" not in str(found(alice, porter, "What is the gate code of the cellar?"))
+
+
+def test_it_follows_what_becomes_of_an_entry(alice: User, bob: User, porter: Agent) -> None:
+    changed, forgotten, taken_out, kept = share(
+        bob, porter, "The lamp is red.", "The heron is grey.", "The vase is celadon.", CODE
+    )
+    rewrite_entry(changed, "The lamp is green.", MemoryEntry.Author.USER)
+    assert found(alice, porter, "green") == ["The lamp is green."]
+    assert found(alice, porter, "red") == []
+    forget_entry(bob, forgotten.pk, now=NOW)
+    assert found(alice, porter, "heron") == []
+    take_out_of_shared(taken_out.pk, now=NOW)
+    assert found(alice, porter, "celadon") == []
+    assert [item.text for item in search_memory(user_id=bob.pk, query="celadon", limit=5, now=NOW)]
+    shared = SearchDocument.objects.filter(owner__scope=porter)
+    assert set(shared.values_list("source_id", flat=True)) == {changed.pk, kept.pk}
+    assert not shared.exclude(conversation=None).exists(), "nor where it was said"
+    forget_all(bob, now=NOW)
+    assert not shared.exists()
+
+
+def test_rebuilt_it_gives_the_same_answers(alice: User, bob: User, charlie: User, porter: Agent) -> None:
+    share(bob, porter, CODE, *(f"Order {number} is due." for number in range(300)))
+    share(charlie, porter, SECOND)
+    before = sorted(found(alice, porter, "gates of the depot"))
+    postings = SearchPosting.objects.filter(owner__scope=porter).count()
+    rebuild_index(bob.pk)
+    assert sorted(found(alice, porter, "gates of the depot")) == before == sorted([CODE, SECOND])
+    call_command("rebuild_memory")
+    assert sorted(found(alice, porter, "gates of the depot")) == before
+    assert SearchPosting.objects.filter(owner__scope=porter).count() == postings > 0
+
+
+def test_an_agent_takes_its_index_with_it(bob: User, porter: Agent) -> None:
+    share(bob, porter, CODE)
+    porter.delete()
+    assert not SearchOwner.objects.filter(user=None).exists()
+    assert [item.text for item in search_memory(user_id=bob.pk, query="depot", limit=5, now=NOW)] == [CODE]

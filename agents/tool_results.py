@@ -12,6 +12,7 @@ from memory.tokens import estimate_text
 ADVICE = "Narrow the call where you can, and do not guess what is not shown."
 NO_STORE = "There is no place to keep it; ask for less."
 HEAD_SHARE = 2 / 3
+NOTE = "\n\n[Showing "
 READING_TOOLS = "offloaded"
 """How the names of the tools begin that read what was stored."""
 
@@ -40,7 +41,14 @@ def write_excerpt(excerpt: Excerpt, reference: str, tools: Sequence[str]) -> str
     """The excerpt, and where the rest is. `tools` are the names of all there are."""
     readers = [name for name in tools if name.startswith(READING_TOOLS)]
     reading = f" Read on or search in it with {', '.join(readers)}." if readers else ""
-    return f"{excerpt.text}\n\n[Showing {excerpt.shown}. The whole result is stored as {reference}.{reading} {ADVICE}]"
+    return (
+        f"{excerpt.text}{NOTE}{excerpt.shown}. The whole result is stored as {reference}.{reading} {ADVICE}]"
+    )
+
+
+def excerpt_alone(text: str) -> str:
+    """What `write_excerpt` wrote without where the rest is: half of that would be a reference that leads nowhere."""
+    return text.rpartition(NOTE)[0] or text
 
 
 def write_refusal(excerpt: Excerpt) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from agents.context import EMERGENCY_CHARS, AssembledContext
 from agents.ports import ResultStore
 from agents.summarise import Summariser, SummaryResult
+from agents.tool_results import excerpt_alone
 from agents.tool_running import ResultLimit
 from agents.tools.offloaded import LIST_REFERENCE
 from agents.tools.protocol import ToolFailure
@@ -202,7 +203,8 @@ async def _shrink_part(part: ToolResultPart, store: ResultStore | None) -> ToolR
         if reference
         else "The rest is gone; call again if need be."
     )
-    text = f"{cut_middle(part.text, SHRUNK_CHARS)}\n[Shortened to make room. {place}]"
+    shown = excerpt_alone(part.text) if part.offload_ref else part.text
+    text = f"{cut_middle(shown, SHRUNK_CHARS)}\n[Shortened to make room. {place}]"
     return replace(part, text=text, offload_ref=reference)
 
 

@@ -25,6 +25,7 @@ from tests.api.running import (
 )
 from tests.api.tool_talk import asks_for, start
 from tests.servers.behaviour import Behaviour, says
+from tests.servers.frames import estimate_prompt_tokens
 from tests.servers.openai_server import ModelServer
 from tests.servers.recording import RecordedRequest
 
@@ -35,37 +36,57 @@ def own() -> Iterator[None]:
         yield
 
 
+WINDOW = 24_000
+CHARS_PER_TOKEN = 4
+
+
 async def test_a_value_that_stands_in_an_offloaded_result_only_is_found_after_thirty_calls(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
-    """Each result fills a sixth of the window; the value of step 2 is read again by reference at the end."""
-    filler = "The archive holds many lines that say nothing. " * 150
+    """Of each result a fifth of the window is shown, beginning and end; the value of step 2 stands between them."""
+    line = "The archive holds many lines that say nothing. "
     look_up.answer = lambda shelf: (
-        f"Shelf {shelf['n']}. {filler}{'THE-KEY-IS-7431 ' if shelf['n'] == 2 else ''}{filler}"
+        f"Shelf {shelf['n']}. {line * 500}{'THE-KEY-IS-7431 ' if shelf['n'] == 2 else ''}{line * 300}"
     )
 
-    def read_it(request: Any) -> Behaviour:
+    def read_it(request: RecordedRequest) -> Behaviour:
         results = [message["content"] for message in request.messages if message["role"] == "tool"]
-        [line] = [text for text in results if text.startswith("Shelf 2.")] or [""]
-        references = [word.strip(".]") for word in line.split() if word.count("-") == 4]
-        assert "THE-KEY" not in request.text
-        return asks_for("offloaded_grep", reference=references[0], pattern="THE-KEY-IS-[0-9]+")
+        [shelf] = [text for text in results if text.startswith("Shelf 2.")]
+        assert "Shortened to make room" in shelf
+        [reference] = re.findall(r"[0-9a-f-]{20,}", shelf)
+        return asks_for("offloaded_grep", reference=reference, pattern="THE-KEY-IS-[0-9]+")
 
-    def answer(request: Any) -> Behaviour:
+    def answer(request: RecordedRequest) -> Behaviour:
         found = request.messages[-1]["content"]
         return says("The key is 7431." if "THE-KEY-IS-7431" in found else f"Lost: {found}")
 
     model_server.script(*(asks_for("look_up", n=number) for number in range(1, 30)), read_it, answer)
-    await ModelConfig.objects.aupdate(context_policy={"max_steps": 40}, context_size=24_000)
+    model_server.window = WINDOW  # it refuses what is larger, as real ones do
+    policy = {"max_steps": 40, "tool_result_limit": 4_800}
+    await ModelConfig.objects.aupdate(context_policy=policy, context_size=WINDOW)
     async with running_service():
         conversation = await new_conversation(alice_program)
         reply = (await send(alice_program, conversation, "What is the key?")).json()
     assert reply["message"]["content"] == "The key is 7431."
     calls = [call async for call in ToolCall.objects.order_by("ordinal")]
     assert len(calls) == 30
-    sizes = [len(call.result[0]["text"]) for call in calls]
-    assert sum(sizes) > 5 * 4 * 16_000, "the results fill the window more than five times"
-    assert all("What is the key?" in request.text for request in model_server.requests)
+    shown = sum(len(call.result[0]["text"]) for call in calls)
+    assert shown / CHARS_PER_TOKEN > 5 * WINDOW, "what is shown of the results fills the window five times"
+    requests = model_server.requests_of("chat")
+    assert len(requests) == 31, "none was refused and asked again"
+    assert [number for number, request in enumerate(requests) if "THE-KEY-IS-7431" in request.text] == [30]
+    for request in requests:
+        assert estimate_prompt_tokens(request.body) <= WINDOW - 4_000
+        assert "What is the key?" in [message.get("content") for message in request.messages]
+        assert called_in(request) == answered_in(request)
+
+
+def called_in(request: RecordedRequest) -> list[str]:
+    return [call["id"] for message in request.messages for call in message.get("tool_calls") or ()]
+
+
+def answered_in(request: RecordedRequest) -> list[str]:
+    return [message["tool_call_id"] for message in request.messages if message["role"] == "tool"]
 
 
 async def test_an_image_that_a_tool_gave_is_stored_and_the_model_looks_at_it_when_it_wants(

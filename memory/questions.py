@@ -9,7 +9,7 @@ from datetime import date
 
 from memory.dates import DateSpan, find_dates
 from memory.kinds import read_kinds
-from memory.small_talk import REQUESTED, REQUESTING, SMALL_TALK, is_request, needs_no_memory
+from memory.small_talk import EVERYDAY, REQUESTED, REQUESTING, SMALL_TALK, is_request, needs_no_memory
 from memory.terms import Analyzer, fold_text, prefix_of
 
 PREFIX_WEIGHT = 0.4
@@ -22,6 +22,17 @@ _TIME_WORDS = """
     yesterday today tonight tomorrow last next ago week weekend month year day recently monday tuesday wednesday
     thursday friday saturday sunday january february march april june july august september october november december
 """
+_ASKS = frozenset(["what", "who", "whose", "which", "why", "how", "when", "where", "does"])
+"""What a question begins with in English, and in no other language that is written so."""
+_SOMEBODY = """
+    i me my mine myself we us our ours you your yours he him his she her hers they them their theirs
+"""
+_WHAT_WAS_SAID = frozenset(_SOMEBODY.split()) | {"did", "was", "were", "had"}
+"""A question with one of these is about somebody, or about what happened."""
+_PAST = frozenset(["did", "was", "were", "had"])
+_WORD = re.compile(r"[^\W_]+")
+_HOW_TO = re.compile(r"how (?:do|can|could|should|would) (?:i|we|you)\b")
+_OF_SOMEBODY = re.compile(r"(?<=\s)[A-Z][^\W_]*['’]s?(?!\w)")
 _ASKS_WHEN = re.compile(r"\s*(?:and |so |but )?when\b", re.IGNORECASE)
 
 
@@ -29,7 +40,8 @@ _ASKS_WHEN = re.compile(r"\s*(?:and |so |but )?when\b", re.IGNORECASE)
 class Question:
     """`words` are the plain terms; `names` those that may be a speaker's, by the term of each; `kinds` the terms of
     what is of a kind, by the word that names it; `times` the terms that tell a time, where one is asked for.
-    `telling` are the words that say what it is about: of a request all but what is to be done."""
+    `telling` are the words that say what it is about: of a request all but what is to be done, of a general question
+    all but everyday words."""
 
     words: tuple[str, ...]
     telling: tuple[str, ...]
@@ -38,6 +50,7 @@ class Question:
     dates: tuple[DateSpan, ...]
     is_small_talk: bool
     is_request: bool
+    is_general: bool = False
     times: tuple[str, ...] = ()
 
     @property
@@ -63,6 +76,13 @@ def kind_term(word: str) -> str:
     return f"#{word}"
 
 
+def is_general(text: str) -> bool:
+    """It asks, in English, about nobody and no time: "how does a vaccine work?", not "how did the car work?"."""
+    words = _WORD.findall(_HOW_TO.sub("how", fold_text(text)))
+    asks = bool(words) and words[0] in _ASKS
+    return asks and _WHAT_WAS_SAID.isdisjoint(words) and not _OF_SOMEBODY.search(text)
+
+
 class QuestionReader:
     def __init__(self, analyzer: Analyzer) -> None:
         self._analyzer = analyzer
@@ -70,19 +90,23 @@ class QuestionReader:
         self._times = tuple(analyzer.words(_TIME_WORDS))
         self._requesting = frozenset(analyzer.words(" ".join(REQUESTING | SMALL_TALK)))
         self._requested = frozenset(analyzer.words(" ".join(REQUESTED)))
+        self._everyday = frozenset(analyzer.words(EVERYDAY))
 
     def read(self, text: str, today: date) -> Question:
         words = tuple(dict.fromkeys(self._analyzer.words(text)))
         dates = find_dates(text, today)
         wants_something_done = is_request(text)
+        asks_in_general = not wants_something_done and is_general(text)
+        telling = self._subject(words) if wants_something_done else words
         return Question(
             words=words,
-            telling=self._subject(words) if wants_something_done else words,
+            telling=tuple(word for word in telling if not (asks_in_general and word in self._everyday)),
             names=self._names(text),
             kinds={word: self._kinds[word].difference(words) for word in words if word in self._kinds},
             dates=dates,
             is_small_talk=needs_no_memory(text) and not dates,
             is_request=wants_something_done,
+            is_general=asks_in_general,
             times=self._times if _ASKS_WHEN.match(text) else (),
         )
 
@@ -93,5 +117,5 @@ class QuestionReader:
 
     def _names(self, text: str) -> dict[str, str]:
         """Each word that is one term, by that term."""
-        folded = re.findall(r"[^\W_]+", re.sub(r"['’]s\b", "", fold_text(text)))
+        folded = _WORD.findall(re.sub(r"['’]s\b", "", fold_text(text)))
         return {terms[0]: name for name in folded if len(terms := self._analyzer.words(name)) == 1}

@@ -5,17 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from memory.small_talk import SMALL_TALK
+from memory.small_talk import EVERYDAY, SMALL_TALK
 from memory.terms import Analyzer
 
 _END = re.compile(r"\n+|(?<=[.!?…؟।])[\"'”’)\]»]*[ \t]+|(?<=[。！？])")
 _FRAME = re.compile(r"^(?:[-*•]|\d+\.|(?:User|Assistant|Tool|System|user|assistant|tool|memory):|\s)+")
 _BETWEEN = re.compile(r"[\W_]+")
-_EVERYDAY = """
-    user assistant like love enjoy prefer live work use name call called ask asked say said tell told remember forget
-    mention mentioned talk question answer thing time today day make take give think put keep new number is was
-    favourite favorite
-"""
 
 
 def split_sentences(text: str) -> list[str]:
@@ -44,7 +39,7 @@ class Vocabulary:
     def __init__(self, analyzer: Analyzer) -> None:
         self._analyzer = analyzer
         self._small_talk = frozenset(analyzer.words(" ".join(SMALL_TALK)))
-        self._everyday = frozenset(analyzer.words(_EVERYDAY))
+        self._everyday = frozenset(analyzer.words(EVERYDAY))
 
     def words(self, text: str) -> frozenset[str]:
         """All of them, as a sentence's are told apart."""

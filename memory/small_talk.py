@@ -21,7 +21,7 @@ SMALL_TALK = frozenset(_SMALL_TALK.split())
 _REQUESTING = """
     write rewrite draft compose make create generate give show explain describe define translate summarize summarise
     shorten expand improve fix correct check compare list repeat rephrase paraphrase elaborate convert calculate
-    refactor proofread
+    refactor proofread name
 """
 REQUESTING = frozenset(_REQUESTING.split())
 """What a message begins with that wants something done."""
@@ -35,6 +35,13 @@ _REQUESTED_THINGS = """
 """
 REQUESTED = frozenset(_REQUESTED_THINGS.split())
 """What such a message often wants, and how."""
+
+EVERYDAY = """
+    user assistant like love enjoy prefer live work use name call called ask asked say said tell told remember forget
+    mention mentioned talk question answer thing time today day make take give think put keep new number is was
+    favourite favorite
+"""
+"""What is in everybody's sentences, and tells none apart."""
 
 _ASKS_WHAT_IS = """
     i my mine myself we our ours us did was were had been before once who whose when where which what how why is are

@@ -70,6 +70,40 @@ def test_a_request_brings_back_what_it_names_and_nothing_for_what_is_to_be_done(
     assert "I bought a violin by Stainer." in texts_of(recalled(alice, "Write a poem about my violin"))
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How does photosynthesis work?",
+        "What is the time complexity of quicksort?",
+        "What time is it?",
+        "How do I knead brioche?",
+        "Which elements are noble gases?",
+    ],
+)
+def test_a_general_question_is_not_answered_by_one_everyday_word(
+    alice: User, conversation: Conversation, question: str
+):
+    say(conversation, "I work at night, it is a quiet time.", "I knead the dough by hand.", *filler(20))
+    say(conversation, "The elements of style.", *filler(20))
+    assert recalled(alice, question) == []
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Where do I work?", "I work at the old bakery."),
+        ("What did the doctor say about the knee?", "The doctor saw the knee and sent us home."),
+        ("Which car does Tomas's brother polish?", "Tomas has a brother who polishes cars."),
+        ("Wie heisst mein Hund?", "Mein Hund ist Rex."),
+    ],
+)
+def test_a_question_about_somebody_or_something_known_is_no_general_one(
+    alice: User, conversation: Conversation, question: str, answer: str
+):
+    say(conversation, answer, *filler(20))
+    assert answer in texts_of(recalled(alice, question))
+
+
 def test_a_year_nothing_was_said_in_brings_nothing_back(alice: User, conversation: Conversation):
     assert recalled(alice, "Who was pope in 1998?") == []
     assert recalled(alice, f"What happened in {NOW.year}?")

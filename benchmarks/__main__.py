@@ -6,8 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-FIRST = ("context_load", "compaction_turn", "streaming")
-APART = frozenset({"__init__", "__main__", "stage", "recall_baselines", "recall_speed"})
+FIRST = ("context", "compaction_turn", "streaming")
+APART = frozenset(
+    {"__init__", "__main__", "stage", "context_load", "recall_baselines", "recall_gate", "recall_speed"}
+)
 
 
 def main() -> int:

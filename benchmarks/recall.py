@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import recall_baselines, recall_speed
+from benchmarks import recall_baselines, recall_gate, recall_speed
 from benchmarks.stage import model_server, prepared_database, running_service
 
 DATA = Path("../shared/data/recall_dev.json")
@@ -178,6 +178,10 @@ def measure_quality(histories: Sequence[History]) -> None:
     report("assembled, all in one history", measure_contexts(in_one, installation.assembled))
     report("keep the latest", measure_contexts(alone, recall_baselines.latest))
     report("the database's full text", measure_contexts(alone, recall_baselines.FullText()))
+    print("The gate")
+    for history, conversation_id in alone:
+        own = [asked.question for asked in history.questions]
+        recall_gate.measure(history.name, installation.user_of(conversation_id).pk, own)
 
 
 def measure_over_rest(histories: Sequence[History]) -> None:
@@ -207,7 +211,7 @@ def measure_over_rest(histories: Sequence[History]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("data", nargs="?", type=Path, default=DATA)
+    parser.add_argument("data", nargs="?", type=Path, help=f"default: {DATA}, where it is there")
     parser.add_argument("--database", choices=["sqlite", "postgres"], default="sqlite")
     parser.add_argument(
         "--embeddings",
@@ -219,9 +223,9 @@ def main() -> None:
     parser.add_argument("--skip-speed", action="store_true")
     parser.add_argument("--skip-quality", action="store_true")
     arguments = parser.parse_args()
-    if not arguments.data.is_file():
-        raise SystemExit(f"{arguments.data} is not there: give the path of the questions.")
-    histories = read_histories(arguments.data)
+    if arguments.data is None and not DATA.is_file():
+        return print(f"Not measured: the questions are not part of this project, and {DATA} is not there.")
+    histories = read_histories(arguments.data or DATA)
     if arguments.over_rest:
         return measure_over_rest(histories)
     key = os.environ.get("EMBEDDINGS_API_KEY", "")

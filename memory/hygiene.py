@@ -89,5 +89,12 @@ def learn(
     return Learned(f"{told}\n\n{listed}".strip(), tuple(source for source in repeated if source))
 
 
+def add_sentences(text: str, before: str, after: str) -> str:
+    """An entry's text with what its summary says since it was edited; what it does not say any more stays."""
+    said = {bare_sentence(sentence) for one in (text, before) for sentence in split_sentences(one)}
+    added = [bare_sentence(sentence) for sentence in split_sentences(after)]
+    return "\n".join([text, *(sentence for sentence in added if sentence and sentence not in said)])
+
+
 def _facts_of(sentence: str) -> frozenset[str]:
     return frozenset(fact.casefold() for fact in find_facts(bare_sentence(sentence)))

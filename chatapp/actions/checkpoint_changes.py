@@ -9,11 +9,12 @@ from django.db.models import Count, Max, Sum
 
 from chatapp import event_log, jobs
 from chatapp.actions.compactions import compact_event
-from chatapp.actions.memory import index_standing
+from chatapp.actions.memory import index_standing, rewrite_entry
 from chatapp.errors import Conflict
-from chatapp.models import Compaction, Conversation, Run, User
+from chatapp.models import Compaction, Conversation, MemoryEntry, Run, User
 from chatapp.selectors.access import accessible_compaction, lock_conversation
 from chatapp.selectors.branches import latest_checkpoint, visible_messages
+from memory.hygiene import add_sentences
 
 CLEARED = "The user started a new context here. What was said before is kept, but is not part of it."
 
@@ -21,18 +22,29 @@ CLEARED = "The user started a new context here. What was said before is kept, bu
 def edit_summary(
     *, user: User, conversation_id: str, compaction_id: str, summary: str, tokens: int, now: datetime
 ) -> Compaction:
-    """The user's own words from now on; what was built on the old ones keeps what it said."""
+    """The user's own words from now on; what was built on the old ones keeps what it said. What is new in them is
+    remembered, and found."""
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
         row = accessible_compaction(user, conversation_id, compaction_id)
         if row.status != Compaction.Status.DONE:
             raise Conflict("Only a finished summary can be edited.")
+        _add_to_entry(row, summary)
         row.summary = summary
         row.summary_tokens = tokens
         row.reminder = ""  # it says what the summary may just have been made to forget
         row.save(update_fields=["summary", "summary_tokens", "reminder"])
         event_log.append(conversation, compact_event(row, "done", now))
         return row
+
+
+def _add_to_entry(row: Compaction, summary: str) -> None:
+    """As before by its author: with the summary it goes and comes again."""
+    entry = MemoryEntry.objects.select_for_update().filter(compaction=row).first()
+    if entry is not None:
+        rewrite_entry(
+            entry, add_sentences(entry.text, row.summary, summary), MemoryEntry.Author(entry.author)
+        )
 
 
 def undo_compaction(*, user: User, conversation_id: str, compaction_id: str, now: datetime) -> Compaction:

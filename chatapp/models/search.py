@@ -61,7 +61,8 @@ class SearchCursor(models.Model):
 
 
 class SearchDocument(models.Model):
-    """One thing that can be found: a message (long ones in several pieces), a memory entry, a summary.
+    """One thing that can be found: a message (long ones in several pieces), or a memory entry, which holds what is new
+    in a summary.
 
     `terms` are its term hashes (int64), `counts` how often each occurs (uint8): what is scored until the document
     is sealed into blocks, and what tells a deletion which blocks to clean.
@@ -70,7 +71,6 @@ class SearchDocument(models.Model):
     class Kind(models.IntegerChoices):
         MESSAGE = 1
         ENTRY = 2
-        SUMMARY = 3
 
     owner = models.ForeignKey(SearchOwner, on_delete=models.CASCADE, related_name="documents")
     ordinal = models.PositiveIntegerField()

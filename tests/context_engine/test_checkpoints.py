@@ -53,6 +53,33 @@ async def test_what_an_undone_compaction_left_in_memory_does_not_change_what_is_
 
 
 @on_a_loop
+async def test_what_a_user_writes_into_a_summary_is_found_as_long_as_it_stands(alice: User) -> None:
+    question = "Which code has note 3?"
+    async with chatting(alice, count=400, context_size=16_000, max_output_tokens=2_000) as chat:
+
+        async def found() -> list[str]:
+            answer = await chat.program.get("memory/search", q="heliotrope")
+            return [item["text"] for item in answer.json()["items"]]
+
+        before = await chat.model_input(question)
+        row = await chat.compact()
+        summary = f"{row['summary']}\n- The choir rehearses in Heliotrope Hall."
+        path = f"conversations/{chat.conversation}/compactions/{row['id']}"
+        assert (await chat.program.patch(path, summary=summary)).status_code == 200
+        [text] = await found()
+        assert text.endswith("The choir rehearses in Heliotrope Hall.")
+        entry = await MemoryEntry.objects.aget()
+        assert entry.text.count("Heliotrope") == 1
+        earlier = (await chat.program.get(f"memory/entries/{entry.pk}/history")).json()["items"]
+        assert ["Heliotrope" in item["text"] for item in earlier] == [True, False]
+        await chat.post(f"compactions/{row['id']}/undo")
+        assert await found() == []
+        assert await chat.model_input(question) == before
+        await chat.post(f"compactions/{row['id']}/redo")
+        assert await found() == [text]
+
+
+@on_a_loop
 async def test_a_preview_tells_what_would_leave_and_changes_nothing(alice: User) -> None:
     async with chatting(alice) as chat:
         before = await chat.model_input()

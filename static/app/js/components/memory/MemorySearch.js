@@ -16,7 +16,7 @@ import { Icon } from "../icons.js";
 
 const SEARCH_DELAY_MS = 250;
 /** @type {Record<string, string>} */
-const KINDS = { message: "Said", entry: "Remembered", summary: "Summary", profile: "Profile" };
+const KINDS = { message: "Said", entry: "Remembered" };
 
 export function SearchField() {
   const timer = useRef(/** @type {ReturnType<typeof setTimeout>|undefined} */ (undefined));

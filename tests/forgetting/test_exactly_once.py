@@ -1,4 +1,5 @@
-"""Restart, worker crash and double delivery at each step leave exactly one entry: extract, rows, file, index."""
+"""Restart, worker crash and double delivery at each step leave exactly one entry: extract, rows, file, index, vectors.
+The consolidation is in `memory_store/test_consolidating.py`, real kills in `reliability/test_memory_writes_survive.py`."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 import pytest
-from django.db import transaction
+from django.core.exceptions import ValidationError
 
 from chatapp import clock, memory_files, tasks
 from chatapp.actions.compactions import (
@@ -17,7 +18,8 @@ from chatapp.actions.compactions import (
     release_all_compactions,
 )
 from chatapp.actions.search import index_conversation, rebuild_index
-from chatapp.models import Compaction, MemoryEntry, Message, SearchDocument, StaleDay, User
+from chatapp.actions.vectors import DocumentVectors, begin_vectors, store_vectors
+from chatapp.models import Compaction, MemoryEntry, Message, SearchDocument, SearchVectors, StaleDay, User
 from chatapp.recall import search_memory
 from tests.context_engine.chatting import make_model
 from tests.memory_store.rows import NOW, new_conversation, say
@@ -109,22 +111,18 @@ def test_a_crash_between_two_steps_is_mended_by_the_next_worker(
     assert_once(alice)
 
 
-class Killed(BaseException):
-    """Nothing of ours catches it, as nothing catches a kill."""
-
-
 def crash_in_rows(compaction_id: UUID) -> None:
-    """Checkpoint, ledger and entry are one transaction: it is lost as a whole."""
+    """Checkpoint, ledger and entry are one transaction: it is lost as a whole. What comes last of it breaks here."""
     lease = claim_compaction(compaction_id=compaction_id, holder="a dead worker", now=clock.now())
     assert lease is not None
-    with pytest.raises(Killed):
-        complete_and_die(lease)
+    with pytest.raises(ValidationError):
+        complete_in_part(lease)
     assert not MemoryEntry.objects.exists()
     assert not SearchDocument.objects.exists()
+    assert not Compaction.objects.filter(status="done").exists()
 
 
-@transaction.atomic
-def complete_and_die(lease: CompactionLease) -> None:
+def complete_in_part(lease: CompactionLease) -> None:
     first = Message.objects.order_by("position")[0]
     result = FinishedSummary(
         summary=FACT,
@@ -136,10 +134,9 @@ def complete_and_die(lease: CompactionLease) -> None:
         last_message_id=first.pk,
         model=None,
         calls=(),
+        repeated_entries=("no id",),
     )
     complete_compaction(lease=lease, result=result, now=clock.now())
-    assert MemoryEntry.objects.exists()
-    raise Killed
 
 
 def crash_at_file(compaction_id: UUID) -> None:
@@ -160,4 +157,25 @@ def test_two_indexers_at_once_index_once(alice: User, row: Compaction, server: M
         index_conversation(row.conversation_id)
     said = SearchDocument.objects.filter(kind=SearchDocument.Kind.MESSAGE)
     assert said.count() == said.values("source_id").distinct().count() == 10
+    assert_once(alice)
+
+
+def test_two_workers_that_made_the_same_vectors_store_them_once(
+    alice: User, row: Compaction, server: ModelServer
+) -> None:
+    tasks.compact(str(row.pk))
+    tasks.index_conversation(str(row.conversation_id))
+    wanted = [begin_vectors(user_id=alice.pk, model="test") for _ in range(2)]
+    assert wanted[0] == wanted[1] == range(SearchDocument.objects.count())
+    made = [
+        store_vectors(
+            user_id=alice.pk,
+            model="test",
+            ordinals=ordinals,
+            documents=[DocumentVectors(ordinal, [[1.0] * 8]) for ordinal in ordinals],
+        )
+        for ordinals in wanted
+    ]
+    assert made == [True, False]
+    assert SearchVectors.objects.count() == len(wanted[0])
     assert_once(alice)

@@ -11,6 +11,7 @@ import binascii
 import importlib
 import json
 import re
+import unicodedata
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ from agents.guarded_http import (
     resolve_host,
 )
 from agents.mcp_schemas import is_usable, without_patterns
+from agents.text import is_storable, storable_text
 from agents.tools.protocol import (
     ToolCaller,
     ToolFailure,
@@ -255,7 +257,7 @@ def _sentence(error: BaseException) -> str:
         return "its answer does not follow the protocol."
     if isinstance(error, httpx2.ConnectError):
         return "it cannot be reached."
-    said = str(getattr(error, "message", "") or error or type(error).__name__)
+    said = storable_text(str(getattr(error, "message", "") or error or type(error).__name__))
     return _bounded(said, MAX_ERROR_CHARS).rstrip(".") + "."
 
 
@@ -271,15 +273,21 @@ def _facts(tool: Any) -> McpToolFacts | None:
     schema = dict(tool.input_schema)
     if schema.get("type", "object") != "object" or not tool.name.strip():
         return None
-    if not is_usable(schema):
+    if not is_storable(tool.name) or not is_usable(schema):
         return None
     hints = tool.annotations
     return McpToolFacts(
         name=tool.name[:200],
-        description=_bounded(" ".join((tool.description or tool.name).split()), MAX_DESCRIPTION),
+        description=_bounded(_visible(tool.description or tool.name), MAX_DESCRIPTION),
         parameters={"type": "object", "properties": {}, **without_patterns(schema)},
         is_idempotent=bool(hints and (hints.read_only_hint or hints.idempotent_hint)),
     )
+
+
+def _visible(text: str) -> str:
+    """On one line, without what a model reads and an operator does not see: control, format and unused characters."""
+    shown = "".join(sign if unicodedata.category(sign)[0] != "C" else " " for sign in text)
+    return " ".join(shown.split())
 
 
 def _output(content: Sequence[Any], structured: Any) -> ToolOutput:

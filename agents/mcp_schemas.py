@@ -5,6 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from jsonschema import Draft202012Validator, SchemaError
+from jsonschema.validators import validator_for
+
+from agents.text import is_storable
+
 MAX_CHARS = 20_000
 MAX_DEPTH = 30
 MAX_NODES = 10_000
@@ -12,10 +17,19 @@ MAX_NODES = 10_000
 
 
 def is_usable(schema: dict[str, Any]) -> bool:
-    """Whether a model can be given it, and its arguments be checked here."""
-    if len(json.dumps(schema)) > MAX_CHARS or not _is_plain(schema):
+    """Whether a model can be given it, and its arguments be checked here. A broken one is refused by the provider, with
+    the whole request."""
+    if len(json.dumps(schema)) > MAX_CHARS or not _is_plain(schema) or not is_storable(schema):
         return False
-    return _expanded_size(schema) <= MAX_NODES
+    return _expanded_size(schema) <= MAX_NODES and _is_valid(schema)
+
+
+def _is_valid(schema: dict[str, Any]) -> bool:
+    try:
+        validator_for(schema, default=Draft202012Validator).check_schema(schema)
+    except SchemaError:
+        return False
+    return True
 
 
 def _is_plain(schema: Any, depth: int = 0) -> bool:

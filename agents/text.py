@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from typing import Any
 
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -13,3 +15,14 @@ def storable_text(text: str) -> str:
         return text
     paired = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return paired.replace("\x00", "\ufffd")
+
+
+def is_storable(value: Any) -> bool:
+    """Whether every database takes it as JSON: without NUL, lone surrogates, infinite numbers and what is no number."""
+    if isinstance(value, str):
+        return not UNSTORABLE.search(value)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, dict):
+        return all(is_storable(name) and is_storable(inner) for name, inner in value.items())
+    return not isinstance(value, list) or all(is_storable(inner) for inner in value)

@@ -12,11 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.events import Fact
 from agents.hooks import CompactContext, Hook, InjectMessage, ModuleAction, write_hooks
+from agents.text import is_storable
 from chatapp import event_log
 from chatapp.actions.conversations import updated_event
 from chatapp.errors import InvalidInput
 from chatapp.models import Conversation, Run
-from chatapp.text import is_storable
 
 
 class _NoParams(BaseModel):

@@ -162,12 +162,12 @@ async def _run_hooks(turn: _Turn) -> None:
     hooks = [hook for hook in turn.loaded.rules.hooks if hook.on == turn.moment and _has_work(hook, turn)]
     if not hooks:
         return
-    state = await persistently(measure_turn)(turn.loaded)
+    state = await persistently(measure_turn)(turn.loaded, turn.run.lease.run_id)
     for hook in hooks:
         before = turn.loaded
         await _run_hook(hook, state, turn)
         if turn.loaded is not before:
-            state = await persistently(measure_turn)(turn.loaded)
+            state = await persistently(measure_turn)(turn.loaded, turn.run.lease.run_id)
 
 
 def _has_work(hook: Hook, turn: _Turn) -> bool:

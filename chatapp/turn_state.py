@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from uuid import UUID
 
 from agents.hooks import TurnState, needs_turn_number
 from agents.usage import count_tools
 from chatapp.contexts import LoadedContext
 from chatapp.models import Message as MessageRow
 from chatapp.selectors.branches import visible_messages
+from chatapp.selectors.tool_calls import count_step_calls
 from memory.summary import summary_message
 from memory.tokens import total_tokens
 from memory.turns import starts_turn
 from memory.types import Message
 
 
-def measure_turn(loaded: LoadedContext) -> TurnState:
-    """Counts turns only where a hook asks for them: over the whole branch, by index."""
+def measure_turn(loaded: LoadedContext, run_id: UUID | None = None) -> TurnState:
+    """Counts turns only where a hook asks for them: over the whole branch, by index. `run_id` is the run of this turn,
+    where it has begun."""
     inputs = loaded.inputs
     checkpoint = inputs.checkpoint
     summary = summary_message(checkpoint.summary).tokens if checkpoint else 0
@@ -34,7 +37,7 @@ def measure_turn(loaded: LoadedContext) -> TurnState:
         + len(inputs.messages)
         + bool(inputs.question.text),
         pressure=loaded.rules.budget.pressure(tokens),
-        tool_calls=_count_tool_calls(inputs.messages) if not inputs.question.text else 0,
+        tool_calls=0 if inputs.question.text else _count_tool_calls(inputs.messages, run_id),
     )
 
 
@@ -48,9 +51,9 @@ def _turn_number(loaded: LoadedContext) -> int:
     return asked.count() + is_new
 
 
-def _count_tool_calls(messages: Sequence[Message]) -> int:
-    """Of the turn the messages end with."""
-    count = 0
+def _count_tool_calls(messages: Sequence[Message], run_id: UUID | None) -> int:
+    """Of the turn the messages end with, those of a plan's steps included."""
+    count = count_step_calls(run_id) if run_id else 0
     for message in reversed(messages):
         count += len(message.tool_calls)
         if starts_turn(message):

@@ -26,6 +26,11 @@ def calls_of_step(run_id: UUID, plan_step: str) -> Mapping[CallKey, EarlierCall]
     return _not_to_repeat(ToolCall.objects.filter(run=run_id, plan_step=plan_step))
 
 
+def count_step_calls(run_id: UUID) -> int:
+    """Those of a plan's steps, which are no messages of the conversation."""
+    return ToolCall.objects.filter(run=run_id).exclude(plan_step="").count()
+
+
 def _not_to_repeat(calls: QuerySet[ToolCall]) -> Mapping[CallKey, EarlierCall]:
     begun = calls.filter(is_idempotent=False, has_begun=True)
     ended = begun.filter(state__in=[ToolCall.State.DONE, ToolCall.State.INTERRUPTED]).order_by("requested_at")

@@ -56,6 +56,26 @@ async def test_tools_of_a_step_are_recorded_with_it_and_are_no_messages_of_the_c
     assert "tools" not in planned.requests("answer")[0].body
 
 
+async def test_a_hook_that_counts_tool_calls_counts_those_of_the_steps(
+    alice_program: Program, planned: PlannedServer
+) -> None:
+    def after(calls: int) -> dict[str, Any]:
+        condition = {"type": "tool_calls", "threshold": calls - 1}
+        action = {"type": "log", "message": f"{calls} or more"}
+        return {"id": f"after-{calls}", "condition": condition, "action": action}
+
+    hooks = [after(2), after(3)]
+    await in_database(Agent.objects.create)(name="Counting", mode="plan", tools=["calculator"], hooks=hooks)
+    planned.plans = [plan_of(a="", b="")]
+    planned.steps |= {
+        "a": [tool_call("calculator", expression="6 * 7"), "It is 42."],
+        "b": [tool_call("calculator", expression="6 * 8"), "It is 48."],
+    }
+    async with talking(alice_program, agent="Counting") as talk:
+        await ask_planned(talk)
+        assert [event["text"] for event in await talk.events("hook")] == ["2 or more"]
+
+
 async def until_call_waits(talk: Talk) -> dict[str, Any]:
     async with asyncio.timeout(20):
         while True:

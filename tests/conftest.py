@@ -62,7 +62,8 @@ def pytest_configure(config: pytest.Config) -> None:
         start_servers(config)
     os.environ["DJANGO_SETTINGS_MODULE"] = "chatapp.settings"
     django.setup()
-    config.pluginmanager.import_plugin("tests.fixtures.people")  # imports models
+    for name in ("people", "emptying"):  # they import models
+        config.pluginmanager.import_plugin(f"tests.fixtures.{name}")
 
 
 def start_servers(config: pytest.Config) -> None:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
+from django.db import connection, connections
 from django.db.backends.utils import CursorWrapper
 from django.db.models import Field, Model
 
@@ -34,9 +34,10 @@ def insert_rows(rows: Sequence[Model]) -> None:
     if not rows:
         return
     fields, sql = _insert(type(rows[0]))
-    with connection.cursor() as cursor:
+    database = connections[connection.alias]  # `connection` looks itself up at each use
+    with database.cursor() as cursor:
         for row in rows:
-            values = [field.get_db_prep_save(field.pre_save(row, True), connection) for field in fields]
+            values = [field.get_db_prep_save(field.pre_save(row, True), database) for field in fields]
             cursor.execute(sql, values)
             row._state.adding = False
 
@@ -44,8 +45,9 @@ def insert_rows(rows: Sequence[Model]) -> None:
 def update_row(row: Model, *names: str) -> None:
     """As `save(update_fields=names)`, without its signals."""
     fields, sql = _update(type(row), names)
-    values = [field.get_db_prep_save(getattr(row, field.attname), connection) for field in fields]
-    with connection.cursor() as cursor:
+    database = connections[connection.alias]
+    values = [field.get_db_prep_save(getattr(row, field.attname), database) for field in fields]
+    with database.cursor() as cursor:
         cursor.execute(sql, values)
 
 

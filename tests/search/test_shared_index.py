@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from django.core.management import call_command
 
@@ -10,7 +11,9 @@ from chatapp.actions.search import index_entry, rebuild_index
 from chatapp.forgetting import forget_all, forget_entry, take_out_of_shared
 from chatapp.models import Agent, MemoryEntry, SearchDocument, SearchOwner, SearchPosting, User
 from chatapp.recall import search_memory
-from tests.memory_store.rows import NOW
+from chatapp.search_index import NO_ORDINAL
+from chatapp.selectors.search import open_index
+from tests.memory_store.rows import NOW, new_conversation, say
 
 pytestmark = pytest.mark.django_db
 
@@ -57,6 +60,14 @@ def test_the_first_of_a_thousand_entries_is_found_and_long_ones_are_too(
     assert found(alice, porter, "ladder") == ["The ladder stands behind the shed."]
     assert "Heliotrope" in found(alice, porter, "Who is the caretaker?")[0]
     assert "9152" not in str(found(alice, porter, "What is the gate code of the cellar?"))
+
+    say(new_conversation(alice), "Hello.", "Hello!")
+    index = open_index(alice.pk, porter.pk)
+    previous = index.columns.previous[index.shared.first :]
+    assert index.shared.first == 2
+    pieces = np.flatnonzero(previous != NO_ORDINAL)
+    assert len(pieces) > 0
+    assert list(previous[pieces]) == list(pieces + index.shared.first - 1), "each follows the one before it"
 
 
 def test_it_follows_what_becomes_of_an_entry(alice: User, bob: User, porter: Agent) -> None:

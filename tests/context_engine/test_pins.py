@@ -32,9 +32,8 @@ async def test_a_pin_is_told_to_every_tab_and_can_be_taken_away(alice: User) -> 
         assert (pinned.status_code, pinned.json()["pinned"]) == (200, True)
         assert (await pin(chat, 1)).status_code == 200
         assert (await pin(chat, 1, pinned=False)).json()["pinned"] is False
-        told = [
-            event.payload["message"]["pinned"] async for event in Event.objects.filter(type="message.pinned")
-        ]
+        facts = Event.objects.filter(type="message.pinned").order_by("seq")
+        told = [fact.payload["message"]["pinned"] async for fact in facts]
         assert told == [True, False]
 
 

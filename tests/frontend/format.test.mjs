@@ -1,10 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatDone, formatTokens, groupByAge, quoted } from "../../static/app/js/format.js";
+import { formatDone, formatTokens, groupByAge, quoted, revealHidden } from "../../static/app/js/format.js";
 
 test("the done card counts summarizing, and counts it once", () => {
   assert.equal(formatDone({ input_tokens: 1234, output_tokens: 440, compaction_tokens: 234 }), "1.2k in / 0.4k out");
   assert.equal(formatDone({ input_tokens: 12, output_tokens: 3 }), "0.0k in / 0.0k out");
+});
+
+test("what is not seen, or turns the text round, is shown by its number", () => {
+  assert.equal(revealHidden('{\n\t"to": "bob\u202eecila\u200b\u{e0061}"\n}'), '{\n\t"to": "bob\\u{202e}ecila\\u{200b}\\u{e0061}"\n}');
+  assert.equal(revealHidden("Grüße, 世界! 🎉"), "Grüße, 世界! 🎉");
 });
 
 test("token counts are short", () => {

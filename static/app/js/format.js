@@ -123,3 +123,8 @@ export function greeting(now) {
   if (hour < 12) return t("Good morning");
   return hour < 18 ? t("Good afternoon") : t("Good evening");
 }
+
+/** Signs that are not seen, or turn others round, by their number: what is approved is what is shown. @param {string} text */
+export function revealHidden(text) {
+  return text.replace(/(?![\n\t])\p{C}/gu, (sign) => `\\u{${(sign.codePointAt(0) ?? 0).toString(16)}}`);
+}

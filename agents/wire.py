@@ -28,7 +28,7 @@ def write_request(request: ModelRequest, style: WireStyle = WireStyle()) -> dict
 
 
 def write_messages(messages: Sequence[Message], style: WireStyle = WireStyle()) -> list[WireMessage]:
-    written = [_fit_reasoning(wire, style) for wire in _write_each(messages)]
+    written = list(_write_each(messages, style))
     if not style.has_system:
         written = [_as_user(wire) for wire in written]
     elif style.merges_roles or not style.has_late_system:
@@ -38,14 +38,19 @@ def write_messages(messages: Sequence[Message], style: WireStyle = WireStyle()) 
     return written
 
 
-def _write_each(messages: Sequence[Message]) -> Iterator[WireMessage]:
+def _write_each(messages: Sequence[Message], style: WireStyle) -> Iterator[WireMessage]:
     """A tool message holds no image: those that results show follow the last result, as the user's."""
     shown: list[dict[str, Any]] = []
     for message in messages:
         if shown and message.role != "tool":
             yield {"role": "user", "content": shown}
             shown = []
-        yield from write_message(message)
+        if message.is_plain and message.role != "tool":  # nearly all of a long history
+            if text := message.text:
+                yield {"role": message.role, "content": text}
+            continue
+        for wire in _write_message(message):
+            yield _fit_reasoning(wire, style)
         if message.role == "tool":
             images = [part for part in message.parts if isinstance(part, ImagePart) and part.data_url]
             shown += [written for part in images if (written := _write_part(part))]
@@ -65,11 +70,8 @@ def _as_user(wire: WireMessage) -> WireMessage:
     return wire | {"role": "user"} if wire["role"] == "system" else wire
 
 
-def write_message(message: Message) -> list[WireMessage]:
+def _write_message(message: Message) -> list[WireMessage]:
     """Several for a message with several tool results; none for one that holds nothing a model can read."""
-    if message.is_plain and message.role != "tool":
-        text = message.text
-        return [{"role": message.role, "content": text}] if text else []
     if message.role == "tool":
         return [_write_result(result) for result in message.tool_results]
     if message.role == "assistant":

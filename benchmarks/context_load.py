@@ -6,6 +6,7 @@ python -m benchmarks.context_load [--sizes 100 10000 100000] [--runs 40]
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import shutil
 import statistics
@@ -23,6 +24,7 @@ def prepare() -> str:
 
     django.setup()
     call_command("migrate", verbosity=0)
+    gc.freeze()  # as manage.py does
     return folder
 
 

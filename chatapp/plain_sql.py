@@ -29,6 +29,11 @@ def as_stored(value: int | str | UUID) -> Any:
     return value.hex if isinstance(value, UUID) and connection.vendor == "sqlite" else value
 
 
+def as_key(value: str | UUID) -> UUID:
+    """As it was read."""
+    return value if isinstance(value, UUID) else UUID(value)
+
+
 def insert_rows(rows: Sequence[Model]) -> None:
     """As `bulk_create`. Rows do not learn keys that the database gives them."""
     if not rows:

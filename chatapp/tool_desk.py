@@ -90,6 +90,7 @@ class ToolDesk(OffloadedResults):
         self.caller = caller
         self.take_spent = take_spent
         self._taken: set[UUID] = set()
+        self._has_all = False
 
     # --- CallRecords ---------------------------------------------------------------------------------
 
@@ -105,7 +106,9 @@ class ToolDesk(OffloadedResults):
         )
 
     async def record_result(self, result: CallResult) -> None:
-        await _to_its_end(persistently(finish_tool_call)(lease=self.lease, result=result, now=clock.now()))
+        self._has_all = await _to_its_end(
+            persistently(finish_tool_call)(lease=self.lease, result=result, now=clock.now())
+        )
 
     # --- Consents ------------------------------------------------------------------------------------
 
@@ -129,6 +132,9 @@ class ToolDesk(OffloadedResults):
     # --- Inbox ---------------------------------------------------------------------------------------
 
     async def take(self) -> Sequence[Message]:
+        if self._has_all:  # as of the result that was recorded a moment ago
+            self._has_all = False
+            return ()
         rows = await _to_its_end(
             persistently(take_injected)(lease=self.lease, known=self._taken, now=clock.now())
         )

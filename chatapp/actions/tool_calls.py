@@ -102,20 +102,23 @@ def start_tool_call(*, lease: Lease, call_id: str, now: datetime) -> None:
         event_log.append(conversation, call_event(run, call, now), run=run)
 
 
-def finish_tool_call(*, lease: Lease, result: CallResult, now: datetime) -> None:
-    """The last result of a step makes its calls messages. Said twice, it is written once. Raises LeaseLost."""
+def finish_tool_call(*, lease: Lease, result: CallResult, now: datetime) -> bool:
+    """The last result of a step makes its calls messages. Whether this was it, and nothing waits to be taken that was
+    sent meanwhile. Said twice, it is written once. Raises LeaseLost."""
     with transaction.atomic():
         held = hold_run(lease)
         calls = calls_to_tell(held.run, result.call.call_id)
         call = next(row for row in calls if row.call_id == result.call.call_id)
         if call.state not in ToolCall.OPEN:
-            return
+            return False
         write_result(call, result.state, result.part, now, is_cut=result.is_cut)
         untold = [row for row in calls if not row.is_told]
-        if not any(row.state in ToolCall.OPEN for row in untold):
+        is_last = not any(row.state in ToolCall.OPEN for row in untold)
+        if is_last:
             _tell_calls(held.conversation, held.place, untold, now)
         save_results({call, *untold})
         event_log.append(held.conversation, call_event(held.run, call, now), run=held.run)
+        return is_last and not held.is_anything_behind
 
 
 def write_result(

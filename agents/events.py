@@ -126,6 +126,7 @@ class Tool(_Fact):
     plan_step: str | None = None
     hook_id: str | None = None
     arguments: str
+    arguments_cut: bool = False
     preview: str = ""
     truncated: bool = False
     offload_ref: str | None = None

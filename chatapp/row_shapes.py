@@ -78,12 +78,16 @@ def request_shape(row: SentRequest) -> dict[str, Any]:
 
 
 TOLD_ARGUMENTS_CHARS = 4_000
+"""Of a call that waits for a decision, all: nobody approves what they were not shown."""
 RESULT_PREVIEW_CHARS = 500
 
 
 def tool_call_shape(call: ToolCall) -> dict[str, Any]:
     """Arguments and result as far as a reader wants to see them; the messages of the call have all of it."""
     result: Mapping[str, Any] = next(iter(call.result), {})
+    told = call.arguments
+    if call.state != ToolCall.State.WAITING:
+        told = told[:TOLD_ARGUMENTS_CHARS]
     return {
         "call_id": call.call_id,
         "name": call.name,
@@ -91,7 +95,8 @@ def tool_call_shape(call: ToolCall) -> dict[str, Any]:
         "step": call.step,
         "plan_step": call.plan_step or None,
         "hook_id": call.hook_id or None,
-        "arguments": call.arguments[:TOLD_ARGUMENTS_CHARS],
+        "arguments": told,
+        "arguments_cut": len(told) < len(call.arguments),
         "preview": result.get("text", "")[:RESULT_PREVIEW_CHARS],
         "truncated": call.is_cut,
         "offload_ref": result.get("offload_ref"),

@@ -78,7 +78,8 @@ class ToolCall(Shape):
     step: int = Field(description="The number of the model call that asked for it; 0: a hook did.")
     plan_step: str | None = Field(description="In plan mode, the step that asked for it.")
     hook_id: str | None = Field(description="The hook that called it, where no model did.")
-    arguments: str
+    arguments: str = Field(description="All of them while the call waits for a decision.")
+    arguments_cut: bool = Field(description="`arguments` are the beginning only.")
     preview: str = Field(description="The beginning of the result.")
     truncated: bool = Field(description="The model sees a part of the result only.")
     offload_ref: str | None

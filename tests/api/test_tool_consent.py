@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -52,6 +53,23 @@ async def test_a_call_that_needs_consent_waits_for_it(
     [call] = trace["iterations"][0]["tools"]
     assert call["state"] == ("done" if calls else "denied")
     assert ("paid" if calls else "denied this call") in model_server.requests[-1].text
+
+
+async def test_all_of_what_is_approved_is_told(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    model_server.script(asks_for("pay", note="x" * 5_000, to="mallory"), says("Done."))
+    async with running_service():
+        conversation, run = await start(alice_program)
+        waiting = await wait_for_tool(alice_program, conversation, "waiting")
+        [seen] = (await alice_program.get(f"runs/{run}/trace")).json()["iterations"][0]["tools"]
+        await alice_program.post(f"runs/{run}/tools/{waiting['call_id']}/approve")
+        await wait_for_end(alice_program, run)
+        [ended] = (await alice_program.get(f"runs/{run}/trace")).json()["iterations"][0]["tools"]
+    [(called_with, _)] = pay.calls
+    assert json.loads(waiting["arguments"]) == json.loads(seen["arguments"]) == called_with
+    assert not waiting["arguments_cut"]
+    assert (len(ended["arguments"]), ended["arguments_cut"]) == (4_000, True)
 
 
 async def test_the_socket_injects_and_decides_as_well(

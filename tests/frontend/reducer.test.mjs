@@ -352,6 +352,14 @@ test("a tool call has one line through all of its states", () => {
   assert.deepEqual([state, preview, isCut, offloadRef, durationMs], ["done", "ok", true, "o1", 2000]);
 });
 
+test("a tool call says whether its input is told whole", () => {
+  const told = (seq, state, isCut) =>
+    event("tool", seq, { run_id: "r1", call_id: "t", name: "fetch", arguments: "{", arguments_cut: isCut, state });
+  const waiting = reduce(streaming(), told(2, "waiting", false));
+  assert.equal(answer(waiting).tools[0].isInputCut, false);
+  assert.equal(answer(reduce(waiting, told(3, "running", true))).tools[0].isInputCut, true);
+});
+
 test("calls and results that belong to an answer are no messages of their own", () => {
   const call = [{ type: "tool_call", call_id: "t", name: "clock", arguments: "{}" }];
   const result = [{ type: "tool_result", call_id: "t", name: "clock", text: "12:00" }];

@@ -44,7 +44,7 @@ function countBad(tools) {
 
 /** @param {{tool: ToolCall}} props */
 export function ToolLine({ tool }) {
-  const { name, state, hookId, durationMs, preview, isCut, offloadRef } = tool;
+  const { name, state, hookId, durationMs, isInputCut, preview, isCut, offloadRef } = tool;
   const isBad = state in OUTCOMES;
   return html`<details class="fold-line tool" data-state=${state}>
     <summary>
@@ -57,6 +57,7 @@ export function ToolLine({ tool }) {
     </summary>
     <div class="fold-body">
       <p class="fold-label">${t("Input")}</p><pre tabindex="0">${pretty(tool.arguments)}</pre>
+      ${isInputCut && html`<p class="fold-label">${t("Its beginning only.")}</p>`}
       ${preview && html`<p class="fold-label">${t("Output")}</p><pre tabindex="0">${preview}</pre>`}
       ${offloadRef ? html`<${OffloadedResult} offloadRef=${offloadRef} />` : isCut && html`<p class="fold-label">${t("The model saw a part of it only.")}</p>`}
     </div>

@@ -13,6 +13,7 @@ export const toolOf = (raw) => ({
   planStep: raw.plan_step ?? null,
   hookId: raw.hook_id ?? null,
   arguments: raw.arguments ?? "",
+  isInputCut: raw.arguments_cut ?? false,
   preview: raw.preview ?? "",
   isCut: raw.truncated ?? false,
   offloadRef: raw.offload_ref ?? null,
@@ -46,7 +47,7 @@ export function toolsOfParts(parts, known) {
     const result = results.get(call.call_id);
     const live = known?.tools.find((tool) => tool.callId === call.call_id);
     const state = result ? (result.is_error ? "failed" : "done") : (live?.state ?? "done");
-    return { ...(live ?? toolOf(call)), state, arguments: call.arguments ?? "", preview: result?.text ?? live?.preview ?? "" };
+    return { ...(live ?? toolOf(call)), state, arguments: call.arguments ?? "", isInputCut: false, preview: result?.text ?? live?.preview ?? "" };
   });
 }
 

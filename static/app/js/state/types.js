@@ -18,7 +18,7 @@
  * @typedef {{id: string, status: string, error?: RunError|null, mode?: string|null}} RunInfo
  * @typedef {{file_id: string, mime_type: string, width: number, height: number}} Image
  * @typedef {{file_id: string, mime_type: string, name: string, size_bytes: number}} FilePart
- * @typedef {{callId: string, name: string, state: string, step: number, planStep: string|null, hookId: string|null, arguments: string, preview: string,
+ * @typedef {{callId: string, name: string, state: string, step: number, planStep: string|null, hookId: string|null, arguments: string, isInputCut: boolean, preview: string,
  *   isCut: boolean, offloadRef: string|null, askedAt: string|null, durationMs: number|null}} ToolCall
  * @typedef {{source: Record<string, any>, tokens: number, preview: string}} RecalledItem
  * @typedef {{kind: string, text: string}} Notice something the run, or a hook, did by itself

@@ -26,14 +26,23 @@ PAUSE_S = 0.5
 # asgiref gives to detached tasks, does a quarter of the writes.
 THREADS = 8
 _threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="database")
+_long_work = ThreadPoolExecutor(max_workers=1, thread_name_prefix="long-work")
 
 
 def in_database(call: Callable[P, R]) -> Callable[P, Awaitable[R]]:
     """`await in_database(action)(…)`: one action or selector, in one hop to a database thread."""
+    return _in_thread(_threads, call)
 
+
+def beside_database(call: Callable[P, R]) -> Callable[P, Awaitable[R]]:
+    """The same for what takes seconds: one after the other, in a thread of its own, so that no answer waits for it."""
+    return _in_thread(_long_work, call)
+
+
+def _in_thread(threads: ThreadPoolExecutor, call: Callable[P, R]) -> Callable[P, Awaitable[R]]:
     def run(*args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
         return asyncio.get_running_loop().run_in_executor(
-            _threads, partial(_with_connection, call, *args, **kwargs)
+            threads, partial(_with_connection, call, *args, **kwargs)
         )
 
     return run

@@ -18,7 +18,7 @@ from memory.ranking import (
     LEAST_SHARE,
     LENGTH_BONUS,
     MIN_COVERAGE,
-    MIN_COVERAGE_OF_SUBJECT,
+    MIN_COVERAGE_OF_REQUEST,
     NEIGHBOUR_WEIGHTS,
     QUESTION_MALUS,
     SPEAKER_BONUS,
@@ -203,7 +203,7 @@ def prepare(index: Index, question: Question, among: Mask | None = None) -> Prep
     if question.dates:
         dated = _date_scores(index.columns, question.dates)
         bonuses, then = bonuses + DATE_BONUS * dated, dated > 0
-    least = MIN_COVERAGE_OF_SUBJECT if question.is_request or question.is_general else MIN_COVERAGE
+    least = MIN_COVERAGE_OF_REQUEST if question.is_request else MIN_COVERAGE
     is_then = then is not None and bool(then.any())
     live = index.columns.live
     return Prepared(

@@ -29,7 +29,6 @@ _SOMEBODY = """
 """
 _WHAT_WAS_SAID = frozenset(_SOMEBODY.split()) | {"did", "was", "were", "had"}
 """A question with one of these is about somebody, or about what happened."""
-_PAST = frozenset(["did", "was", "were", "had"])
 _WORD = re.compile(r"[^\W_]+")
 _HOW_TO = re.compile(r"how (?:do|can|could|should|would) (?:i|we|you)\b")
 _OF_SOMEBODY = re.compile(r"(?<=\s)[A-Z][^\W_]*['’]s?(?!\w)")
@@ -50,7 +49,6 @@ class Question:
     dates: tuple[DateSpan, ...]
     is_small_talk: bool
     is_request: bool
-    is_general: bool = False
     times: tuple[str, ...] = ()
 
     @property
@@ -106,7 +104,6 @@ class QuestionReader:
             dates=dates,
             is_small_talk=needs_no_memory(text) and not dates,
             is_request=wants_something_done,
-            is_general=asks_in_general,
             times=self._times if _ASKS_WHEN.match(text) else (),
         )
 

@@ -32,8 +32,8 @@ LEAST_SHARE = 0.3
 """Of the best score: with less, a turn is not recalled, however much room is left."""
 MIN_COVERAGE = 0.2
 """Below it nothing fits: the best turn's share of the question's terms, by idf."""
-MIN_COVERAGE_OF_SUBJECT = 0.5
-"""Of what a request or a general question is about: such seldom mean anything that was said."""
+MIN_COVERAGE_OF_REQUEST = 0.5
+"""A request brings most of what it is about: only what it names, too, fits."""
 
 
 def idf(document_count: int, containing: int) -> float:

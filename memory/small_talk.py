@@ -21,7 +21,7 @@ SMALL_TALK = frozenset(_SMALL_TALK.split())
 _REQUESTING = """
     write rewrite draft compose make create generate give show explain describe define translate summarize summarise
     shorten expand improve fix correct check compare list repeat rephrase paraphrase elaborate convert calculate
-    refactor proofread name
+    refactor proofread
 """
 REQUESTING = frozenset(_REQUESTING.split())
 """What a message begins with that wants something done."""

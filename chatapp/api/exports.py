@@ -17,7 +17,7 @@ from chatapp.account_archive import write_account_archive
 from chatapp.api import shapes
 from chatapp.api.auth import ApiRequest, allow
 from chatapp.conversation_export import json_pieces, markdown_pieces
-from chatapp.database import in_database
+from chatapp.database import beside_database, in_database
 from chatapp.errors import Forbidden
 from chatapp.selectors.access import accessible_conversation
 
@@ -81,7 +81,7 @@ async def export_everything(request: ApiRequest) -> HttpResponseBase:
     if "read" not in scopes and not {"chat", "memory"} <= scopes:
         message = "This needs a token with the scope read, or with chat and memory."
         raise Forbidden(message, code="insufficient_scope")
-    archive = await in_database(write_account_archive)(request.auth.user)
+    archive = await beside_database(write_account_archive)(request.auth.user)
     response = StreamingHttpResponse(_chunks(archive), content_type="application/zip")
     name = f"palimpsest-{clock.now().date().isoformat()}.zip"
     response["Content-Disposition"] = f'attachment; filename="{name}"'

@@ -96,7 +96,9 @@ def open_sealed(owner: SearchOwner) -> Sealed:
     if kept and (kept.edition, kept.end) == (owner.edition, owner.sealed_ordinal):
         return kept
     rows = blank_rows(owner.sealed_ordinal)
-    for number, stored in SearchBlock.objects.filter(owner=owner).values_list("number", "columns"):
+    # A block that was begun since the owner was read is none of this edition.
+    blocks = SearchBlock.objects.filter(owner=owner, number__lt=-(-owner.sealed_ordinal // BLOCK))
+    for number, stored in blocks.values_list("number", "columns"):
         first = number * BLOCK
         block = np.frombuffer(stored, COLUMNS)[: len(rows) - first]
         rows[first : first + len(block)] = block

@@ -6,8 +6,10 @@ import pytest
 from django.db import transaction
 
 from chatapp.actions import search
-from chatapp.models import Conversation, User
+from chatapp.models import Conversation, SearchBlock, SearchOwner, User
+from chatapp.search_index import BLOCK, blank_rows
 from chatapp.search_shelf import Shelf
+from chatapp.selectors.search_sealed import open_sealed
 from tests.memory_store.rows import new_conversation, say
 from tests.search.test_search_index import filler, texts
 
@@ -80,3 +82,10 @@ def test_what_was_used_longest_ago_leaves_a_full_shelf():
     assert (shelf.take(1), shelf.take(3)) == (first, None)
     shelf.put(4, Thing(200))
     assert shelf.take(4) is None
+
+
+def test_a_search_that_began_before_a_block_did_reads_on_without_it(alice: User):
+    owner = SearchOwner.objects.create(user=alice, next_ordinal=BLOCK - 100, sealed_ordinal=BLOCK - 100)
+    for number, length in ((0, BLOCK), (1, 4_096)):  # sealed by a worker since
+        SearchBlock.objects.create(owner=owner, number=number, columns=blank_rows(length).tobytes())
+    assert open_sealed(owner).end == BLOCK - 100

@@ -34,18 +34,23 @@ function Entries({ agentId }) {
   const entries = useSignal(/** @type {SharedEntry[]|null} */ (null));
   const cursor = useSignal(/** @type {string|null} */ (null));
   const problem = useSignal("");
+  const isLoading = useSignal(false);
   const load = async (/** @type {string|null} */ from) => {
+    isLoading.value = true;
+    problem.value = "";
     try {
       const page = await readShared(agentId, from);
       entries.value = [...(entries.value ?? []), ...page.items];
       cursor.value = page.next_cursor;
     } catch (error) {
       problem.value = sentenceOf(error);
+    } finally {
+      isLoading.value = false;
     }
   };
   useEffect(() => void load(null), []);
-  if (problem.value) return html`<p class="card is-bad" role="alert">${problem.value}</p>`;
-  if (!entries.value) return html`<div class="skeletons" role="status" aria-label=${t("Loading…")}><i></i><i></i><i></i></div>`;
+  const failed = problem.value && html`<p class="card is-bad" role="alert">${problem.value}</p>`;
+  if (!entries.value) return failed || html`<div class="skeletons" role="status" aria-label=${t("Loading…")}><i></i><i></i><i></i></div>`;
   return html`
     ${entries.value.length === 0 && html`<p role="status">${t("Nothing is remembered there yet.")}</p>`}
     ${entries.value.map(
@@ -55,5 +60,6 @@ function Entries({ agentId }) {
         <${Markdown} text=${entry.text} />
       </section>`,
     )}
-    ${cursor.value && html`<button type="button" class="button is-wide" onClick=${() => load(cursor.value)}>${t("Earlier")}</button>`}`;
+    ${failed}
+    ${cursor.value && html`<button type="button" class="button is-wide" disabled=${isLoading.value} onClick=${() => load(cursor.value)}>${t("Earlier")}</button>`}`;
 }

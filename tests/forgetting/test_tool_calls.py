@@ -1,0 +1,111 @@
+"""What tools were asked and what they returned is forgotten with the answer, and with what they found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from uuid import UUID
+
+import pytest
+from django.test import Client
+
+from agents.ports import CallResult, RequestedCall
+from chatapp import clock
+from chatapp.actions.conversations import create_conversation
+from chatapp.actions.endings import Outcome, finish_run
+from chatapp.actions.messages import NewMessage, send_message
+from chatapp.actions.runs import Lease, PartialAnswer, claim_run
+from chatapp.actions.tool_calls import finish_tool_call, record_tool_calls
+from chatapp.errors import LeaseLost
+from chatapp.models import Conversation, RequestText, ToolCall, User
+from chatapp.selectors.memory import user_zone
+from memory.types import ToolResultPart
+from tests.forgetting.everywhere import tables_with
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Clients = Callable[..., Client]
+FORGET = "/api/v1/memory/forget"
+ASKED = "zinnia"
+FOUND = "oleander"
+
+
+def begin(user: User, text: str = "Look it up.") -> tuple[Conversation, Lease]:
+    conversation = create_conversation(user=user, now=clock.now())
+    new = NewMessage(text)
+    sent = send_message(user=user, conversation_id=str(conversation.pk), new=new, model=None, now=clock.now())
+    lease = claim_run(run_id=UUID(sent.run_id), holder="here", model_name="test", now=clock.now())
+    assert lease is not None
+    return conversation, lease
+
+
+def record(lease: Lease, *call_ids: str, state: str = "running", plan_step: str = "") -> list[RequestedCall]:
+    arguments = json.dumps({"query": ASKED})
+    calls = [RequestedCall(call_id, "look_up", arguments, 1, state) for call_id in call_ids]
+    record_tool_calls(lease=lease, calls=calls, spent=(), now=clock.now(), plan_step=plan_step)
+    return calls
+
+
+def found(call: RequestedCall, text: str = f"It is {FOUND}.") -> CallResult:
+    return CallResult(call, "done", ToolResultPart(call.call_id, call.name, text))
+
+
+def finish(lease: Lease, call: RequestedCall, text: str = f"It is {FOUND}.") -> None:
+    finish_tool_call(lease=lease, result=found(call, text), now=clock.now())
+
+
+def end(lease: Lease) -> None:
+    outcome = Outcome("complete", PartialAnswer(lease, "I see."))
+    finish_run(lease=lease, outcome=outcome, now=clock.now())
+
+
+def forget(client: Client, **wish: str) -> None:
+    answer = client.post(FORGET, json.dumps(wish), content_type="application/json")
+    assert answer.status_code == 200, answer.content
+
+
+def today(user: User) -> str:
+    return clock.now().astimezone(user_zone(user.time_zone)).date().isoformat()
+
+
+# --- With the answer ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["day", "answer"])
+@pytest.mark.parametrize("ended", [True, False], ids=["ended", "one is running"])
+def test_calls_go_with_their_answer(alice: User, api_client: Clients, what: str, ended: bool) -> None:
+    conversation, lease = begin(alice)
+    first, second = record(lease, "first", "second")
+    finish(lease, first)
+    if ended:
+        finish(lease, second)
+        end(lease)
+    client = api_client(alice)
+    forget(client, **({"day": today(alice)} if what == "day" else {"message_id": str(lease.answer_id)}))
+    assert [word for word in (ASKED, FOUND) if tables_with(word)] == []
+    shown = client.get(f"/api/v1/conversations/{conversation.pk}/messages").json()["items"]
+    assert [call["preview"] for message in shown for call in message.get("tools", [])] == ["", ""]
+    with pytest.raises(LeaseLost):
+        finish(lease, second)
+
+
+def test_calls_of_a_plans_step_go_with_their_answer(alice: User, api_client: Clients) -> None:
+    conversation, lease = begin(alice)
+    [call] = record(lease, "first", plan_step="one")
+    finish(lease, call)
+    end(lease)
+    sent = json.dumps({"parts": [{"call_id": "first", "text": FOUND}]})
+    RequestText.objects.create(conversation=conversation, sha256="0" * 64, source="history", content=sent)
+    forget(api_client(alice), message_id=str(lease.answer_id))
+    assert [word for word in (ASKED, FOUND) if tables_with(word)] == []
+
+
+def test_the_calls_of_another_answer_stay(alice: User, api_client: Clients) -> None:
+    for_good, kept = (begin(alice)[1] for _ in range(2))
+    for lease in (for_good, kept):
+        [call] = record(lease, "first")
+        finish(lease, call)
+        end(lease)
+    forget(api_client(alice), message_id=str(for_good.answer_id))
+    assert FOUND in ToolCall.objects.get(run=kept.run_id).result[0]["text"]
+    assert {"chatapp_message", "chatapp_event", "chatapp_toolcall"} <= set(tables_with(FOUND))

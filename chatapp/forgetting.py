@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
+from functools import partial
 from uuid import UUID
+
+from django.db import transaction
 
 from chatapp import attachments, memory_files, offloads
 from chatapp.actions import retention
@@ -121,9 +124,10 @@ def forget_chosen(
 
 
 def take_out_of_shared(entry_id: UUID, *, now: datetime) -> None:
-    """By an operator. Raises NotFound for what is in no shared memory."""
+    """By an operator, whose view is one transaction: files follow its commit. Raises NotFound for what is in no shared
+    memory."""
     work = unshare_entry(entry_id=entry_id, now=now)
-    _finish(work.ended_runs, work.leftovers)
+    transaction.on_commit(partial(_finish, work.ended_runs, work.leftovers))
 
 
 def _discard_offloads(user: User, message_ids: Sequence[UUID], entry_ids: Sequence[UUID]) -> int:

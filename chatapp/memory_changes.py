@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from datetime import date, datetime
+from functools import partial
 from uuid import UUID
 
 from django.db import transaction
@@ -30,8 +31,10 @@ def edit_entry(*, user: User, entry_id: str, text: str, revision: int | None) ->
     return _shown(memory_edits.edit_entry(user=user, entry_id=entry_id, text=text, revision=revision))
 
 
-def edit_shared_entry(*, entry_id: UUID, text: str) -> MemoryEntry:
-    return _shown(memory_edits.edit_shared_entry(entry_id=entry_id, text=text))
+def edit_shared_entry(*, entry_id: UUID, text: str, revision: int) -> None:
+    """The operator's view is one transaction: the file follows its commit. Raises Conflict for a former revision."""
+    entry = memory_edits.edit_shared_entry(entry_id=entry_id, text=text, revision=revision)
+    transaction.on_commit(partial(_shown, entry))
 
 
 def revert_entry(*, user: User, entry_id: str, revision: int) -> MemoryEntry:

@@ -54,16 +54,24 @@ def add_entry(
 def edit_entry(*, user: User, entry_id: str, text: str, revision: int | None = None) -> MemoryEntry:
     """Raises Conflict where `revision` is given and is not the present one."""
     entry = lock_entry(user, entry_id)
-    if revision is not None and revision != entry.revision:
-        raise Conflict(CHANGED, details={"revision": entry.revision})
+    if revision is not None:
+        check_revision(entry, revision)
     rewrite_entry(entry, text, MemoryEntry.Author.USER)
     return entry
 
 
+def check_revision(entry: MemoryEntry, read: int) -> None:
+    """Raises Conflict where it is not the one that was read."""
+    if read != entry.revision:
+        raise Conflict(CHANGED, details={"revision": entry.revision})
+
+
 @transaction.atomic
-def edit_shared_entry(*, entry_id: UUID, text: str) -> MemoryEntry:
-    """By an operator. Its user sees who wrote it, and can revert it."""
+def edit_shared_entry(*, entry_id: UUID, text: str, revision: int) -> MemoryEntry:
+    """By an operator, who has read that revision; else raises Conflict. Its user sees who wrote it, and can revert
+    it."""
     entry = lock_shared_entry(entry_id)
+    check_revision(entry, revision)
     rewrite_entry(entry, text, MemoryEntry.Author.OPERATOR)
     return entry
 

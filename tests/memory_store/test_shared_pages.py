@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission
+from django.db import connection, transaction
+from django.db.models import Model
+from django.db.models.signals import post_save
 from django.test import Client
 
 from chatapp import memory_files
 from chatapp.database import in_database
-from chatapp.models import Agent, MemoryEntry, User
+from chatapp.forgetting import forget_chosen, take_out_of_shared
+from chatapp.models import Agent, Conversation, Event, ForgetReceipt, MemoryEntry, User
 from tests.context_engine.chatting import on_a_loop
 from tests.forgetting.everywhere import tables_with
-from tests.memory_store.rows import NOW
+from tests.memory_store.rows import NOW, new_conversation, say
 from tests.memory_store.test_shared_memory import ASKED, SAID, house, recalled
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("static_files")]
@@ -92,7 +97,8 @@ def test_an_operator_corrects_an_entry_and_its_user_sees_who_did(
     assert admin_client.get(f"{PANEL}{private.pk}/change/").status_code == 302, "not in any shared memory"
     page = admin_client.get(f"{PANEL}{entry.pk}/change/").content.decode()
     assert bob.email not in page
-    saved = admin_client.post(f"{PANEL}{entry.pk}/change/", {"text": "The gate code is 7731-heliotrope."})
+    sent = {"text": "The gate code is 7731-heliotrope.", "revision": 1}
+    saved = admin_client.post(f"{PANEL}{entry.pk}/change/", sent)
     assert saved.status_code == 302
     theirs = api_client(bob).get(f"/api/v1/memory/entries/{entry.pk}/history").json()["items"]
     assert [(item["text"], item["author"]) for item in theirs] == [
@@ -101,6 +107,78 @@ def test_an_operator_corrects_an_entry_and_its_user_sees_who_did(
     ]
     assert "7731" in memory_files.day_path(bob.pk, entry.day).read_text()
     assert "heliotrope" not in str(list(LogEntry.objects.values()))
+
+
+def opened_form(client: Client, entry: MemoryEntry) -> dict[str, str]:
+    """What a browser sends back of it: its fields, the hidden ones too."""
+    form = client.get(f"{PANEL}{entry.pk}/change/").context["adminform"].form
+    return {name: str(form[name].value()) for name in form.fields}
+
+
+@pytest.mark.parametrize("missing", ["revision", None])
+def test_an_operators_stale_form_does_not_bring_back_what_was_forgotten(
+    bob: User, porter: Agent, admin_client: Client, missing: str | None
+) -> None:
+    entry = share(bob, porter, f"- Tea is served in Oslo.\n- {SAID}")
+    sent = opened_form(admin_client, entry)
+    sent["text"] = sent["text"].replace("Oslo", "Bergen")
+    sent.pop(missing or "", None)
+    what = ForgetReceipt.What.ENTRY
+    forget_chosen(bob, [], [entry.pk], what=what, now=NOW, lines={entry.pk: [SAID]}, for_good=True)
+    answer = admin_client.post(f"{PANEL}{entry.pk}/change/", sent)
+    assert answer.status_code == 200
+    assert answer.context["adminform"].form.errors, "the operator is told, and sees what was typed"
+    assert tables_with("heliotrope") == []
+    again = opened_form(admin_client, entry) | {"text": "Tea is served in Bergen."}
+    assert admin_client.post(f"{PANEL}{entry.pk}/change/", again).status_code == 302
+    entry.refresh_from_db()
+    assert entry.text == "Tea is served in Bergen."
+
+
+def test_the_file_follows_the_commit_of_the_operators_view(
+    bob: User, porter: Agent, admin_client: Client
+) -> None:
+    """What is written before, another writer may replace by what it still reads: then it stays so."""
+    entry = share(bob, porter, "The old words.")
+    path = memory_files.day_path(bob.pk, entry.day)
+    memory_files.write_day(bob.pk, entry.day)
+    seen = []
+
+    def look(**_: object) -> None:
+        seen.append((connection.in_atomic_block, "The old words." in path.read_text()))
+
+    with signals_of(LogEntry, look):
+        sent = {"text": "The new words.", "revision": 1}
+        assert admin_client.post(f"{PANEL}{entry.pk}/change/", sent).status_code == 302
+    assert seen == [(True, True)]
+    assert "The new words." in path.read_text()
+
+
+def test_files_of_those_who_were_told_follow_the_commit_that_takes_it_out(
+    alice: User, bob: User, porter: Agent
+) -> None:
+    entry = share(bob, porter, SAID)
+    chat = new_conversation(alice)
+    Conversation.objects.filter(pk=chat.pk).update(scope=porter, shared_in=porter.pk)
+    say(chat, ASKED, SAID)
+    told = {"type": "recall", "items": [{"source": {"kind": "entry", "entry_id": str(entry.pk)}}]}
+    Event.objects.create(conversation=chat, seq=0, type="recall", payload=told, at=NOW)
+    share(alice, porter, SAID, conversation=chat)
+    path = memory_files.day_path(alice.pk, NOW.date())
+    memory_files.write_day(alice.pk, NOW.date())
+    with transaction.atomic():
+        take_out_of_shared(entry.pk, now=NOW)
+        assert SAID in path.read_text()
+    assert not path.exists()
+
+
+@contextmanager
+def signals_of(model: type[Model], listener: Callable[..., None]) -> Iterator[None]:
+    post_save.connect(listener, sender=model)
+    try:
+        yield
+    finally:
+        post_save.disconnect(listener, sender=model)
 
 
 @pytest.mark.parametrize("way", ["its page", "the list"])
@@ -146,7 +224,7 @@ def test_staff_does_what_it_was_given_the_right_to(
         charlie.user_permissions.add(Permission.objects.get(codename=f"{name}_sharedentry"))
     client.force_login(charlie)
     assert client.get(PANEL).status_code == (200 if may else 403)
-    change = client.post(f"{PANEL}{entry.pk}/change/", {"text": "Other words."})
+    change = client.post(f"{PANEL}{entry.pk}/change/", {"text": "Other words.", "revision": 1})
     assert change.status_code == (302 if "change" in may else 403)
     delete = client.post(f"{PANEL}{entry.pk}/delete/", {"post": "yes"})
     assert delete.status_code == (302 if "delete" in may else 403)

@@ -27,7 +27,7 @@ def is_usable(schema: dict[str, Any]) -> bool:
 def _is_valid(schema: dict[str, Any]) -> bool:
     try:
         validator_for(schema, default=Draft202012Validator).check_schema(schema)
-    except SchemaError:
+    except (SchemaError, ValueError, TypeError, AttributeError):  # a `$schema` that is no address at all
         return False
     return True
 

@@ -112,7 +112,7 @@ class CallDesk:
         try:
             validator = _validator(json.dumps(spec.parameters or {"type": "object"}))
             error = best_match(validator.iter_errors(arguments))
-        except (SchemaError, Unresolvable, RecursionError) as broken:
+        except (SchemaError, Unresolvable, RecursionError, ValueError, TypeError, AttributeError) as broken:
             return f"The tool {spec.name} cannot be used: its schema is broken ({broken})."
         if error is None:
             return ""

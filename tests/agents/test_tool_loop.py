@@ -220,9 +220,17 @@ async def test_a_call_that_cannot_be_undone_and_timed_out_is_not_run_again() -> 
     assert "It is not repeated" in results_of(model)[1]
 
 
-async def test_a_schema_that_goes_round_in_circles_harms_its_own_call_only() -> None:
-    circle = FakeTool("circle", schema={"type": "object", "$ref": "#"})
-    model = ScriptedModel([calls(("circle", {}), ("look_up", {}))])
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "$ref": "#"},
+        {"type": "object", "properties": {"a": {"$schema": "http://["}}},
+    ],
+    ids=["circles", "no-dialect"],
+)
+async def test_a_schema_nobody_can_follow_harms_its_own_call_only(schema: dict[str, Any]) -> None:
+    circle = FakeTool("circle", schema=schema)
+    model = ScriptedModel([calls(("circle", {"a": 1}), ("look_up", {}))])
     await run(model, circle, FakeTool())
     first, second = results_of(model)
     assert "its schema is broken" in first

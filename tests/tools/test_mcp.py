@@ -193,6 +193,9 @@ def forever(write, chunk):
         {"type": "object", "properties": {"a": {"default": float("nan")}}},
         {"type": "object", "properties": {"a": {"default": "\x00"}}},
         {"type": "object", "properties": {"\ud800": {}}},
+        {"type": "object", "$schema": "http://["},
+        {"type": "object", "$schema": []},
+        {"type": "object", "$schema": 7},
     ],
 )
 def test_a_tool_with_a_hostile_schema_is_not_offered(schema):

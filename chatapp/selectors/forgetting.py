@@ -149,9 +149,11 @@ def conversations_of(user_id: UUID) -> QuerySet[Conversation]:
 
 
 def reading_conversations(among: QuerySet[Conversation]) -> set[UUID]:
-    """Where a run may hold what no row tells of yet: it recalls, or a tool of it runs."""
+    """Where a run may hold what no message or event tells of yet: it recalls, a tool of it runs, or has returned what
+    waits for the other calls of its step."""
     runs = Run.objects.filter(conversation__in=among, status=Run.Status.RUNNING)
-    calling = ToolCall.objects.filter(run=OuterRef("pk"), state=ToolCall.State.RUNNING)
+    may_have_read = Q(state=ToolCall.State.RUNNING) | Q(is_told=False, finished_at__isnull=False)
+    calling = ToolCall.objects.filter(may_have_read, run=OuterRef("pk"))
     told = Event.objects.filter(run=OuterRef("pk"), type="context")
     kept = SentRequest.objects.filter(run=OuterRef("pk"))
     has_told_all = Exists(told) & Exists(kept) & ~Exists(calling)
@@ -161,29 +163,53 @@ def reading_conversations(among: QuerySet[Conversation]) -> set[UUID]:
 def citing_conversations(
     among: QuerySet[Conversation], ids: Iterable[UUID], texts: Iterable[str]
 ) -> set[UUID]:
-    """Those where one of these messages, entries or conversations was recalled, a tool returned one of these texts,
-    or a run may be reading them at this moment."""
-    texts = list(texts)
+    """Those where one of these messages, entries or conversations was recalled, a tool was asked for one of these
+    texts or returned it, or a run may be reading them at this moment."""
+    ids, texts = list(ids), list(texts)
     # First of all: a run that tells meanwhile what it read is found by what it told.
     reading = reading_conversations(among)
-    return reading | _conversations_quoting(among, texts) | _conversations_told(among, ids, texts)
+    quotes = _quotes(texts)
+    calling = _conversations_calling(among, ids, quotes)
+    return reading | calling | _conversations_quoting(among, quotes) | _conversations_told(among, ids, texts)
 
 
-def _conversations_quoting(among: QuerySet[Conversation], texts: Iterable[str]) -> set[UUID]:
-    """Where a model was sent a sentence of these, recalled: a `recall` event lists the best of it only."""
+def _quotes(texts: Iterable[str]) -> list[str]:
+    """The sentences that tell where they stand that one of these was quoted."""
     sentences = {sentence.strip() for text in texts for sentence in split_sentences(text)}
-    marks = [sentence for sentence in sentences if len(sentence) >= LEAST_QUOTE_CHARS]
+    return [sentence for sentence in sentences if len(sentence) >= LEAST_QUOTE_CHARS]
+
+
+def _conversations_quoting(among: QuerySet[Conversation], quotes: Collection[str]) -> set[UUID]:
+    """Where a model was sent one of these, recalled: a `recall` event lists the best of it only."""
     rows = RequestText.objects.filter(conversation__in=among, source="recall")
-    return {row.conversation_id for row, text in told_texts(rows) if any(mark in text for mark in marks)}
+    return {row.conversation_id for row, text in told_texts(rows) if any(quote in text for quote in quotes)}
+
+
+def _conversations_calling(
+    among: QuerySet[Conversation], ids: Iterable[UUID], quotes: Iterable[str]
+) -> set[UUID]:
+    """Where a tool was asked for one of these, or returned it: a `tool` event holds the beginning of that only."""
+    returned = [*map(str, ids), *quotes]
+    asked = [_in_json(mark) for mark in returned]
+    calls = ToolCall.objects.filter(run__conversation__in=among)
+    found: set[UUID] = set()
+    for home, arguments, result in calls.values_list("run__conversation", "arguments", "result").iterator():
+        if home not in found:
+            text = "\n".join(part.get("text", "") for part in result)
+            if any(mark in text for mark in returned) or any(mark in arguments for mark in asked):
+                found.add(home)
+    return found
+
+
+def _in_json(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 def _conversations_told(
     among: QuerySet[Conversation], ids: Iterable[UUID], texts: Iterable[str]
 ) -> set[UUID]:
     marks = {str(one) for one in ids} | {
-        json.dumps(text.strip(), ensure_ascii=False)[1:-1]
-        for text in texts
-        if len(text.strip()) >= LEAST_QUOTE_CHARS
+        _in_json(text.strip()) for text in texts if len(text.strip()) >= LEAST_QUOTE_CHARS
     }
     rows = Event.objects.filter(conversation__in=among, type__in=CITING)
     found: set[UUID] = set()

@@ -14,13 +14,16 @@ from chatapp import clock
 from chatapp.actions.conversations import create_conversation
 from chatapp.actions.endings import Outcome, finish_run
 from chatapp.actions.messages import NewMessage, send_message
-from chatapp.actions.runs import Lease, PartialAnswer, claim_run
+from chatapp.actions.runs import Lease, PartialAnswer, claim_run, record_facts
 from chatapp.actions.tool_calls import finish_tool_call, record_tool_calls
 from chatapp.errors import LeaseLost
-from chatapp.models import Conversation, RequestText, ToolCall, User
+from chatapp.models import Agent, Conversation, MemoryEntry, RequestText, Run, ToolCall, User
+from chatapp.row_shapes import RESULT_PREVIEW_CHARS
 from chatapp.selectors.memory import user_zone
 from memory.types import ToolResultPart
 from tests.forgetting.everywhere import tables_with
+from tests.forgetting.test_while_it_is_read import in_context, keep_request
+from tests.memory_store.rows import new_conversation, say
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -109,3 +112,85 @@ def test_the_calls_of_another_answer_stay(alice: User, api_client: Clients) -> N
     forget(api_client(alice), message_id=str(for_good.answer_id))
     assert FOUND in ToolCall.objects.get(run=kept.run_id).result[0]["text"]
     assert {"chatapp_message", "chatapp_event", "chatapp_toolcall"} <= set(tables_with(FOUND))
+
+
+# --- With what they found ----------------------------------------------------------------------------------
+
+SECRET = "7731-heliotrope"
+SAID = f"The gate code of the depot is {SECRET}."
+LONG = "x" * RESULT_PREVIEW_CHARS + f"\nuser: […] {SAID}"
+"""The event of such a result does not tell of the secret."""
+
+
+def test_what_a_tool_returned_elsewhere_goes_however_far_behind_it_stands(
+    alice: User, api_client: Clients
+) -> None:
+    message, _ = say(new_conversation(alice), f"{SAID} Bread is cheap.", "Noted.")
+    _, lease = begin(alice)
+    [call] = record(lease, "first")
+    finish(lease, call, LONG)
+    end(lease)
+    forget(api_client(alice), message_id=str(message.pk))
+    assert tables_with(SECRET) == []
+
+
+def test_what_a_tool_was_asked_elsewhere_goes_however_far_behind_it_stands(
+    alice: User, api_client: Clients
+) -> None:
+    said = f'"Zinnia" is what they call it, and {SAID}'
+    message, _ = say(new_conversation(alice), said, "Noted.")
+    _, lease = begin(alice)
+    arguments = json.dumps({"filler": "x" * 5000, "query": said})
+    call = RequestedCall("first", "look_up", arguments, 1, "running")
+    record_tool_calls(lease=lease, calls=[call], spent=(), now=clock.now())
+    finish(lease, call)
+    end(lease)
+    forget(api_client(alice), message_id=str(message.pk))
+    assert tables_with(SECRET) == []
+
+
+def test_a_run_whose_tool_returned_it_is_stopped_while_another_call_waits(
+    alice: User, api_client: Clients
+) -> None:
+    message, _ = say(new_conversation(alice), SAID, "Noted.")
+    conversation, lease = begin(alice)
+    record_facts(lease=lease, facts=[in_context(conversation, lease.run_id)])
+    keep_request(lease.run_id)
+    [call], _ = record(lease, "first"), record(lease, "second", state="waiting")
+    finish(lease, call, "It is the number of the year, then the flower.")
+    forget(api_client(alice), message_id=str(message.pk))
+    assert Run.objects.get(pk=lease.run_id).status == Run.Status.INTERRUPTED
+
+
+def test_a_run_that_only_waits_for_its_user_goes_on(alice: User, api_client: Clients) -> None:
+    message, _ = say(new_conversation(alice), SAID, "Noted.")
+    conversation, lease = begin(alice)
+    record_facts(lease=lease, facts=[in_context(conversation, lease.run_id)])
+    keep_request(lease.run_id)
+    record(lease, "first", state="waiting")
+    forget(api_client(alice), message_id=str(message.pk))
+    assert Run.objects.get(pk=lease.run_id).status == Run.Status.RUNNING
+
+
+def test_what_a_tool_told_another_user_of_a_shared_memory_goes(
+    alice: User, bob: User, api_client: Clients
+) -> None:
+    agent = Agent.objects.create(name="Porter", shares_memory=True)
+    entry = MemoryEntry.objects.create(
+        user=alice,
+        text=SAID,
+        day=clock.now().date(),
+        created_at=clock.now(),
+        scope=agent,
+        shared_in=agent.pk,
+    )
+    conversation, lease = begin(bob)
+    Conversation.objects.filter(pk=conversation.pk).update(scope=agent, shared_in=agent.pk)
+    [call] = record(lease, "first")
+    finish(lease, call, LONG)
+    end(lease)
+    path = f"/api/v1/conversations/{conversation.pk}/messages"
+    assert SECRET in api_client(bob).get(path).content.decode()
+    forget(api_client(alice), entry_id=str(entry.pk))
+    assert SECRET not in api_client(bob).get(path).content.decode()
+    assert tables_with(SECRET) == []

@@ -8,7 +8,16 @@ from pathlib import Path
 
 FIRST = ("context", "compaction_turn", "streaming")
 APART = frozenset(
-    {"__init__", "__main__", "stage", "context_load", "recall_baselines", "recall_gate", "recall_speed"}
+    {
+        "__init__",
+        "__main__",
+        "stage",
+        "context_load",
+        "recall_baselines",
+        "recall_data",
+        "recall_gate",
+        "recall_speed",
+    }
 )
 
 

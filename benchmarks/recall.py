@@ -10,7 +10,6 @@ project. A context is counted at 4 characters a token over all its texts; one ov
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 from collections.abc import Callable, Sequence
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import recall_baselines, recall_gate, recall_speed
+from benchmarks.recall_data import Asked, History, chained, read_histories, said_in
 from benchmarks.stage import model_server, prepared_database, running_service
 
 DATA = Path("../shared/data/recall_dev.json")
@@ -28,47 +28,6 @@ CHARS_PER_TOKEN = 4
 
 ContextOf = Callable[[str, str, int], list[str]]
 """The texts of the context for `(conversation_id, question, budget_tokens)`."""
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A question and the texts that hold its answer."""
-
-    question: str
-    evidence: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class History:
-    name: str
-    messages: list[dict[str, Any]]
-    questions: list[Asked]
-
-
-def read_histories(path: Path) -> list[History]:
-    conversations = json.loads(path.read_text())["conversations"]
-    return [_history(item["id"], item["messages"], item["questions"]) for item in conversations]
-
-
-def _history(name: str, messages: list[dict[str, Any]], questions: list[dict[str, Any]]) -> History:
-    asked = [
-        Asked(item["question"], tuple(messages[position]["content"] for position in item["evidence"]))
-        for item in questions
-    ]
-    return History(name, messages, asked)
-
-
-def chained(histories: Sequence[History]) -> History:
-    """All of them as one conversation, one after the other, with everybody's questions."""
-    messages = [message for history in histories for message in history.messages]
-    return History("all in one", messages, [asked for history in histories for asked in history.questions])
-
-
-def said_in(history: History) -> list[dict[str, Any]]:
-    """As an import takes it."""
-    return [
-        {name: message[name] for name in ("role", "content", "created_at")} for message in history.messages
-    ]
 
 
 @dataclass

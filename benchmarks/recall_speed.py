@@ -6,14 +6,12 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from benchmarks.recall_data import History
 from benchmarks.stage import percentile
-
-if TYPE_CHECKING:
-    from benchmarks.recall import History
 
 RECALLED_FROM = 20_000
 SEARCHED = 100_000

@@ -128,3 +128,12 @@ export function greeting(now) {
 export function revealHidden(text) {
   return text.replace(/(?![\n\t])\p{C}/gu, (sign) => `\\u{${(sign.codePointAt(0) ?? 0).toString(16)}}`);
 }
+
+/** What is no JSON stays as it is. @param {string} json */
+export function prettyJson(json) {
+  try {
+    return JSON.stringify(JSON.parse(json), null, 2);
+  } catch {
+    return json;
+  }
+}

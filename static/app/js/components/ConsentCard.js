@@ -4,11 +4,10 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { boot } from "../boot.js";
 import { decideCall } from "../commands/tools.js";
-import { revealHidden } from "../format.js";
+import { prettyJson, revealHidden } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { Icon } from "./icons.js";
-import { pretty } from "./ToolGroup.js";
 
 const TICK_MS = 1000;
 
@@ -24,7 +23,7 @@ export function ConsentCard({ tool, runId }) {
     <${Icon} name="warning" />
     <div class="card-body">
       <p>${tool.hookId ? t("May the hook {id} call", { id: tool.hookId }) : t("May the assistant call")} <strong>${tool.name}</strong>? <${TimeLeft} since=${tool.askedAt} /></p>
-      <pre class="consent-input" tabindex="0">${revealHidden(pretty(tool.arguments))}</pre>
+      <pre class="consent-input" tabindex="0">${revealHidden(prettyJson(tool.arguments))}</pre>
       <div class="card-actions">
         <button type="button" class="button is-small is-primary" disabled=${isBusy.value} onClick=${() => decide(true)}>${t("Approve")}</button>
         <button type="button" class="button is-small" disabled=${isBusy.value} onClick=${() => decide(false)}>${t("Deny")}</button>

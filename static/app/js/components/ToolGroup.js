@@ -1,5 +1,6 @@
 /** The tool calls of an answer: a line each that opens to what went in and what came out. */
 
+import { prettyJson } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { ConsentCard } from "./ConsentCard.js";
@@ -56,7 +57,7 @@ export function ToolLine({ tool }) {
       ${durationMs !== null && state === "done" && html`<span class="tool-time">${seconds(durationMs)}</span>`}
     </summary>
     <div class="fold-body">
-      <p class="fold-label">${t("Input")}</p><pre tabindex="0">${pretty(tool.arguments)}</pre>
+      <p class="fold-label">${t("Input")}</p><pre tabindex="0">${prettyJson(tool.arguments)}</pre>
       ${isInputCut && html`<p class="fold-label">${t("Its beginning only.")}</p>`}
       ${preview && html`<p class="fold-label">${t("Output")}</p><pre tabindex="0">${preview}</pre>`}
       ${offloadRef ? html`<${OffloadedResult} offloadRef=${offloadRef} />` : isCut && html`<p class="fold-label">${t("The model saw a part of it only.")}</p>`}
@@ -72,15 +73,6 @@ function iconOf(state) {
 
 /** @param {number} ms */
 const seconds = (ms) => (ms < 1000 ? t("{n} ms", { n: Math.round(ms) }) : t("{n} s", { n: (ms / 1000).toFixed(1) }));
-
-/** @param {string} json */
-export function pretty(json) {
-  try {
-    return JSON.stringify(JSON.parse(json), null, 2);
-  } catch {
-    return json;
-  }
-}
 
 /** The values alone, on one line. @param {string} json */
 function briefOf(json) {

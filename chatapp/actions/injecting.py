@@ -92,9 +92,9 @@ def take_injected(*, lease: Lease, known: Collection[UUID], now: datetime) -> li
 
 
 def release_injected(conversation: Conversation, run: Run, now: datetime) -> Message | None:
-    """At a run's end: what no call has seen are messages like any other; the last of them that was not taken back, to
-    be answered next."""
-    messages = messages_behind(run)
+    """At a run's end: what no call has seen and was not taken back are messages like any other; the last of them, to be
+    answered next."""
+    messages = [message for message in messages_behind(run) if message.forgotten_at is None]
     parent_id = run.answer_id
     for message in messages:
         message.kind, message.pinned, message.parent_id = Message.Kind.MESSAGE, False, parent_id
@@ -102,8 +102,7 @@ def release_injected(conversation: Conversation, run: Run, now: datetime) -> Mes
         parent_id = message.pk
     if messages:
         event_log.append(conversation, _moved(conversation, run, messages, now))
-    said = [message for message in messages if message.forgotten_at is None]
-    return said[-1] if said else None
+    return messages[-1] if messages else None
 
 
 def _moved(

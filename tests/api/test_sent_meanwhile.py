@@ -30,6 +30,13 @@ def own() -> Iterator[None]:
         yield
 
 
+async def wait_for_next(program: Program, path: str) -> None:
+    """Until the run that followed another one has ended, where it has not yet."""
+    row = (await program.get(path)).json()
+    if row["active_run"]:
+        await read_until(await program.get(f"{path}/events", after_seq=row["last_seq"]), "run.finished")
+
+
 async def test_a_message_sent_meanwhile_changes_the_course(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
@@ -150,6 +157,29 @@ async def test_a_message_sent_meanwhile_begins_no_turn_of_its_own(
     ]
 
 
+async def test_what_was_taken_back_begins_no_turn(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    note = {"type": "inject_message", "message": "It is turn {turn}."}
+    hook = {"id": "h", "on": "turn_start", "condition": {"type": "always"}, "action": note}
+    model_server.script(Behaviour(text="The first answer.", hold_after=1), says("Third."), says("Fourth."))
+    async with running_service():
+        conversation = await new_conversation(alice_program, hooks=[hook])
+        path = f"conversations/{conversation}"
+        prefer = {"Prefer": "respond-async"}
+        await alice_program.post(f"{path}/messages", content="First?", headers=prefer)
+        await wait_for_words(model_server)
+        sent = (await alice_program.post(f"{path}/inject", content="Second?")).json()
+        assert (await alice_program.delete(f"{path}/messages/{sent['message_id']}")).status_code == 204
+        third = await alice_program.post(f"{path}/inject", content="Third?")
+        model_server.release()
+        await wait_for_end(alice_program, third.json()["run_id"])
+        await wait_for_next(alice_program, path)
+        await send(alice_program, conversation, "Fourth?")
+    assert "turn 2." in model_server.requests[1].text
+    assert "turn 3." in model_server.requests[2].text
+
+
 async def test_a_message_no_call_has_seen_is_answered_next(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
@@ -161,12 +191,7 @@ async def test_a_message_no_call_has_seen_is_answered_next(
         await alice_program.post(f"conversations/{conversation}/inject", content="Third?")
         model_server.release()
         await wait_for_end(alice_program, run)
-        row = (await alice_program.get(f"conversations/{conversation}")).json()
-        if row["active_run"]:
-            events = await alice_program.get(
-                f"conversations/{conversation}/events", after_seq=row["last_seq"]
-            )
-            await read_until(events, "run.finished")
+        await wait_for_next(alice_program, f"conversations/{conversation}")
         page = (await alice_program.get(f"conversations/{conversation}/messages")).json()["items"]
     said = [(message["role"], message["content"]) for message in page]
     assert said == [

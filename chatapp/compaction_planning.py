@@ -78,7 +78,7 @@ def find_span(loaded: LoadedContext, wish: Wish = AUTOMATIC) -> PlannedSpan | No
         rules.budget,
         calibration=rules.calibration,
         system_tokens=inputs.fixed_tokens + count_tools(inputs.tools),
-        question_tokens=inputs.question.tokens if inputs.question.text else 0,
+        question_tokens=0 if inputs.question.is_empty else inputs.question.tokens,
         left_out=inputs.left_out,
         turns_since_compaction=turns_since_compaction(loaded.conversation),
         manual=wish.at_once,

@@ -21,23 +21,18 @@ def measure_turn(loaded: LoadedContext, run_id: UUID | None = None) -> TurnState
     """Counts turns only where a hook asks for them: over the whole branch, by index. `run_id` is the run of this turn,
     where it has begun."""
     inputs = loaded.inputs
+    is_asked = not inputs.question.is_empty
     checkpoint = inputs.checkpoint
     summary = summary_message(checkpoint.summary).tokens if checkpoint else 0
     estimate = inputs.system.tokens + count_tools(inputs.tools) + summary
     estimate += inputs.left_out.tokens + total_tokens(inputs.messages)
-    tokens = loaded.rules.calibration.apply(
-        estimate + (inputs.question.tokens if inputs.question.text else 0)
-    )
+    tokens = loaded.rules.calibration.apply(estimate + (inputs.question.tokens if is_asked else 0))
     return TurnState(
         turn=_turn_number(loaded) if needs_turn_number(loaded.rules.hooks) else 0,
         tokens=tokens,
-        messages=1
-        + bool(checkpoint)
-        + inputs.left_out.count
-        + len(inputs.messages)
-        + bool(inputs.question.text),
+        messages=1 + bool(checkpoint) + inputs.left_out.count + len(inputs.messages) + is_asked,
         pressure=loaded.rules.budget.pressure(tokens),
-        tool_calls=0 if inputs.question.text else _count_tool_calls(inputs.messages, run_id),
+        tool_calls=0 if is_asked else _count_tool_calls(inputs.messages, run_id),
     )
 
 
@@ -47,7 +42,7 @@ def _turn_number(loaded: LoadedContext) -> int:
     question = loaded.inputs.question
     if question.position is not None:
         asked = asked.filter(position__lte=question.position)
-    is_new = bool(question.text) and question.id is None
+    is_new = not question.is_empty and question.id is None
     return asked.count() + is_new
 
 

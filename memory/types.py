@@ -83,6 +83,11 @@ class Message:
         return len(self.parts) == 1 and isinstance(self.parts[0], TextPart)
 
     @property
+    def is_empty(self) -> bool:
+        """Neither words nor anything else, such as a picture alone."""
+        return not any(part.text if isinstance(part, TextPart) else True for part in self.parts)
+
+    @property
     def text(self) -> str:
         if len(self.parts) == 1 and isinstance(self.parts[0], TextPart):
             return self.parts[0].text

@@ -13,6 +13,7 @@ from chatapp.database import in_database
 from chatapp.models import Agent, Compaction, Conversation, ModelConfig
 from tests.acceptance.conversations import long_history
 from tests.api.program import Program
+from tests.api.tool_talk import asks_for
 from tests.context_engine.talking import last_chat, talking, work
 from tests.servers.behaviour import fails, says
 from tests.servers.openai_server import ModelServer
@@ -54,6 +55,27 @@ async def test_a_log_at_each_moment_is_told_with_its_numbers(
             ("first", "log", "turn 2, 4 messages"),
             ("last", "log", "turn 2, 5 messages"),
         ]
+
+
+PICTURE = {
+    "type": "image",
+    "data_url": "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAEklEQVR4nGP8z4AdMOEQH6QSAM1BAQ/oQeJvAAAAAElFTkSuQmCC",
+}
+
+
+@pytest.mark.parametrize("question", ["What is it?", [PICTURE]], ids=["words", "a picture alone"])
+async def test_a_question_is_one_with_words_or_with_a_picture_alone(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer, question: Any
+) -> None:
+    used_tools = {"type": "tool_calls", "threshold": 0}
+    agent = await make_agent(
+        hook(log("{messages} messages")), hook(log("tools"), used_tools, id="tools"), tools=["calculator"]
+    )
+    model_server.script(asks_for("calculator", expression="1+1"), says("2."), says("A red square."))
+    async with talking(alice_program, agent=agent) as talk:
+        await talk.ask("One?")
+        await talk.ask(question)
+        assert [event["text"] for event in await talk.events("hook")] == ["2 messages", "6 messages"]
 
 
 async def test_hooks_of_deployment_agent_and_conversation_all_fire_and_the_nearest_wins(

@@ -144,6 +144,7 @@ def _begin(
     citing = citing_conversations(conversations_of(user.pk), work.gone | sources, texts)
     told = told_to_others(user.pk, work.gone | sources, texts)
     rows = list(Conversation.objects.select_for_update().filter(pk__in=homes | citing | told).order_by("pk"))
+    search_actions.lock_indexes_of({user.pk, *(row.user_id for row in rows)})
     work.conversations = [row for row in rows if row.user_id == user.pk]
     work.of_others = [row for row in rows if row.user_id != user.pk]
     for conversation in work.conversations:

@@ -19,7 +19,7 @@ from chatapp.actions.forget_clock import begin_forgetting
 from chatapp.actions.forget_profile import redact_profile
 from chatapp.actions.offloads import delete_all_offloads
 from chatapp.actions.retention import Leftovers
-from chatapp.actions.search import unshare_entries
+from chatapp.actions.search import lock_indexes_of, unshare_entries
 from chatapp.actions.tombstones import raise_tombstones
 from chatapp.errors import NotFound
 from chatapp.models import Conversation, EntryRevision, MemoryEntry, Message
@@ -49,7 +49,7 @@ def told_to_others(user_id: UUID, ids: Iterable[UUID], texts: Sequence[str]) -> 
 
 def forget_shared_entries(user_id: UUID, entries: QuerySet[MemoryEntry], now: datetime) -> SharedWork:
     """Of those of them that are or were shared, all that others were told; they are shared no more. Their user deletes
-    them."""
+    them, and has locked whatever conversations of their own that takes."""
     shared = entries.filter(shared_in__isnull=False)
     ids = set(shared.values_list("pk", flat=True))
     if not ids:
@@ -57,9 +57,10 @@ def forget_shared_entries(user_id: UUID, entries: QuerySet[MemoryEntry], now: da
     earlier = EntryRevision.objects.filter(entry__in=ids).values_list("text", flat=True)
     texts = [*shared.values_list("text", flat=True), *earlier]
     told = told_to_others(user_id, ids, texts)
+    rows = list(Conversation.objects.select_for_update().filter(pk__in=told).order_by("pk"))
+    lock_indexes_of([user_id, *(row.user_id for row in rows)])
     shared.update(scope=None)
     unshare_entries(ids)
-    rows = Conversation.objects.select_for_update().filter(pk__in=told).order_by("pk")
     return forget_shared(rows, texts, ids, now)
 
 

@@ -55,6 +55,7 @@ def forget_conversation(
     conversation = lock_conversation(user, conversation_id)
     texts = _telling_texts(conversation)
     citing = citing_conversations(conversations_of(user.pk), [conversation.pk], texts) - {conversation.pk}
+    rows = list(Conversation.objects.select_for_update().filter(pk__in=citing).order_by("pk"))
     shared = forget_shared_entries(user.pk, MemoryEntry.objects.filter(conversation=conversation), now)
     removed = shared.removed
     runs, leftovers = _delete(conversation, removed, now, for_good)
@@ -62,7 +63,7 @@ def forget_conversation(
     forgotten = Forgotten(texts, vocabulary, common=common)
     removed["profile_lines"] += redact_profile(user.pk, forgotten, now)
     stale: set[date] = set()
-    for row in Conversation.objects.select_for_update().filter(pk__in=citing).order_by("pk"):
+    for row in rows:
         runs += traces.stop_work(row, now)
         removed["events"] += traces.redact_events(row, forgotten, changed={}, gone=[conversation.pk])
         removed["summaries_redacted"] += traces.redact_compactions(row, forgotten)

@@ -6,7 +6,7 @@ users before scopes. Ordinals are given under the owner's lock.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from uuid import UUID, uuid4
 
 import numpy as np
@@ -90,6 +90,12 @@ def _lock_owner(*, user_id: UUID | None = None, scope_id: UUID | None = None) ->
         return owners.get_or_create(scope_id=scope_id)[0]
     assert user_id is not None
     return owners.get_or_create(user_id=user_id)[0]
+
+
+def lock_indexes_of(user_ids: Iterable[UUID]) -> None:
+    """Once all conversations are locked, by whoever writes to indexes of several users and scopes in turn."""
+    owners = SearchOwner.objects.select_for_update().filter(user__in=set(user_ids))
+    list(owners.order_by("pk").values_list("pk"))
 
 
 def _append(owner: SearchOwner, documents: Sequence[NewDocument], previous: int) -> int:

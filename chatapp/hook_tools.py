@@ -27,6 +27,8 @@ class HookRun:
     earlier: Mapping[CallKey, EarlierCall] = field(default_factory=dict)
     has_ended: bool = False
     """At the turn's end there is no page any more that waits for an approval."""
+    forgotten_count: int | None = None
+    """When the hooks of a run that has ended began: of one that is going on, forgetting ends it."""
 
 
 async def call_tool(hook: Hook, action: ModuleAction, loaded: LoadedContext, run: HookRun) -> CallResult:
@@ -35,7 +37,7 @@ async def call_tool(hook: Hook, action: ModuleAction, loaded: LoadedContext, run
     if name not in {tool.spec.name for tool in loaded.tools}:
         raise InvalidInput(f"there is no action and no tool {name_of(action)} here.")
     caller = ToolCaller(str(loaded.user_id), str(loaded.conversation.pk), str(run.lease.run_id))
-    desk = HookDesk(run.lease, caller, hook.id)
+    desk = HookDesk(run.lease, caller, hook.id, run.forgotten_count)
     consents = None if run.has_ended else desk
     use = ToolUse(loaded.tools, caller, desk, consents, store=desk, earlier=run.earlier)
     prepared = CallDesk(loaded.tools).prepare([(name, json.dumps(action.params))], step=0)

@@ -34,11 +34,13 @@ from chatapp.compaction_planning import AUTOMATIC, Wish, is_full, load_for_plann
 from chatapp.compactor import compact_inline, plan_compaction, queue_due
 from chatapp.contexts import LoadedContext
 from chatapp.database import in_database, persistently
-from chatapp.errors import LeaseLost, ServiceError
+from chatapp.errors import LeaseLost, ReadForgotten, ServiceError
 from chatapp.hook_tools import HookRun, call_tool
 from chatapp.models import Run
 from chatapp.policies import declared_hooks
 from chatapp.selectors.compactions import turns_since_compaction
+from chatapp.selectors.forgetting import forgotten_count_of
+from chatapp.tool_desk import DISCARDED
 from chatapp.turn_state import measure_turn
 from memory.errors import ContextError, PolicyError
 from memory.policy import ContextPolicy
@@ -131,20 +133,33 @@ def _has_last_word(run: Run) -> bool:
 
 
 async def _end_turn(run: Run) -> None:
+    forgotten_count = await persistently(forgotten_count_of)(run.conversation)
     loaded = await persistently(load_for_planning)(run.conversation_id)
     if loaded is None:
         return
     lease = Lease(run.pk, run.answer_id, run.fence)
-    turn = _Turn(loaded, "turn_end", HookRun(lease, has_ended=True), lambda: loaded)
+    hook_run = HookRun(lease, has_ended=True, forgotten_count=forgotten_count)
+    turn = _Turn(loaded, "turn_end", hook_run, lambda: loaded)
     await _run_hooks(turn)
     if turn.fired:
-        await persistently(record_hooks)(
-            conversation=loaded.conversation,
+        await persistently(_record_end)(turn, run)
+
+
+def _record_end(turn: _Turn, run: Run) -> None:
+    """Where something was forgotten meanwhile, that they fired, and nothing of what they read."""
+    conversation, facts = turn.loaded.conversation, [_fact(turn.loaded, firing) for firing in turn.told]
+    try:
+        record_hooks(
+            conversation=conversation,
             fired=turn.fired,
             added=turn.notes,
-            facts=[_fact(loaded, firing) for firing in turn.told],
+            facts=facts,
             run=run,
+            forgotten_count=turn.run.forgotten_count,
         )
+    except ReadForgotten:
+        facts = [fact.model_copy(update={"text": DISCARDED}) for fact in facts]
+        record_hooks(conversation=conversation, fired=turn.fired, facts=facts, run=run)
 
 
 def waiting_notes(loaded: LoadedContext) -> list[Message]:

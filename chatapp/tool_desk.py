@@ -27,15 +27,16 @@ from chatapp.actions.tool_calls import (
 from chatapp.actions.usage import CallUsage
 from chatapp.attachments import load_data_urls
 from chatapp.database import persistently
-from chatapp.errors import ServiceError
+from chatapp.errors import ReadForgotten, ServiceError
 from chatapp.mapping import message_value
 from chatapp.object_store import AWAY
-from chatapp.offloads import ConversationOffloads
+from chatapp.offloads import ConversationOffloads, discard_offloads
 from memory.types import ImagePart, Message, ToolResultPart
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+DISCARDED = "It came to its end, but something was forgotten meanwhile: what it returned was discarded."
 CONSENT_POLL_S = 1.0
 """Another process may have been told the decision; this one hears of its own at once."""
 
@@ -176,20 +177,42 @@ class StepDesk(ToolDesk):
 class HookDesk(ToolDesk):
     """Of one hook: its calls are recorded with its id, and are no messages of the conversation."""
 
-    def __init__(self, lease: Lease, caller: ToolCaller, hook_id: str) -> None:
+    def __init__(
+        self, lease: Lease, caller: ToolCaller, hook_id: str, forgotten_count: int | None = None
+    ) -> None:
         super().__init__(lease, caller, list)
         self.hook_id = hook_id
+        self.forgotten_count = forgotten_count
 
     async def record_calls(self, calls: Sequence[RequestedCall]) -> None:
         for call in calls:
             await _to_its_end(
                 persistently(record_hook_call)(
-                    lease=self.lease, hook_id=self.hook_id, requested=call, now=clock.now()
+                    lease=self.lease,
+                    hook_id=self.hook_id,
+                    requested=call,
+                    now=clock.now(),
+                    forgotten_count=self.forgotten_count,
                 )
             )
 
     async def record_result(self, result: CallResult) -> None:
-        await _to_its_end(persistently(finish_hook_call)(lease=self.lease, result=result, now=clock.now()))
+        await _to_its_end(persistently(self._finish)(result))
+
+    def _finish(self, result: CallResult) -> None:
+        """Of what was read while something was forgotten, nothing is kept. Raises LeaseLost, ReadForgotten."""
+        try:
+            finish_hook_call(
+                lease=self.lease, result=result, now=clock.now(), forgotten_count=self.forgotten_count
+            )
+        except ReadForgotten:
+            if result.part.offload_ref:
+                discard_offloads(UUID(self.caller.conversation_id), [result.part.offload_ref])
+            part = ToolResultPart(result.call.call_id, result.call.name, DISCARDED, is_error=True)
+            finish_hook_call(
+                lease=self.lease, result=CallResult(result.call, result.state, part), now=clock.now()
+            )
+            raise
 
 
 async def _wait(told: asyncio.Event, seconds: float) -> None:

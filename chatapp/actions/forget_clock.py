@@ -1,5 +1,6 @@
 """Keeps forgetting and the claims of runs apart: a run is claimed before a forgetting, which then ends it where it may
-have read what goes, or after it, when nothing of it can be read any more.
+have read what goes, or after it, when nothing of it can be read any more. What hooks read behind the end of a run is
+kept by the same count.
 
 The order of locks is a user's clock, those of the shared memories, then conversations.
 """
@@ -25,7 +26,8 @@ def begin_forgetting(user_id: UUID) -> None:
 
 
 def check_nothing_forgotten(conversation: Conversation, count: int) -> None:
-    """The first statement of a transaction that claims a run of it. Raises ReadForgotten."""
+    """The first statement of a transaction that claims a run of it, or writes what was read there. Raises
+    ReadForgotten."""
     known = _lock(conversation.user_id).count
     if conversation.shared_in is not None:
         known += _lock_scope(conversation.shared_in).count

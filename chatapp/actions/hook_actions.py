@@ -15,6 +15,7 @@ from agents.hooks import CompactContext, Hook, InjectMessage, ModuleAction, writ
 from agents.text import is_storable
 from chatapp import event_log
 from chatapp.actions.conversations import updated_event
+from chatapp.actions.forget_clock import check_nothing_forgotten
 from chatapp.errors import InvalidInput
 from chatapp.models import Conversation, Run
 
@@ -135,11 +136,16 @@ def record_hooks(
     added: Sequence[Mapping[str, str]] = (),
     facts: Sequence[Fact] = (),
     run: Run | None = None,
+    forgotten_count: int | None = None,
 ) -> None:
     """When these hooks fired, and of the notes that wait for the next turn those it `used`, and those that are `added`:
     a turn may begin before the hooks of the one before it are done. `run` is the one whose turn the facts are about.
+
+    Raises ReadForgotten where more was forgotten than when the hooks began, with a `forgotten_count`.
     """
     with transaction.atomic():
+        if forgotten_count is not None:
+            check_nothing_forgotten(conversation, forgotten_count)
         row = Conversation.objects.select_for_update().filter(pk=conversation.pk).first()
         if row is None:
             return

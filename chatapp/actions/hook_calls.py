@@ -10,16 +10,25 @@ from django.db import transaction
 
 from agents.ports import CallResult, RequestedCall
 from chatapp import event_log
+from chatapp.actions.forget_clock import check_nothing_forgotten
 from chatapp.actions.runs import Lease, lock_run
 from chatapp.actions.tool_calls import call_event, interrupt_call, save_results, write_result
 from chatapp.errors import LeaseLost
 from chatapp.models import Conversation, Run, ToolCall
 
 
-def record_hook_call(*, lease: Lease, hook_id: str, requested: RequestedCall, now: datetime) -> None:
-    """Said twice, it is recorded once. Raises LeaseLost."""
+def record_hook_call(
+    *,
+    lease: Lease,
+    hook_id: str,
+    requested: RequestedCall,
+    now: datetime,
+    forgotten_count: int | None = None,
+) -> None:
+    """Said twice, it is recorded once. Raises LeaseLost; ReadForgotten where more was forgotten than when the hooks of
+    its moment began."""
     with transaction.atomic():
-        conversation, run = _lock(lease)
+        conversation, run = _lock(lease, forgotten_count)
         if ToolCall.objects.filter(run=run, call_id=requested.call_id).exists():
             return
         is_running = requested.state == "running"
@@ -41,18 +50,24 @@ def record_hook_call(*, lease: Lease, hook_id: str, requested: RequestedCall, no
         event_log.append(conversation, call_event(run, row, now), run=run)
 
 
-def finish_hook_call(*, lease: Lease, result: CallResult, now: datetime) -> None:
-    """Raises LeaseLost."""
+def finish_hook_call(
+    *, lease: Lease, result: CallResult, now: datetime, forgotten_count: int | None = None
+) -> None:
+    """Raises LeaseLost, ReadForgotten."""
     with transaction.atomic():
-        conversation, run = _lock(lease)
+        conversation, run = _lock(lease, forgotten_count)
         row = ToolCall.objects.get(run=run, call_id=result.call.call_id)
         write_result(row, result.state, result.part, now, is_cut=result.is_cut)
         save_results([row])
         event_log.append(conversation, call_event(run, row, now), run=run)
 
 
-def _lock(lease: Lease) -> tuple[Conversation, Run]:
-    """Of a run that is going on or has ended: hooks of the turn's end come after it."""
+def _lock(lease: Lease, forgotten_count: int | None) -> tuple[Conversation, Run]:
+    """Of a run that is going on or has ended: hooks of the turn's end come after it, and forgetting cannot end it any
+    more."""
+    conversation_of = Conversation.objects.filter(runs=lease.run_id).first()
+    if conversation_of is not None and forgotten_count is not None:
+        check_nothing_forgotten(conversation_of, forgotten_count)
     found = lock_run(lease.run_id)
     if found is None:
         raise LeaseLost("The conversation was deleted.")

@@ -11,15 +11,17 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from chatapp import clock, tasks
-from chatapp.models import Agent, ModelConfig, ToolCall
+from chatapp.models import Agent, Message, ModelConfig, ToolCall
 from tests.api import own_tools
 from tests.api.own_tools import audit, look_up, pay, send_mail
 from tests.api.program import Program
 from tests.api.running import read_until, wait_for_end
 from tests.api.tool_talk import wait_for_tool
 from tests.context_engine.talking import settle, talking
+from tests.forgetting.everywhere import tables_with
 from tests.servers.behaviour import fails, says
 from tests.servers.openai_server import ModelServer
+from tests.servers.waiting import wait_for
 
 
 @pytest.fixture(autouse=True)
@@ -186,3 +188,75 @@ async def test_what_a_turns_end_leaves_for_the_next_turn_waits_though_another_tu
         await talk.ask("Three?")
     asked = [str(request.messages) for request in model_server.requests_of("chat")]
     assert ["Left by turn 1." in messages for messages in asked] == [False, False, True]
+
+
+SAID = "The gate code of the depot is 7731-heliotrope."
+
+
+async def make_agent_at_the_end(*names: str) -> str:
+    """With a hook for each of these tools, in this order."""
+    hook = {"on": "turn_end", "condition": {"type": "always"}}
+    hooks = [
+        hook | {"id": name, "action": {"type": "module_action", "action": name, "params": {}}}
+        for name in names
+    ]
+    agent = await Agent.objects.acreate(name="Hooked", hooks=hooks)
+    return agent.name
+
+
+async def forget(program: Program, text: str) -> None:
+    message = await Message.objects.aget(parts__0__text=text)
+    answer = await program.post("memory/forget", message_id=str(message.pk))
+    assert answer.status_code == 200, answer.content
+
+
+async def test_what_is_forgotten_while_a_hook_reads_it_behind_the_answer_does_not_come_back(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    async with talking(alice_program) as elsewhere:
+        await elsewhere.ask(SAID)
+    look_up.answer = lambda _: SAID
+    look_up.release = asyncio.Event()
+    async with talking(alice_program, agent=await make_agent("look_up", on="turn_end")) as talk:
+        await alice_program.post(f"conversations/{talk.id}/messages", content="One?")
+        await wait_for_tool(alice_program, talk.id, "running")
+        await forget(alice_program, SAID)
+        look_up.release.set()
+        await settle()
+        assert await sync_to_async(tables_with)("heliotrope") == []
+        [told] = [event["text"] for event in await talk.events("hook")]
+        assert "discarded" in told
+        look_up.release, look_up.answer = None, lambda _: "Sunny."
+        await talk.ask("Two?")
+        assert "heliotrope" not in model_server.requests[-1].text
+
+
+async def test_what_a_hook_read_before_something_was_forgotten_is_no_note_for_the_next_turn(
+    alice_program: Program, model: ModelConfig
+) -> None:
+    async with talking(alice_program) as elsewhere:
+        await elsewhere.ask(SAID)
+    look_up.answer = lambda _: SAID
+    audit.release = asyncio.Event()
+    async with talking(alice_program, agent=await make_agent_at_the_end("look_up", "audit")) as talk:
+        await alice_program.post(f"conversations/{talk.id}/messages", content="One?")
+        await asyncio.to_thread(wait_for, lambda: audit.calls, timeout_s=20, what="the second hook's call")
+        await forget(alice_program, SAID)
+        audit.release.set()
+        await settle()
+        assert await sync_to_async(tables_with)("heliotrope") == []
+
+
+async def test_a_hook_that_begins_after_something_was_forgotten_calls_nothing(
+    alice_program: Program, model: ModelConfig
+) -> None:
+    async with talking(alice_program) as elsewhere:
+        await elsewhere.ask(SAID)
+    audit.release = asyncio.Event()
+    async with talking(alice_program, agent=await make_agent_at_the_end("audit", "look_up")) as talk:
+        await alice_program.post(f"conversations/{talk.id}/messages", content="One?")
+        await wait_for_tool(alice_program, talk.id, "running")
+        await forget(alice_program, SAID)
+        audit.release.set()
+        await settle()
+    assert look_up.calls == []

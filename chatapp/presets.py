@@ -5,7 +5,7 @@ Operators may choose everything. Users choose, for themselves, among what everyb
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,35 +34,46 @@ class CheckedPreset:
 
 @dataclass(slots=True)
 class _Check:
-    """One preset, and for whom. A `lenient` check leaves out what this deployment has not, and notes it."""
+    """One preset, and for whom. A `lenient` check leaves out what this deployment has not, and notes it.
+
+    `agent` is the one that is changed: in `wanted` fields only, all else stays as it is.
+    """
 
     preset: Preset
     is_operator: bool
     is_lenient: bool = False
+    agent: Agent | None = None
+    wanted: Collection[str] = frozenset(Preset.model_fields)
     notes: list[str] = field(default_factory=list)
 
     def run(self) -> CheckedPreset:
+        model = self.agent.model if self.agent and "model" not in self.wanted else self._model()
+        made = {name: make() for name, make in self._fields(model).items() if name in self.wanted}
+        servers = made.pop("mcp_servers", None)
+        return CheckedPreset(AgentValues(made, servers), tuple(self.notes))
+
+    def _fields(self, model: ModelConfig | None) -> dict[str, Callable[[], Any]]:
         preset = self.preset
-        model = self._model()
-        values = AgentValues(
-            columns={
-                "name": " ".join(preset.name.split()),
-                "model": model,
-                "mode": preset.mode,
-                "system_prompt": preset.system_prompt,
-                "greeting": preset.greeting,
-                "temperature": preset.temperature,
-                "timeout_s": self._timeout_s(),
-                "tools": self._tools(),
-                "uses_memory": preset.uses_memory,
-                "context_policy": self._policy(model),
-                "hooks": self._hooks(),
-            },
-            servers=self._servers(),
-        )
-        if not values.columns["name"]:
+        return {
+            "name": self._name,
+            "model": lambda: model,
+            "mode": lambda: preset.mode,
+            "system_prompt": lambda: preset.system_prompt,
+            "greeting": lambda: preset.greeting,
+            "temperature": lambda: preset.temperature,
+            "timeout_s": self._timeout_s,
+            "tools": self._tools,
+            "uses_memory": lambda: preset.uses_memory,
+            "context_policy": lambda: self._policy(model),
+            "hooks": self._hooks,
+            "mcp_servers": self._servers,
+        }
+
+    def _name(self) -> str:
+        name = " ".join(self.preset.name.split())
+        if not name:
             raise _invalid("name", "must not be empty")
-        return CheckedPreset(values, tuple(self.notes))
+        return name
 
     def _model(self) -> ModelConfig | None:
         if self.preset.model is None:
@@ -125,12 +136,19 @@ def check_preset(preset: Preset, *, is_operator: bool, is_import: bool = False) 
     return _Check(preset, is_operator, is_import).run()
 
 
-def changed_preset(agent: Agent, changes: Mapping[str, Any]) -> Preset:
-    """The preset of this agent with these fields. Raises InvalidInput."""
+def check_changes(agent: Agent, changes: Mapping[str, Any], *, is_operator: bool) -> AgentValues:
+    """Only what is sent: what else the agent has may no longer be here or allowed. Raises InvalidInput, which names the
+    field."""
+    wanted = set(changes)
+    content: dict[str, Any] = {"name": agent.name, **changes}
+    if "model" in changes:  # what a policy may say depends on it
+        wanted.add("context_policy")
+        content.setdefault("context_policy", agent.context_policy)
     try:
-        return make_preset({**preset_of(agent).model_dump(mode="json"), **changes})
+        preset = make_preset(content)
     except PresetError as error:
         raise _invalid(error.place, error.problem) from None
+    return _Check(preset, is_operator, agent=agent, wanted=wanted).run().values
 
 
 def preset_of(agent: Agent) -> Preset:

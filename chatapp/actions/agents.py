@@ -117,10 +117,10 @@ def _address_of(config: ModelConfig) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AgentValues:
-    """What an agent is made of, checked: columns by name, and its MCP servers."""
+    """What an agent is made of, checked: columns by name, and its MCP servers. What is not there stays as it is."""
 
     columns: Mapping[str, Any]
-    servers: Sequence[McpServer] = ()
+    servers: Sequence[McpServer] | None = None
 
 
 def create_agent(*, owner: User | None, values: AgentValues) -> Agent:
@@ -134,7 +134,7 @@ def create_agent(*, owner: User | None, values: AgentValues) -> Agent:
                 )
         _refuse_taken(owner.pk if owner else None, values, None)
         agent = Agent.objects.create(owner=owner, **values.columns)
-        agent.mcp_servers.set(values.servers)
+        agent.mcp_servers.set(values.servers or ())
         return agent
 
 
@@ -150,7 +150,8 @@ def update_agent(*, agent: Agent, change: Callable[[Agent], AgentValues]) -> Age
         for name, value in values.columns.items():
             setattr(row, name, value)
         row.save(update_fields=list(values.columns))
-        row.mcp_servers.set(values.servers)
+        if values.servers is not None:
+            row.mcp_servers.set(values.servers)
         return row
 
 
@@ -160,6 +161,8 @@ def delete_agent(*, agent: Agent) -> None:
 
 
 def _refuse_taken(owner_id: UUID | None, values: AgentValues, itself: Agent | None) -> None:
+    if "name" not in values.columns:
+        return
     same = Agent.objects.filter(owner=owner_id, name=values.columns["name"])
     if (same.exclude(pk=itself.pk) if itself else same).exists():
         raise Conflict("There is an agent of this name already.", code="name_taken")

@@ -18,7 +18,7 @@ from chatapp.api.auth import ApiRequest, Caller, allow
 from chatapp.api.schemas import Id, Name
 from chatapp.errors import Forbidden, InvalidInput
 from chatapp.models import Agent, User
-from chatapp.presets import changed_preset, check_preset, preset_of
+from chatapp.presets import check_changes, check_preset, preset_of
 from chatapp.selectors.agents import accessible_agent, visible_agents
 
 router = Router(tags=["agents"])
@@ -171,7 +171,7 @@ async def change(request: ApiRequest, agent_id: str, changes: AgentChanges) -> A
 
 def _change(caller: Caller, agent_id: str, changes: dict[str, Any]) -> dict[str, Any]:
     def changed(row: Agent) -> AgentValues:
-        return check_preset(changed_preset(row, changes), is_operator=row.owner_id is None).values
+        return check_changes(row, changes, is_operator=row.owner_id is None)
 
     return _details(caller, update_agent(agent=_own(caller, agent_id), change=changed))
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from agents.presets import Preset, PresetError, read_preset, write_preset
 from chatapp import toolbox
 from chatapp.actions.model_configs import ensure_first_model
-from chatapp.models import Agent, Conversation, McpServer
+from chatapp.models import Agent, Conversation, McpServer, ModelConfig
 
 pytestmark = pytest.mark.django_db
 
@@ -63,6 +63,31 @@ def test_a_user_makes_changes_and_deletes_an_agent_of_his_own(mine):
     assert mine.get(address).json()["greeting"] == "Arr"
     assert mine.delete(address).status_code == 204
     assert mine.get(address).status_code == 404
+
+
+def test_a_change_is_not_refused_for_what_it_leaves_as_it_is(mine, settings):
+    model = ModelConfig.objects.get()
+    address = f"/api/v1/agents/{make(mine, model=model.name).json()['id']}"
+    ModelConfig.objects.update(enabled=False)
+    settings.DEFAULT_TOOLS = ["clock"]
+    changed = mine.patch(address, {"name": "Captain"}, content_type=JSON)
+    assert (changed.status_code, changed.json()["name"]) == (200, "Captain")
+    assert {name: changed.json()[name] for name in ("model", "tools", "context_policy")} == {
+        "model": model.name,
+        "tools": PIRATE["tools"],
+        "context_policy": PIRATE["context_policy"],
+    }
+    refused = [
+        {"model": model.name},
+        {"tools": PIRATE["tools"]},
+        {"context_policy": {"nonsense": 1}},
+        {"name": " "},
+    ]
+    for changes in refused:
+        answer = mine.patch(address, {"greeting": "Arr"} | changes, content_type=JSON)
+        assert answer.status_code == 422
+        assert answer.json()["error"]["details"][0]["field"] in changes
+    assert mine.get(address).json()["greeting"] == "Ahoy"
 
 
 @pytest.mark.django_db(transaction=True)

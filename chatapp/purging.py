@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
 
 from django.apps import apps
 from django.db import OperationalError, connection
 from django.db.backends.utils import CursorWrapper
 
-from chatapp.actions.purging import clear_purge_marks
-from chatapp.selectors.purging import marked_until
+from chatapp.actions.purging import clear_purge_marks, note_horizons
+from chatapp.selectors.purging import horizons, purge_marks
 
 log = logging.getLogger(__name__)
 
@@ -42,23 +41,30 @@ def purge_deleted(upto: int, *, rewritten_bytes: int | None = REWRITTEN_BYTES) -
     On PostgreSQL tables of at most `rewritten_bytes` are written anew (None: all of them), larger ones vacuumed: there
     the space may be used again, and what lay in it is unreadable to the database, but not overwritten yet.
     """
-    marked = marked_until(upto)
-    if marked is None:
+    marks = purge_marks(upto)
+    if not marks.exists():
         return True
-    is_done = purge_journal() if connection.vendor == "sqlite" else _vacuum_all(marked, rewritten_bytes)
+    if connection.vendor != "sqlite":
+        return _vacuum_all(upto, rewritten_bytes) and not marks.exists()
+    is_done = purge_journal()
     if is_done:
-        clear_purge_marks(upto)
+        clear_purge_marks(marks)
     return is_done
 
 
-def _vacuum_all(marked: datetime, rewritten_bytes: int | None) -> bool:
+def _vacuum_all(upto: int, rewritten_bytes: int | None) -> bool:
+    """Clears the marks of what nobody may see any more: newer ones wait on."""
     if connection.in_atomic_block:
         return False
+    note_horizons(upto)
     with connection.cursor() as cursor, _alone(cursor) as is_alone:
-        if not is_alone or _is_still_seen(cursor, marked):
+        horizon = _passed_horizon(cursor, upto) if is_alone else None
+        if horizon is None:
             return False
         vacuumed = [_vacuum(cursor, table, size, rewritten_bytes) for table, size in _tables(cursor)]
-        return all(vacuumed)
+    if all(vacuumed):
+        clear_purge_marks(purge_marks(upto).filter(horizon__lte=horizon))
+    return all(vacuumed)
 
 
 @contextmanager
@@ -73,14 +79,21 @@ def _alone(cursor: CursorWrapper) -> Iterator[bool]:
             cursor.execute("SELECT pg_advisory_unlock(%s)", [ADVISORY_LOCK])
 
 
-def _is_still_seen(cursor: CursorWrapper, marked: datetime) -> bool:
-    """By a transaction that began before: what it may look at, no vacuum removes."""
+def _passed_horizon(cursor: CursorWrapper, upto: int) -> int | None:
+    """The highest that no other transaction is below: what one may look at, no vacuum removes."""
     cursor.execute(
-        "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database()"
-        " AND backend_type = 'client backend' AND pid <> pg_backend_pid() AND xact_start <= %s)",
-        [marked],
+        "SELECT seen::text::bigint FROM pg_stat_activity, unnest(ARRAY[backend_xid, backend_xmin]) AS seen"
+        " WHERE (datname = current_database() OR datname IS NULL) AND pid <> pg_backend_pid()"
+        " AND seen IS NOT NULL"
     )
-    return bool(cursor.fetchone()[0])
+    seen = [number for [number] in cursor.fetchall()]
+    passed = (one for one in horizons(upto) if not any(is_below(number, one) for number in seen))
+    return next(passed, None)
+
+
+def is_below(number: int, horizon: int) -> bool:
+    """Numbers of transactions have 32 bits and go round; those of horizons have 64."""
+    return (number - horizon) % 2**32 >= 2**31
 
 
 def _tables(cursor: CursorWrapper) -> list[tuple[str, int]]:

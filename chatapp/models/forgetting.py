@@ -53,6 +53,9 @@ class PurgeMark(models.Model):
     removes the marks that were there before."""
 
     created_at = models.DateTimeField(auto_now_add=True)
+    horizon = models.BigIntegerField(
+        null=True, help_text="On PostgreSQL: transactions of a lower number may still see what was deleted."
+    )
 
 
 class Tombstone(models.Model):

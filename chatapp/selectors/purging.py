@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from django.db.models import QuerySet
+
 from chatapp.models import PurgeMark
 
 GATHERED = timedelta(minutes=1)
@@ -21,7 +23,11 @@ def newest_purge() -> int | None:
     return PurgeMark.objects.order_by("-pk").values_list("pk", flat=True).first()
 
 
-def marked_until(upto: int) -> datetime | None:
-    """When the last of these deletions was; None where they are purged already."""
-    marks = PurgeMark.objects.filter(pk__lte=upto).order_by("-created_at")
-    return marks.values_list("created_at", flat=True).first()
+def purge_marks(upto: int) -> QuerySet[PurgeMark]:
+    return PurgeMark.objects.filter(pk__lte=upto)
+
+
+def horizons(upto: int) -> list[int]:
+    """The highest first. A mark that was committed after they were noted has none."""
+    known = purge_marks(upto).exclude(horizon=None).order_by("-horizon")
+    return [horizon for horizon in known.values_list("horizon", flat=True).distinct() if horizon is not None]

@@ -12,12 +12,13 @@ from typing import Any
 import psycopg
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client
 
 from chatapp import clock, tasks
-from chatapp.models import ForgetReceipt, PurgeMark, User
-from chatapp.purging import purge_deleted
+from chatapp.actions.forget_clock import begin_forgetting
+from chatapp.models import ForgetReceipt, MemoryEntry, PurgeMark, User
+from chatapp.purging import is_below, purge_deleted
 from chatapp.selectors.purging import due_purges, newest_purge
 from tests.forgetting.everywhere import tables_with
 
@@ -106,6 +107,42 @@ def test_while_somebody_looks_at_it_it_waits(forgotten: None, look: str) -> None
         other.execute("ROLLBACK")
     assert purge_all()
     assert files_with(SECRET) == []
+
+
+def test_who_looked_while_it_was_being_deleted_is_waited_for(alice: User) -> None:
+    """A backup that begins between the mark and its commit reads on what is deleted."""
+    entry = MemoryEntry.objects.create(
+        user=alice, text=f"The word is {SECRET}.", day=clock.now().date(), created_at=clock.now()
+    )
+    with closing(another_connection()) as other:
+        with transaction.atomic():
+            begin_forgetting(alice.pk)
+            with transaction.atomic():
+                entry.delete()
+            other.execute(
+                "BEGIN" if connection.vendor == "sqlite" else "BEGIN ISOLATION LEVEL REPEATABLE READ"
+            )
+            [[text]] = other.execute("SELECT text FROM chatapp_memoryentry").fetchall()
+            assert SECRET in text
+        assert not purge_all()
+        assert PurgeMark.objects.exists()
+        other.execute("ROLLBACK")
+    assert purge_all()
+    assert files_with(SECRET) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "horizon", "told"),
+    [
+        (99, 100, True),
+        (100, 100, False),
+        (101, 100, False),
+        (2**32 - 1, 2**32 + 5, True),
+        (7, 2**32 + 5, False),
+    ],
+)
+def test_numbers_of_transactions_go_round(number: int, horizon: int, told: bool) -> None:
+    assert is_below(number, horizon) is told
 
 
 def another_connection() -> Any:

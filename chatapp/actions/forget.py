@@ -17,7 +17,7 @@ from chatapp.actions import memory as memory_actions
 from chatapp.actions import search as search_actions
 from chatapp.actions.conversations import title_from
 from chatapp.actions.files import delete_unshared_attachments
-from chatapp.actions.forget_calls import empty_calls, with_belongings
+from chatapp.actions.forget_calls import empty_calls, empty_plans, with_belongings
 from chatapp.actions.forget_clock import begin_forgetting
 from chatapp.actions.forget_profile import redact_profile
 from chatapp.actions.forget_shared import forget_shared, told_to_others
@@ -191,6 +191,7 @@ def _forget_made(work: _Work, forgotten: Forgotten, asked_in: UUID | None) -> tu
     """What hangs on the words: attachments, summaries, entries, events. The hashes of bytes nobody may need now."""
     hashes = delete_unshared_attachments(work.messages)
     work.removed["events"], work.removed["requests"] = empty_calls(work.messages.values())
+    work.removed["events"] += empty_plans(work.messages.values())
     for row in work.messages.values():
         traces.empty_message(row, work.now)
     work.changed |= work.messages

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
-from chatapp.models import Event, Message, RequestText, ToolCall
+from chatapp.models import Event, Message, RequestText, Run, ToolCall
 
 TELLING = ("tool", "hook")
 """The events of calls."""
@@ -67,3 +67,17 @@ def _delete_sent(conversation_id: UUID, call_ids: Collection[str]) -> int:
     gone = [pk for pk, content in rows.iterator() if any(f'"{call_id}"' in content for call_id in call_ids)]
     RequestText.objects.filter(pk__in=gone).delete()
     return len(gone)
+
+
+def empty_plans(messages: Collection[Message]) -> int:
+    """Of answers: the steps of their plans, with what each found. How many events it took."""
+    runs = Run.objects.filter(answer__in=[row.pk for row in messages], plan__isnull=False)
+    told = list(Event.objects.filter(run__in=runs, type__in=("plan", "message.completed")))
+    for row in told:
+        if row.type == "plan":
+            row.payload["steps"] = []
+        else:
+            row.payload["message"]["run"]["plan"] = None
+    Event.objects.bulk_update(told, ["payload"], batch_size=200)
+    runs.update(plan=None)
+    return len(told)

@@ -154,9 +154,11 @@ def _redact_payload(
 ) -> dict[str, Any]:
     message = payload.get("message")
     if isinstance(message, dict):
-        if message["id"] not in shapes:
-            return payload
-        return {**payload, "message": {**message, "content": shapes[message["id"]], "forgotten": True}}
+        if "run" in message:  # with its plan
+            message = {**message, "run": _redact_tree(message["run"], forgotten)}
+        if message["id"] in shapes:
+            message = {**message, "content": shapes[message["id"]], "forgotten": True}
+        return {**payload, "message": message}
     if payload["type"] == "recall":
         items = [
             item for item in payload["items"] if not gone & {str(value) for value in item["source"].values()}

@@ -9,12 +9,13 @@ from uuid import UUID
 import pytest
 from django.test import Client
 
+from agents.plan.steps import PlanStep
 from agents.ports import CallResult, RequestedCall
 from chatapp import clock
 from chatapp.actions.conversations import create_conversation
 from chatapp.actions.endings import Outcome, finish_run
 from chatapp.actions.messages import NewMessage, send_message
-from chatapp.actions.runs import Lease, PartialAnswer, claim_run, record_facts
+from chatapp.actions.runs import Lease, PartialAnswer, claim_run, record_facts, record_plan
 from chatapp.actions.tool_calls import finish_tool_call, record_tool_calls
 from chatapp.errors import LeaseLost
 from chatapp.models import Agent, Conversation, MemoryEntry, RequestText, Run, ToolCall, User
@@ -99,6 +100,16 @@ def test_calls_of_a_plans_step_go_with_their_answer(alice: User, api_client: Cli
     end(lease)
     sent = json.dumps({"parts": [{"call_id": "first", "text": FOUND}]})
     RequestText.objects.create(conversation=conversation, sha256="0" * 64, source="history", content=sent)
+    forget(api_client(alice), message_id=str(lease.answer_id))
+    assert [word for word in (ASKED, FOUND) if tables_with(word)] == []
+
+
+def test_a_plan_goes_with_its_answer(alice: User, api_client: Clients) -> None:
+    _, lease = begin(alice)
+    step = PlanStep(id="one", title=ASKED, task=f"Look up {ASKED}.", state="done", result=f"It is {FOUND}.")
+    record_plan(lease=lease, steps=[step], spent=(), now=clock.now())
+    end(lease)
+    assert tables_with(FOUND)
     forget(api_client(alice), message_id=str(lease.answer_id))
     assert [word for word in (ASKED, FOUND) if tables_with(word)] == []
 

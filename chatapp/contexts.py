@@ -33,6 +33,8 @@ class LoadedContext:
     history: LoadedHistory
     inputs: ContextInputs
     tools: tuple[Tool, ...] = ()
+    turn_position: int | None = None
+    """Where the question stands that began this turn; None where it is not stored, or the next one is not asked yet."""
 
     @property
     def user_id(self) -> UUID:
@@ -62,6 +64,7 @@ def load_context(
     config: ModelConfig,
     now: datetime,
     rules: ContextRules | None = None,
+    turn_position: int | None = None,
 ) -> LoadedContext:
     """One pass over the database, read-only."""
     rules = rules or rules_for(config, conversation)
@@ -88,4 +91,4 @@ def load_context(
         tools=tuple(tool.spec for tool in tools),
         temperature=agent.temperature if agent else None,
     )
-    return LoadedContext(conversation, branch, config, rules, history, inputs, tools)
+    return LoadedContext(conversation, branch, config, rules, history, inputs, tools, turn_position)

@@ -30,7 +30,7 @@ from agents.hooks import (
 from chatapp import clock
 from chatapp.actions.hook_actions import is_named_action, record_hooks, run_named_action
 from chatapp.actions.runs import Lease
-from chatapp.compaction_planning import AUTOMATIC, Wish, is_full, load_for_planning
+from chatapp.compaction_planning import AUTOMATIC, Wish, is_full
 from chatapp.compactor import compact_inline, plan_compaction, queue_due
 from chatapp.contexts import LoadedContext
 from chatapp.database import in_database, persistently
@@ -38,6 +38,7 @@ from chatapp.errors import LeaseLost, ReadForgotten, ServiceError
 from chatapp.hook_tools import HookRun, call_tool
 from chatapp.models import Run
 from chatapp.policies import declared_hooks
+from chatapp.preparing import load_turn_end
 from chatapp.selectors.compactions import turns_since_compaction
 from chatapp.selectors.forgetting import forgotten_count_of
 from chatapp.tool_desk import DISCARDED
@@ -134,7 +135,7 @@ def _has_last_word(run: Run) -> bool:
 
 async def _end_turn(run: Run) -> None:
     forgotten_count = await persistently(forgotten_count_of)(run.conversation)
-    loaded = await persistently(load_for_planning)(run.conversation_id)
+    loaded = await persistently(load_turn_end)(run.pk)
     if loaded is None:
         return
     lease = Lease(run.pk, run.answer_id, run.fence)

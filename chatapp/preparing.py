@@ -1,4 +1,5 @@
-"""What a run begins with: who answers, in which mode, and what of the conversation is in its context."""
+"""What a run begins with: who answers, in which mode, and what of the conversation is in its context; and what its
+turn ends with."""
 
 from __future__ import annotations
 
@@ -28,6 +29,15 @@ from memory.types import Message
 
 log = logging.getLogger(__name__)
 
+_RUNS = Run.objects.select_related(
+    "conversation__user",
+    "conversation__model__fast_model",
+    "conversation__agent__model__fast_model",
+    "question",
+    "answer__branch",
+    "model__fast_model",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class PreparedRun:
@@ -50,14 +60,7 @@ class PreparedRun:
 
 def describe_run(run_id: UUID) -> PreparedRun:
     """Read-only. Raises Run.DoesNotExist when the conversation was deleted meanwhile."""
-    run = Run.objects.select_related(
-        "conversation__user",
-        "conversation__model__fast_model",
-        "conversation__agent__model__fast_model",
-        "question",
-        "answer__branch",
-        "model__fast_model",
-    ).get(pk=run_id)
+    run = _RUNS.get(pk=run_id)
     conversation_id = str(run.conversation_id)
     forgotten_count = forgotten_count_of(run.conversation)
     return replace(_prepare(run, conversation_id), forgotten_count=forgotten_count)
@@ -65,7 +68,7 @@ def describe_run(run_id: UUID) -> PreparedRun:
 
 def _prepare(run: Run, conversation_id: str) -> PreparedRun:
     try:
-        config = run.model if run.model and run.model.enabled else model_of(run.conversation)
+        config = _config_of(run)
         loaded = _load(run, config)
         plan = set_up_plan(run, loaded) if mode_of(run) == "plan" else None
         return PreparedRun(conversation_id, config.name, loaded, earlier=earlier_calls(run), plan=plan)
@@ -84,14 +87,34 @@ def _load(run: Run, config: ModelConfig) -> LoadedContext:
         question, before = text_message("user", CONTINUE_PROMPT, kind="question"), run.answer.position
     else:
         question, before = _question_value(run), run.question.position
+    return _load_turn(run, config, question, before)
+
+
+def _load_turn(run: Run, config: ModelConfig, question: Message, before_position: int) -> LoadedContext:
     return load_context(
         conversation=run.conversation,
         branch=run.answer.branch,
-        before_position=before,
+        before_position=before_position,
         question=question,
         config=config,
         now=clock.now(),
+        turn_position=run.question.position if run.question else None,
     )
+
+
+def load_turn_end(run_id: UUID) -> LoadedContext | None:
+    """The context right behind the answer of a run that has ended, whatever was asked since; None where its
+    conversation was deleted. Raises NotFound, PolicyError."""
+    run = _RUNS.filter(pk=run_id).first()
+    if run is None:
+        return None
+    nothing = text_message("user", "", kind="question")
+    return _load_turn(run, _config_of(run), nothing, run.answer.position + 1)
+
+
+def _config_of(run: Run) -> ModelConfig:
+    """Raises NotFound."""
+    return run.model if run.model and run.model.enabled else model_of(run.conversation)
 
 
 def _question_value(run: Run) -> Message:

@@ -32,18 +32,21 @@ def measure_turn(loaded: LoadedContext, run_id: UUID | None = None) -> TurnState
         tokens=tokens,
         messages=1 + bool(checkpoint) + inputs.left_out.count + len(inputs.messages) + is_asked,
         pressure=loaded.rules.budget.pressure(tokens),
-        tool_calls=0 if is_asked else _count_tool_calls(inputs.messages, run_id),
+        tool_calls=0 if is_asked and _is_new(loaded) else _count_tool_calls(inputs.messages, run_id),
     )
 
 
+def _is_new(loaded: LoadedContext) -> bool:
+    """Whether the question begins its turn: the wish to go on with an answer does not."""
+    return loaded.inputs.question.position == loaded.turn_position
+
+
 def _turn_number(loaded: LoadedContext) -> int:
-    """Questions of the branch, this one included; what was sent while an answer was written is of that one's turn."""
+    """Questions of the branch up to that of this turn; what was sent while an answer was written is of that one's."""
     asked = visible_messages(loaded.branch).filter(role=MessageRow.Role.USER, kind=MessageRow.Kind.MESSAGE)
-    question = loaded.inputs.question
-    if question.position is not None:
-        asked = asked.filter(position__lte=question.position)
-    is_new = not question.is_empty and question.id is None
-    return asked.count() + is_new
+    if loaded.turn_position is not None:
+        return asked.filter(position__lte=loaded.turn_position).count()
+    return asked.count() + (not loaded.inputs.question.is_empty)
 
 
 def _count_tool_calls(messages: Sequence[Message], run_id: UUID | None) -> int:

@@ -69,10 +69,11 @@ async def read_until(answer: Answer, type: str) -> list[Sent]:
     return events
 
 
-async def wait_for_words(server: ModelServer) -> None:
-    """Until the model has begun its last answer, which then holds."""
+async def wait_for_words(server: ModelServer, request: int = 1) -> None:
+    """Until the model has begun its last answer, which then holds; to this `request` at least."""
     await asyncio.to_thread(
-        server.wait_until, lambda server: bool(server.requests) and "first_token" in server.requests[-1].times
+        server.wait_until,
+        lambda server: len(server.requests) >= request and "first_token" in server.requests[-1].times,
     )
 
 

@@ -13,9 +13,10 @@ from chatapp.database import in_database
 from chatapp.models import Agent, Compaction, Conversation, ModelConfig
 from tests.acceptance.conversations import long_history
 from tests.api.program import Program
+from tests.api.running import wait_for_words
 from tests.api.tool_talk import asks_for
-from tests.context_engine.talking import last_chat, talking, work
-from tests.servers.behaviour import fails, says
+from tests.context_engine.talking import last_chat, settle, talking, work
+from tests.servers.behaviour import Behaviour, fails, says
 from tests.servers.openai_server import ModelServer
 
 ALWAYS = {"type": "always"}
@@ -55,6 +56,68 @@ async def test_a_log_at_each_moment_is_told_with_its_numbers(
             ("first", "log", "turn 2, 4 messages"),
             ("last", "log", "turn 2, 5 messages"),
         ]
+
+
+async def test_a_turn_ends_as_it_was_though_the_next_question_was_sent_during_its_last_words(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    line = hook(log("turn {turn}, {messages} messages"), on="turn_end")
+    used_tools = hook(log("turn {turn} used tools"), {"type": "tool_calls", "threshold": 0}, on="turn_end")
+    agent = await make_agent(line, used_tools | {"id": "tools"}, tools=["calculator"])
+    asks = asks_for("calculator", expression="1+1")
+    model_server.script(asks, Behaviour(text="It is two.", hold_after=1), says("It is blue."))
+    async with talking(alice_program, agent=agent) as talk:
+        asked = {"content": "One?", "headers": {"Prefer": "respond-async"}}
+        await alice_program.post(f"conversations/{talk.id}/messages", **asked)
+        await wait_for_words(model_server, request=2)
+        await talk.post("inject", 202, content="Two?")
+        model_server.release()
+        await settle()
+        told = [event["text"] for event in await talk.events("hook")]
+    assert sorted(told) == ["turn 1 used tools", "turn 1, 5 messages", "turn 2, 7 messages"]
+
+
+async def test_a_hook_at_a_turns_end_leaves_the_next_question_where_it_is(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    cut = {"type": "compact_context", "strategy": "truncate", "keep_recent": 2}
+    agent = await make_agent(hook(cut, {"type": "turn_count", "count": 11}, on="turn_end"))
+    model_server.script(Behaviour(text="The first answer.", hold_after=1), says("The second."))
+    async with talking(alice_program, long_history(20), agent=agent) as talk:
+        asked = {"content": "One?", "headers": {"Prefer": "respond-async"}}
+        await alice_program.post(f"conversations/{talk.id}/messages", **asked)
+        await wait_for_words(model_server)
+        await talk.post("inject", 202, content="Two?")
+        model_server.release()
+        await settle()
+        [row] = await talk.compactions()
+    assert (row["last_position"], row["kept_count"]) == (19, 2), "one more, and the first question had left"
+
+
+async def test_an_answer_that_is_continued_is_of_the_same_turn(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    line = log("turn {turn}")
+    used_tools = hook(log("used tools"), {"type": "tool_calls", "threshold": 0})
+    agent = await make_agent(
+        hook(line), used_tools | {"id": "tools"}, hook(line, on="turn_end", id="end"), tools=["calculator"]
+    )
+    model_server.script(asks_for("calculator", expression="1+1"), fails(401, "No such key."), says("Two."))
+    async with talking(alice_program, agent=agent) as talk:
+        failed = await talk.ask("One?", status=502)
+        run = failed["error"]["details"]["run_id"]
+        await alice_program.post(f"runs/{run}/continue")
+        await settle()
+        await talk.ask("Two?")
+        told = [(event["hook_id"], event["text"]) for event in await talk.events("hook")]
+    assert told == [
+        ("h", "turn 1"),
+        ("h", "turn 1"),
+        ("tools", "used tools"),
+        ("end", "turn 1"),
+        ("h", "turn 2"),
+        ("end", "turn 2"),
+    ]
 
 
 PICTURE = {

@@ -11,7 +11,6 @@ import binascii
 import importlib
 import json
 import re
-import unicodedata
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -29,8 +28,8 @@ from agents.guarded_http import (
     host_and_port,
     resolve_host,
 )
-from agents.mcp_schemas import is_usable, without_patterns
-from agents.text import is_storable, storable_text
+from agents.mcp_schemas import is_usable, readable, without_patterns
+from agents.text import is_storable, is_visible, storable_text, visible_line
 from agents.tools.protocol import (
     ToolCaller,
     ToolFailure,
@@ -270,24 +269,18 @@ def _bounded(text: str, limit: int) -> str:
 
 def _facts(tool: Any) -> McpToolFacts | None:
     """None for a tool whose schema no model can be given."""
-    schema = dict(tool.input_schema)
+    schema = readable(dict(tool.input_schema))
     if schema.get("type", "object") != "object" or not tool.name.strip():
         return None
-    if not is_storable(tool.name) or not is_usable(schema):
+    if not is_storable(tool.name) or not is_visible(tool.name) or not is_usable(schema):
         return None
     hints = tool.annotations
     return McpToolFacts(
         name=tool.name[:200],
-        description=_bounded(_visible(tool.description or tool.name), MAX_DESCRIPTION),
+        description=_bounded(visible_line(tool.description or tool.name), MAX_DESCRIPTION),
         parameters={"type": "object", "properties": {}, **without_patterns(schema)},
         is_idempotent=bool(hints and (hints.read_only_hint or hints.idempotent_hint)),
     )
-
-
-def _visible(text: str) -> str:
-    """On one line, without what a model reads and an operator does not see: control, format and unused characters."""
-    shown = "".join(sign if unicodedata.category(sign)[0] != "C" else " " for sign in text)
-    return " ".join(shown.split())
 
 
 def _output(content: Sequence[Any], structured: Any) -> ToolOutput:

@@ -1,4 +1,4 @@
-"""Which schemas of other people's tools are used to check arguments: none that reaches elsewhere, or never ends."""
+"""Which schemas of other people's tools are used: none that reaches elsewhere, never ends, or hides words from people."""
 
 from __future__ import annotations
 
@@ -8,18 +8,33 @@ from typing import Any
 from jsonschema import Draft202012Validator, SchemaError
 from jsonschema.validators import validator_for
 
-from agents.text import is_storable
+from agents.text import is_storable, is_visible, visible_line
 
 MAX_CHARS = 20_000
 MAX_DEPTH = 30
 MAX_NODES = 10_000
 """With every reference followed: a small schema can stand for a check that never ends."""
+_EXPLAINING = ("title", "description", "$comment")
+
+
+def readable(schema: Any) -> Any:
+    """Its explanations as a person sees them; names and values stay, because a server goes by them."""
+    if isinstance(schema, list):
+        return [readable(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: visible_line(value) if key in _EXPLAINING and isinstance(value, str) else readable(value)
+        for key, value in schema.items()
+    }
 
 
 def is_usable(schema: dict[str, Any]) -> bool:
     """Whether a model can be given it, and its arguments be checked here. A broken one is refused by the provider, with
     the whole request."""
-    if len(json.dumps(schema)) > MAX_CHARS or not _is_plain(schema) or not is_storable(schema):
+    if len(json.dumps(schema)) > MAX_CHARS or not _is_plain(schema):
+        return False
+    if not is_storable(schema) or not is_visible(schema):
         return False
     return _expanded_size(schema) <= MAX_NODES and _is_valid(schema)
 

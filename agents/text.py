@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from typing import Any
 
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_BLANK = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2028\u2029\u2800\u3164\ufe00-\ufe0f\uffa0"
+    "\U0001d159\U000e0100-\U000e01ef]"
+)
+"""What shows nothing and is neither a control nor a format character: fillers, variation selectors (of the property
+Default_Ignorable_Code_Point), empty patterns."""
 
 
 def storable_text(text: str) -> str:
@@ -26,3 +33,22 @@ def is_storable(value: Any) -> bool:
     if isinstance(value, dict):
         return all(is_storable(name) and is_storable(inner) for name, inner in value.items())
     return not isinstance(value, list) or all(is_storable(inner) for inner in value)
+
+
+def visible_line(text: str) -> str:
+    """On one line, without what a model reads and a person does not see."""
+    return " ".join("".join(" " if _is_unseen(sign) else sign for sign in text).split())
+
+
+def is_visible(value: Any) -> bool:
+    """Whether a person who is shown this, as JSON, sees all of it: names and values."""
+    if isinstance(value, str):
+        return not any(_is_unseen(sign) for sign in value if sign not in "\n\r\t")
+    if isinstance(value, dict):
+        return all(is_visible(name) and is_visible(inner) for name, inner in value.items())
+    return not isinstance(value, list) or all(is_visible(inner) for inner in value)
+
+
+def _is_unseen(sign: str) -> bool:
+    """Controls, format and unassigned characters too: some turn others round."""
+    return unicodedata.category(sign)[0] == "C" or bool(_BLANK.match(sign))

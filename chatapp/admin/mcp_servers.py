@@ -12,6 +12,7 @@ from django.utils.decorators import method_decorator
 from django.utils.html import format_html_join
 from django.views.decorators.debug import sensitive_post_parameters
 
+from agents.yaml_text import write_yaml
 from chatapp.actions.mcp_servers import save_mcp_server
 from chatapp.admin.testing import Check, TestedAdmin
 from chatapp.admin.yaml_field import YamlField
@@ -119,10 +120,11 @@ class McpServerAdmin(TestedAdmin[McpServer]):
             return "not asked yet"
         return f"{server.listed_at:%Y-%m-%d %H:%M} UTC: {len(server.tools)} tools"
 
-    @admin.display(description="tools")
+    @admin.display(description="tools, as the model reads them")
     def listed_tools(self, server: McpServer) -> str:
-        rows = ((tool["name"], tool["description"][:200]) for tool in server.tools)
-        return format_html_join("", "<p><b>{}</b> {}</p>", rows)
+        rows = ((tool["name"], tool["description"], write_yaml(tool["parameters"])) for tool in server.tools)
+        shown = "<p><b>{}</b> {}</p><details><summary>Parameters</summary><pre>{}</pre></details>"
+        return format_html_join("", shown, rows)
 
     def check_row(self, row: McpServer) -> Check:
         return check_server(row)

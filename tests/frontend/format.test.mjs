@@ -9,6 +9,9 @@ test("the done card counts summarizing, and counts it once", () => {
 
 test("what is not seen, or turns the text round, is shown by its number", () => {
   assert.equal(revealHidden('{\n\t"to": "bob\u202eecila\u200b\u{e0061}"\n}'), '{\n\t"to": "bob\\u{202e}ecila\\u{200b}\\u{e0061}"\n}');
+  for (const sign of ["\u115f", "\u3164", "\uffa0", "\u034f", "\ufe00", "\ufe0f", "\u{e0100}", "\u{e01ef}", "\u2800", "\u2028", "\u180b"]) {
+    assert.equal(revealHidden(`a${sign}b`), `a\\u{${sign.codePointAt(0)?.toString(16)}}b`);
+  }
   assert.equal(revealHidden("Grüße, 世界! 🎉"), "Grüße, 世界! 🎉");
 });
 

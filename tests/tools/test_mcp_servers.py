@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+
 import pytest
 
 from chatapp import clock, tasks, toolbox
@@ -173,6 +175,19 @@ def test_the_test_button_says_what_it_found(admin_client, process):
     server = McpServer.objects.get()
     answer = admin_client.post(f"/admin/chatapp/mcpserver/{server.pk}/test/", follow=True)
     assert "It answers. Its tools: add, send_mail" in answer.content.decode()
+
+
+@pytest.mark.usefixtures("static_files")
+def test_the_panel_shows_all_that_a_model_reads_of_a_tool(admin_client):
+    note = {"type": "string", "description": "Where to. " + "And then some. " * 30 + "Last of all, <pay>."}
+    tool = LISTED[0] | {
+        "description": "Finds. " * 100 + "At the end.",
+        "parameters": {"type": "object", "properties": {"to": note}},
+    }
+    page = f"/admin/chatapp/mcpserver/{server_row(tools=[tool]).pk}/change/"
+    shown = " ".join(html.unescape(admin_client.get(page).content.decode()).split())
+    assert tool["description"] in shown
+    assert note["description"] in shown
 
 
 @pytest.mark.usefixtures("static_files")

@@ -124,9 +124,10 @@ export function greeting(now) {
   return hour < 18 ? t("Good afternoon") : t("Good evening");
 }
 
-/** Signs that are not seen, or turn others round, by their number: what is approved is what is shown. @param {string} text */
+/** Signs that are not seen (fillers, variation selectors, empty patterns), or turn others round, by their number: what is
+ *  approved is what is shown. @param {string} text */
 export function revealHidden(text) {
-  return text.replace(/(?![\n\t])\p{C}/gu, (sign) => `\\u{${(sign.codePointAt(0) ?? 0).toString(16)}}`);
+  return text.replace(/(?![\n\t])[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u{2800}\u{1d159}]/gu, (sign) => `\\u{${(sign.codePointAt(0) ?? 0).toString(16)}}`);
 }
 
 /** What is no JSON stays as it is. @param {string} json */

@@ -1,4 +1,4 @@
-"""Which schemas of other people's tools are used: none that reaches elsewhere, never ends, or hides words from people."""
+"""Which schemas of other people's tools are used: none that reaches elsewhere, never ends, or hides words from us."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -19,12 +20,13 @@ from agents.plan.steps import RESERVED, PlanStep
 from agents.plan.working import LoopModels, PlanPorts
 from agents.ports import CallResult, ToolUse
 from agents.prompts import system_prompt
-from agents.react import AgentStep, CallFinished, Notice, ToolFinished, run_react
+from agents.react import AgentStep, CallFinished, CallSent, Notice, ToolFinished, run_react
 from agents.summarise import SummaryResult
 from agents.tools.protocol import Right, Tool, ToolCaller, ToolFailure, ToolOutput, ToolTraits
-from agents.types import Purpose, TextDelta, TokenUsage, ToolSpec
+from agents.types import Purpose, ReasoningDelta, TextDelta, TokenUsage, ToolSpec
 from chatapp import clock
 from chatapp.actions.usage import CallUsage, priced_call, record_background_calls
+from chatapp.call_clock import OpenCall
 from chatapp.chat_models import ask_in_thread, chat_model_for
 from chatapp.errors import NotFound
 from chatapp.models import Agent, ModelConfig, User
@@ -90,9 +92,10 @@ def preview_agent(agent: Agent, question: str, user: User) -> Preview:
     try:
         ask_in_thread(asking.answer())
     except TimeoutError:
-        preview.problem = f"There was no answer within {TIMEOUT_S:g} s."
+        preview.problem = f"There was no answer within {asking.limit_s:g} s."
     except (ModelError, ContextError) as error:
         preview.problem = str(error)
+    asking.close_calls()
     record_background_calls(user, None, preview.spent)
     return preview
 
@@ -114,6 +117,9 @@ class _Asking:
     context: AssembledContext
     use: ToolUse
     preview: Preview
+    limit_s: float
+    open_calls: dict[str, OpenCall] = field(default_factory=dict)
+    """By who makes them: nobody, where it is the answer's own loop."""
 
     @classmethod
     def prepare(cls, agent: Agent, question: str, user: User) -> _Asking:
@@ -129,10 +135,11 @@ class _Asking:
             context=_context(agent, config, rules, question, user, tools),
             use=ToolUse(tools, ToolCaller(str(user.pk), "", "")),
             preview=Preview(config.name, choose_mode(cast(WantedMode, agent.mode), question)),
+            limit_s=min(TIMEOUT_S, agent.timeout_s or TIMEOUT_S),
         )
 
     async def answer(self) -> None:
-        async with asyncio.timeout(TIMEOUT_S):
+        async with asyncio.timeout(self.limit_s):
             context = await self._carry_out_plan() if self.preview.mode == "plan" else self.context
             use = self.use if context is self.context else None
             answering = run_react(chat_model_for(self.config), context, tool_use=use)
@@ -140,7 +147,7 @@ class _Asking:
                 async for step in steps:
                     if isinstance(step, TextDelta):
                         self.preview.pieces.append(step.text)
-                    self._note(step, self.config, "chat")
+                    self._note(step, "")
 
     async def _carry_out_plan(self) -> AssembledContext:
         """The context of the answer, with what the steps found; as it was where there was no plan."""
@@ -149,7 +156,7 @@ class _Asking:
             main=ruled_model(self.config, self.rules, temperature),
             fast=ruled_model(self.fast, self.fast_rules, temperature),
             own_prompt=self.context.inputs.system.text,
-            ports=PlanPorts(self._note_step, self._note_summary, self._tool_use),
+            ports=PlanPorts(self._note, self._note_summary, self._tool_use),
         )
         request = PlanRequest(
             question=self.context.request.messages[-1],
@@ -173,20 +180,40 @@ class _Asking:
     async def _tool_use(self, step: PlanStep) -> ToolUse:
         return self.use
 
-    def _note_step(self, step: AgentStep, who: str) -> None:
-        self._note(step, self.config if who in RESERVED else self.fast, "plan")
-
     def _note_summary(self, summary: SummaryResult) -> None:
         self.preview.spent += [priced_call(self.fast, usage, "compaction") for usage in summary.usages]
 
-    def _note(self, step: AgentStep, config: ModelConfig, purpose: Purpose) -> None:
+    def _note(self, step: AgentStep, who: str) -> None:
         match step:
             case ToolFinished(result=result):
                 self.preview.calls.append(result)
             case Notice(text=text):
                 self.preview.notices.append(text)
+            case CallSent():
+                self._close_call(who)
+                self.open_calls[who] = OpenCall(step, itertools.count(1))
+            case TextDelta(text=text) | ReasoningDelta(text=text):
+                self.open_calls[who].note(text)
             case CallFinished(usage=usage):
-                self.preview.spent.append(priced_call(config, usage, purpose))
+                del self.open_calls[who]
+                self.preview.spent.append(priced_call(self._config_of(who), usage, _purpose_of(who)))
+
+    def close_calls(self) -> None:
+        """Calls that ended early cost something, too, where they had begun to answer."""
+        for who in list(self.open_calls):
+            self._close_call(who)
+
+    def _close_call(self, who: str) -> None:
+        call = self.open_calls.pop(who, None)
+        if call is not None and call.written:
+            self.preview.spent.append(call.estimate(self._config_of(who), _purpose_of(who)))
+
+    def _config_of(self, who: str) -> ModelConfig:
+        return self.config if not who or who in RESERVED else self.fast
+
+
+def _purpose_of(who: str) -> Purpose:
+    return "plan" if who else "chat"
 
 
 def _context(

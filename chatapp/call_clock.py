@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 
+from agents.react import CallSent
+from agents.types import Purpose, TokenUsage
+from agents.usage import count_request
 from chatapp import clock
-from chatapp.actions.usage import CallTimes
+from chatapp.actions.usage import CallTimes, CallUsage, priced_call
+from chatapp.models import ModelConfig
+from memory.tokens import estimate_text
 
 
 class CallClock:
@@ -45,3 +51,23 @@ class CallClock:
             duration_ms=round((time.monotonic() - self._begun) * 1000),
             request_n=self.request_n,
         )
+
+
+class OpenCall:
+    """A model call that is under way. `numbers` as of `CallClock`."""
+
+    def __init__(self, sent: CallSent, numbers: Iterator[int]) -> None:
+        self.clock = CallClock(numbers)
+        self.clock.begin(count_request(sent.sent.request), 0)
+        self.written: list[str] = []
+        self._sent = sent
+
+    def note(self, text: str) -> None:
+        self.clock.note_token()
+        self.written.append(text)
+
+    def estimate(self, config: ModelConfig, purpose: Purpose) -> CallUsage:
+        """What it took where it ended early; the provider did not say."""
+        asked = self._sent.context.inputs.calibration.apply(self.clock.request_tokens)
+        usage = TokenUsage(asked, estimate_text("".join(self.written)), exact=False)
+        return replace(priced_call(config, usage, purpose), times=self.clock.read())

@@ -26,7 +26,7 @@ from agents.ports import CallKey, EarlierCall, ToolUse
 from agents.react import AgentStep, CallFinished, CallSent, Notice
 from agents.summarise import SummaryResult
 from agents.tools.protocol import ToolCaller
-from agents.types import ReasoningDelta, TextDelta, TokenUsage
+from agents.types import ReasoningDelta, TextDelta
 from agents.usage import count_request
 from chatapp import clock, mapping
 from chatapp.actions.calibration import record_token_counts
@@ -34,7 +34,7 @@ from chatapp.actions.model_configs import store_detected_sizes
 from chatapp.actions.requests import store_request
 from chatapp.actions.runs import Lease, record_plan
 from chatapp.actions.usage import CallUsage, priced_call
-from chatapp.call_clock import CallClock
+from chatapp.call_clock import OpenCall
 from chatapp.chat_models import chat_model_for
 from chatapp.contexts import LoadedContext
 from chatapp.database import in_database, persistently
@@ -43,7 +43,6 @@ from chatapp.policies import ContextRules, agent_of, rules_for
 from chatapp.selectors.model_configs import fast_model_of
 from chatapp.selectors.tool_calls import calls_of_step
 from chatapp.tool_desk import StepDesk
-from memory.tokens import estimate_text
 from memory.types import Message
 
 NOTICE = "plan"
@@ -144,7 +143,7 @@ class Planning:
         self.setup = setup
         self.loaded = loaded
         self.host = host
-        self._calls: dict[str, _OpenCall] = {}
+        self._calls: dict[str, OpenCall] = {}
 
     async def carry_out(self, context: AssembledContext) -> AssembledContext:
         """The context of the answer, with what the steps found; as it was where it is to be answered without a plan.
@@ -169,7 +168,10 @@ class Planning:
 
     def unfinished_calls(self) -> list[CallUsage]:
         """Calls that ended early cost something, too, where they had begun to answer."""
-        return [call.estimate(self._config_of(who), who) for who, call in self._calls.items() if call.written]
+        return [self._estimate(call, who) for who, call in self._calls.items() if call.written]
+
+    def _estimate(self, call: OpenCall, who: str) -> CallUsage:
+        return replace(call.estimate(self._config_of(who), "plan"), plan_step=who)
 
     def _models(self, context: AssembledContext) -> LoopModels:
         """Raises ModelError."""
@@ -203,8 +205,8 @@ class Planning:
         match step:
             case CallSent():
                 if (broken := self._calls.get(who)) is not None and broken.written:
-                    self.host.calls.append(broken.estimate(self._config_of(who), who))
-                call = self._calls[who] = _OpenCall(step, CallClock(self.host.numbers))
+                    self.host.calls.append(self._estimate(broken, who))
+                call = self._calls[who] = OpenCall(step, self.host.numbers)
                 self._store_request(step, call.clock.request_n, who)
             case TextDelta(text=text) | ReasoningDelta(text=text):
                 self._calls[who].note(text)
@@ -247,7 +249,8 @@ class Planning:
 
     def _note_call(self, step: CallFinished, who: str) -> None:
         call, config = self._calls.pop(who), self._config_of(who)
-        self.host.calls.append(_traced(priced_call(config, step.usage, "plan"), call.clock, who))
+        priced = priced_call(config, step.usage, "plan")
+        self.host.calls.append(replace(priced, times=call.clock.read(), plan_step=who))
         if step.usage.exact:
             counted = {"estimated": call.clock.request_tokens, "reported": step.usage.input_tokens}
             self.host.beside(in_database(record_token_counts)(config_id=config.pk, **counted))
@@ -260,29 +263,6 @@ class Planning:
 
     def _config_of(self, who: str) -> ModelConfig:
         return self.loaded.config if who in RESERVED else self.setup.fast
-
-
-class _OpenCall:
-    """A model call that is under way."""
-
-    def __init__(self, sent: CallSent, clock: CallClock) -> None:
-        self.sent = sent
-        self.clock = clock
-        self.clock.begin(count_request(sent.sent.request), 0)
-        self.written: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.clock.note_token()
-        self.written.append(text)
-
-    def estimate(self, config: ModelConfig, who: str) -> CallUsage:
-        asked = self.sent.context.inputs.calibration.apply(self.clock.request_tokens)
-        usage = TokenUsage(asked, estimate_text("".join(self.written)), exact=False)
-        return _traced(priced_call(config, usage, "plan"), self.clock, who)
-
-
-def _traced(call: CallUsage, clock: CallClock, who: str) -> CallUsage:
-    return replace(call, times=clock.read(), plan_step=who)
 
 
 def with_findings(context: AssembledContext, found: Message) -> AssembledContext:

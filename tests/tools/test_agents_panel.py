@@ -157,6 +157,38 @@ def test_a_model_that_is_down_is_told(admin_client, agent):
     assert not Usage.objects.exists()
 
 
+@pytest.mark.parametrize(
+    ("broken", "told"),
+    [({"fault": "cut"}, "errornote"), ({"hold_after": 3}, "There was no answer within 2 s.")],
+)
+def test_a_preview_that_ends_early_shows_what_was_said_and_costs_what_it_took(
+    admin_client, agent, server, broken, told
+):
+    agent.timeout_s = 2.0
+    agent.save()
+    server.script(Behaviour(text="one two three four five", **broken))
+    shown = admin_client.post(page_of(agent, "preview"), {"question": "Hello?"}).content.decode()
+    assert told in shown
+    assert "one two" in shown
+    spent = Usage.objects.get()
+    assert (spent.purpose, spent.exact) == ("chat", False)
+    assert spent.input_tokens > 100
+    assert f"{spent.input_tokens} tokens in, {spent.output_tokens} out (estimated)" in shown
+
+
+def test_a_plan_that_is_cut_short_in_a_preview_costs_what_each_call_took(admin_client, agent, server):
+    agent.mode, agent.timeout_s = "plan", 3.0
+    agent.save()
+    planned = planned_server(server)
+    planned.plans = [plan_of(a="")]
+    planned.steps["a"] = [Behaviour(text="one two three four five", hold_after=3)]
+    admin_client.post(page_of(agent, "preview"), {"question": "What of A?"})
+    assert list(Usage.objects.order_by("-exact").values_list("purpose", "exact")) == [
+        ("plan", True),
+        ("plan", False),
+    ]
+
+
 def test_the_export_is_a_preset(admin_client, agent):
     exported = admin_client.get(page_of(agent, "export")).content.decode()
     preset = read_preset(exported)

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import shutil
 from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+from django.db import transaction
 
 from chatapp.actions.accounts import check_replaceable, delete_user
+from chatapp.actions.forget import Done
+from chatapp.actions.forget_whole import forget_everything
 from chatapp.errors import Forbidden
-from chatapp.forgetting import forget_all
+from chatapp.forgetting import finish
 from chatapp.memory_files import user_folder
 from chatapp.models import User
 
@@ -20,9 +26,15 @@ def delete_own_account(user: User, password: str | None, *, needs_password: bool
 
 
 def delete_account(user: User, *, now: datetime) -> None:
-    """Raises Conflict for the only admin. Cut short, it can be asked for again."""
+    """Raises Conflict for the only admin. Cut short, it can be asked for again, or what is left of files is swept."""
     check_replaceable(user)
     folder = user_folder(user.pk)
-    forget_all(user, now=now)
+    done = forget_everything(user=user, now=now)
     delete_user(user=user)
+    # An operator's view is one transaction: files follow its commit.
+    transaction.on_commit(partial(_remove_files, done, folder))
+
+
+def _remove_files(done: Done, folder: Path) -> None:
+    finish(done)
     shutil.rmtree(folder, ignore_errors=True)

@@ -7,19 +7,22 @@ from typing import Any
 
 import pytest
 from django.contrib.sessions.models import Session
+from django.db import transaction
 from django.test import Client
 
-from chatapp import attachments
+from chatapp import attachments, clock
+from chatapp.account_deletion import delete_account
 from chatapp.memory_files import user_folder
 from chatapp.models import Conversation, MemoryEntry, Message, User
 from tests.forgetting.everywhere import files_with, tables_with
 from tests.forgetting.lives import SECRET, live
 
+pytestmark = pytest.mark.django_db(transaction=True)
+
 Clients = Callable[..., Client]
 ME = "/api/v1/me"
 
 
-@pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("no_files")
 def test_nothing_of_a_deleted_account_is_anywhere(alice: User, api_client: Clients) -> None:
     life = live(alice)
@@ -85,6 +88,19 @@ def test_an_admin_deletes_an_account_with_all_that_hangs_on_it(alice: User, admi
     assert not Conversation.objects.exists()
     assert tables_with(SECRET) == []
     assert not user_folder(alice.pk).exists()
+
+
+@pytest.mark.usefixtures("no_files")
+def test_a_deletion_that_is_taken_back_has_touched_no_file(alice: User) -> None:
+    """An operator's view is one transaction, and something after the deletion may break it."""
+    life = live(alice)
+    before = files_with(SECRET)
+    with pytest.raises(RuntimeError), transaction.atomic():
+        delete_account(alice, now=clock.now())
+        raise RuntimeError
+    assert tables_with(SECRET)
+    assert files_with(SECRET) == before != []
+    assert attachments.content_path(life.image.sha256).exists()
 
 
 @pytest.mark.usefixtures("static_files")

@@ -3,7 +3,8 @@ between is mended by the sweep."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
 from functools import partial
 from uuid import UUID
@@ -13,14 +14,14 @@ from django.db import transaction
 from chatapp import clock, memory_files
 from chatapp.actions import memory_edits
 from chatapp.actions import profile as profile_actions
-from chatapp.actions.forget import Done, forget_items
+from chatapp.actions.forget import forget_locked, lock_chosen
 from chatapp.actions.forget_clock import begin_forgetting
 from chatapp.actions.memory_edits import DaySection
 from chatapp.errors import NotFound
 from chatapp.forgetting import finish, forget_chosen
 from chatapp.models import ForgetReceipt, MemoryEntry, Profile, User
 from chatapp.selectors.access import accessible_entry
-from chatapp.selectors.memory import day_entries
+from chatapp.selectors.memory import day_entries, day_version
 
 
 def add_entry(*, user: User, text: str, day: date | None, now: datetime) -> MemoryEntry:
@@ -46,31 +47,44 @@ def rewrite_day(
 ) -> list[MemoryEntry]:
     """What the day says afterwards. What is missing is forgotten, but for the lines that were only moved: all of it
     or nothing."""
-    kept = {line.strip() for section in sections for line in section.text.splitlines()}
     with transaction.atomic():
         begin_forgetting(user.pk)
-        missing = memory_edits.rewrite_day(user=user, day=day, sections=sections, version=version, now=now)
-        done = _forget_missing(user, missing, kept, now)
+        rows = day_entries(user.pk, day)
+        missing = _missing(rows, sections)
+        chosen, lines = missing.chosen, missing.lines
+        work = lock_chosen(user, [], chosen, lines, now, beside=rows) if chosen else None
+        read = version or day_version(rows)
+        memory_edits.rewrite_day(user=user, day=day, sections=sections, version=read, now=now)
+        done = forget_locked(work, what=ForgetReceipt.What.ENTRY) if work else None
+        memory_edits.drop_entries(missing.moved)
     if done is not None:
         finish(done)
     memory_files.write_days([(user.pk, day)])
     return day_entries(user.pk, day)
 
 
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    """What a day shall not say any more. Of an entry some of whose lines stand elsewhere now, that is `moved`, only
+    the `lines` that do not are forgotten."""
+
+    chosen: Sequence[UUID]
+    lines: Mapping[UUID, Sequence[str]]
+    moved: Sequence[MemoryEntry]
+
+
+def _missing(rows: Sequence[MemoryEntry], sections: Sequence[DaySection]) -> _Missing:
+    named = {section.entry_id for section in sections}
+    kept = {line.strip() for section in sections for line in section.text.splitlines()}
+    missing = [row for row in rows if str(row.pk) not in named]
+    moved = [row for row in missing if kept & _lines(row)]
+    lines = {row.pk: gone for row in moved if (gone := sorted(_lines(row) - kept))}
+    chosen = [row.pk for row in missing if row not in moved or row.pk in lines]
+    return _Missing(chosen, lines, moved)
+
+
 def _lines(entry: MemoryEntry) -> set[str]:
     return {line.strip() for line in entry.text.splitlines()} - {""}
-
-
-def _forget_missing(user: User, missing: Sequence[MemoryEntry], kept: Set[str], now: datetime) -> Done | None:
-    """Of an entry some of whose lines stand elsewhere now, only those that do not."""
-    moved = [entry for entry in missing if kept & _lines(entry)]
-    lines = {entry.pk: gone for entry in moved if (gone := sorted(_lines(entry) - kept))}
-    chosen = [entry.pk for entry in missing if entry not in moved or entry.pk in lines]
-    what, done = ForgetReceipt.What.ENTRY, None
-    if chosen:
-        done = forget_items(user=user, message_ids=[], entry_ids=chosen, what=what, now=now, lines=lines)
-    memory_edits.drop_entries(moved)
-    return done
 
 
 def approve_entry(*, user: User, entry_id: str) -> MemoryEntry:

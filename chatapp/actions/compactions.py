@@ -235,18 +235,18 @@ def complete_compaction(*, lease: CompactionLease, result: FinishedSummary, now:
         row.lease_expires_at = None
         row.save()
         _record_usage(conversation, result.calls)
-        if conversation.uses_memory and result.entry_text:
-            record_entry(
-                compaction=row,
-                text=result.entry_text,
-                first_message_id=result.first_message_id,
-                last_message_id=result.last_message_id,
-                at=now,
-            )
         if not conversation.temporary:
             note_sources(
                 entry_ids=result.repeated_entries,
                 conversation=conversation,
+                first_message_id=result.first_message_id,
+                last_message_id=result.last_message_id,
+                at=now,
+            )
+        if conversation.uses_memory and result.entry_text:
+            record_entry(
+                compaction=row,
+                text=result.entry_text,
                 first_message_id=result.first_message_id,
                 last_message_id=result.last_message_id,
                 at=now,

@@ -12,6 +12,7 @@ from django.db.models import F, Q
 
 from chatapp import jobs
 from chatapp.actions.claims import note_over
+from chatapp.actions.forget_clock import wait_for_forgetting
 from chatapp.actions.profile import lock_profile, set_text
 from chatapp.actions.usage import CallUsage, record_background_calls
 from chatapp.errors import LeaseLost
@@ -62,6 +63,10 @@ def claim_consolidation(*, consolidation_id: UUID, now: datetime) -> Consolidati
     free = Q(status=Consolidation.Status.PENDING)
     free |= Q(status=Consolidation.Status.RUNNING, lease_expires_at__lt=now)
     with transaction.atomic():
+        whose = Consolidation.objects.filter(pk=consolidation_id).values_list("user_id", flat=True).first()
+        if whose is None:
+            return None
+        wait_for_forgetting(whose)
         claimed = Consolidation.objects.filter(free, pk=consolidation_id).update(
             status=Consolidation.Status.RUNNING, fence=F("fence") + 1, lease_expires_at=now + LEASE
         )
@@ -107,10 +112,10 @@ def complete_consolidation(
         return False
     if set_text(profile, new.text, ProfileVersion.Author.CONSOLIDATION, now):
         row.version = profile.version
-    note_over(row.user_id, new.over)
     for entry_id, revision in new.revisions.items():
         # One that was edited meanwhile is read again.
         MemoryEntry.objects.filter(pk=entry_id, revision=revision).update(consolidated_at=now)
+    note_over(row.user_id, new.over)
     row.entry_count = len(new.revisions)
     _end(row, Consolidation.Status.DONE, "", calls, now)
     return True

@@ -20,6 +20,7 @@ from chatapp.actions.files import delete_unshared_attachments
 from chatapp.actions.forget_calls import empty_calls, empty_plans, with_belongings
 from chatapp.actions.forget_clock import begin_forgetting
 from chatapp.actions.forget_profile import redact_profile
+from chatapp.actions.forget_reach import lock_reach
 from chatapp.actions.forget_shared import forget_shared, told_to_others
 from chatapp.actions.offloads import delete_all_offloads
 from chatapp.actions.retention import Leftovers
@@ -50,7 +51,7 @@ class Done:
 
 
 @dataclass(slots=True)
-class _Work:
+class Work:
     """One forgetting under way: what goes, where, and what is counted for the receipt."""
 
     user: User
@@ -106,55 +107,67 @@ def forget_items(
     with transaction.atomic():
         begin_forgetting(user.pk)
         chosen = {*message_ids, *([asked_in] if asked_in else [])}
-        work = _begin(user, chosen, entry_ids, lines or {}, now)
-        forgotten = _forget_said(work)
-        hashes = _forget_made(work, forgotten, asked_in)
-        shared = forget_shared(work.of_others, work.texts, work.gone, now)
-        work.removed.update(shared.removed)
+        work = lock_chosen(user, chosen, entry_ids, lines or {}, now)
         work.removed["offloaded"] = offloads
-        work.removed["tombstones"] = raise_tombstones(user.pk, work.texts, now, for_good=for_good)
-        receipt = _write_receipt(work, what)
-        homes = [row.pk for row in work.conversations]
-        proposal = None if asked_in else propose_recitations(user, homes, forgotten, now)
-        memory_actions.mark_days_stale(user.pk, work.days)
-        # What was offloaded may say it too, and is nobody's but the model's.
-        files = tuple(delete_all_offloads(row.pk for row in work.conversations))
-        leftovers = Leftovers(user.pk, tuple(sorted(work.days)), hashes, offloads=files)
-        return Done(receipt, (leftovers, *shared.leftovers), (*work.ended_runs, *shared.ended_runs), proposal)
+        return forget_locked(work, what=what, asked_in=asked_in, for_good=for_good)
 
 
-def _begin(
+def lock_chosen(
     user: User,
     message_ids: Collection[UUID],
     entry_ids: Iterable[UUID],
     lines: Mapping[UUID, Sequence[str]],
     now: datetime,
-) -> _Work:
-    """Everything that is read and written from here on is locked: its own conversations, and those that cite it."""
-    entries = list(MemoryEntry.objects.filter(user=user, pk__in=list(entry_ids)))
+    *,
+    beside: Collection[MemoryEntry] = (),
+) -> Work:
+    """Called once a forgetting has begun. Everything that is read and written from here on is locked: what is chosen,
+    its own conversations, those that cite it, and the entries `beside` it, which are to be changed in the same
+    transaction. Raises NotFound."""
+    rows = MemoryEntry.objects.filter(user=user, pk__in=list(entry_ids))
+    entries = list(rows.all())
     messages = Message.objects.filter(conversation__user=user).in_bulk(list(message_ids))
     if not (entries or messages):
         raise NotFound
-    work = _Work(user, now, messages, entries, dict(lines))
+    work = Work(user, now, messages, entries, dict(lines))
     homes = {row.conversation_id for row in messages.values()}
-    homes |= {entry.conversation_id for entry in entries if entry.conversation_id}
+    homes |= {entry.conversation_id for entry in [*entries, *beside] if entry.conversation_id}
     texts = [mapping.text_of(row.parts) for row in messages.values()]
     texts += [text for entry in entries for text in work.said_by(entry)]
     sources = {row.pk for entry in entries for row in _sources(entry, work.said_by(entry))}
     citing = citing_conversations(conversations_of(user.pk), work.gone | sources, texts)
     told = told_to_others(user.pk, work.gone | sources, texts)
-    rows = list(Conversation.objects.select_for_update().filter(pk__in=homes | citing | told).order_by("pk"))
-    search_actions.lock_indexes_of({user.pk, *(row.user_id for row in rows)})
-    work.conversations = [row for row in rows if row.user_id == user.pk]
-    work.of_others = [row for row in rows if row.user_id != user.pk]
+    held = MemoryEntry.objects.filter(user=user, pk__in={row.pk for row in [*entries, *beside]})
+    conversations = lock_reach(user.pk, homes | citing | told, held, now)
+    work.conversations = [row for row in conversations if row.user_id == user.pk]
+    work.of_others = [row for row in conversations if row.user_id != user.pk]
     for conversation in work.conversations:
         work.ended_runs += traces.stop_work(conversation, now)
+    work.entries = list(rows.all())
     chosen = Message.objects.filter(conversation__user=user).in_bulk(list(messages))
     work.messages = with_belongings(chosen)
+    if not work.gone:
+        raise NotFound
     return work
 
 
-def _forget_said(work: _Work) -> Forgotten:
+def forget_locked(work: Work, *, what: str, asked_in: UUID | None = None, for_good: bool = False) -> Done:
+    forgotten = _forget_said(work)
+    hashes = _forget_made(work, forgotten, asked_in)
+    shared = forget_shared(work.of_others, work.texts, work.gone, work.now)
+    work.removed.update(shared.removed)
+    work.removed["tombstones"] = raise_tombstones(work.user.pk, work.texts, work.now, for_good=for_good)
+    receipt = _write_receipt(work, what)
+    homes = [row.pk for row in work.conversations]
+    proposal = None if asked_in else propose_recitations(work.user, homes, forgotten, work.now)
+    memory_actions.mark_days_stale(work.user.pk, work.days)
+    # What was offloaded may say it too, and is nobody's but the model's.
+    files = tuple(delete_all_offloads(row.pk for row in work.conversations))
+    leftovers = Leftovers(work.user.pk, tuple(sorted(work.days)), hashes, offloads=files)
+    return Done(receipt, (leftovers, *shared.leftovers), (*work.ended_runs, *shared.ended_runs), proposal)
+
+
+def _forget_said(work: Work) -> Forgotten:
     """The words themselves: of the messages, of the entries, and of what the entries were made of."""
     for row in work.messages.values():
         said = mapping.text_of(row.parts)
@@ -172,7 +185,7 @@ def _forget_said(work: _Work) -> Forgotten:
     return Forgotten(work.texts, vocabulary, common=elsewhere)
 
 
-def _forget_sources(work: _Work, entry: MemoryEntry) -> None:
+def _forget_sources(work: Work, entry: MemoryEntry) -> None:
     said = Forgotten(work.said_by(entry), vocabulary)
     for row in _sources(entry, work.said_by(entry)):
         if row.pk not in work.messages:
@@ -187,7 +200,7 @@ def _sources(entry: MemoryEntry, texts: Sequence[str]) -> list[Message]:
     return [row for row in span_of(entry) if said.carried(mapping.text_of(row.parts))]
 
 
-def _forget_made(work: _Work, forgotten: Forgotten, asked_in: UUID | None) -> tuple[str, ...]:
+def _forget_made(work: Work, forgotten: Forgotten, asked_in: UUID | None) -> tuple[str, ...]:
     """What hangs on the words: attachments, summaries, entries, events. The hashes of bytes nobody may need now."""
     hashes = delete_unshared_attachments(work.messages)
     work.removed["events"], work.removed["requests"] = empty_calls(work.messages.values())
@@ -213,7 +226,7 @@ def _forget_made(work: _Work, forgotten: Forgotten, asked_in: UUID | None) -> tu
 
 
 def _forget_traces(
-    work: _Work, conversation: Conversation, forgotten: Forgotten, asked_in: UUID | None
+    work: Work, conversation: Conversation, forgotten: Forgotten, asked_in: UUID | None
 ) -> None:
     asked = work.messages.get(asked_in) if asked_in else None
     later = Message.objects.filter(
@@ -244,7 +257,7 @@ def _answers(row: Message, asked: Message | None) -> bool:
     )
 
 
-def _write_receipt(work: _Work, what: str) -> ForgetReceipt:
+def _write_receipt(work: Work, what: str) -> ForgetReceipt:
     removed = {name: count for name, count in sorted(work.removed.items()) if count}
     return ForgetReceipt.objects.create(user=work.user, what=what, removed=removed, at=work.now)
 

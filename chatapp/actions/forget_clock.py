@@ -1,8 +1,8 @@
 """Keeps forgetting and the claims of runs apart: a run is claimed before a forgetting, which then ends it where it may
 have read what goes, or after it, when nothing of it can be read any more. What hooks read behind the end of a run is
-kept by the same count.
+kept by the same count. Consolidations of a profile are claimed before it or after it, too.
 
-The order of locks is a user's clock, those of the shared memories, then conversations.
+A user's clock is locked first, then those of the shared memories; `forget_reach` tells what follows.
 """
 
 from __future__ import annotations
@@ -23,6 +23,14 @@ def begin_forgetting(user_id: UUID) -> None:
         clock.count += 1
         clock.save(update_fields=["count"])
     mark_purge()
+
+
+def wait_for_forgetting(user_id: UUID) -> None:
+    """The first statement of a transaction that claims work on what this user knows: what a forgetting that has begun
+    takes away is not read any more."""
+    _lock(user_id)
+    for scope_id in scopes_of(user_id):
+        _lock_scope(scope_id)
 
 
 def check_nothing_forgotten(conversation: Conversation, count: int) -> None:

@@ -5,17 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import F
-
 from chatapp.models import Consolidation, Profile, ProfileVersion
 from memory.redaction import Forgotten
 
 
 def redact_profile(user_id: UUID, forgotten: Forgotten, now: datetime) -> int:
-    """How many lines the profile lost. A consolidation under way has read them: it begins again."""
-    Consolidation.objects.filter(user_id=user_id, status__in=Consolidation.ACTIVE).update(
-        status=Consolidation.Status.PENDING, fence=F("fence") + 1, lease_expires_at=now
-    )
+    """How many lines the profile lost."""
     for version in ProfileVersion.objects.filter(profile=user_id):
         text = forgotten.redact(version.text)
         if text != version.text:

@@ -4,7 +4,7 @@ forgets and with them locked: copies go, what their users said themselves stays.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
@@ -17,9 +17,10 @@ from chatapp.actions import forget_traces as traces
 from chatapp.actions import memory as memory_actions
 from chatapp.actions.forget_clock import begin_forgetting
 from chatapp.actions.forget_profile import redact_profile
+from chatapp.actions.forget_reach import lock_reach
 from chatapp.actions.offloads import delete_all_offloads
 from chatapp.actions.retention import Leftovers
-from chatapp.actions.search import lock_indexes_of, unshare_entries
+from chatapp.actions.search import unshare_entries
 from chatapp.actions.tombstones import raise_tombstones
 from chatapp.errors import NotFound
 from chatapp.models import Conversation, EntryRevision, MemoryEntry, Message
@@ -47,21 +48,34 @@ def told_to_others(user_id: UUID, ids: Iterable[UUID], texts: Sequence[str]) -> 
     return citing_conversations(others_in_scopes(scopes, user_id), ids, texts) if scopes else set()
 
 
-def forget_shared_entries(user_id: UUID, entries: QuerySet[MemoryEntry], now: datetime) -> SharedWork:
-    """Of those of them that are or were shared, all that others were told; they are shared no more. Their user deletes
-    them, and has locked whatever conversations of their own that takes."""
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Of some entries those that are or were shared: what they say, and said before an edit, and who was told."""
+
+    ids: Set[UUID]
+    texts: Sequence[str]
+    told: Set[UUID]
+    homes: Set[UUID]
+
+
+def shared_of(user_id: UUID, entries: QuerySet[MemoryEntry]) -> Shared:
     shared = entries.filter(shared_in__isnull=False)
     ids = set(shared.values_list("pk", flat=True))
     if not ids:
-        return SharedWork()
+        return Shared(ids, (), set(), set())
     earlier = EntryRevision.objects.filter(entry__in=ids).values_list("text", flat=True)
     texts = [*shared.values_list("text", flat=True), *earlier]
-    told = told_to_others(user_id, ids, texts)
-    rows = list(Conversation.objects.select_for_update().filter(pk__in=told).order_by("pk"))
-    lock_indexes_of([user_id, *(row.user_id for row in rows)])
-    shared.update(scope=None)
-    unshare_entries(ids)
-    return forget_shared(rows, texts, ids, now)
+    homes = Conversation.objects.filter(memory_entries__in=ids).values_list("pk", flat=True)
+    return Shared(ids, texts, told_to_others(user_id, ids, texts), set(homes))
+
+
+def forget_shared_entries(shared: Shared, rows: Iterable[Conversation], now: datetime) -> SharedWork:
+    """What others were told goes; they are shared no more. Whoever calls this has locked whatever that reaches, the
+    conversations of others among `rows`."""
+    MemoryEntry.objects.filter(pk__in=shared.ids).update(scope=None)
+    unshare_entries(shared.ids)
+    told = [row for row in rows if row.pk in shared.told]
+    return forget_shared(told, shared.texts, shared.ids, now)
 
 
 @transaction.atomic
@@ -71,8 +85,11 @@ def unshare_entry(*, entry_id: UUID, now: datetime) -> SharedWork:
     if said_by is None:
         raise NotFound
     begin_forgetting(said_by)
+    entries = MemoryEntry.objects.filter(pk=entry_id)
+    shared = shared_of(said_by, entries)
+    rows = lock_reach(said_by, shared.told | shared.homes, entries, now)
     lock_shared_entry(entry_id)
-    return forget_shared_entries(said_by, MemoryEntry.objects.filter(pk=entry_id), now)
+    return forget_shared_entries(shared, rows, now)
 
 
 def forget_shared(

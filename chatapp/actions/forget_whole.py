@@ -18,7 +18,8 @@ from chatapp.actions import search as search_actions
 from chatapp.actions.forget import Done, propose_recitations
 from chatapp.actions.forget_clock import begin_forgetting
 from chatapp.actions.forget_profile import empty_profile, redact_profile
-from chatapp.actions.forget_shared import forget_shared_entries
+from chatapp.actions.forget_reach import lock_reach
+from chatapp.actions.forget_shared import forget_shared_entries, shared_of
 from chatapp.actions.offloads import delete_all_offloads
 from chatapp.actions.retention import Leftovers, delete_conversation_data
 from chatapp.actions.tombstones import raise_tombstones
@@ -33,7 +34,7 @@ from chatapp.models import (
     User,
 )
 from chatapp.search_index import vocabulary
-from chatapp.selectors.access import lock_conversation
+from chatapp.selectors.access import accessible_conversation, lock_conversation
 from chatapp.selectors.forgetting import (
     citing_conversations,
     conversation_ids_of,
@@ -52,11 +53,15 @@ def forget_conversation(
 ) -> Done:
     """Its messages, summaries, events, files and memory entries, and what was made of them elsewhere."""
     begin_forgetting(user.pk)
+    conversation = accessible_conversation(user, conversation_id)
+    entries = MemoryEntry.objects.filter(user=user, conversation=conversation)
+    texts, told = _telling_texts(conversation), shared_of(user.pk, entries)
+    citing = citing_conversations(conversations_of(user.pk), [conversation.pk], texts) - {conversation.pk}
+    reached = lock_reach(user.pk, {conversation.pk} | citing | told.told, entries, now)
     conversation = lock_conversation(user, conversation_id)
     texts = _telling_texts(conversation)
-    citing = citing_conversations(conversations_of(user.pk), [conversation.pk], texts) - {conversation.pk}
-    rows = list(Conversation.objects.select_for_update().filter(pk__in=citing).order_by("pk"))
-    shared = forget_shared_entries(user.pk, MemoryEntry.objects.filter(conversation=conversation), now)
+    rows = [row for row in reached if row.pk in citing]
+    shared = forget_shared_entries(told, reached, now)
     removed = shared.removed
     runs, leftovers = _delete(conversation, removed, now, for_good)
     common = words_still_said(user.pk, frozenset[str]().union(*map(vocabulary.rare_words, texts)))
@@ -76,10 +81,10 @@ def forget_conversation(
         stale |= days
     removed["requests"] += traces.forget_sent_profiles(user.pk, forgotten)
     # What was offloaded there may say it too, and is nobody's but the model's.
-    told = Leftovers(user.pk, tuple(sorted(stale)), offloads=tuple(delete_all_offloads(citing)))
+    elsewhere = Leftovers(user.pk, tuple(sorted(stale)), offloads=tuple(delete_all_offloads(citing)))
     receipt = _receipt(user, ForgetReceipt.What.CONVERSATION, removed, now)
     proposal = propose_recitations(user, citing, forgotten, now)
-    return Done(receipt, (leftovers, told, *shared.leftovers), (*runs, *shared.ended_runs), proposal)
+    return Done(receipt, (leftovers, elsewhere, *shared.leftovers), (*runs, *shared.ended_runs), proposal)
 
 
 def _telling_texts(conversation: Conversation) -> list[str]:
@@ -96,12 +101,14 @@ def forget_everything(*, user: User, now: datetime, for_good: bool = False) -> D
     """
     with transaction.atomic():
         begin_forgetting(user.pk)
-        shared = forget_shared_entries(user.pk, MemoryEntry.objects.filter(user=user), now)
+        told = shared_of(user.pk, MemoryEntry.objects.filter(user=user))
+        entries = MemoryEntry.objects.filter(pk__in=told.ids)
+        shared = forget_shared_entries(told, lock_reach(user.pk, told.told | told.homes, entries, now), now)
     removed, runs, leftovers = shared.removed, shared.ended_runs, shared.leftovers
     for conversation_id in conversation_ids_of(user):
         with transaction.atomic():
-            row = Conversation.objects.select_for_update().filter(pk=conversation_id).first()
-            if row is not None:
+            entries = MemoryEntry.objects.filter(conversation=conversation_id)
+            for row in lock_reach(user.pk, [conversation_id], entries, now):
                 ended, left = _delete(row, removed, now, for_good)
                 runs += ended
                 leftovers.append(left)
@@ -145,6 +152,8 @@ def _texts(rows: QuerySet[Message]) -> Iterator[str]:
 def _delete_rest(user: User, removed: Counter[str], now: datetime, for_good: bool) -> Leftovers:
     """Entries written by hand, uploads never sent, proposals, and the index."""
     entries = MemoryEntry.objects.filter(user=user)
+    homes = entries.exclude(conversation=None).values_list("conversation", flat=True)
+    lock_reach(user.pk, homes, entries, now)
     days = tuple(sorted(set(entries.values_list("day", flat=True))))
     removed["entries"] += entries.count()
     learned = entries.values_list("text", flat=True)

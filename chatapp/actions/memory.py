@@ -108,8 +108,10 @@ def note_sources(
     last_message_id: UUID,
     at: datetime,
 ) -> None:
-    """Called in the transaction that records what was learned: this span says it, too."""
-    present = MemoryEntry.objects.filter(pk__in=list(entry_ids), user=conversation.user_id)
+    """Called in the transaction that records what was learned: this span says it, too. The entries are locked here, or
+    the foreign keys would do it at the commit, behind the index (`forget_reach`)."""
+    known = MemoryEntry.objects.filter(pk__in=list(entry_ids), user=conversation.user_id)
+    present = list(known.select_for_update().order_by("pk"))
     EntrySource.objects.bulk_create(
         [
             EntrySource(

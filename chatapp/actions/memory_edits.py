@@ -101,15 +101,15 @@ def approve_entry(*, user: User, entry_id: str) -> MemoryEntry:
 
 @transaction.atomic
 def rewrite_day(
-    *, user: User, day: date, sections: Sequence[DaySection], now: datetime, version: str | None = None
-) -> list[MemoryEntry]:
-    """Afterwards the day says what `sections` say: other words are edits, what has no id is new. What is missing is
-    returned: it is to be forgotten.
+    *, user: User, day: date, sections: Sequence[DaySection], now: datetime, version: str
+) -> None:
+    """Afterwards the day says what `sections` say: other words are edits, what has no id is new. What is missing stays:
+    whoever calls this forgets it.
 
-    Raises Conflict where `version` is given and is not that of the day, or a section names what is not there.
+    Raises Conflict where `version` is not that of the day, or a section names what is not there.
     """
     rows = lock_day(user, day)
-    if version is not None and version != day_version(rows):
+    if version != day_version(rows):
         raise Conflict(CHANGED, details={"version": day_version(rows)})
     known = {str(row.pk): row for row in rows}
     _check_ids(sections, known)
@@ -118,8 +118,6 @@ def rewrite_day(
             add_entry(user=user, text=section.text, now=now, day=day, clock=section.clock)
         elif section.text != known[section.entry_id].text.strip():
             rewrite_entry(known[section.entry_id], section.text, MemoryEntry.Author.USER)
-    named = {section.entry_id for section in sections}
-    return [row for row in rows if str(row.pk) not in named]
 
 
 def _check_ids(sections: Sequence[DaySection], known: dict[str, MemoryEntry]) -> None:

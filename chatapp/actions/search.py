@@ -1,7 +1,7 @@
 """Every write to the search index: documents come in at the end, are sealed into blocks, and leave without a trace.
 
-What is shared stands in its user's index, and in that of the scope. The order of locks is conversation, then owners:
-users before scopes. Ordinals are given under the owner's lock.
+What is shared stands in its user's index, and in that of the scope. Owners are locked after conversations and entries
+(`forget_reach`), users before scopes. Ordinals are given under the owner's lock.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 import pytest
-from django.core.exceptions import ValidationError
+from django.db import IntegrityError
 
 from chatapp import clock, memory_files, tasks
 from chatapp.actions.compactions import (
@@ -19,7 +19,16 @@ from chatapp.actions.compactions import (
 )
 from chatapp.actions.search import index_conversation, rebuild_index
 from chatapp.actions.vectors import DocumentVectors, begin_vectors, store_vectors
-from chatapp.models import Compaction, MemoryEntry, Message, SearchDocument, SearchVectors, StaleDay, User
+from chatapp.models import (
+    Compaction,
+    Event,
+    MemoryEntry,
+    Message,
+    SearchDocument,
+    SearchVectors,
+    StaleDay,
+    User,
+)
 from chatapp.recall import search_memory
 from tests.context_engine.chatting import make_model
 from tests.memory_store.rows import NOW, new_conversation, say
@@ -115,8 +124,11 @@ def crash_in_rows(compaction_id: UUID) -> None:
     """Checkpoint, ledger and entry are one transaction: it is lost as a whole. What comes last of it breaks here."""
     lease = claim_compaction(compaction_id=compaction_id, holder="a dead worker", now=clock.now())
     assert lease is not None
-    with pytest.raises(ValidationError):
+    row = Compaction.objects.get(pk=compaction_id).conversation
+    in_the_way = Event.objects.create(conversation=row, seq=row.last_seq + 1, type="x", payload={}, at=NOW)
+    with pytest.raises(IntegrityError):
         complete_in_part(lease)
+    in_the_way.delete()
     assert not MemoryEntry.objects.exists()
     assert not SearchDocument.objects.exists()
     assert not Compaction.objects.filter(status="done").exists()
@@ -134,7 +146,7 @@ def complete_in_part(lease: CompactionLease) -> None:
         last_message_id=first.pk,
         model=None,
         calls=(),
-        repeated_entries=("no id",),
+        repeated_entries=(),
     )
     complete_compaction(lease=lease, result=result, now=clock.now())
 

@@ -1,5 +1,5 @@
-"""Conversations, then the indexes of users, then those of scopes: who forgets takes them in this order, like everybody
-who writes, so that no two wait for each other. SQLite has but one writer at a time."""
+"""Consolidations, conversations, entries, the indexes of users, those of scopes: who forgets takes them in this order,
+like everybody who writes, so that no two wait for each other. SQLite has but one writer at a time."""
 
 from __future__ import annotations
 
@@ -11,12 +11,26 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 from django.db.models import QuerySet
 
+from chatapp.actions.compactions import FinishedSummary, claim_compaction, complete_compaction
+from chatapp.actions.consolidations import claim_consolidation
 from chatapp.actions.forget_shared import unshare_entry
 from chatapp.actions.forget_whole import forget_conversation, forget_everything
+from chatapp.actions.memory_edits import DaySection
 from chatapp.actions.search import index_entry
 from chatapp.forgetting import forget_entry
-from chatapp.models import Agent, Conversation, Event, MemoryEntry, SearchOwner, User
-from tests.memory_store.rows import NOW, new_conversation, say
+from chatapp.memory_changes import rewrite_day
+from chatapp.models import (
+    Agent,
+    Compaction,
+    Consolidation,
+    Conversation,
+    Event,
+    ForgetClock,
+    MemoryEntry,
+    SearchOwner,
+    User,
+)
+from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -31,9 +45,9 @@ def several_writers() -> None:
 
 @pytest.fixture
 def told(alice: User, bob: User) -> tuple[MemoryEntry, Conversation]:
-    """What alice shares, and bob's chat that was told it and has learned it."""
+    """What alice shares, and bob's chat, the older one, that was told it and has learned it."""
     porter = Agent.objects.create(name="Porter", shares_memory=True)
-    chats = [new_conversation(user) for user in (alice, bob)]
+    chats = [new_conversation(user) for user in (bob, alice)][::-1]
     Conversation.objects.update(scope=porter, shared_in=porter.pk)
     entries = [
         MemoryEntry.objects.create(
@@ -62,16 +76,44 @@ WAYS: dict[str, Callable[[MemoryEntry], object]] = {
     ),
     "everything": lambda entry: forget_everything(user=entry.user, now=NOW),
     "an operator": lambda entry: unshare_entry(entry_id=entry.pk, now=NOW),
+    "a day that says something else": lambda entry: rewrite_day(
+        user=entry.user, day=entry.day, sections=[DaySection(None, "It rains.")], version=None, now=NOW
+    ),
 }
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_who_waits_for_a_conversation_holds_no_index(
+def test_who_waits_for_a_conversation_holds_neither_a_later_one_nor_entries_nor_indexes(
     told: tuple[MemoryEntry, Conversation], way: str
 ) -> None:
     entry, chat = told
-    held, free = Conversation.objects.filter(pk=chat.pk), SearchOwner.objects.all()
-    check_order(lambda: WAYS[way](entry), held=held, free=free)
+    held, later = Conversation.objects.filter(pk=chat.pk), Conversation.objects.filter(pk__gt=chat.pk)
+    check_order(
+        lambda: WAYS[way](entry),
+        held,
+        later,
+        MemoryEntry.objects.filter(pk=entry.pk),
+        SearchOwner.objects.all(),
+    )
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_who_waits_for_an_entry_holds_no_index(told: tuple[MemoryEntry, Conversation], way: str) -> None:
+    entry, _ = told
+    check_order(lambda: WAYS[way](entry), MemoryEntry.objects.filter(pk=entry.pk), SearchOwner.objects.all())
+
+
+@pytest.mark.parametrize("whose", ["alice", "bob"])
+@pytest.mark.parametrize("way", WAYS)
+def test_who_waits_for_a_consolidation_holds_no_conversation_and_no_entry(
+    told: tuple[MemoryEntry, Conversation], way: str, whose: str
+) -> None:
+    """Its end marks the entries it has read."""
+    entry, chat = told
+    reader = entry.user if whose == "alice" else chat.user
+    under_way = Consolidation.objects.create(user=reader, status="running", created_at=NOW)
+    held = Consolidation.objects.filter(pk=under_way.pk)
+    check_order(lambda: WAYS[way](entry), held, Conversation.objects.all(), MemoryEntry.objects.all())
 
 
 @pytest.mark.parametrize("whose", ["alice", "bob"])
@@ -81,12 +123,50 @@ def test_who_waits_for_the_index_of_a_user_holds_none_of_a_scope(
 ) -> None:
     entry, chat = told
     held = SearchOwner.objects.filter(user=entry.user if whose == "alice" else chat.user)
-    check_order(lambda: WAYS[way](entry), held=held, free=SearchOwner.objects.filter(scope__isnull=False))
+    check_order(lambda: WAYS[way](entry), held, SearchOwner.objects.filter(scope__isnull=False))
 
 
-def check_order(
-    forget: Callable[[], object], *, held: QuerySet[SearchOwner | Conversation], free: QuerySet[SearchOwner]
+def test_a_consolidation_is_not_claimed_while_its_user_forgets(alice: User) -> None:
+    """What it read would be gone when it writes the profile."""
+    ForgetClock.objects.create(user=alice)
+    row = Consolidation.objects.create(user=alice, status="pending", created_at=NOW)
+    check_order(
+        lambda: claim_consolidation(consolidation_id=row.pk, now=NOW),
+        ForgetClock.objects.all(),
+        Consolidation.objects.all(),
+    )
+    row.refresh_from_db()
+    assert row.status == "running"
+
+
+def test_a_summary_that_says_again_what_an_entry_says_waits_for_it_without_the_index(
+    told: tuple[MemoryEntry, Conversation], bob: User
 ) -> None:
+    entry, _ = told
+    chat = new_conversation(bob)
+    first, last = say(chat, SAID, "Noted.")
+    pending = finished_compaction(chat)
+    Compaction.objects.filter(pk=pending.pk).update(status="pending")
+    lease = claim_compaction(compaction_id=pending.pk, holder="a worker", now=NOW)
+    assert lease is not None
+    known = MemoryEntry.objects.exclude(pk=entry.pk)
+    summary = FinishedSummary(
+        summary=SAID,
+        summary_tokens=9,
+        tokens_after=9,
+        strategy="checkpoint",
+        entry_text="It rains.",
+        first_message_id=first.pk,
+        last_message_id=last.pk,
+        model=None,
+        calls=(),
+        repeated_entries=[str(row.pk) for row in known],
+    )
+    indexes = SearchOwner.objects.filter(user=bob)
+    check_order(lambda: complete_compaction(lease=lease, result=summary, now=NOW), known.all(), indexes)
+
+
+def check_order(forget: Callable[[], object], held: QuerySet[Any], *free: QuerySet[Any]) -> None:
     """While this holds the ones, somebody who forgets waits, and has not taken the others."""
     failed: list[DatabaseError] = []
 
@@ -106,7 +186,8 @@ def check_order(
             while other.is_alive() and not somebody_waits():
                 other.join(0.02)
             assert other.is_alive(), "it needs what is held"
-            lock_at_once(free)
+            for rows in free:
+                lock_at_once(rows)
     finally:
         other.join()
     assert not failed

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from agents.hooks import Hook, write_hooks
 from agents.profiles import ADDRESSES, AgentFile, AgentProfile, Brain
@@ -132,8 +133,8 @@ def create_agent(*, owner: User | None, values: AgentValues) -> Agent:
                 raise Conflict(
                     f"You have {settings.MAX_OWN_AGENTS} agents, which is the most; delete one first."
                 )
-        _refuse_taken(owner.pk if owner else None, values, None)
-        agent = Agent.objects.create(owner=owner, **values.columns)
+        with _once_named(owner.pk if owner else None, values, None):
+            agent = Agent.objects.create(owner=owner, **values.columns)
         agent.mcp_servers.set(values.servers or ())
         return agent
 
@@ -146,10 +147,10 @@ def update_agent(*, agent: Agent, change: Callable[[Agent], AgentValues]) -> Age
         if row is None:
             raise NotFound
         values = change(row)
-        _refuse_taken(row.owner_id, values, row)
         for name, value in values.columns.items():
             setattr(row, name, value)
-        row.save(update_fields=list(values.columns))
+        with _once_named(row.owner_id, values, row):
+            row.save(update_fields=list(values.columns))
         if values.servers is not None:
             row.mcp_servers.set(values.servers)
         return row
@@ -158,6 +159,18 @@ def update_agent(*, agent: Agent, change: Callable[[Agent], AgentValues]) -> Age
 def delete_agent(*, agent: Agent) -> None:
     """Its conversations go on without one."""
     agent.delete()
+
+
+@contextmanager
+def _once_named(owner_id: UUID | None, values: AgentValues, itself: Agent | None) -> Iterator[None]:
+    """Raises Conflict where the name is taken, also where somebody takes it at the same moment."""
+    _refuse_taken(owner_id, values, itself)
+    try:
+        with transaction.atomic():
+            yield
+    except IntegrityError:
+        _refuse_taken(owner_id, values, itself)
+        raise
 
 
 def _refuse_taken(owner_id: UUID | None, values: AgentValues, itself: Agent | None) -> None:

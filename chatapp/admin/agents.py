@@ -19,6 +19,7 @@ from chatapp.actions.agents import create_agent, save_agent
 from chatapp.admin.hooks import HOOKS_HELP, check_hook_field
 from chatapp.admin.policy_field import POLICY_HELP, check_policy_field
 from chatapp.admin.policy_table import policy_table
+from chatapp.admin.sent_at_once import SentAtOnce
 from chatapp.admin.yaml_field import YamlField
 from chatapp.agent_preview import preview_agent
 from chatapp.errors import Conflict, InvalidInput, NotFound
@@ -111,7 +112,7 @@ class ImportForm(forms.Form):
 
 
 @admin.register(Agent)
-class AgentAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class AgentAdmin(SentAtOnce):
     form = AgentForm
     list_display = ("name", "model", "mode", "enabled")
     list_filter = ("enabled", "mode")

@@ -13,6 +13,8 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.views.decorators.http import require_POST
 
+from chatapp.admin.sent_at_once import SentAtOnce
+
 RowT = TypeVar("RowT", bound=Model)
 
 
@@ -26,7 +28,7 @@ class Check(Protocol):
     def text(self) -> str: ...
 
 
-class TestedAdmin(admin.ModelAdmin, Generic[RowT]):  # type: ignore[type-arg]
+class TestedAdmin(SentAtOnce, Generic[RowT]):
     change_form_template = "admin/chatapp/tested/change_form.html"
 
     def check_row(self, row: RowT) -> Check:

@@ -30,6 +30,7 @@ from chatapp.models import (
     SearchOwner,
     User,
 )
+from tests.blocking import somebody_waits
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -196,11 +197,3 @@ def check_order(forget: Callable[[], object], held: QuerySet[Any], *free: QueryS
 def lock_at_once(rows: QuerySet[Any]) -> None:
     """Fails where somebody else holds one of them."""
     assert list(rows.select_for_update(nowait=True).order_by("pk"))
-
-
-def somebody_waits() -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid)))"
-        )
-        return bool(cursor.fetchone()[0])

@@ -38,23 +38,30 @@ export function RunPanel({ runId }) {
 function useLoaded(load, key) {
   const loaded = useSignal(/** @type {T|null} */ (null));
   const problem = useSignal("");
+  const attempt = useSignal(0);
   useEffect(() => {
+    let isWanted = true;
+    loaded.value = null;
+    problem.value = "";
     load().then(
-      (read) => (loaded.value = read),
-      (error) => (problem.value = sentenceOf(error)),
+      (read) => isWanted && (loaded.value = read),
+      (error) => isWanted && (problem.value = sentenceOf(error)),
     );
-  }, [key]);
-  return { loaded: loaded.value, problem: problem.value };
+    return () => void (isWanted = false);
+  }, [key, attempt.value]);
+  return { loaded: loaded.value, problem: problem.value, again: () => void attempt.value++ };
 }
 
-/** @param {{problem: string}} props */
-const Waiting = ({ problem }) =>
-  problem ? html`<p class="form-error" role="alert">${problem}</p>` : html`<p class="shimmer" role="status">${t("Loading…")}</p>`;
+/** @param {{problem: string, again: () => void}} props */
+const Waiting = ({ problem, again }) =>
+  problem
+    ? html`<p class="form-error" role="alert">${problem} <button type="button" class="link" onClick=${again}>${t("Try again")}</button></p>`
+    : html`<p class="shimmer" role="status">${t("Loading…")}</p>`;
 
 /** @param {{runId: string}} props */
 function TraceView({ runId }) {
-  const { loaded: trace, problem } = useLoaded(() => readTrace(runId), runId);
-  if (!trace) return html`<${Waiting} problem=${problem} />`;
+  const { loaded: trace, problem, again } = useLoaded(() => readTrace(runId), runId);
+  if (!trace) return html`<${Waiting} problem=${problem} again=${again} />`;
   if (!trace.iterations.length && !trace.hooks.length) return html`<p class="panel-note">${t("No model was asked.")}</p>`;
   const { rows, totalMs } = drawTrace(trace);
   const models = trace.iterations.length;
@@ -89,34 +96,33 @@ function TraceRow({ row, totalMs }) {
   </tr>`;
 }
 
-/** @param {{runId: string}} props */
+/** What they were for is in the trace; without it they are named by their purpose. @param {{runId: string}} props */
 function Requests({ runId }) {
-  const { loaded, problem } = useLoaded(() => Promise.all([listRequests(runId), readTrace(runId)]), runId);
-  if (!loaded) return html`<${Waiting} problem=${problem} />`;
-  const [requests, trace] = loaded;
+  const { loaded: requests, problem, again } = useLoaded(() => listRequests(runId), runId);
+  const trace = useLoaded(() => readTrace(runId), runId);
+  if (!requests) return html`<${Waiting} problem=${problem} again=${again} />`;
   if (!requests.length) return html`<p class="panel-note">${t("No request of this answer is kept.")}</p>`;
-  const names = new Map(trace.iterations.map((step) => [step.request?.n, nameCall(step)]));
-  return html`<ol class="requests">${requests.map(
-    (request) => html`<${Request} key=${request.n} runId=${runId} request=${request} name=${names.get(request.n) ?? request.purpose} isOnly=${requests.length === 1} />`,
-  )}</ol>`;
+  const names = new Map(trace.loaded?.iterations.map((step) => [step.request?.n, nameCall(step)]));
+  return html`${trace.problem && html`<${Waiting} problem=${trace.problem} again=${trace.again} />`}
+    <ol class="requests">${requests.map(
+      (request) => html`<${Request} key=${request.n} runId=${runId} request=${request} name=${names.get(request.n) ?? nameCall({ ...request, plan_step: null, title: null, round: null })} isOnly=${requests.length === 1} />`,
+    )}</ol>`;
 }
 
 /** @param {{runId: string, request: SentRequest, name: string, isOnly: boolean}} props */
 function Request({ runId, request, name, isOnly }) {
-  const shown = useSignal(/** @type {ShownRequest|null} */ (null));
-  const problem = useSignal("");
-  const open = async (/** @type {any} */ event) => {
-    if (!event.target.open || shown.value) return;
-    try {
-      shown.value = await readRequest(runId, request.n);
-    } catch (error) {
-      problem.value = sentenceOf(error);
-    }
-  };
+  const wasOpened = useSignal(isOnly);
+  const open = (/** @type {any} */ event) => (wasOpened.value ||= event.target.open);
   return html`<li><details class="request" onToggle=${open} open=${isOnly}>
     <summary><${Icon} name="right" size=${16} /><span>${request.n}. ${name}</span><small>${request.model} · ${t("{n} tokens", { n: exact(request.tokens) })}</small></summary>
-    ${shown.value ? html`<${RequestView} request=${shown.value} />` : html`<${Waiting} problem=${problem.value} />`}
+    ${wasOpened.value && html`<${RequestBody} runId=${runId} n=${request.n} />`}
   </details></li>`;
+}
+
+/** @param {{runId: string, n: number}} props */
+function RequestBody({ runId, n }) {
+  const { loaded, problem, again } = useLoaded(() => readRequest(runId, n), `${runId}/${n}`);
+  return loaded ? html`<${RequestView} request=${loaded} />` : html`<${Waiting} problem=${problem} again=${again} />`;
 }
 
 /** @param {{request: ShownRequest}} props */

@@ -247,7 +247,9 @@ async def _use_tool(hook: Hook, action: ModuleAction, turn: _Turn) -> tuple[str,
     name = result.call.name
     text = fence("tool_result", f"{name}:\n{result.part.text}")
     turn.notes.append({"hook_id": hook.id, "role": "user", "text": text})
-    return f"{name}: {result.part.text[:TOLD_CHARS]}", result.call.call_id
+    # A refusal is written to the model; its reader sees by the call itself why it was not made.
+    told = "it was not approved." if result.state == "denied" else result.part.text[:TOLD_CHARS]
+    return f"{name}: {told}", result.call.call_id
 
 
 def _note(hook_id: str, action: InjectMessage, state: TurnState) -> Note:

@@ -23,12 +23,18 @@ STEPS = [
     {"id": "hours", "title": "Opening hours", "task": "Find the opening hours.", "dependencies": []},
     {"id": "letter", "title": "Letter", "task": "Draft the letter.", "dependencies": ["price", "hours"]},
 ]
+TOLL = "toll_" + "of_the_ferry_" * 6
 HOOK = {
-    "id": "toll",
+    "id": TOLL,
     "on": "turn_start",
     "condition": {"type": "turn_count", "count": 2},
     "action": {"type": "module_action", "action": "pay", "params": {"say": "Paid the toll."}},
 }
+BESIDE_THE_CARD = """() => {
+  const right = document.querySelector(".consent").getBoundingClientRect().right;
+  const parts = document.querySelectorAll(".consent *, .tool > summary > *");
+  return [...parts].filter((part) => part.getBoundingClientRect().right > right).map((part) => part.textContent);
+}"""
 GOAL_MET = {"goal_met": True, "confidence": 1.0, "missing": ""}
 
 
@@ -119,12 +125,16 @@ def approve_what_a_hook_calls(page: Page, model: ModelServer) -> None:
     asked = len(model.requests_of("chat"))
     say(page, "Let us go on")
     consent = page.get_by_role("alertdialog")
-    expect(consent).to_contain_text("May the hook toll call pay?")
+    expect(consent).to_contain_text(f"May the hook {TOLL} call pay?")
     expect(consent).to_contain_text("Paid the toll.")
     expect(consent).to_contain_text(re.compile(r"\d:\d\d left"))
     assert barriers(page) == []
     assert len(model.requests_of("chat")) == asked
     page.set_viewport_size({"width": 390, "height": 844})
+    page.reload()
+    expect(consent).to_contain_text("Paid the toll.")
+    assert page.evaluate(BESIDE_THE_CARD) == []
+    assert barriers(page) == []
     page.set_viewport_size({"width": 1440, "height": 900})
     page.reload()
     consent.get_by_role("button", name="Approve").click()
@@ -133,7 +143,7 @@ def approve_what_a_hook_calls(page: Page, model: ModelServer) -> None:
     expect(consent).to_have_count(0)
     call = answer.locator(".tool")
     expect(call).to_have_attribute("data-state", "done")
-    expect(call).to_contain_text("by the hook toll")
+    expect(call).to_contain_text(f"by the hook {TOLL}")
     assert "pay:\\nPaid the toll." in model.requests_of("chat")[-1].text
     answer.get_by_role("button", name="More").click()
     page.get_by_role("menuitem", name="How it came about").click()

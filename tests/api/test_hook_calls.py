@@ -61,9 +61,12 @@ async def test_the_model_sees_what_a_hooks_tool_returned_and_the_trace_shows_the
     assert (caller.conversation_id, caller.run_id) == (talk.id, answer["run_id"])
 
 
-@pytest.mark.parametrize(("decision", "calls", "state"), [("approve", 1, "done"), ("deny", 0, "denied")])
+@pytest.mark.parametrize(
+    ("decision", "calls", "state", "text"),
+    [("approve", 1, "done", "pay: Sunny."), ("deny", 0, "denied", "pay: it was not approved.")],
+)
 async def test_a_hooks_call_waits_for_approval_at_a_turns_start(
-    alice_program: Program, model: ModelConfig, decision: str, calls: int, state: str
+    alice_program: Program, model: ModelConfig, decision: str, calls: int, state: str, text: str
 ) -> None:
     async with talking(alice_program, agent=await make_agent("pay")) as talk:
         path = f"conversations/{talk.id}/messages"
@@ -75,7 +78,7 @@ async def test_a_hooks_call_waits_for_approval_at_a_turns_start(
         await alice_program.post(f"runs/{run}/tools/{told[-1].data['call_id']}/{decision}")
         assert (await wait_for_end(alice_program, run))["status"] == "complete"
         [fired] = (await trace_of(alice_program, run))["hooks"]
-    assert (len(pay.calls), fired["tool"]["state"]) == (calls, state)
+    assert (len(pay.calls), fired["tool"]["state"], fired["text"]) == (calls, state, text)
 
 
 async def test_what_a_hook_calls_at_a_turns_end_is_recorded_and_no_event_of_the_run(

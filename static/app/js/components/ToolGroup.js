@@ -1,6 +1,6 @@
 /** The tool calls of an answer: a line each that opens to what went in and what came out. */
 
-import { prettyJson } from "../format.js";
+import { prettyJson, revealHidden } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { ConsentCard } from "./ConsentCard.js";
@@ -57,7 +57,7 @@ export function ToolLine({ tool }) {
       ${durationMs !== null && state === "done" && html`<span class="tool-time">${seconds(durationMs)}</span>`}
     </summary>
     <div class="fold-body">
-      <p class="fold-label">${t("Input")}</p><pre tabindex="0">${prettyJson(tool.arguments)}</pre>
+      <p class="fold-label">${t("Input")}</p><pre tabindex="0">${revealHidden(prettyJson(tool.arguments))}</pre>
       ${isInputCut && html`<p class="fold-label">${t("Its beginning only.")}</p>`}
       ${preview && html`<p class="fold-label">${t("Output")}</p><pre tabindex="0">${preview}</pre>`}
       ${offloadRef ? html`<${OffloadedResult} offloadRef=${offloadRef} />` : isCut && html`<p class="fold-label">${t("The model saw a part of it only.")}</p>`}
@@ -78,7 +78,7 @@ const seconds = (ms) => (ms < 1000 ? t("{n} ms", { n: Math.round(ms) }) : t("{n}
 function briefOf(json) {
   try {
     const values = Object.values(JSON.parse(json)).filter((value) => value !== null && typeof value !== "object");
-    return values.join(", ").slice(0, 80);
+    return revealHidden(values.join(", ").slice(0, 80));
   } catch {
     return "";
   }

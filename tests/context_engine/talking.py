@@ -83,7 +83,7 @@ async def work() -> int:
     """The worker's compactions, one after the other, until none is left."""
     done = 0
     while (row := await sync_to_async(_next_row)()) is not None:
-        await asyncio.to_thread(tasks.compact, str(row.pk))
+        await in_database(tasks.compact)(str(row.pk))
         done += 1
     return done
 

@@ -224,7 +224,7 @@ async def test_an_undone_summary_does_not_come_back_by_itself(
     model_server.defaults["chat"] = says("Yes.", sends_usage=False)
     async with talking(alice_program, FULL[:104]) as talk:
         before = (await talk.inspect("And now?"))["messages"]
-        await asyncio.to_thread(tasks.plan_compaction, talk.id)
+        await in_database(tasks.plan_compaction)(talk.id)
         assert await work() == 1
         [row] = await talk.compactions("done")
         assert (await talk.inspect("And now?"))["messages"] != before
@@ -245,9 +245,9 @@ async def test_workers_that_plan_and_compact_at_once_make_one_checkpoint(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     async with talking(alice_program, FULL) as talk:
-        await asyncio.gather(*(asyncio.to_thread(tasks.plan_compaction, talk.id) for _ in range(4)))
+        await asyncio.gather(*(in_database(tasks.plan_compaction)(talk.id) for _ in range(4)))
         [row] = await talk.compactions()
-        await asyncio.gather(*(asyncio.to_thread(tasks.compact, row["id"]) for _ in range(4)))
+        await asyncio.gather(*(in_database(tasks.compact)(row["id"]) for _ in range(4)))
         assert [row["status"] for row in await talk.compactions()] == ["done"]
         assert len(model_server.requests_of("summary")) == 1
         assert await MemoryEntry.objects.acount() == 1
@@ -298,7 +298,7 @@ async def test_a_backlog_becomes_several_checkpoints_each_of_its_own_messages(
 ) -> None:
     """Of an import that is longer than one compaction may be, with a strategy that else waits for its turn."""
     async with talking(alice_program, long_history(4_600), context_policy={"strategy": "summarize"}) as talk:
-        await asyncio.to_thread(tasks.plan_compaction, talk.id)
+        await in_database(tasks.plan_compaction)(talk.id)
         assert await work() == 3
         rows = await talk.compactions("done")
         spans = [(row["first_position"], row["last_position"]) for row in rows]

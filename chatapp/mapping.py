@@ -125,6 +125,11 @@ def text_of(parts: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(part["text"] for part in parts if part["type"] == "text")
 
 
+def results_in(parts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What tools returned."""
+    return [part["text"] for part in parts if part["type"] == "tool_result"]
+
+
 def plan_from_json(stored: Iterable[Mapping[str, Any]] | None) -> tuple[PlanStep, ...]:
     return tuple(PlanStep(**{**step, "dependencies": tuple(step["dependencies"])}) for step in stored or ())
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from itertools import chain
 from uuid import UUID
 
 from django.db import transaction
@@ -28,11 +29,11 @@ from chatapp.actions.tombstones import raise_tombstones
 from chatapp.errors import NotFound
 from chatapp.models import Conversation, ForgetProposal, ForgetReceipt, MemoryEntry, Message, User
 from chatapp.search_index import vocabulary
+from chatapp.selectors.citing import citing_conversations, entries_made_of, saying_the_same
 from chatapp.selectors.forgetting import (
-    citing_conversations,
     conversations_of,
     recitations,
-    span_of,
+    said_in,
     words_said_elsewhere,
 )
 from memory.redaction import Forgotten
@@ -62,6 +63,8 @@ class Work:
     conversations: list[Conversation] = field(default_factory=list)
     of_others: list[Conversation] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
+    found: list[str] = field(default_factory=list)
+    """What tools returned: made of it goes, but nobody said it, so it is not barred for ever."""
     changed: dict[UUID, Message] = field(default_factory=dict)
     days: set[date] = field(default_factory=set)
     removed: Counter[str] = field(default_factory=Counter)
@@ -134,9 +137,13 @@ def lock_chosen(
     homes |= {entry.conversation_id for entry in [*entries, *beside] if entry.conversation_id}
     texts = [mapping.text_of(row.parts) for row in messages.values()]
     texts += [text for entry in entries for text in work.said_by(entry)]
-    sources = {row.pk for entry in entries for row in _sources(entry, work.said_by(entry))}
-    citing = citing_conversations(conversations_of(user.pk), work.gone | sources, texts)
-    told = told_to_others(user.pk, work.gone | sources, texts)
+    sources = [row for entry in entries for row in _sources(entry, work.said_by(entry))]
+    homes |= {row.conversation_id for row in sources}
+    made = entries_made_of(texts, homes)
+    gone = work.gone | {row.pk for row in sources} | made.keys()
+    texts += chain.from_iterable(made.values())
+    citing = citing_conversations(conversations_of(user.pk), gone, texts)
+    told = told_to_others(user.pk, gone, texts)
     held = MemoryEntry.objects.filter(user=user, pk__in={row.pk for row in [*entries, *beside]})
     conversations = lock_reach(user.pk, homes | citing | told, held, now)
     work.conversations = [row for row in conversations if row.user_id == user.pk]
@@ -158,7 +165,8 @@ def forget_locked(work: Work, *, what: str, asked_in: UUID | None = None, for_go
     work.removed.update(shared.removed)
     work.removed["tombstones"] = raise_tombstones(work.user.pk, work.texts, work.now, for_good=for_good)
     receipt = _write_receipt(work, what)
-    homes = [row.pk for row in work.conversations]
+    homes = {row.pk for row in work.conversations}
+    homes |= saying_the_same(homes)
     proposal = None if asked_in else propose_recitations(work.user, homes, forgotten, work.now)
     memory_actions.mark_days_stale(work.user.pk, work.days)
     # What was offloaded may say it too, and is nobody's but the model's.
@@ -172,17 +180,19 @@ def _forget_said(work: Work) -> Forgotten:
     for row in work.messages.values():
         said = mapping.text_of(row.parts)
         work.texts += [said, title_from(said)]
+        work.found += mapping.results_in(row.parts)
     for entry in work.entries:
         work.texts += work.said_by(entry)
         _forget_sources(work, entry)
+    told = [*work.texts, *work.found]
     elsewhere = words_said_elsewhere(
         work.user.pk,
         [row.pk for row in work.conversations],
         work.gone,
-        Forgotten(work.texts, vocabulary),
+        Forgotten(told, vocabulary),
         since=work.said_first,
     )
-    return Forgotten(work.texts, vocabulary, common=elsewhere)
+    return Forgotten(told, vocabulary, common=elsewhere)
 
 
 def _forget_sources(work: Work, entry: MemoryEntry) -> None:
@@ -195,9 +205,9 @@ def _forget_sources(work: Work, entry: MemoryEntry) -> None:
 
 
 def _sources(entry: MemoryEntry, texts: Sequence[str]) -> list[Message]:
-    """The messages of its span that say one of these."""
+    """The messages of its spans that say one of these."""
     said = Forgotten(texts, vocabulary)
-    return [row for row in span_of(entry) if said.carried(mapping.text_of(row.parts))]
+    return [row for row in said_in(entry) if said.carried(mapping.text_of(row.parts))]
 
 
 def _forget_made(work: Work, forgotten: Forgotten, asked_in: UUID | None) -> tuple[str, ...]:

@@ -26,8 +26,9 @@ from chatapp.errors import NotFound
 from chatapp.models import Conversation, EntryRevision, MemoryEntry, Message
 from chatapp.search_index import vocabulary
 from chatapp.selectors.access import lock_shared_entry
+from chatapp.selectors.citing import citing_conversations
 from chatapp.selectors.consolidations import edits_of
-from chatapp.selectors.forgetting import citing_conversations, said_with
+from chatapp.selectors.forgetting import said_with
 from chatapp.selectors.scopes import others_in_scopes, scopes_of
 from memory.hygiene import KnownSentences
 from memory.redaction import Forgotten

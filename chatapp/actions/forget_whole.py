@@ -35,8 +35,8 @@ from chatapp.models import (
 )
 from chatapp.search_index import vocabulary
 from chatapp.selectors.access import accessible_conversation, lock_conversation
+from chatapp.selectors.citing import citing_conversations, saying_the_same
 from chatapp.selectors.forgetting import (
-    citing_conversations,
     conversation_ids_of,
     conversations_of,
     words_still_said,
@@ -56,11 +56,13 @@ def forget_conversation(
     conversation = accessible_conversation(user, conversation_id)
     entries = MemoryEntry.objects.filter(user=user, conversation=conversation)
     texts, told = _telling_texts(conversation), shared_of(user.pk, entries)
-    citing = citing_conversations(conversations_of(user.pk), [conversation.pk], texts) - {conversation.pk}
+    gone = [conversation.pk, *entries.values_list("pk", flat=True)]
+    citing = citing_conversations(conversations_of(user.pk), gone, texts) - {conversation.pk}
     reached = lock_reach(user.pk, {conversation.pk} | citing | told.told, entries, now)
     conversation = lock_conversation(user, conversation_id)
     texts = _telling_texts(conversation)
     rows = [row for row in reached if row.pk in citing]
+    repeating = citing | saying_the_same({conversation.pk}) - {conversation.pk}
     shared = forget_shared_entries(told, reached, now)
     removed = shared.removed
     runs, leftovers = _delete(conversation, removed, now, for_good)
@@ -70,7 +72,7 @@ def forget_conversation(
     stale: set[date] = set()
     for row in rows:
         runs += traces.stop_work(row, now)
-        removed["events"] += traces.redact_events(row, forgotten, changed={}, gone=[conversation.pk])
+        removed["events"] += traces.redact_events(row, forgotten, changed={}, gone=gone)
         removed["summaries_redacted"] += traces.redact_compactions(row, forgotten)
         removed["requests"] += traces.redact_runs(row, forgotten)
         removed["messages_redacted"] += traces.redact_copies(row, forgotten, runs, now)
@@ -83,7 +85,7 @@ def forget_conversation(
     # What was offloaded there may say it too, and is nobody's but the model's.
     elsewhere = Leftovers(user.pk, tuple(sorted(stale)), offloads=tuple(delete_all_offloads(citing)))
     receipt = _receipt(user, ForgetReceipt.What.CONVERSATION, removed, now)
-    proposal = propose_recitations(user, citing, forgotten, now)
+    proposal = propose_recitations(user, repeating, forgotten, now)
     return Done(receipt, (leftovers, elsewhere, *shared.leftovers), (*runs, *shared.ended_runs), proposal)
 
 

@@ -2,49 +2,40 @@
 
 from __future__ import annotations
 
-import json
 from array import array
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Q, QuerySet
 from django.utils.crypto import salted_hmac
 
 from chatapp import mapping
 from chatapp.errors import NotFound
 from chatapp.models import (
     Conversation,
-    Event,
     ForgetClock,
     ForgetProposal,
     ForgetReceipt,
     MemoryEntry,
     Message,
-    RequestText,
-    Run,
     ScopeClock,
     SearchDocument,
     SearchOwner,
     SearchPosting,
-    SentRequest,
     Tombstone,
-    ToolCall,
     User,
 )
 from chatapp.search_index import hash_term, vocabulary
 from chatapp.selectors.access import parse_id
-from chatapp.selectors.requests import told_texts
+from chatapp.selectors.citing import citing_conversations
 from chatapp.selectors.search import open_index
 from memory.redaction import Forgotten
 from memory.sentences import split_sentences
 from memory.tombstones import Fingerprint, Fingerprinter, Tombstones
 
 SALT = "palimpsest.tombstones"
-CITING = ("recall", "tool")
-"""The events that repeat what was said elsewhere."""
-LEAST_QUOTE_CHARS = 12
 LOOKED_AT = 5_000
 """So many messages of a conversation are looked through for what says it again."""
 TERMS_PER_QUERY = 900
@@ -100,20 +91,34 @@ def accessible_proposal(user: User, proposal_id: str) -> ForgetProposal:
 
 
 def messages_of_day(user: User, start: datetime, end: datetime) -> list[UUID]:
-    rows = Message.objects.filter(conversation__user=user, created_at__gte=start, created_at__lt=end)
-    return list(rows.values_list("pk", flat=True))
+    """What was said then. An answer is of the day it was asked for, with all its calls and however late it ends, and of
+    its question's, where that is another one."""
+    said = Message.objects.filter(conversation__user=user)
+    is_asked = Q(run__created_at__gte=start, run__created_at__lt=end)
+    is_asked |= Q(run__question__created_at__gte=start, run__question__created_at__lt=end)
+    # Without a run: of users and of imports. What belongs to an answer goes with it.
+    is_said = Q(created_at__gte=start, created_at__lt=end, run=None)
+    is_alone = Q(role=Message.Role.USER) | Q(parent__run=None)
+    return list(said.filter(is_asked | (is_said & is_alone)).values_list("pk", flat=True))
 
 
-def span_of(entry: MemoryEntry) -> list[Message]:
-    """The messages it was made of, on whatever branch; none where the conversation is gone."""
-    ends = Message.objects.filter(pk__in=[entry.first_message_id, entry.last_message_id])
-    positions = list(ends.filter(conversation=entry.conversation_id).values_list("position", flat=True))
-    if entry.conversation_id is None or not positions:
+def said_in(entry: MemoryEntry) -> list[Message]:
+    """The messages of all spans that say it, on whatever branch; none of a conversation that is gone."""
+    spans = [(entry.conversation_id, entry.first_message_id, entry.last_message_id)]
+    spans += entry.sources.values_list("conversation_id", "first_message_id", "last_message_id")
+    found = {row.pk: row for span in spans for row in _span(*span)}
+    return sorted(found.values(), key=lambda row: (row.created_at, row.position))
+
+
+def _span(conversation_id: UUID | None, first_id: UUID | None, last_id: UUID | None) -> list[Message]:
+    ends = Message.objects.filter(pk__in=[first_id, last_id], conversation=conversation_id)
+    positions = list(ends.values_list("position", flat=True))
+    if conversation_id is None or not positions:
         return []
     rows = Message.objects.filter(
-        conversation=entry.conversation_id, position__gte=min(positions), position__lte=max(positions)
+        conversation=conversation_id, position__gte=min(positions), position__lte=max(positions)
     )
-    return list(rows.order_by("position"))
+    return list(rows)
 
 
 def words_said_elsewhere(
@@ -146,79 +151,6 @@ def said_with(user_id: UUID, words: Collection[str]) -> list[str]:
 
 def conversations_of(user_id: UUID) -> QuerySet[Conversation]:
     return Conversation.objects.filter(user=user_id)
-
-
-def reading_conversations(among: QuerySet[Conversation]) -> set[UUID]:
-    """Where a run may hold what no message or event tells of yet: it recalls, a tool of it runs, or has returned what
-    waits for the other calls of its step."""
-    runs = Run.objects.filter(conversation__in=among, status=Run.Status.RUNNING)
-    may_have_read = Q(state=ToolCall.State.RUNNING) | Q(is_told=False, finished_at__isnull=False)
-    calling = ToolCall.objects.filter(may_have_read, run=OuterRef("pk"))
-    told = Event.objects.filter(run=OuterRef("pk"), type="context")
-    kept = SentRequest.objects.filter(run=OuterRef("pk"))
-    has_told_all = Exists(told) & Exists(kept) & ~Exists(calling)
-    return set(runs.exclude(has_told_all).values_list("conversation_id", flat=True))
-
-
-def citing_conversations(
-    among: QuerySet[Conversation], ids: Iterable[UUID], texts: Iterable[str]
-) -> set[UUID]:
-    """Those where one of these messages, entries or conversations was recalled, a tool was asked for one of these
-    texts or returned it, or a run may be reading them at this moment."""
-    ids, texts = list(ids), list(texts)
-    # First of all: a run that tells meanwhile what it read is found by what it told.
-    reading = reading_conversations(among)
-    quotes = _quotes(texts)
-    calling = _conversations_calling(among, ids, quotes)
-    return reading | calling | _conversations_quoting(among, quotes) | _conversations_told(among, ids, texts)
-
-
-def _quotes(texts: Iterable[str]) -> list[str]:
-    """The sentences that tell where they stand that one of these was quoted."""
-    sentences = {sentence.strip() for text in texts for sentence in split_sentences(text)}
-    return [sentence for sentence in sentences if len(sentence) >= LEAST_QUOTE_CHARS]
-
-
-def _conversations_quoting(among: QuerySet[Conversation], quotes: Collection[str]) -> set[UUID]:
-    """Where a model was sent one of these, recalled: a `recall` event lists the best of it only."""
-    rows = RequestText.objects.filter(conversation__in=among, source="recall")
-    return {row.conversation_id for row, text in told_texts(rows) if any(quote in text for quote in quotes)}
-
-
-def _conversations_calling(
-    among: QuerySet[Conversation], ids: Iterable[UUID], quotes: Iterable[str]
-) -> set[UUID]:
-    """Where a tool was asked for one of these, or returned it: a `tool` event holds the beginning of that only."""
-    returned = [*map(str, ids), *quotes]
-    asked = [_in_json(mark) for mark in returned]
-    calls = ToolCall.objects.filter(run__conversation__in=among)
-    found: set[UUID] = set()
-    for home, arguments, result in calls.values_list("run__conversation", "arguments", "result").iterator():
-        if home not in found:
-            text = "\n".join(part.get("text", "") for part in result)
-            if any(mark in text for mark in returned) or any(mark in arguments for mark in asked):
-                found.add(home)
-    return found
-
-
-def _in_json(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)[1:-1]
-
-
-def _conversations_told(
-    among: QuerySet[Conversation], ids: Iterable[UUID], texts: Iterable[str]
-) -> set[UUID]:
-    marks = {str(one) for one in ids} | {
-        _in_json(text.strip()) for text in texts if len(text.strip()) >= LEAST_QUOTE_CHARS
-    }
-    rows = Event.objects.filter(conversation__in=among, type__in=CITING)
-    found: set[UUID] = set()
-    for conversation_id, payload in rows.values_list("conversation_id", "payload").iterator():
-        if conversation_id not in found:
-            raw = json.dumps(payload, ensure_ascii=False)
-            if any(mark in raw for mark in marks):
-                found.add(conversation_id)
-    return found
 
 
 def said_and_where(

@@ -14,17 +14,18 @@ from agents.ports import CallResult, RequestedCall
 from chatapp import clock
 from chatapp.actions.conversations import create_conversation
 from chatapp.actions.endings import Outcome, finish_run
+from chatapp.actions.memory import record_entry
 from chatapp.actions.messages import NewMessage, send_message
 from chatapp.actions.runs import Lease, PartialAnswer, claim_run, record_facts, record_plan
 from chatapp.actions.tool_calls import finish_tool_call, record_tool_calls
 from chatapp.errors import LeaseLost
-from chatapp.models import Agent, Conversation, MemoryEntry, RequestText, Run, ToolCall, User
+from chatapp.models import Agent, Compaction, Conversation, MemoryEntry, RequestText, Run, ToolCall, User
 from chatapp.row_shapes import RESULT_PREVIEW_CHARS
 from chatapp.selectors.memory import user_zone
 from memory.types import ToolResultPart
 from tests.forgetting.everywhere import tables_with
 from tests.forgetting.test_while_it_is_read import in_context, keep_request
-from tests.memory_store.rows import new_conversation, say
+from tests.memory_store.rows import finished_compaction, new_conversation, say
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -123,6 +124,31 @@ def test_the_calls_of_another_answer_stay(alice: User, api_client: Clients) -> N
     forget(api_client(alice), message_id=str(for_good.answer_id))
     assert FOUND in ToolCall.objects.get(run=kept.run_id).result[0]["text"]
     assert {"chatapp_message", "chatapp_event", "chatapp_toolcall"} <= set(tables_with(FOUND))
+
+
+def test_what_a_summary_and_memory_have_of_what_they_returned_goes_with_their_answer(
+    alice: User, api_client: Clients
+) -> None:
+    conversation, lease = begin(alice, "When does the ferry leave? I am in room 12.")
+    [call] = record(lease, "first")
+    finish(lease, call, f"The shed with the {FOUND} opens at seven.")
+    end(lease)
+    question, *_, answer = conversation.messages.order_by("position")
+    summary = f"The user is in room 12. The register of the office names the {FOUND}."
+    compaction = finished_compaction(conversation, summary=summary)
+    Compaction.objects.filter(pk=compaction.pk).update(last_position=answer.position)
+    entry = record_entry(
+        compaction=compaction,
+        text=summary,
+        first_message_id=question.pk,
+        last_message_id=answer.pk,
+        at=clock.now(),
+    )
+    assert entry is not None
+    forget(api_client(alice), message_id=str(lease.answer_id))
+    assert tables_with(FOUND) == []
+    entry.refresh_from_db()
+    assert entry.text == conversation.compactions.get().summary == "The user is in room 12."
 
 
 # --- With what they found ----------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What it costs to forget one entry of a user with many stored requests.
+"""What it costs to forget one entry of a user with many stored requests and tool calls.
 
 python -m benchmarks.forgetting [--requests 2000] [--conversations 20]
 """
@@ -15,6 +15,7 @@ from benchmarks.context_load import prepare
 
 RECALLED_WORDS = 900
 WORDS_KNOWN = 4_000
+RETURNED_WORDS = 600
 
 
 def measure(requests: int, conversations: int) -> None:
@@ -22,7 +23,7 @@ def measure(requests: int, conversations: int) -> None:
     from chatapp.actions.conversations import ImportedMessage, import_conversation
     from chatapp.forgetting import forget_entry
     from chatapp.memory_changes import add_entry
-    from chatapp.models import Event, RequestText, User
+    from chatapp.models import Event, RequestText, Run, ToolCall, User
 
     chance = random.Random(11)
     words = [
@@ -55,11 +56,41 @@ def measure(requests: int, conversations: int) -> None:
             )
             for at in range(each)
         )
+        answer = chat.messages.get(position=1)
+        run = Run.objects.create(
+            conversation=chat, user=user, answer=answer, status="complete", created_at=clock.now()
+        )
+        ToolCall.objects.bulk_create(
+            ToolCall(
+                run=run,
+                step=at,
+                ordinal=at,
+                call_id=f"call-{at}",
+                name="search",
+                arguments=json.dumps({"query": say(12)}),
+                state="done",
+                is_idempotent=True,
+                is_told=True,
+                result=[
+                    {
+                        "type": "tool_result",
+                        "call_id": f"call-{at}",
+                        "name": "search",
+                        "text": say(RETURNED_WORDS),
+                    }
+                ],
+                requested_at=clock.now(),
+                finished_at=clock.now(),
+            )
+            for at in range(each)
+        )
     kilobytes = sum(len(row) for row in RequestText.objects.values_list("content", flat=True)) // 1_000
     began, cpu = time.perf_counter(), time.process_time()
     done = forget_entry(user, entry.pk, now=clock.now())
     took, cpu = time.perf_counter() - began, time.process_time() - cpu
-    stored = f"{requests:,} stored requests in {conversations} conversations, {kilobytes:,} kB"
+    stored = (
+        f"{requests:,} stored requests and tool calls each in {conversations} conversations, {kilobytes:,} kB"
+    )
     print(f"{stored}: {took:.2f} s, {cpu:.2f} s of CPU")
     print(f"removed: {done.receipt.removed}")
 

@@ -42,7 +42,7 @@ class Forgotten:
         self._sentences: list[frozenset[str]] = []
         self._by_word: dict[str, list[int]] = defaultdict(list)
         self._rare: set[str] = set()
-        self._near: dict[str, bool] = {}
+        self._far: set[str] = set()
         facts: set[str] = set()
         for text in texts:
             for sentence in split_sentences(text):
@@ -102,15 +102,15 @@ class Forgotten:
 
     def _touches(self, text: str) -> bool:
         """Quick: whether it has a word or fact of it at all. Most long texts have none, and are made of few words."""
-        return any(map(self._is_near, set(fold_text(text).split()))) or self._facts.search(text) is not None
+        unknown = set(fold_text(text).split()) - self._far
+        return any(map(self._is_near, unknown)) or self._facts.search(text) is not None
 
     def _is_near(self, token: str) -> bool:
-        known = self._near.get(token)
-        if known is None:
-            words = self._vocabulary.words(token)
-            known = not (words.isdisjoint(self._by_word) and words.isdisjoint(self._rare))
-            self._near[token] = known
-        return known
+        words = self._vocabulary.words(token)
+        if words.isdisjoint(self._by_word) and words.isdisjoint(self._rare):
+            self._far.add(token)
+            return False
+        return True
 
     def carried(self, text: str) -> list[str]:
         """Its sentences that say something of it."""

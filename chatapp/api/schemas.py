@@ -9,7 +9,16 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.conf import settings
-from pydantic import AfterValidator, BaseModel, Discriminator, Field, RootModel, Tag, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    RootModel,
+    Tag,
+    model_validator,
+)
 
 from agents.hooks import Hook
 from chatapp.text import normalize_text
@@ -230,6 +239,8 @@ class MarkdownIn(BaseModel):
 
 
 class MemorySettings(Changes):
+    model_config = ConfigDict(extra="forbid")  # who misspells a pause must hear of it
+
     paused: bool | None = None
     review: bool | None = None
     profile: bool | None = None

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.crypto import salted_hmac
 
 from chatapp import mapping
@@ -20,6 +20,7 @@ from chatapp.models import (
     ForgetReceipt,
     MemoryEntry,
     Message,
+    Offload,
     ScopeClock,
     SearchDocument,
     SearchOwner,
@@ -156,14 +157,15 @@ def conversations_of(user_id: UUID) -> QuerySet[Conversation]:
 def said_and_where(
     user: User, message_ids: Collection[UUID], entry_ids: Collection[UUID]
 ) -> tuple[list[str], set[UUID]]:
-    """What they say, and the conversations that are theirs or cite them."""
+    """What they say, and the conversations that are theirs, or have something offloaded and cite them."""
     messages = Message.objects.filter(conversation__user=user, pk__in=message_ids)
     entries = MemoryEntry.objects.filter(user=user, pk__in=entry_ids)
     texts = [mapping.text_of(row.parts) for row in messages] + [row.text for row in entries]
     homes = {row.conversation_id for row in messages} | {
         row.conversation_id for row in entries if row.conversation_id
     }
-    return texts, homes | citing_conversations(conversations_of(user.pk), [*message_ids, *entry_ids], texts)
+    offloaded = conversations_of(user.pk).filter(Exists(Offload.objects.filter(conversation=OuterRef("pk"))))
+    return texts, homes | citing_conversations(offloaded, [*message_ids, *entry_ids], texts)
 
 
 def recitations(conversation_ids: Collection[UUID], forgotten: Forgotten, limit: int) -> list[UUID]:

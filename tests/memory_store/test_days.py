@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
 from django.test import Client
 
+from chatapp import memory_files
 from chatapp.actions.memory import record_entry
-from chatapp.models import Message, User
+from chatapp.models import Message, StaleDay, User
 from tests.memory_store.rows import finished_compaction, new_conversation, say
 
 Clients = Callable[..., Client]
@@ -104,3 +105,20 @@ def test_who_moves_keeps_the_days_that_were_and_begins_new_ones_at_the_new_midni
     [entry] = written.json()["entries"]
     assert entry["created_at"] == "2026-11-21T15:30:00Z"
     assert entry["id"] == before["entries"][0]["id"]
+
+
+@pytest.mark.usefixtures("no_files")
+def test_after_a_move_the_files_tell_the_new_time_as_soon_as_the_sweep_came(
+    alice: User, api_client: Clients
+) -> None:
+    client = api_client(alice)
+    live_in(client, "Asia/Tokyo")
+    remember(alice, "Said in Tokyo.", "2026-11-21T15:30:00")
+    memory_files.sweep_unwritten()
+    file = memory_files.day_path(alice.pk, date(2026, 11, 22))
+    assert "## 00:30" in file.read_text()
+    live_in(client, "Europe/Berlin")
+    memory_files.sweep_unwritten()
+    assert "## 16:30" in file.read_text()
+    assert file.read_text() == client.get(f"{DAYS}/2026-11-22").json()["markdown"]
+    assert StaleDay.objects.count() == 0

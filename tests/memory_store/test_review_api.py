@@ -127,6 +127,12 @@ def test_what_one_writes_oneself_needs_no_approval(client: Client, conversation:
     assert entry["state"] == "kept"
 
 
+def test_a_misspelt_setting_is_refused(alice: User, api_client: Clients) -> None:
+    answer = api_client(alice).patch(SETTINGS, {"pause": True}, content_type="application/json")
+    assert answer.status_code == 422
+    assert answer.json()["error"]["details"][0]["field"] == "pause"
+
+
 def test_another_users_queue_and_settings_are_their_own(
     client: Client, conversation: Conversation, charlie: User, api_client: Clients
 ):

@@ -10,7 +10,7 @@ from chatapp.actions.tombstones import lift_wished_back
 from chatapp.models import Compaction
 from chatapp.search_index import vocabulary
 from chatapp.selectors.forgetting import tombstones_of
-from chatapp.selectors.learned import known_texts, recalled_texts
+from chatapp.selectors.learned import corrected_texts, known_texts, recalled_texts
 from memory.hygiene import KnownSentences, Learned, learn
 from memory.types import Message
 
@@ -18,7 +18,8 @@ from memory.types import Message
 def learn_from(
     row: Compaction, summary: str, messages: Sequence[Message], *, first_id: UUID, last_id: UUID
 ) -> Learned:
-    """Without what memory has already, what was recalled here, small talk, and what was forgotten.
+    """Without what memory has already, or had before it was corrected, what was recalled here, small talk, and what was
+    forgotten.
 
     The entry of the same span is passed over, so that a repeated job says the same again.
     """
@@ -27,7 +28,8 @@ def learn_from(
         user_id, [UUID(message.id) for message in messages if message.role == "user" and message.id]
     )
     texts = chain(
-        known_texts(row.conversation, compaction_id=row.pk, first_id=first_id, last_id=last_id),
+        known_texts(row, first_id=first_id, last_id=last_id),
+        corrected_texts(row),
         recalled_texts(row),
     )
     known = KnownSentences(vocabulary, texts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from uuid import UUID
 
@@ -13,6 +13,7 @@ from chatapp import event_log
 from chatapp.actions.search import index_entry
 from chatapp.models import Compaction, Conversation, EntryRevision, EntrySource, MemoryEntry
 from chatapp.models.search import StaleDay
+from chatapp.selectors.learned import withdrawn_entries
 from chatapp.selectors.memory import kept_entries, user_zone
 from chatapp.selectors.pauses import is_paused
 from chatapp.selectors.scopes import open_scope
@@ -31,9 +32,10 @@ def record_entry(
     conversation = compaction.conversation
     if not conversation.uses_memory or is_paused(conversation):
         return None
-    entry = _entry_of_span(compaction, first_message_id, last_message_id)
+    span = {"first_message_id": first_message_id, "last_message_id": last_message_id}
+    entry = _entry_of_span(compaction, span)
     if entry is not None:
-        return _extract_again(entry, compaction, text)
+        return _extract_again(entry, compaction, span, text)
     scope_id = open_scope(conversation)
     entry = MemoryEntry.objects.create(
         compaction=compaction,
@@ -42,8 +44,7 @@ def record_entry(
         conversation=conversation,
         scope_id=scope_id,
         shared_in=scope_id,
-        first_message_id=first_message_id,
-        last_message_id=last_message_id,
+        **span,
         text=text,
         state=MemoryEntry.State.PROPOSED if conversation.user.reviews_memory else MemoryEntry.State.KEPT,
         created_at=at,
@@ -55,19 +56,23 @@ def record_entry(
     return entry
 
 
-def _entry_of_span(compaction: Compaction, first_id: UUID, last_id: UUID) -> MemoryEntry | None:
-    """By the compaction where it is repeated, by the span where it was undone and done again."""
+def _entry_of_span(compaction: Compaction, span: Mapping[str, UUID]) -> MemoryEntry | None:
+    """By the compaction where it is repeated, by the span where it was undone and done again. Of messages that are
+    summarised again with others, what was withdrawn."""
     rows = MemoryEntry.objects.select_for_update().filter(conversation_id=compaction.conversation_id)
-    by_span = rows.filter(first_message_id=first_id, last_message_id=last_id)
-    undone = by_span.filter(compaction__status=Compaction.Status.UNDONE)
-    return rows.filter(compaction=compaction).first() or undone.first()
+    undone = rows.filter(**span, compaction__status=Compaction.Status.UNDONE)
+    withdrawn = rows.filter(pk__in=withdrawn_entries(compaction).values("pk")).order_by("created_at", "pk")
+    return rows.filter(compaction=compaction).first() or undone.first() or withdrawn.first()
 
 
-def _extract_again(entry: MemoryEntry, compaction: Compaction, text: str) -> MemoryEntry:
+def _extract_again(
+    entry: MemoryEntry, compaction: Compaction, span: Mapping[str, UUID], text: str
+) -> MemoryEntry:
     is_repeated = entry.compaction_id == compaction.pk
     if not is_repeated:
         entry.compaction = compaction
-        entry.save(update_fields=["compaction"])
+        entry.first_message_id, entry.last_message_id = span["first_message_id"], span["last_message_id"]
+        entry.save(update_fields=["compaction", "first_message_id", "last_message_id"])
         index_standing(compaction)
     if not is_repeated and entry.author == MemoryEntry.Author.EXTRACTION:
         rewrite_entry(entry, text, MemoryEntry.Author.EXTRACTION)

@@ -91,8 +91,10 @@ class ForgetAnswer(Receipt):
 )
 async def forget(request: ApiRequest, wish: Wish) -> Any:
     """One entry, one message, one conversation, one day, or everything, with all that was made of it: summaries, files,
-    index, recalled copies. It is not learned again, unless you ask to remember it and it was not `for_good`. A day is yours
-    from midnight to midnight; an answer is of the day it was asked for, and of its question's. It cannot be undone."""
+    index, recalled copies. It is not learned again, unless you ask to remember it and it was not `for_good`. A day is
+    yours, from midnight to midnight; an answer is of the day it was asked for, and of its question's. It cannot be
+    undone.
+    """
     return await sync_to_async(_forget)(request.auth.user, wish)
 
 

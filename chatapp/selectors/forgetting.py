@@ -100,7 +100,8 @@ def messages_of_day(user: User, start: datetime, end: datetime) -> list[UUID]:
     # Without a run: of users and of imports. What belongs to an answer goes with it.
     is_said = Q(created_at__gte=start, created_at__lt=end, run=None)
     is_alone = Q(role=Message.Role.USER) | Q(parent__run=None)
-    return list(said.filter(is_asked | (is_said & is_alone)).values_list("pk", flat=True))
+    is_empty = Q(parts=[], forgotten_at__isnull=False)
+    return list(said.filter(is_asked | (is_said & is_alone)).exclude(is_empty).values_list("pk", flat=True))
 
 
 def said_in(entry: MemoryEntry) -> list[Message]:

@@ -5,25 +5,50 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from chatapp import mapping
-from chatapp.models import Compaction, Conversation, Event, MemoryEntry, Message
+from chatapp.models import Compaction, EntryRevision, Event, MemoryEntry, Message
 
 NEWEST_ENTRIES = 2_000
 
 
-def known_texts(
-    conversation: Conversation, *, compaction_id: UUID, first_id: UUID, last_id: UUID
-) -> Iterator[tuple[str, str]]:
-    """`(entry id, text)`, newest first, without the entry of this very span. In a scope, what its user said there:
-    what is known of them elsewhere is not known to it."""
-    of_span = Q(compaction=compaction_id) | Q(first_message_id=first_id, last_message_id=last_id)
-    rows = MemoryEntry.objects.filter(user=conversation.user_id).exclude(of_span).order_by("-created_at")
+def known_texts(compaction: Compaction, *, first_id: UUID, last_id: UUID) -> Iterator[tuple[str, str]]:
+    """`(entry id, text)`, newest first, without the entry of this very span, and those that went with their summaries.
+    In a scope, what its user said there: what is known of them elsewhere is not known to it."""
+    conversation = compaction.conversation
+    of_span = Q(compaction=compaction) | Q(first_message_id=first_id, last_message_id=last_id)
+    withdrawn = withdrawn_entries(compaction).values("pk")
+    rows = MemoryEntry.objects.filter(user=conversation.user_id).exclude(of_span).exclude(pk__in=withdrawn)
     if conversation.scope_id is not None:
         rows = rows.filter(scope=conversation.scope_id)
-    for entry_id, text in rows.values_list("pk", "text")[:NEWEST_ENTRIES].iterator():
+    newest = rows.order_by("-created_at").values_list("pk", "text")
+    for entry_id, text in newest[:NEWEST_ENTRIES].iterator():
         yield str(entry_id), text
+
+
+def corrected_texts(compaction: Compaction) -> Iterator[tuple[str, str]]:
+    """What entries of the same messages said before somebody edited them: it is not learned from these again. It has no
+    source."""
+    edited = _entries_of_the_same(compaction).exclude(author=MemoryEntry.Author.EXTRACTION)
+    texts = EntryRevision.objects.filter(entry__in=edited).values_list("text", flat=True)
+    for text in texts.iterator():
+        yield "", text
+
+
+def withdrawn_entries(compaction: Compaction) -> QuerySet[MemoryEntry]:
+    """Of summaries of the same messages that were undone, where nobody wrote in them, oldest first."""
+    undone = Q(compaction__status=Compaction.Status.UNDONE, author=MemoryEntry.Author.EXTRACTION)
+    return _entries_of_the_same(compaction).filter(undone).order_by("created_at", "pk")
+
+
+def _entries_of_the_same(compaction: Compaction) -> QuerySet[MemoryEntry]:
+    """Made by other summaries; two stand for the same messages only where one was undone."""
+    return MemoryEntry.objects.filter(
+        compaction__branch=compaction.branch_id,
+        compaction__first_position__lte=compaction.last_position,
+        compaction__last_position__gte=compaction.first_position,
+    ).exclude(compaction=compaction)
 
 
 def recalled_texts(compaction: Compaction) -> Iterator[tuple[str, str]]:

@@ -84,6 +84,8 @@ def test_a_day_is_forgotten_with_what_was_said_on_it_to_its_last_moment(
     assert answer.status_code == 200, answer.content
     said = [row.parts for row in Message.objects.order_by("created_at")]
     assert said == [[], [{"type": "text", "text": "A tram rattled past."}]]
+    again = client.post("/api/v1/memory/forget", {"day": day}, content_type="application/json")
+    assert again.status_code == 404, "there is nothing left of it"
 
 
 def test_who_moves_keeps_the_days_that_were_and_begins_new_ones_at_the_new_midnight(

@@ -13,6 +13,8 @@ from chatapp.search_index import MAX_COUNT, MAX_LENGTH, Columns, Hits, Ordinals
 from memory.dates import DateSpan
 from memory.questions import KIND_WEIGHT, Question, kind_term
 from memory.ranking import (
+    ANSWER_WEIGHT,
+    ASKED_WEIGHT,
     DATE_BONUS,
     K1,
     LEAST_SHARE,
@@ -26,7 +28,7 @@ from memory.ranking import (
     B,
     idf,
 )
-from memory.terms import QUESTION
+from memory.terms import ASKS, QUESTION
 
 _EPOCH = date(1970, 1, 1).toordinal()
 GROUP = 16
@@ -116,22 +118,27 @@ def find_neighbours(previous: npt.NDArray[np.int32]) -> Neighbours:
     return Neighbours(but_not, tuple(apart))
 
 
-def _spread(scores: Scores, neighbours: Neighbours) -> Scores:
+def _spread(scores: Scores, asks: Mask, neighbours: Neighbours) -> Scores:
     """Adds the neighbours' scores: at each distance first of the one before, then of the one behind, so that the sum is
-    the same wherever the rows lie."""
+    the same wherever the rows lie. An answer follows its question: those that ask give more to the next."""
     result = scores.copy()
     pairs = zip(NEIGHBOUR_WEIGHTS, neighbours.but_not, neighbours.apart, strict=True)
     for distance, (weight, but_not, (later, earlier)) in enumerate(pairs, start=1):
-        result[distance:] += _but(weight * scores[:-distance], but_not)
-        result[later] += weight * scores[earlier]
-        result[:-distance] += _but(weight * scores[distance:], but_not)
-        result[earlier] += weight * scores[later]
+        onward = back = weight * scores
+        if distance == 1:
+            onward = np.where(asks, ANSWER_WEIGHT, weight) * scores
+            back = np.where(asks, ASKED_WEIGHT, weight) * scores
+        result[distance:] += _but(onward[:-distance], but_not)
+        result[later] += onward[earlier]
+        result[:-distance] += _but(back[distance:], but_not)
+        result[earlier] += back[later]
     return result
 
 
 def _but(scores: Scores, rows: Ordinals) -> Scores:
-    scores[rows] = 0.0
-    return scores
+    others = scores.copy()
+    others[rows] = 0.0
+    return others
 
 
 def _date_scores(columns: Columns, spans: Sequence[DateSpan]) -> Scores:
@@ -166,6 +173,13 @@ def gather_kinds(index: Index, kinds: Mapping[str, Iterable[str]]) -> Index:
     return replace(index, hits={**index.hits, **gathered})
 
 
+def gather_forms(index: Index, forms: Mapping[str, Iterable[str]]) -> Index:
+    """The same with each word found wherever one of its other forms stands."""
+    gathered = {word: _together(index, (word, *others)) for word, others in forms.items()}
+    standing = {word: hits for word, hits in gathered.items() if len(hits.ordinals)}
+    return replace(index, hits={**index.hits, **standing})
+
+
 def _together(index: Index, terms: Iterable[str]) -> Hits:
     counts = np.zeros(len(index.columns), dtype=np.int64)
     for term in terms:
@@ -187,6 +201,7 @@ class Prepared:
 
     index: Index
     neighbours: Neighbours
+    asks: Mask
     own: Scores
     bonuses: Scores
     then: Mask | None
@@ -209,6 +224,7 @@ def prepare(index: Index, question: Question, among: Mask | None = None) -> Prep
     return Prepared(
         index=index,
         neighbours=find_neighbours(index.columns.previous),
+        asks=_having(index, (ASKS,)),
         own=score_words(index, weights),
         bonuses=bonuses,
         then=then,
@@ -221,7 +237,7 @@ def rank(asked: Prepared, limit: int, *, only_matches: bool = False, lent: Score
     """The best `limit` documents; ties go to the one said later. `only_matches` leaves out those that merely stand
     beside a match; `lent` are the scores by words that are not the question's own."""
     text = asked.own if lent is None else asked.own + lent
-    near = _spread(text, asked.neighbours)
+    near = _spread(text, asked.asks, asked.neighbours)
     relevant = (text if only_matches else near) > 0
     if asked.then is not None:
         relevant |= asked.then

@@ -10,11 +10,14 @@ from datetime import date
 from memory.dates import DateSpan, find_dates
 from memory.kinds import read_kinds
 from memory.small_talk import EVERYDAY, REQUESTED, REQUESTING, SMALL_TALK, is_request, needs_no_memory
-from memory.terms import Analyzer, fold_text, prefix_of
+from memory.terms import ASKS, QUESTION, Analyzer, fold_text, prefix_of
+from memory.word_forms import read_forms
 
 PREFIX_WEIGHT = 0.4
-KIND_WEIGHT = 0.5
+KIND_WEIGHT = 0.65
 """What is of a kind counts, beside 1 for the word that names it."""
+IRREGULAR_WEIGHT = 0.5
+"""A word of many forms is an everyday one, and says less than its rarity does."""
 SPEAKER_NAME_WEIGHT = 0.15
 """A speaker's name in the text says little: the others say it all the time."""
 
@@ -27,6 +30,10 @@ _ASKS = frozenset(["what", "who", "whose", "which", "why", "how", "when", "where
 _SOMEBODY = """
     i me my mine myself we us our ours you your yours he him his she her hers they them their theirs
 """
+_HOW_IT_ASKS = "kind type sort like likely probably possibly potentially perhaps consider seem"
+"""Words of the question, not of what it is about: "what kind of", "would she likely"."""
+_LEAST_SUBJECT = 2
+"""Of a question with fewer other words, they may be what it is about: "What does Ann like?"."""
 _WHAT_WAS_SAID = frozenset(_SOMEBODY.split()) | {"did", "was", "were", "had"}
 """A question with one of these is about somebody, or about what happened."""
 _WORD = re.compile(r"[^\W_]+")
@@ -37,14 +44,16 @@ _ASKS_WHEN = re.compile(r"\s*(?:and |so |but )?when\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """`words` are the plain terms; `names` those that may be a speaker's, by the term of each; `kinds` the terms of
-    what is of a kind, by the word that names it; `times` the terms that tell a time, where one is asked for.
+    """`words` are the plain terms; `names` those that may be a speaker's, by the term of each; `forms` the terms of
+    other forms of a word, by its own; `kinds` the terms of what is of a kind, by the word that names it; `times` the
+    terms that tell a time, where one is asked for.
     `telling` are the words that say what it is about: of a request all but what is to be done, of a general question
     all but everyday words."""
 
     words: tuple[str, ...]
     telling: tuple[str, ...]
     names: Mapping[str, str]
+    forms: Mapping[str, frozenset[str]]
     kinds: Mapping[str, frozenset[str]]
     dates: tuple[DateSpan, ...]
     is_small_talk: bool
@@ -56,15 +65,22 @@ class Question:
         """Every term whose postings the score may need."""
         prefixes = {prefix for word in self.words if (prefix := prefix_of(word))}
         speakers = {f"@{name}" for name in self.names.values()}
-        return {*self.words, *prefixes, *self.times, *speakers, "?"}.union(*self.kinds.values())
+        marks = {QUESTION, ASKS}
+        return {*self.own, *prefixes, *self.times, *speakers, *marks}.union(*self.kinds.values())
+
+    @property
+    def own(self) -> set[str]:
+        """Its words in all their forms."""
+        return set(self.words).union(*self.forms.values())
 
     def weights(self, speakers: Iterable[str]) -> dict[str, float]:
         """The weight of each text term, once it is known which names are speakers' (plain terms)."""
         known = set(speakers)
-        weights = {word: SPEAKER_NAME_WEIGHT if word in known else 1.0 for word in self.words}
+        weights = {word: IRREGULAR_WEIGHT if word in self.forms else 1.0 for word in self.words}
+        weights |= {word: SPEAKER_NAME_WEIGHT for word in self.words if word in known}
         for word in self.words:
             prefix = prefix_of(word)
-            if prefix and word not in known:
+            if prefix and word not in known and word not in self.forms:
                 weights[prefix] = PREFIX_WEIGHT
         return weights | {kind_term(word): KIND_WEIGHT for word in self.kinds if word not in known}
 
@@ -72,6 +88,12 @@ class Question:
 def kind_term(word: str) -> str:
     """Stands for everything of a kind as if it were one word."""
     return f"#{word}"
+
+
+def _asks(text: str) -> bool:
+    """It is written as an English question."""
+    first = _WORD.search(fold_text(text))
+    return text.rstrip().endswith("?") or (first is not None and first[0] in _ASKS)
 
 
 def is_general(text: str) -> bool:
@@ -85,13 +107,15 @@ class QuestionReader:
     def __init__(self, analyzer: Analyzer) -> None:
         self._analyzer = analyzer
         self._kinds = read_kinds(analyzer)
+        self._forms = read_forms(analyzer)
+        self._how_it_asks = frozenset(analyzer.words(_HOW_IT_ASKS))
         self._times = tuple(analyzer.words(_TIME_WORDS))
         self._requesting = frozenset(analyzer.words(" ".join(REQUESTING | SMALL_TALK)))
         self._requested = frozenset(analyzer.words(" ".join(REQUESTED)))
         self._everyday = frozenset(analyzer.words(EVERYDAY))
 
     def read(self, text: str, today: date) -> Question:
-        words = tuple(dict.fromkeys(self._analyzer.words(text)))
+        words = self._words(text)
         dates = find_dates(text, today)
         wants_something_done = is_request(text)
         asks_in_general = not wants_something_done and is_general(text)
@@ -100,12 +124,18 @@ class QuestionReader:
             words=words,
             telling=tuple(word for word in telling if not (asks_in_general and word in self._everyday)),
             names=self._names(text),
+            forms={word: self._forms[word] for word in words if word in self._forms},
             kinds={word: self._kinds[word].difference(words) for word in words if word in self._kinds},
             dates=dates,
             is_small_talk=needs_no_memory(text) and not dates,
             is_request=wants_something_done,
             times=self._times if _ASKS_WHEN.match(text) else (),
         )
+
+    def _words(self, text: str) -> tuple[str, ...]:
+        words = tuple(dict.fromkeys(self._analyzer.words(text)))
+        about = tuple(word for word in words if word not in self._how_it_asks)
+        return about if _asks(text) and len(about) >= _LEAST_SUBJECT else words
 
     def _subject(self, words: tuple[str, ...]) -> tuple[str, ...]:
         """Of a request, what it is about: "my violin" of a poem about it, and the poem where it names nothing else."""

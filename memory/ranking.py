@@ -1,9 +1,10 @@
 """What makes a turn worth recalling: the constants of the score, what the best turns lend the question, and the choice
 within a budget. Where postings come from is not its concern.
 
-The score is BM25 with a turn's neighbours counted in, then parts of the best score for who is asked about, for the
-dates the question names, and against turns that only ask. The best turns then lend the question their own telling
-words, because the rest of an answer seldom repeats the words it was asked with. Measured in `benchmarks/recall.py`.
+The score is BM25 with a turn's neighbours counted in, an answer most of all by its question, then parts of the best
+score for who is asked about, for the dates the question names, and against turns that only ask. The best turns then
+lend the question their own telling words, because the rest of an answer seldom repeats the words it was asked with.
+Measured in `benchmarks/recall.py`.
 """
 
 from __future__ import annotations
@@ -16,8 +17,12 @@ from math import log
 
 K1 = 3.0
 B = 1.0
-NEIGHBOUR_WEIGHTS = (0.65, 0.4, 0.25, 0.15)
+NEIGHBOUR_WEIGHTS = (0.6, 0.4, 0.25, 0.15)
 """What a turn gets of the score of those 1, 2, 3, 4 turns away, on either side."""
+ANSWER_WEIGHT = 1.0
+"""What it gets of the turn just before, where that one asks."""
+ASKED_WEIGHT = 0.5
+"""What it gets of the turn just behind, where that one asks."""
 SPEAKER_BONUS = 0.45
 DATE_BONUS = 0.35
 QUESTION_MALUS = 0.06

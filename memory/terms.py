@@ -15,6 +15,10 @@ from collections.abc import Callable
 PREFIX_LENGTH = 4
 MAX_TERM_LENGTH = 64
 QUESTION = "?"
+"""The text ends with a question: nearly always it only asks."""
+ASKS = "?+"
+"""There is a question in the text."""
+_QUESTION_MARKS = ("?", "？")
 
 _STOP_WORDS = """
     a about after again all also am an and any are as at be because been before being below between both but by can
@@ -102,7 +106,9 @@ class Analyzer:
             if (prefix := prefix_of(word)) is not None:
                 terms[prefix] += count
         terms.update(f"@{name}" for name in speakers)
-        if body.rstrip().endswith(("?", "？")):
+        if any(mark in body for mark in _QUESTION_MARKS):
+            terms[ASKS] = 1
+        if body.rstrip().endswith(_QUESTION_MARKS):
             terms[QUESTION] = 1
         return terms
 

@@ -32,6 +32,7 @@ from chatapp.search_ranking import (
     Prepared,
     Ranking,
     Scores,
+    gather_forms,
     gather_kinds,
     prepare,
     rank,
@@ -98,7 +99,7 @@ class UserIndex:
     ) -> Ranking:
         if not self.document_count or not (question.words or question.dates):
             return Ranking([], [], False)
-        index = self._loaded(question.lookups)
+        index = gather_forms(self._loaded(question.lookups), question.forms)
         if not only_matches:
             index = gather_kinds(index, question.kinds)
         asked = prepare(index, question, self._among(only))
@@ -176,7 +177,7 @@ class UserIndex:
             for each in found
         ]
         counts = self._document_counts({word for text in texts for word in text.words})
-        known = {*question.words, *speakers_asked_about(asked.index, question)}
+        known = {*question.own, *speakers_asked_about(asked.index, question)}
         weights = weigh_feedback(texts, lambda word: idf(self.document_count, counts[word]), known)
         return score_words(replace(asked.index, hits=self._hits(weights)), weights)
 

@@ -62,6 +62,24 @@ def test_a_question_about_a_kind_brings_back_what_is_of_it(alice: User, conversa
     assert recalled(alice, "Do I own a vehicle?") == []
 
 
+def test_another_form_of_the_word_is_found(alice: User, conversation: Conversation):
+    say(conversation, "We drove to the Jura.", *filler(20))
+    assert "We drove to the Jura." in texts_of(recalled(alice, "Where did we drive?"))
+
+
+def test_an_answer_comes_back_before_what_was_said_in_front_of_its_question(alice: User):
+    say(
+        new_conversation(alice),
+        *filler(40),
+        "The tram is late.",
+        "Where do you keep your accordion? [photo: a shelf]",
+        "Under my bed.",
+        *filler(40),
+    )
+    scores = {turn.text.partition(": ")[2]: turn.score for turn in recalled(alice, "Where is the accordion?")}
+    assert scores["Under my bed."] > scores["The tram is late."]
+
+
 def test_a_request_brings_back_what_it_names_and_nothing_for_what_is_to_be_done(
     alice: User, conversation: Conversation
 ):

@@ -141,6 +141,24 @@ def test_a_kind_is_found_by_what_is_of_it():
     assert QUESTIONS.read("Is the dog's hair long?", TODAY).kinds == {"dog": {*ANALYZER.words("puppy pup")}}
 
 
+def test_a_word_is_asked_for_in_the_forms_no_stemmer_brings_together():
+    assert {*ANALYZER.words("write wrote written")} <= QUESTIONS.read("What did I write?", TODAY).own
+    assert "rose" not in QUESTIONS.read("Which flowers did I plant?", TODAY).own
+
+
+@pytest.mark.parametrize(
+    ("text", "about"),
+    [
+        ("What kind of car would Ann likely drive?", "car ann drive"),
+        ("Which type of bread does she bake", "bread bake"),
+        ("What does Ann like?", "ann like"),
+        ("type checker", "type checker"),
+    ],
+)
+def test_how_a_question_asks_is_not_searched_for(text: str, about: str):
+    assert QUESTIONS.read(text, TODAY).words == (*ANALYZER.words(about),)
+
+
 @pytest.mark.parametrize(
     ("question", "first", "last"),
     [

@@ -144,12 +144,16 @@ def _tell_calls(
     the answer, where it was shown."""
     if not calls:
         return
-    asking = mapping.parts_to_json(calling_part(call.call_id, call.name, call.arguments) for call in calls)
-    results = [Belonging(Message.Role.TOOL, call.result) for call in calls]
-    belongings = [Belonging(Message.Role.ASSISTANT, asking), *results]
-    message = insert_before_answer(conversation, place, belongings, now)[0]
+    belongings = [Belonging(Message.Role.TOOL, call.result) for call in calls]
+    asked_in = calls[0].message  # of calls that a version recorded which wrote it before they ran
+    if asked_in is None:
+        asking = mapping.parts_to_json(
+            calling_part(call.call_id, call.name, call.arguments) for call in calls
+        )
+        belongings.insert(0, Belonging(Message.Role.ASSISTANT, asking))
+    inserted = insert_before_answer(conversation, place, belongings, now)
     for call in calls:
-        call.message, call.is_told = message, True
+        call.message, call.is_told = asked_in or inserted[0], True
 
 
 def close_tool_calls(conversation: Conversation, run: Run, now: datetime) -> list[events.Tool]:

@@ -9,14 +9,17 @@ from uuid import UUID
 import pytest
 
 from agents.ports import CallResult, RequestedCall
+from agents.tool_calls import calling_part
 from chatapp import clock
 from chatapp.actions.conversations import create_conversation
+from chatapp.actions.endings import interrupt_run
 from chatapp.actions.injecting import inject_message
 from chatapp.actions.messages import NewMessage, send_message
 from chatapp.actions.runs import Lease, claim_run
 from chatapp.actions.tool_calls import finish_tool_call, record_tool_calls
 from chatapp.actions.usage import CallTimes, CallUsage
 from chatapp.errors import LeaseLost
+from chatapp.mapping import parts_to_json
 from chatapp.models import Conversation, Message, Run, RunStep, ToolCall, Usage, User
 from chatapp.plain_sql import insert_rows, update_row
 from memory.types import ToolResultPart
@@ -112,6 +115,49 @@ def test_calls_and_results_are_recorded_once_however_often_they_are_said(
     assert list(conversation.events.order_by("seq").values_list("seq", flat=True)) == list(
         range(1, Conversation.objects.get().last_seq + 1)
     )
+
+
+@pytest.mark.parametrize("how", ["finished", "interrupted"])
+def test_calls_under_way_when_the_version_changes_are_asked_for_once(
+    alice: User, lease: Lease, conversation: Conversation, how: str
+) -> None:
+    """The one before wrote the message that asks before the calls ran, and each result as it came."""
+    one, two = record(lease, "one", "two")
+    answer = Message.objects.get(pk=lease.answer_id)
+    for place, role in enumerate(("assistant", "tool"), start=1):
+        Message.objects.filter(pk=answer.pk).update(position=place + 1)
+        parts = {
+            "assistant": [calling_part(call.call_id, call.name, "{}") for call in (one, two)],
+            "tool": [ToolResultPart("one", "look_up", "found one")],
+        }[role]
+        Message.objects.create(
+            conversation=conversation,
+            branch=answer.branch,
+            user=alice,
+            parent=answer,
+            position=place,
+            role=role,
+            parts=parts_to_json(parts),
+            created_at=clock.now(),
+        )
+    Conversation.objects.update(next_position=4)
+    calls = ToolCall.objects.order_by("ordinal")
+    calls.update(message=Message.objects.get(position=1))
+    calls.filter(call_id="one").update(
+        state="done", is_told=True, result=Message.objects.get(position=2).parts
+    )
+    if how == "finished":
+        finish(lease, two)
+    else:
+        interrupt_run(run_id=lease.run_id, fence=lease.fence, now=clock.now())
+    told = said(conversation)
+    assert told[:3] == [
+        (0, "user", "Look it up."),
+        (1, "assistant", "look_up one, look_up two"),
+        (2, "tool", "found one"),
+    ]
+    assert [(place, role) for place, role, _ in told[3:]] == [(3, "tool"), (4, "assistant")]
+    assert set(calls.values_list("message__position", "is_told")) == {(1, True)}
 
 
 def test_the_calls_of_a_run_are_numbered_on_from_step_to_step(lease: Lease) -> None:

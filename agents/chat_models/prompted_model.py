@@ -67,8 +67,8 @@ class PromptedModel:
 
 
 class AutoToolsModel:
-    """Calls tools as its server can: natively, or, once that was refused, through the prompt. Remembered by `key` for
-    as long as the process lives."""
+    """Calls tools as its server can: natively, or, once that was refused, through the prompt. Earlier calls are told as
+    text where none are offered and the server wants some. Remembered by `key` for as long as the process lives."""
 
     def __init__(self, model: ChatModel, key: tuple[str, str]) -> None:
         self._model = model
@@ -81,7 +81,7 @@ class AutoToolsModel:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
         if not _has_tools(request):
             stream = self._model.stream(request)
-        elif self._key in _without_tools:
+        elif self._key in (_without_tools if request.tools else _without_tools | _without_bare_calls):
             stream = PromptedModel(self._model).stream(request)
         else:
             stream = self._try_native(request)
@@ -96,17 +96,26 @@ class AutoToolsModel:
                     yield item
             return
         except ModelError as error:
-            if not refuses_tools(error):
+            if not request.tools and refuses_bare_calls(error):
+                log.info(
+                    "%s takes no calls without tools (%s); they are told as text.", self.name, error.detail
+                )
+                _without_bare_calls.add(self._key)
+            elif refuses_tools(error):
+                log.info("%s takes no tools (%s); they are described in its prompt.", self.name, error.detail)
+                _without_tools.add(self._key)
+            else:
                 raise
-            log.info("%s takes no tools (%s); they are described in its prompt.", self.name, error.detail)
-            _without_tools.add(self._key)
-        yield ToolsPrompted(f"{self.name} takes no tools as such; they are described in its instructions.")
+        if self._key in _without_tools:
+            text = f"{self.name} takes no tools as such; they are described in its instructions."
+            yield ToolsPrompted(text)
         async with aclosing(PromptedModel(self._model).stream(request)) as items:
             async for item in items:
                 yield item
 
 
 _without_tools: set[tuple[str, str]] = set()
+_without_bare_calls: set[tuple[str, str]] = set()
 
 _REFUSES_TOOLS = re.compile(
     r"(?:tool|function)s?(?:[ _-](?:use|call(?:s|ing)?|choice))?['\"`]?.{0,30}"
@@ -123,6 +132,18 @@ def refuses_tools(error: ModelError) -> bool:
     if error.category in ("overflow", "rate_limit", "quota", "auth"):
         return False
     return bool(_REFUSES_TOOLS.search(f"{error.message} {error.detail}"))
+
+
+_REFUSES_BARE_CALLS = re.compile(
+    r"tool_?config.{0,20}must be (?:defined|provided|present)|must (?:define|provide|include) (?:the )?['\"`]?tools\b"
+    r"|(?:without|expects)(?: the)? ['\"`]?tools=?['\"`]? param",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def refuses_bare_calls(error: ModelError) -> bool:
+    """Whether a server says that earlier calls need tools to be offered."""
+    return bool(_REFUSES_BARE_CALLS.search(f"{error.message} {error.detail}"))
 
 
 def _has_tools(request: ModelRequest) -> bool:

@@ -18,8 +18,9 @@ from agents.types import ModelItem, TextDelta, ToolCallDelta
 from tests.agents.asking import collect_steps, text_of
 from tests.agents.looping import context_with
 from tests.agents.tooling import FakeTool, World
-from tests.servers.behaviour import fails, says
+from tests.servers.behaviour import Behaviour, fails, says
 from tests.servers.openai_server import ModelServer
+from tests.servers.recording import RecordedRequest
 
 CALL = '```tool_call\n{"name": "look_up", "arguments": {"city": "Lisbon"}}\n```'
 
@@ -113,6 +114,42 @@ async def test_a_server_that_takes_no_tools_is_asked_without_them_from_then_on(
         assert told == (["prompted_tools"] if answer == "Sunny." else []), "told when it happens"
         server.script(says("Again."))
     assert ["tools" in request.body for request in server.requests] == [True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "The toolConfig field must be defined when using toolUse and toolResult content blocks.",
+        "Requests which include `tool_use` or `tool_result` blocks must define tools",
+        "litellm.UnsupportedParamsError: Bedrock doesn't support tool calling without `tools=` param specified. Pass "
+        "`tools=` param OR set `litellm.modify_params = True`",
+        "Anthropic expects the `tools=` param to be passed in.",
+    ],
+)
+async def test_a_server_that_takes_no_calls_without_tools_is_told_them_as_text_and_goes_on_with_tools(
+    server: ModelServer, model: OpenAIModel, words: str
+) -> None:
+    call = Behaviour(tokens=0, tool_calls=({"name": "look_up", "arguments": {}},))
+
+    def strict(request: RecordedRequest) -> Behaviour:
+        if request.body.get("tools"):
+            return call
+        return fails(400, words) if "tool_calls" in str(request.messages) else says("Sunny.")
+
+    server.defaults["chat"] = strict
+    tool = FakeTool(answer=lambda arguments: "sunny")
+    auto = AutoToolsModel(model, (words, server.base_url))
+    for _ in range(2):
+        context = context_with(tool, max_steps=1)
+        steps, error = await collect_steps(run_react(auto, context, tool_use=World().use(tool)))
+        assert error is None
+        assert text_of(steps) == "Sunny."
+        assert [step.kind for step in steps if isinstance(step, Notice)] == ["max_steps"]
+    offered = ["tools" in request.body for request in server.requests]
+    assert offered == [True, False, False, True, False], (
+        "refused once, remembered, and tools are still its own"
+    )
+    assert "<tool_result>" in server.requests[-1].text
 
 
 @pytest.mark.parametrize(

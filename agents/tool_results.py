@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agents.tools.protocol import ResultLimit
 from memory.tokens import estimate_text
 
 ADVICE = "Narrow the call where you can, and do not guess what is not shown."
@@ -25,16 +26,16 @@ class Excerpt:
     shown: str
 
 
-def excerpt_of(text: str, limit_tokens: int, limit_chars: int) -> Excerpt | None:
+def excerpt_of(text: str, limit: ResultLimit) -> Excerpt | None:
     """None where all of it fits."""
-    if _fits(text, limit_tokens, limit_chars):
+    if fits(text, limit):
         return None
-    return _first_items(text, limit_tokens, limit_chars) or _head_and_tail(text, limit_tokens, limit_chars)
+    return _first_items(text, limit) or _head_and_tail(text, limit)
 
 
-def _fits(text: str, limit_tokens: int, limit_chars: int) -> bool:
+def fits(text: str, limit: ResultLimit) -> bool:
     # Not even one token for eight characters: what is so long need not be counted.
-    return len(text) <= min(limit_chars, 8 * limit_tokens) and estimate_text(text) <= limit_tokens
+    return len(text) <= min(limit.chars, 8 * limit.tokens) and estimate_text(text) <= limit.tokens
 
 
 def write_excerpt(excerpt: Excerpt, reference: str, tools: Sequence[str]) -> str:
@@ -62,7 +63,7 @@ def write_unkept(excerpt: Excerpt) -> str:
     return f"{excerpt.text}\n\n[Showing {excerpt.shown}. {told}]"
 
 
-def _first_items(text: str, limit_tokens: int, limit_chars: int) -> Excerpt | None:
+def _first_items(text: str, limit: ResultLimit) -> Excerpt | None:
     """Of a JSON array, or of the longest array in an object; None where not even one item fits."""
     if not text.lstrip().startswith(("[", "{")):
         return None
@@ -79,10 +80,10 @@ def _first_items(text: str, limit_tokens: int, limit_chars: int) -> Excerpt | No
         shown = items[:count] if name is None else value | {name: items[:count]}
         return json.dumps(shown, ensure_ascii=False)
 
-    low, high = 0, min(len(items), limit_chars)
+    low, high = 0, min(len(items), limit.chars)
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if _fits(written(middle), limit_tokens, limit_chars) else (low, middle - 1)
+        low, high = (middle, high) if fits(written(middle), limit) else (low, middle - 1)
     if low == 0:
         return None
     place = "" if name is None else f' in "{name}"'
@@ -96,16 +97,16 @@ def _longest_array(value: Any) -> str | None:
     return max(arrays, key=lambda name: arrays[name]) if arrays else None
 
 
-def _head_and_tail(text: str, limit_tokens: int, limit_chars: int) -> Excerpt:
-    chars = min(len(text), limit_chars, 8 * limit_tokens)
+def _head_and_tail(text: str, limit: ResultLimit) -> Excerpt:
+    chars = min(len(text), limit.chars, 8 * limit.tokens)
     while chars > 0:
         head = int(chars * HEAD_SHARE)
         tail = chars - head
         gap = f"\n[… {len(text) - chars:,} characters left out …]\n"
         shown = text[:head] + gap + text[len(text) - tail :]
         tokens = estimate_text(shown)
-        if tokens <= limit_tokens:
+        if tokens <= limit.tokens:
             break
-        chars = min(chars - 1, int(chars * limit_tokens / tokens * 0.95))
+        chars = min(chars - 1, int(chars * limit.tokens / tokens * 0.95))
     said = f"{head:,} characters of its beginning and {tail:,} of its end, of {len(text):,} characters"
     return Excerpt(shown, said)

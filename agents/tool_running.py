@@ -6,13 +6,13 @@ import asyncio
 import logging
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agents.ports import CallResult, CallState, RequestedCall, ToolUse
 from agents.text import storable_text
 from agents.tool_calls import PreparedCall
 from agents.tool_results import Excerpt, excerpt_of, write_excerpt, write_refusal, write_unkept
-from agents.tools.protocol import Tool, ToolFailure, ToolOutput, ToolUncertain
+from agents.tools.protocol import ResultLimit, Tool, ToolFailure, ToolOutput, ToolUncertain
 from memory.turns import INTERRUPTED
 from memory.types import ImagePart, ToolResultPart
 
@@ -27,14 +27,6 @@ NOBODY_TO_ASK = "This call needs the user's approval, and there is nobody to ask
 NOT_AGAIN = (
     f"{INTERRUPTED} It is not repeated: say so, and let the user decide in a new message whether to do it."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ResultLimit:
-    """How much of one result the model sees."""
-
-    tokens: int
-    chars: int
 
 
 async def run_calls(
@@ -85,10 +77,11 @@ async def _refusal(call: RequestedCall, use: ToolUse) -> str:
 
 async def _call(prepared: PreparedCall, tool: Tool, use: ToolUse, limit: ResultLimit) -> CallResult:
     call = prepared.call
+    limit = replace(limit, tokens=min(limit.tokens, tool.traits.result_limit_tokens or limit.tokens))
     timeout = asyncio.timeout(tool.traits.timeout_s)
     try:
         async with timeout:
-            output = await tool.call(prepared.arguments, use.caller)
+            output = await tool.call(prepared.arguments, replace(use.caller, limit=limit))
     except ToolUncertain as unknown:
         return _unknown(call, str(unknown))
     except ToolFailure as failure:
@@ -132,8 +125,7 @@ async def _shape(
     lines = [] if images else await _keep_images(call.name, output, use)
     whole = storable_text("\n".join([*([output.text] if output.text else []), *lines]))
     part = ToolResultPart(call.call_id, call.name, whole)
-    tokens = min(limit.tokens, tool.traits.result_limit_tokens or limit.tokens)
-    excerpt = await _excerpt(whole, tokens, limit.chars)
+    excerpt = await _excerpt(whole, limit)
     if excerpt is None:
         return CallResult(call, "done", part, images, whole=whole)
     reference = await _keep_text(part, use)
@@ -164,10 +156,10 @@ def _unkept(
     return CallResult(call, state, replace(part, text=text), images, is_cut=True, whole=part.text)
 
 
-async def _excerpt(text: str, limit_tokens: int, limit_chars: int) -> Excerpt | None:
+async def _excerpt(text: str, limit: ResultLimit) -> Excerpt | None:
     if len(text) > LARGE_CHARS:
-        return await asyncio.to_thread(excerpt_of, text, limit_tokens, limit_chars)
-    return excerpt_of(text, limit_tokens, limit_chars)
+        return await asyncio.to_thread(excerpt_of, text, limit)
+    return excerpt_of(text, limit)
 
 
 def _shown(output: ToolOutput) -> tuple[ImagePart, ...]:

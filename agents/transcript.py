@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from agents.context import EMERGENCY_CHARS, AssembledContext
 from agents.ports import ResultStore
 from agents.summarise import Summariser, SummaryResult
-from agents.tool_results import excerpt_alone
-from agents.tool_running import ResultLimit
+from agents.tool_results import READING_TOOLS, excerpt_alone
 from agents.tools.offloaded import LIST_REFERENCE
-from agents.tools.protocol import ToolFailure
+from agents.tools.protocol import ResultLimit, ToolFailure
 from agents.types import ModelRequest
 from memory.errors import ContextError
 from memory.guard import ContextGuard, Fits, NeedsCompaction
@@ -196,13 +195,13 @@ async def _shrink_part(part: ToolResultPart, store: ResultStore | None) -> ToolR
     if len(part.text) <= 2 * SHRUNK_CHARS:
         return part
     reference = part.offload_ref
-    if reference is None and store is not None:
+    is_copy = part.name.startswith(READING_TOOLS)
+    if reference is None and store is not None and not is_copy:
         reference = await _keep(store, part)
-    place = (
-        f"The whole result is stored as {reference}."
-        if reference
-        else "The rest is gone; call again if need be."
-    )
+    if reference:
+        place = f"The whole result is stored as {reference}."
+    else:
+        place = "The same call reads it again." if is_copy else "The rest is gone; call again if need be."
     shown = excerpt_alone(part.text) if part.offload_ref else part.text
     text = f"{cut_middle(shown, SHRUNK_CHARS)}\n[Shortened to make room. {place}]"
     return replace(part, text=text, offload_ref=reference)

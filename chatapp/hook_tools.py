@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from agents.hooks import Hook, ModuleAction
 from agents.ports import CallKey, CallResult, EarlierCall, ToolUse
 from agents.tool_calls import CallDesk
-from agents.tool_running import ResultLimit, run_calls
-from agents.tools.protocol import ToolCaller
+from agents.tool_running import run_calls
+from agents.tools.protocol import ResultLimit, ToolCaller
 from chatapp.actions.hook_actions import name_of, tool_name_of
 from chatapp.actions.runs import Lease
 from chatapp.contexts import LoadedContext

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import regex
 from pydantic import Field
 
+from agents.tool_results import fits
 from agents.tools.arguments import Arguments, read_arguments, schema_of
-from agents.tools.protocol import Right, ToolCaller, ToolFailure, ToolImage, ToolOutput, ToolTraits
+from agents.tools.protocol import (
+    ResultLimit,
+    Right,
+    ToolCaller,
+    ToolFailure,
+    ToolImage,
+    ToolOutput,
+    ToolTraits,
+)
 from agents.types import ToolSpec
+from memory.tokens import estimate_text
 
 PAGE_CHARS = 8_000
 MAX_PAGE_CHARS = 20_000
@@ -72,12 +82,9 @@ class OffloadPage:
     async def call(self, arguments: Mapping[str, Any], caller: ToolCaller) -> ToolOutput:
         wanted = read_arguments(PageArguments, arguments)
         text = await self.port.read_text(caller, wanted.reference)
-        page = text[wanted.offset : wanted.offset + wanted.limit]
-        if not page:
+        if wanted.offset >= len(text):
             raise ToolFailure(f"There is nothing from {wanted.offset:,} on: it has {len(text):,} characters.")
-        end = wanted.offset + len(page)
-        rest = "This is the end." if end >= len(text) else f"Go on with offset {end}."
-        return ToolOutput(f"Characters {wanted.offset:,} to {end:,} of {len(text):,}. {rest}\n\n{page}")
+        return ToolOutput(_write_page(text, wanted.offset, wanted.limit, caller.limit))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +101,7 @@ class OffloadGrep:
     async def call(self, arguments: Mapping[str, Any], caller: ToolCaller) -> ToolOutput:
         wanted = read_arguments(GrepArguments, arguments)
         text = await self.port.read_text(caller, wanted.reference)
-        return ToolOutput(await asyncio.to_thread(find_matches, text, wanted.pattern))
+        return ToolOutput(await asyncio.to_thread(find_matches, text, wanted.pattern, caller.limit))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +117,19 @@ class OffloadViewImage:
         return ToolOutput(f"The image {reference}.", images=(image,))
 
 
-def find_matches(text: str, pattern: str) -> str:
-    """Bounded in time whatever the pattern. Raises ToolFailure."""
+def _write_page(text: str, offset: int, chars: int, limit: ResultLimit | None) -> str:
+    """No more than the model will see, so that it goes on where it stopped reading."""
+    end = min(offset + chars, len(text))
+    rest = "This is the end." if end == len(text) else f"Go on with offset {end}."
+    page = f"Characters {offset:,} to {end:,} of {len(text):,}. {rest}\n\n{text[offset:end]}"
+    if limit is None or fits(page, limit) or chars == 1:
+        return page
+    share = min(limit.tokens / estimate_text(page), limit.chars / len(page), 1.0)
+    return _write_page(text, offset, max(1, int((end - offset) * share * 0.95)), limit)
+
+
+def find_matches(text: str, pattern: str, limit: ResultLimit | None = None) -> str:
+    """As many as the model will see. Bounded in time whatever the pattern. Raises ToolFailure."""
     try:
         compiled = regex.compile(pattern, regex.IGNORECASE | regex.MULTILINE)
         matches = list(_first_matches(compiled, text))
@@ -121,9 +139,16 @@ def find_matches(text: str, pattern: str) -> str:
         raise ToolFailure("The pattern takes too long here; use a simpler one.") from None
     if not matches:
         return f"Nothing matches {pattern!r} in {len(text):,} characters."
-    more = "; there are more, narrow the pattern" if len(matches) > MAX_MATCHES else ""
-    shown = matches[:MAX_MATCHES]
-    return "\n".join([f"{len(shown)} matches{more}.", *(_surroundings(text, *span) for span in shown)])
+    found = [_surroundings(text, *span) for span in matches[:MAX_MATCHES]]
+    count = len(found)
+    while count > 1 and limit is not None and not fits(_write_matches(found[:count], len(matches)), limit):
+        count = count * 2 // 3
+    return _write_matches(found[:count], len(matches))
+
+
+def _write_matches(shown: Sequence[str], count: int) -> str:
+    more = "; there are more, narrow the pattern" if count > len(shown) else ""
+    return "\n".join([f"{len(shown)} matches{more}.", *shown])
 
 
 def _first_matches(compiled: Any, text: str) -> Iterator[tuple[int, int]]:

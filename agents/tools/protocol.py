@@ -30,12 +30,22 @@ class ToolTraits:
 
 
 @dataclass(frozen=True, slots=True)
+class ResultLimit:
+    """How much of one result the model sees."""
+
+    tokens: int
+    chars: int
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCaller:
-    """With whose rights a tool acts, and for which run; nothing a model writes can change it."""
+    """With whose rights a tool acts, and for which run; nothing a model writes can change it. `limit`: what is over it
+    will be cut, so that who reads page by page gives smaller ones; None where nobody knows."""
 
     user_id: str
     conversation_id: str
     run_id: str
+    limit: ResultLimit | None = None
 
 
 @dataclass(frozen=True, slots=True)

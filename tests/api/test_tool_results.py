@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from agents.tools.protocol import ToolImage
-from chatapp.models import ModelConfig, ToolCall
+from chatapp.models import ModelConfig, Offload, ToolCall
 from tests.api import own_tools
 from tests.api.own_tools import look_up
 from tests.api.program import Program
@@ -79,6 +79,45 @@ async def test_a_value_that_stands_in_an_offloaded_result_only_is_found_after_th
         assert estimate_prompt_tokens(request.body) <= WINDOW - 4_000
         assert "What is the key?" in [message.get("content") for message in request.messages]
         assert called_in(request) == answered_in(request)
+
+
+async def test_a_large_result_is_read_to_its_end_page_by_page_as_much_as_the_model_is_shown(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    """Digits take more tokens than words do: the usual page would be cut again, and its middle be lost."""
+    numbers = " ".join(str(number * 7_919) for number in range(4_000))
+    look_up.answer = lambda _: numbers
+    pages: list[str] = []
+
+    def read_on(request: RecordedRequest) -> Behaviour:
+        last = request.messages[-1]
+        if last["role"] == "user":
+            return asks_for("look_up")
+        if "stored as" in last["content"]:
+            [reference] = re.findall(r"stored as ([0-9a-f-]{20,})", last["content"])
+            references.append(reference)
+            return asks_for("offloaded_page", reference=reference)
+        head, _, page = last["content"].partition("\n\n")
+        pages.append(page)
+        following = re.search(r"Go on with offset (\d+)", head)
+        if following is None:
+            return says("I have read it.")
+        return asks_for("offloaded_page", reference=references[0], offset=int(following[1]))
+
+    references: list[str] = []
+    model_server.defaults["chat"] = read_on
+    policy = {"max_steps": 40, "tool_result_limit": 1_500}
+    await ModelConfig.objects.aupdate(context_policy=policy, context_size=WINDOW)
+    async with running_service():
+        conversation = await new_conversation(alice_program)
+        reply = (await send(alice_program, conversation, "Read it all.")).json()
+    assert reply["message"]["content"] == "I have read it."
+    assert "".join(pages) == numbers
+    assert len(references) == await Offload.objects.acount() == 1
+    assert [call.is_cut async for call in ToolCall.objects.order_by("ordinal")] == [
+        True,
+        *[False] * len(pages),
+    ]
 
 
 def called_in(request: RecordedRequest) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,7 +13,8 @@ import pytest
 from django.db import connection
 from PIL import Image
 
-from agents.tools.protocol import ToolCaller, ToolFailure
+from agents.tool_results import fits
+from agents.tools.protocol import ResultLimit, ToolCaller, ToolFailure
 from chatapp import clock
 from chatapp.actions.conversations import ImportedMessage, create_conversation, import_conversation
 from chatapp.database import in_database
@@ -193,6 +195,39 @@ async def test_pages_say_where_they_stand_and_how_to_go_on(on_disk, conversation
     assert "This is the end." in last
     with pytest.raises(ToolFailure, match="nothing from"):
         await page.call({"reference": reference, "offset": 10**9}, caller_of(conversation))
+
+
+@pytest.mark.parametrize("limit", [ResultLimit(300, 40_000), ResultLimit(30_000, 700), ResultLimit(80, 200)])
+@pytest.mark.parametrize(
+    "text", [LONG[:6_000], "4711,0815;" * 600, "記憶を失わない。" * 700], ids=["lines", "digits", "cjk"]
+)
+async def test_pages_are_no_larger_than_what_the_model_will_see_and_give_the_whole(
+    on_disk, conversation, limit, text
+):
+    reference = await in_thread(offload, conversation, text)
+    caller = replace(caller_of(conversation), limit=limit)
+    read, offset = "", 0
+    while offset < len(text):
+        page = (
+            await BUILT_IN["offloaded_page"].call({"reference": reference, "offset": offset}, caller)
+        ).text
+        assert fits(page, limit)
+        head, _, body = page.partition("\n\n")
+        read += body
+        offset += len(body)
+        assert head.endswith(f"offset {offset}." if offset < len(text) else "This is the end.")
+    assert read == text
+
+
+@pytest.mark.parametrize("limit", [ResultLimit(500, 40_000), ResultLimit(30_000, 2_000)])
+async def test_as_many_matches_are_shown_as_the_model_will_see(on_disk, conversation, limit):
+    reference = await in_thread(offload, conversation)
+    wanted = {"reference": reference, "pattern": r"line \d+00: "}
+    found = await BUILT_IN["offloaded_grep"].call(wanted, replace(caller_of(conversation), limit=limit))
+    assert fits(found.text, limit)
+    shown = found.text.count("--- at offset")
+    assert found.text.startswith(f"{shown} matches; there are more, narrow the pattern.")
+    assert shown > 1
 
 
 async def test_a_pattern_finds_its_line_and_the_offset_leads_there(on_disk, conversation):

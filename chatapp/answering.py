@@ -70,6 +70,7 @@ class Session:
         self.clock = CallClock(self.numbers)
         self.planning: Planning | None = None
         self._side_work: list[asyncio.Task[None]] = []
+        self._telling = asyncio.Lock()
         self._has_planned = False
         self._is_emergency = False
 
@@ -255,7 +256,12 @@ class Session:
             await asyncio.wait(self._side_work)
 
     def _tell(self, *facts: events.Fact) -> None:
-        self._beside(persistently(record_facts)(lease=self.live.lease, facts=facts))
+        self._beside(self._tell_in_turn(facts))
+
+    async def _tell_in_turn(self, facts: Sequence[events.Fact]) -> None:
+        """What is told later has the higher number, however long the first takes to be written."""
+        async with self._telling:
+            await persistently(record_facts)(lease=self.live.lease, facts=facts)
 
     def _tell_hooks(self, fired: Sequence[Firing]) -> None:
         if fired:

@@ -282,7 +282,8 @@ class _Loop:
         pause_s = None if was_repeated else retry_pause(error)
         if pause_s is None:
             return None, 0.0
-        return Notice("retrying", f"{error.message} Trying once more."), pause_s
+        what = error.message.partition(";")[0].rstrip(".")  # without what to do where nobody tries again
+        return Notice("retrying", f"{what}; trying once more."), pause_s
 
     # --- tools ---------------------------------------------------------------------------------------
 

@@ -149,9 +149,26 @@ class Message(Shape):
         None,
         description="Ids of all messages in its place, by edits or new answers, itself too; oldest first.",
     )
+    pinned: bool
+    forgotten: bool = Field(description="Its words, or some of them.")
     model: str | None
     usage: RunUsage | None
     created_at: Moment
+    run: dict[str, Any] | None = Field(
+        None, description="Of an answer: `{id, status, error, mode, plan}`, as `/runs/{id}` has them."
+    )
+    tools: list[dict[str, Any]] | None = Field(
+        None, description="Of an answer: the calls of its run, hooks' too, each as in the run's trace."
+    )
+    recalled: list[dict[str, Any]] | None = Field(
+        None, description="Of an answer: what came back for it, as in the event `recall`."
+    )
+    notices: list[dict[str, str]] | None = Field(
+        None, description="Of an answer: what was told on its way, `{kind, text}`; `hook`: what a hook did."
+    )
+    remembered: list[dict[str, str]] | None = Field(
+        None, description="What was learned up to it: `{entry_id, day, preview}`."
+    )
 
 
 class RunError(Shape):

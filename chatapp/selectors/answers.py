@@ -10,11 +10,12 @@ from django.db.models import Max, Min
 from chatapp import row_shapes
 from chatapp.models import Event, Run, User
 from chatapp.selectors.access import accessible_run
+from chatapp.selectors.conversations import shape_message
 
 
 @dataclass(frozen=True, slots=True)
 class RunAnswer:
-    """`message` is the answer's row as it stands; `compact` the last event of a compaction during the run."""
+    """`message` is the answer as a page of messages has it; `compact` the last event of a compaction during the run."""
 
     status: str
     error: dict[str, str] | None
@@ -32,7 +33,7 @@ def answer_of_run(user: User, run_id: str) -> RunAnswer:
     return RunAnswer(
         status=run.status,
         error=row_shapes.run_error(run),
-        message=row_shapes.message_shape(run.answer, run),
+        message=shape_message(run.answer),
         usage=run.usage or {},
         compact=_last_compact_event(run),
     )

@@ -65,6 +65,8 @@ async def test_a_passing_error_is_tried_once_more_and_told(category: ModelErrorC
     model = ScriptedModel([describe_error(category), "Fine now."])
     steps, error = await collect_steps(run_react(model, CONTEXT, sleep=clock.sleep))
     assert error is None
+    [told] = [step.text for step in steps if isinstance(step, Notice)]
+    assert told == f"{describe_error(category).message.partition(';')[0]}; trying once more."
     assert notices_in(steps) == ["retrying"]
     assert text_of(steps) == "Fine now."
     assert clock.pauses == [1.0]

@@ -45,6 +45,8 @@ async def test_a_call_its_result_and_the_answer_are_messages_in_order(
     [call], [found] = asking["content"], result["content"]
     assert (call["type"], call["name"]) == ("tool_call", "look_up")
     assert (found["type"], found["text"], found["call_id"]) == ("tool_result", "Lisbon", call["call_id"])
+    assert [(tool["name"], tool["preview"]) for tool in reply["tools"]] == [("look_up", "Lisbon")]
+    assert answer["message"]["tools"] == reply["tools"], "whoever waited for it has all of it"
 
 
 async def test_the_next_question_sees_the_tools_of_the_last_one(

@@ -116,6 +116,9 @@ def _cancel(work: _Work) -> None:
 async def _execute(run_id: str) -> None:
     try:
         prepared, lease = await _claim(UUID(run_id))
+    except Run.DoesNotExist:
+        log.info("Run %s is gone: its conversation was deleted before anybody claimed it.", run_id)
+        return
     except Exception:
         # Nothing was claimed: the row stays queued, and the sweep tries it again or gives up on it.
         log.exception("Run %s could not be claimed.", run_id)

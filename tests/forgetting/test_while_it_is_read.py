@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 import threading
 from datetime import timedelta
 from uuid import UUID
@@ -11,7 +13,7 @@ import pytest
 from django.db import connection, transaction
 
 from agents import events
-from chatapp import clock
+from chatapp import clock, runner
 from chatapp.actions.forget_clock import begin_forgetting
 from chatapp.actions.messages import NewMessage, send_message
 from chatapp.actions.runs import Lease, claim_run, record_facts
@@ -143,6 +145,22 @@ def test_a_claim_waits_for_a_forgetting_that_has_begun(alice: User) -> None:
         assert not ended
     other.join()
     assert ended == [ReadForgotten]
+
+
+def test_a_run_whose_conversation_is_gone_before_its_claim_is_no_error(
+    alice: User, caplog: pytest.LogCaptureFixture
+) -> None:
+    conversation, run_id = ask(alice)
+    forget_whole_conversation(alice, conversation.pk, now=clock.now())
+
+    async def answer() -> None:
+        runner.start(str(run_id))
+        while runner.active_count():
+            await asyncio.sleep(0)
+
+    with caplog.at_level(logging.INFO, "chatapp.runner"):
+        asyncio.run(answer())
+    assert [row.levelname for row in caplog.records if row.name == "chatapp.runner"] == ["INFO"]
 
 
 def test_a_request_that_quotes_it_without_its_event_saying_so_loses_it(alice: User) -> None:

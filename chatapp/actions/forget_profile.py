@@ -11,6 +11,10 @@ from memory.redaction import Forgotten
 
 def redact_profile(user_id: UUID, forgotten: Forgotten, now: datetime) -> int:
     """How many lines the profile lost."""
+    for row in Consolidation.objects.filter(user=user_id).exclude(error=""):
+        # A provider's refusal may quote what it was sent.
+        row.error = forgotten.redact(row.error)
+        row.save(update_fields=["error"])
     for version in ProfileVersion.objects.filter(profile=user_id):
         text = forgotten.redact(version.text)
         if text != version.text:

@@ -35,7 +35,7 @@ from chatapp.models import (
 )
 from chatapp.search_index import vocabulary
 from chatapp.selectors.access import accessible_conversation, lock_conversation
-from chatapp.selectors.citing import citing_conversations, saying_the_same
+from chatapp.selectors.citing import citing_conversations, quoting_conversations, saying_the_same
 from chatapp.selectors.forgetting import (
     conversation_ids_of,
     conversations_of,
@@ -57,7 +57,9 @@ def forget_conversation(
     entries = MemoryEntry.objects.filter(user=user, conversation=conversation)
     texts, told = _telling_texts(conversation), shared_of(user.pk, entries)
     gone = [conversation.pk, *entries.values_list("pk", flat=True)]
-    citing = citing_conversations(conversations_of(user.pk), gone, texts) - {conversation.pk}
+    answers, theirs = _answers(conversation), conversations_of(user.pk)
+    citing = citing_conversations(theirs, gone, texts) | quoting_conversations(theirs, answers)
+    citing -= {conversation.pk}
     reached = lock_reach(user.pk, {conversation.pk} | citing | told.told, entries, now)
     conversation = lock_conversation(user, conversation_id)
     texts = _telling_texts(conversation)
@@ -70,12 +72,15 @@ def forget_conversation(
     forgotten = Forgotten(texts, vocabulary, common=common)
     removed["profile_lines"] += redact_profile(user.pk, forgotten, now)
     stale: set[date] = set()
+    # Of an answer only copies go, word for word: the words are not the user's, and much else may be said in them.
+    copied = Forgotten(answers if rows else (), vocabulary)
     for row in rows:
         runs += traces.stop_work(row, now)
-        removed["events"] += traces.redact_events(row, forgotten, changed={}, gone=gone)
         removed["summaries_redacted"] += traces.redact_compactions(row, forgotten)
-        removed["requests"] += traces.redact_runs(row, forgotten)
-        removed["messages_redacted"] += traces.redact_copies(row, forgotten, runs, now)
+        for words in (forgotten, copied):
+            removed["events"] += traces.redact_events(row, words, changed={}, gone=gone)
+            removed["requests"] += traces.redact_runs(row, words)
+            removed["messages_redacted"] += traces.redact_copies(row, words, runs, now)
         days, count = traces.redact_entries(row, forgotten)
         removed["entries_redacted"] += count
         memory_actions.mark_days_stale(user.pk, days)
@@ -94,6 +99,13 @@ def _telling_texts(conversation: Conversation) -> list[str]:
     said = Message.objects.filter(conversation=conversation, role=Message.Role.USER).order_by("-position")
     entries = MemoryEntry.objects.filter(conversation=conversation)
     return [*entries.values_list("text", flat=True), *_texts(said[:MAX_QUOTED])]
+
+
+def _answers(conversation: Conversation) -> list[str]:
+    """The newest of what was answered there, and what tools returned."""
+    rows = Message.objects.filter(conversation=conversation).exclude(role=Message.Role.USER)
+    parts = list(rows.order_by("-position").values_list("parts", flat=True)[:MAX_QUOTED])
+    return [text for some in parts for text in (mapping.text_of(some), *mapping.results_in(some)) if text]
 
 
 def forget_everything(*, user: User, now: datetime, for_good: bool = False) -> Done:

@@ -4,7 +4,8 @@ read at this moment."""
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+import re
+from collections.abc import Collection, Iterable, Iterator
 from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -27,6 +28,8 @@ from memory.sentences import split_sentences
 CITING = ("recall", "tool")
 """The events that repeat what was said elsewhere."""
 LEAST_QUOTE_CHARS = 12
+_FRAME = re.compile(r"^(?:\w+: )?(?:\[…\] )?| \[…\]$")
+"""What stands around a sentence that is recalled: whose words it is, and that more was said."""
 
 
 def entries_made_of(texts: Iterable[str], conversation_ids: Collection[UUID]) -> dict[UUID, list[str]]:
@@ -81,6 +84,18 @@ def _conversations_quoting(among: QuerySet[Conversation], quotes: Collection[str
     """Where a model was sent one of these, recalled: a `recall` event lists the best of it only."""
     rows = RequestText.objects.filter(conversation__in=among, source="recall")
     return {row.conversation_id for row, text in told_texts(rows) if any(quote in text for quote in quotes)}
+
+
+def quoting_conversations(among: QuerySet[Conversation], texts: Iterable[str]) -> set[UUID]:
+    """Where a model was sent a whole sentence of one of these, recalled; for texts that are many."""
+    quotes = set(_quotes(texts))
+    rows = RequestText.objects.filter(conversation__in=among, source="recall")
+    return {row.conversation_id for row, text in told_texts(rows) if not quotes.isdisjoint(_sentences(text))}
+
+
+def _sentences(recalled: str) -> Iterator[str]:
+    for sentence in split_sentences(recalled):
+        yield _FRAME.sub("", sentence.strip())
 
 
 def _conversations_calling(

@@ -12,7 +12,7 @@ from django.test import Client
 from agents.events import Recall, RecalledItem
 from chatapp import event_log
 from chatapp.actions.memory import note_sources
-from chatapp.models import Conversation, Message, RequestText, User
+from chatapp.models import Consolidation, Conversation, Message, RequestText, User
 from tests.forgetting.everywhere import tables_with
 from tests.forgetting.lives import SAID, SECRET, Life, live
 from tests.memory_store.rows import NOW, new_conversation, say
@@ -81,3 +81,38 @@ def test_what_was_said_once_more_elsewhere_is_proposed(alice: User, api_client: 
     ids = {"message": life.told.pk, "conversation": life.conversation.pk}
     answer = forget(api_client(alice), **{f"{what}_id": str(ids[what])})
     assert str(said.pk) in [item["id"] for item in answer["proposal"]["items"]]
+
+
+def test_what_a_failed_consolidation_says_of_it_goes(alice: User, api_client: Clients) -> None:
+    life = live(alice)
+    refusal = f"The model failed (invalid): 400. You sent: {SAID}"
+    Consolidation.objects.create(user=alice, status="failed", error=refusal, created_at=NOW)
+    forget(api_client(alice), message_id=str(life.told.pk))
+    assert tables_with(SECRET) == []
+
+
+@pytest.mark.parametrize("place", ["request", "request alone", "tool result", "both"])
+def test_what_an_answer_of_a_conversation_said_goes_from_where_it_was_recalled(
+    alice: User, api_client: Clients, place: str
+) -> None:
+    conversation = new_conversation(alice)
+    _, answer = say(conversation, "Invent a code for the gate.", f"Take {SECRET}-7731 for it.")
+    elsewhere = new_conversation(alice, at=NOW + timedelta(days=1))
+    _, looked_up = say(elsewhere, "Which one did you invent?", "I look it up.")
+    recalled = f"2026-11-21\nassistant: […] Take {SECRET}-7731 for it. […]"
+    source = {
+        "kind": "message",
+        "message_id": str(answer.pk),
+        "conversation_id": str(conversation.pk),
+    }
+    item = RecalledItem(source=source, tokens=9, preview=f"Take {SECRET}-7731 for it.")
+    if place != "request alone":
+        event_log.append(elsewhere, Recall(conversation_id=str(elsewhere.pk), at=NOW, items=[item]))
+    if place != "tool result":
+        content = json.dumps({"parts": [{"type": "text", "text": recalled}]})
+        RequestText.objects.create(conversation=elsewhere, sha256="1" * 64, source="recall", content=content)
+    if place != "request":
+        result = {"type": "tool_result", "call_id": "1", "name": "memory_search", "text": recalled}
+        Message.objects.filter(pk=looked_up.pk).update(role="tool", parts=[result])
+    forget(api_client(alice), conversation_id=str(conversation.pk))
+    assert tables_with(SECRET) == []

@@ -155,8 +155,7 @@ def test_a_run_whose_conversation_is_gone_before_its_claim_is_no_error(
 
     async def answer() -> None:
         runner.start(str(run_id))
-        while runner.active_count():
-            await asyncio.sleep(0)
+        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
 
     with caplog.at_level(logging.INFO, "chatapp.runner"):
         asyncio.run(answer())

@@ -35,7 +35,7 @@ from chatapp.models import (
 )
 from chatapp.search_index import vocabulary
 from chatapp.selectors.access import accessible_conversation, lock_conversation
-from chatapp.selectors.citing import citing_conversations, quoting_conversations, saying_the_same
+from chatapp.selectors.citing import citing_conversations, saying_the_same
 from chatapp.selectors.forgetting import (
     conversation_ids_of,
     conversations_of,
@@ -57,9 +57,8 @@ def forget_conversation(
     entries = MemoryEntry.objects.filter(user=user, conversation=conversation)
     texts, told = _telling_texts(conversation), shared_of(user.pk, entries)
     gone = [conversation.pk, *entries.values_list("pk", flat=True)]
-    answers, theirs = _answers(conversation), conversations_of(user.pk)
-    citing = citing_conversations(theirs, gone, texts) | quoting_conversations(theirs, answers)
-    citing -= {conversation.pk}
+    answers = _answers(conversation)
+    citing = citing_conversations(conversations_of(user.pk), gone, [*texts, *answers]) - {conversation.pk}
     reached = lock_reach(user.pk, {conversation.pk} | citing | told.told, entries, now)
     conversation = lock_conversation(user, conversation_id)
     texts = _telling_texts(conversation)

@@ -4,8 +4,7 @@ read at this moment."""
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -22,14 +21,13 @@ from chatapp.models import (
 )
 from chatapp.search_index import vocabulary
 from chatapp.selectors.requests import told_texts
+from memory.quotes import Quotes
 from memory.redaction import Forgotten
 from memory.sentences import split_sentences
 
 CITING = ("recall", "tool")
 """The events that repeat what was said elsewhere."""
 LEAST_QUOTE_CHARS = 12
-_FRAME = re.compile(r"^(?:\w+: )?(?:\[…\] )?| \[…\]$")
-"""What stands around a sentence that is recalled: whose words it is, and that more was said."""
 
 
 def entries_made_of(texts: Iterable[str], conversation_ids: Collection[UUID]) -> dict[UUID, list[str]]:
@@ -80,36 +78,25 @@ def _quotes(texts: Iterable[str]) -> list[str]:
     return [sentence for sentence in sentences if len(sentence) >= LEAST_QUOTE_CHARS]
 
 
-def _conversations_quoting(among: QuerySet[Conversation], quotes: Collection[str]) -> set[UUID]:
+def _conversations_quoting(among: QuerySet[Conversation], quotes: Iterable[str]) -> set[UUID]:
     """Where a model was sent one of these, recalled: a `recall` event lists the best of it only."""
+    wanted = Quotes(quotes)
     rows = RequestText.objects.filter(conversation__in=among, source="recall")
-    return {row.conversation_id for row, text in told_texts(rows) if any(quote in text for quote in quotes)}
-
-
-def quoting_conversations(among: QuerySet[Conversation], texts: Iterable[str]) -> set[UUID]:
-    """Where a model was sent a whole sentence of one of these, recalled; for texts that are many."""
-    quotes = set(_quotes(texts))
-    rows = RequestText.objects.filter(conversation__in=among, source="recall")
-    return {row.conversation_id for row, text in told_texts(rows) if not quotes.isdisjoint(_sentences(text))}
-
-
-def _sentences(recalled: str) -> Iterator[str]:
-    for sentence in split_sentences(recalled):
-        yield _FRAME.sub("", sentence.strip())
+    return {row.conversation_id for row, text in told_texts(rows) if wanted.are_in(text)}
 
 
 def _conversations_calling(
     among: QuerySet[Conversation], ids: Iterable[UUID], quotes: Iterable[str]
 ) -> set[UUID]:
     """Where a tool was asked for one of these, or returned it: a `tool` event holds the beginning of that only."""
-    returned = [*map(str, ids), *quotes]
-    asked = [_in_json(mark) for mark in returned]
+    marks = [*map(str, ids), *quotes]
+    returned, asked = Quotes(marks), Quotes(map(_in_json, marks))
     calls = ToolCall.objects.filter(run__conversation__in=among)
     found: set[UUID] = set()
     for home, arguments, result in calls.values_list("run__conversation", "arguments", "result").iterator():
         if home not in found:
             text = "\n".join(part.get("text", "") for part in result)
-            if any(mark in text for mark in returned) or any(mark in arguments for mark in asked):
+            if returned.are_in(text) or asked.are_in(arguments):
                 found.add(home)
     return found
 
@@ -121,14 +108,13 @@ def _in_json(text: str) -> str:
 def _conversations_told(
     among: QuerySet[Conversation], ids: Iterable[UUID], texts: Iterable[str]
 ) -> set[UUID]:
-    marks = {str(one) for one in ids} | {
-        _in_json(text.strip()) for text in texts if len(text.strip()) >= LEAST_QUOTE_CHARS
-    }
+    whole = (text.strip() for text in texts)
+    marks = Quotes([*map(str, ids), *(_in_json(text) for text in whole if len(text) >= LEAST_QUOTE_CHARS)])
     rows = Event.objects.filter(conversation__in=among, type__in=CITING)
     found: set[UUID] = set()
     for conversation_id, payload in rows.values_list("conversation_id", "payload").iterator():
         if conversation_id not in found:
             raw = json.dumps(payload, ensure_ascii=False)
-            if any(mark in raw for mark in marks):
+            if marks.are_in(raw):
                 found.add(conversation_id)
     return found

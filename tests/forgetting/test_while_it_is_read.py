@@ -21,6 +21,7 @@ from chatapp.errors import LeaseLost, ReadForgotten
 from chatapp.forgetting import forget_message, forget_whole_conversation
 from chatapp.models import Conversation, RequestText, Run, SentRequest, User
 from chatapp.selectors.forgetting import forgotten_count_of
+from tests.api.running import running_service
 from tests.forgetting.everywhere import tables_with
 from tests.forgetting.lives import SAID, SECRET
 from tests.memory_store.rows import NOW, new_conversation, say
@@ -154,12 +155,13 @@ def test_a_run_whose_conversation_is_gone_before_its_claim_is_no_error(
     forget_whole_conversation(alice, conversation.pk, now=clock.now())
 
     async def answer() -> None:
-        runner.start(str(run_id))
-        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
+        async with running_service():  # at its end it waits for what it answers
+            runner.start(str(run_id))
 
     with caplog.at_level(logging.INFO, "chatapp.runner"):
         asyncio.run(answer())
-    assert [row.levelname for row in caplog.records if row.name == "chatapp.runner"] == ["INFO"]
+    told = [row.levelname for row in caplog.records if str(run_id) in row.getMessage()]
+    assert told == ["INFO"]
 
 
 def test_a_request_that_quotes_it_without_its_event_saying_so_loses_it(alice: User) -> None:

@@ -135,4 +135,6 @@ def finished(receipt: Receipt, answer: RunAnswer) -> HttpResponse:
     details = {**body, "category": error["category"], "message_id": receipt.message_id}
     if answer.status == Run.Status.INTERRUPTED:
         return error_response(503, "interrupted", error["message"], details)
+    if error["category"] == "too_large":  # no model was asked
+        return error_response(413, "too_large", error["message"], details)
     return error_response(FAILED_STATUS.get(error["category"], 502), "model_error", error["message"], details)

@@ -70,8 +70,9 @@ async def send(
 
     With `stream` the answer comes as server-sent events; without, as JSON when it is complete; with the header
     `Prefer: respond-async` only the ids come, at once. Hanging up does not stop the answer. When the model fails
-    the status is 502 (504 where it did not answer in time, 503 where we were interrupted), `details` has the message
-    with what was written, and its `category` says why; the question is stored in each case.
+    the status is 502 (504 where it did not answer in time, 503 where we were interrupted, 413 where the question alone
+    is more than it takes), `details` has the message with what was written, and its `category` says why; the question
+    is stored in each case.
     """
     await check_message_rate(request.auth.user.pk, client_address(request))
     receipt = await sync_to_async(_send)(

@@ -161,6 +161,19 @@ async def test_stop_keeps_what_was_written_and_tells_whoever_waits(
         assert again.json()["status"] == "stopped"
 
 
+async def test_a_question_larger_than_the_models_window_is_413_and_no_model_is_asked(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    async with running_service():
+        conversation = await new_conversation(alice_program)
+        refused = await send(alice_program, conversation, "word " * 40_000)
+        assert (refused.status_code, refused.error["code"]) == (413, "too_large")
+        assert refused.error["message"].startswith("Your message is too large: about ")
+        assert not model_server.requests_of("chat")
+        page = (await alice_program.get(f"conversations/{conversation}/messages")).json()["items"]
+    assert [message["status"] for message in page] == ["complete", "failed"]
+
+
 async def test_a_stopped_answer_can_be_continued(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:

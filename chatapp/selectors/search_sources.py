@@ -46,34 +46,65 @@ _STORED = """
         CAST(message.created_at AS text), CAST(message.branch_id AS text), CAST(conversation.id AS text),
         CAST(entry.id AS text), entry.text, CAST(entry.created_at AS text),
         CAST(entry.conversation_id AS text), CAST(entry.day AS text)
-    FROM {owner} owner
-    CROSS JOIN {document} document
-    LEFT JOIN {message} message ON message.id = document.source_id AND document.kind = %s
-    LEFT JOIN {conversation} conversation ON conversation.id = message.conversation_id
-        AND conversation.user_id = owner.user_id AND NOT conversation.temporary
-    LEFT JOIN {entry} entry ON entry.id = document.source_id AND document.kind = %s
-        AND entry.user_id = owner.user_id
-    WHERE owner.id = %s AND document.owner_id = owner.id AND document.ordinal IN ({ordinals})
+    FROM {owner} owner CROSS JOIN (VALUES {ordinals}) wanted
+    {document}
+    {message}
+    {conversation}
+    {entry}
+    WHERE owner.id = %s
 """
 """By hand, in one statement and plain columns: a recall reads hundreds of texts, and as rows of three models they cost
-more than all the rest of it. CROSS and LEFT hold SQLite to this order; in another it reads all its user ever said."""
+more than all the rest of it."""
 
 
 def read_stored(owner_id: int | None, scores: Mapping[int, float]) -> dict[int, Found]:
     """By ordinal; what lost its source meanwhile is left out. `scores` says what is wanted, and what each has."""
     if not scores:
         return {}
-    tables = {"owner": SearchOwner, "document": SearchDocument, "message": Message}
-    tables |= {"conversation": Conversation, "entry": MemoryEntry}
-    marks = ", ".join(["%s"] * len(scores))
-    statement = _STORED.format(ordinals=marks, **{name: _table(model) for name, model in tables.items()})
-    kinds = (SearchDocument.Kind.MESSAGE, SearchDocument.Kind.ENTRY)
     with connection.cursor() as cursor:
-        cursor.execute(statement, [*kinds, owner_id, *scores])
+        cursor.execute(_stored_statement(connection.vendor, len(scores)), [*scores, owner_id])
         rows = cursor.fetchall()
     said = [row[:10] for row in rows if row[9] is not None]
     noted = [(*row[:3], *row[10:]) for row in rows if row[10] is not None]
     return dict(_stored_messages(said, scores)) | dict(_stored_entries(noted, scores))
+
+
+def _stored_statement(vendor: str, count: int) -> str:
+    is_message = f"document.kind = {int(SearchDocument.Kind.MESSAGE)}"
+    is_entry = f"document.kind = {int(SearchDocument.Kind.ENTRY)}"
+    of_owner = "conversation.user_id = owner.user_id AND NOT conversation.temporary"
+    look_up = _look_up_lateral if vendor == "postgresql" else _look_up
+    return _STORED.format(
+        owner=_table(SearchOwner),
+        ordinals=", ".join(["(%s)"] * count),
+        document=look_up(
+            "CROSS",
+            SearchDocument,
+            "document",
+            "document.owner_id = owner.id AND document.ordinal = wanted.column1",
+        ),
+        message=look_up("LEFT", Message, "message", f"message.id = document.source_id AND {is_message}"),
+        conversation=look_up(
+            "LEFT", Conversation, "conversation", f"conversation.id = message.conversation_id AND {of_owner}"
+        ),
+        entry=look_up(
+            "LEFT",
+            MemoryEntry,
+            "entry",
+            f"entry.id = document.source_id AND {is_entry} AND entry.user_id = owner.user_id",
+        ),
+    )
+
+
+def _look_up(join: str, model: type[Model], name: str, condition: str) -> str:
+    """CROSS and LEFT hold SQLite to this order; in another it reads all its user ever said."""
+    return f"{join} JOIN {_table(model)} {name} ON {condition}"
+
+
+def _look_up_lateral(join: str, model: type[Model], name: str, condition: str) -> str:
+    """OFFSET holds PostgreSQL to one look-up a row; by its estimates it may read all that anybody ever said."""
+    rows = f"SELECT * FROM {_table(model)} {name} WHERE {condition} OFFSET 0"
+    return f"{join} JOIN LATERAL ({rows}) {name}" + ("" if join == "CROSS" else " ON TRUE")
 
 
 def _table(model: type[Model]) -> str:

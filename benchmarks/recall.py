@@ -1,7 +1,7 @@
 """Recall in figures: the share of a question's evidence in the assembled context, beside two baselines; and how fast.
 
-python -m benchmarks.recall [DATA] [--database sqlite|postgres] [--embeddings URL MODEL] [--over-rest] [--skip-speed]
-    [--skip-quality]
+python -m benchmarks.recall [DATA] [--database sqlite|postgres] [--embeddings URL MODEL] [--embeddings-hashed]
+    [--over-rest] [--skip-speed] [--skip-quality]
 
 DATA holds conversations with questions and the positions of the messages that answer them; it is not part of this
 project. A context is counted at 4 characters a token over all its texts; one over its budget scores nothing.
@@ -12,12 +12,13 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import recall_baselines, recall_gate, recall_speed
+from benchmarks import recall_baselines, recall_gate, recall_letters, recall_speed
 from benchmarks.recall_data import Asked, History, chained, read_histories, said_in
 from benchmarks.stage import model_server, prepared_database, running_service
 
@@ -168,6 +169,20 @@ def measure_over_rest(histories: Sequence[History]) -> None:
         report("assembled", measure_contexts(alone, assembled))
 
 
+@contextmanager
+def _endpoint(arguments: argparse.Namespace) -> Iterator[dict[str, str]]:
+    """The settings of the endpoint that was asked for; none for words alone."""
+    names = ("EMBEDDINGS_BASE_URL", "EMBEDDINGS_MODEL", "EMBEDDINGS_API_KEY")
+    if arguments.embeddings_hashed:
+        with recall_letters.LetterEmbeddings() as server:
+            yield dict(zip(names, (server.base_url, recall_letters.MODEL, "none"), strict=True))
+    elif arguments.embeddings:
+        key = os.environ.get("EMBEDDINGS_API_KEY", "")
+        yield dict(zip(names, (*arguments.embeddings, key), strict=True))
+    else:
+        yield {}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", nargs="?", type=Path, help=f"default: {DATA}, where it is there")
@@ -178,6 +193,11 @@ def main() -> None:
         metavar=("URL", "MODEL"),
         help="fused with this endpoint's vectors; its key from EMBEDDINGS_API_KEY; not with --over-rest",
     )
+    parser.add_argument(
+        "--embeddings-hashed",
+        action="store_true",
+        help="the same with an endpoint of our own that knows no language",
+    )
     parser.add_argument("--over-rest", action="store_true", help="through a running service, on SQLite")
     parser.add_argument("--skip-speed", action="store_true")
     parser.add_argument("--skip-quality", action="store_true")
@@ -187,10 +207,7 @@ def main() -> None:
     histories = read_histories(arguments.data or DATA)
     if arguments.over_rest:
         return measure_over_rest(histories)
-    key = os.environ.get("EMBEDDINGS_API_KEY", "")
-    names = ("EMBEDDINGS_BASE_URL", "EMBEDDINGS_MODEL", "EMBEDDINGS_API_KEY")
-    embeddings = dict(zip(names, (*arguments.embeddings, key), strict=True)) if arguments.embeddings else {}
-    with prepared_database(arguments.database, embeddings):
+    with _endpoint(arguments) as embeddings, prepared_database(arguments.database, embeddings):
         print(f"On {arguments.database}: {sum(len(history.questions) for history in histories)} questions")
         if not arguments.skip_quality:
             measure_quality(histories)

@@ -20,6 +20,8 @@ NEAREST_BY_CODE = 160
 SAMPLE = 80
 NEAR_DEVIATIONS = 1.5
 """A document is near when it is so much nearer than documents are on average: what a cosine means differs by model."""
+NEAR_DOCUMENTS = 40
+"""At most so many are near: of a long history, chance alone brings many beyond any deviation."""
 TELLING_DEVIATIONS = 4.0
 """When the nearest stands out so far, it fits the question even where no word of it does."""
 
@@ -29,8 +31,8 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """How far beyond `NEAR_DEVIATIONS` each near document is, nearest first. `stands_out`: the nearest fits, whatever
-    its words are."""
+    """How far each near document stands out from those that are not near any more, in deviations, nearest first.
+    `stands_out`: the nearest fits, whatever its words are."""
 
     nearness: Mapping[int, float]
     stands_out: bool
@@ -146,9 +148,10 @@ def find_near(picked: Picked, vectors: Mapping[int, Stored], asked: Sequence[flo
         ordinal: (cosines[ordinal] - usual) / spread for ordinal in picked.nearest if ordinal in cosines
     }
     order = sorted(deviations, key=lambda ordinal: (-deviations[ordinal], ordinal))
-    near = [ordinal for ordinal in order if deviations[ordinal] > NEAR_DEVIATIONS]
+    least = max([NEAR_DEVIATIONS, *(deviations[ordinal] for ordinal in order[NEAR_DOCUMENTS:][:1])])
+    near = [ordinal for ordinal in order if deviations[ordinal] > least]
     return Near(
-        nearness={ordinal: deviations[ordinal] - NEAR_DEVIATIONS for ordinal in near},
+        nearness={ordinal: deviations[ordinal] - least for ordinal in near},
         stands_out=bool(near) and deviations[near[0]] > TELLING_DEVIATIONS,
     )
 

@@ -72,7 +72,7 @@ def weigh_feedback(
     return {word: FEEDBACK_WEIGHT * telling[word] / telling[chosen[0]] for word in chosen}
 
 
-NEAR_WEIGHT = 0.15
+NEAR_WEIGHT = 0.1
 """What a deviation of nearness counts, as a part of the best score. Vectors decide among what the words leave close
 together: with a share as large as the words', a weak model takes away more than a good one brings."""
 

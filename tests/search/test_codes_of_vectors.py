@@ -1,6 +1,7 @@
 import numpy as np
 
 from chatapp.search_vectors import (
+    NEAR_DOCUMENTS,
     NOTHING_NEAR,
     Near,
     Picked,
@@ -56,6 +57,12 @@ def test_what_may_not_be_found_is_not_read_either():
     picked, near = near_among(among)
     assert PLANTED not in {*picked.nearest, *picked.sample, *near.nearness}
     assert not near.stands_out
+
+
+def test_however_many_there_are_only_the_nearest_are_near():
+    _, near = near_among(EVERYBODY)
+    assert len(near.nearness) == NEAR_DOCUMENTS
+    assert min(near.nearness.values()) > 0
 
 
 def test_documents_behind_the_ones_known_are_left_out():

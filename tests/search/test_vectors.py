@@ -173,7 +173,7 @@ def test_what_came_in_since_stands_for_nothing_in_an_index_that_is_open(
 
 
 def test_what_is_near_is_ranked_among_what_the_words_found():
-    fused = add_nearness({1: 10.0, 2: 9.0, 3: 1.0}, {2: 1.0, 4: 3.0})
+    fused = add_nearness({1: 10.0, 2: 9.0, 3: 1.0}, {2: 2.0, 4: 3.0})
     assert list(fused) == [2, 1, 4, 3]
     assert fused[1] == 10.0
 

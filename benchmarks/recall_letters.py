@@ -1,0 +1,53 @@
+"""An embeddings endpoint that knows no language: a text's vector is its words and their groups of letters, hashed.
+
+It stands in for a real model where none is at hand: the whole way of vectors is walked, over a real socket, and fusion
+is seen to do no harm. What a real model brings it cannot show.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+import numpy as np
+
+from memory.terms import STOP_WORDS, fold_text
+from tests.servers.embeddings_server import EmbeddingsServer
+
+MODEL = "hashed-letters"
+DIMENSIONS = 384
+GROUP_SIZES = (3, 4)
+_WORD = re.compile(r"\w+")
+
+
+class LetterEmbeddings(EmbeddingsServer):
+    def __init__(self) -> None:
+        super().__init__({})
+        self.dimensions = DIMENSIONS
+
+    def vector(self, text: str) -> list[float]:
+        total = np.zeros(DIMENSIONS)
+        for word in _WORD.findall(fold_text(text)):
+            if word not in STOP_WORDS:
+                total += _word_vector(word)
+        # Of stop words alone: near nothing in particular.
+        return total.tolist() if total.any() else np.ones(DIMENSIONS).tolist()
+
+
+@lru_cache(maxsize=50_000)
+def _word_vector(word: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """The word counts as much as all its groups together."""
+    groups = list(_letter_groups(f"<{word}>"))
+    vector = np.zeros(DIMENSIONS)
+    for feature, weight in [(word, 1.0), *((group, len(groups) ** -0.5) for group in groups)]:
+        digest = hashlib.blake2b(feature.encode(), digest_size=8).digest()
+        at, sign = divmod(int.from_bytes(digest, "little"), 2)
+        vector[at % DIMENSIONS] += weight if sign else -weight
+    return vector
+
+
+def _letter_groups(word: str) -> Iterator[str]:
+    for size in GROUP_SIZES:
+        yield from (word[start : start + size] for start in range(len(word) - size + 1))

@@ -268,7 +268,7 @@ def _note_message(note: Note) -> Message:
 async def _compact(hook: Hook, action: CompactContext, turn: _Turn) -> str:
     wish = _wish_of(hook, action)
     strategy = wish.strategy or turn.policy.strategy
-    if wish.at_once and await persistently(_is_cooling)(turn.loaded, turn.moment):
+    if wish.at_once and await persistently(_is_cooling)(turn):
         return ""
     is_waited_for = turn.moment == "turn_start" and (turn.policy.is_inline or strategy == "summarize")
     if strategy == "truncate" or is_waited_for:
@@ -291,13 +291,13 @@ def _wish_of(hook: Hook, action: CompactContext) -> Wish:
     )
 
 
-def _is_cooling(loaded: LoadedContext, moment: Moment) -> bool:
-    """The turn that is just beginning does not count yet. What has to leave does not wait."""
-    turns = turns_since_compaction(loaded.conversation)
+def _is_cooling(turn: _Turn) -> bool:
+    """A turn that is just beginning does not count yet. What has to leave does not wait."""
+    turns = turns_since_compaction(turn.loaded.conversation, turn.run.lease.run_id)
     if turns is None:
         return False
-    passed = turns - 1 if moment == "turn_start" else turns
-    return passed < loaded.rules.policy.cooldown_turns and not is_full(loaded)
+    passed = turns - 1 if turn.moment == "turn_start" else turns
+    return passed < turn.policy.cooldown_turns and not is_full(turn.loaded)
 
 
 def _fired_at(loaded: LoadedContext) -> dict[str, datetime]:

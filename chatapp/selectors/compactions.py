@@ -46,13 +46,17 @@ def may_be_kept_already(row: Compaction) -> bool:
     return kept.filter(last_position__gte=row.first_position).exists()
 
 
-def turns_since_compaction(conversation: Conversation) -> int | None:
-    """Answers begun since the last finished compaction; None when there was none. A part of a backlog is none."""
+def turns_since_compaction(conversation: Conversation, upto: UUID | None = None) -> int | None:
+    """Answers begun since the last finished compaction, `upto` that of this run; None when there was none. A part of a
+    backlog is none."""
     finished = conversation.compactions.filter(status=Compaction.Status.DONE, is_partial=False)
     done = finished.order_by("-finished_at").first()
     if done is None or done.finished_at is None:
         return None
-    return Run.objects.filter(conversation=conversation, created_at__gt=done.finished_at).count()
+    begun = Run.objects.filter(conversation=conversation, created_at__gt=done.finished_at)
+    if upto is not None:
+        begun = begun.filter(created_at__lte=Run.objects.filter(pk=upto).values("created_at"))
+    return begun.count()
 
 
 def was_undone(branch: Branch, previous: Compaction | None, last_position: int, *, is_needed: bool) -> bool:

@@ -94,6 +94,23 @@ async def test_a_hook_at_a_turns_end_leaves_the_next_question_where_it_is(
     assert (row["last_position"], row["kept_count"]) == (19, 2), "one more, and the first question had left"
 
 
+async def test_a_question_sent_during_the_last_words_does_not_count_for_the_cooldown(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    cut = {"type": "compact_context", "strategy": "truncate", "keep_recent": 2}
+    agent = await make_agent(hook(cut, on="turn_end"))
+    model_server.script(says("One."), Behaviour(text="The second answer.", hold_after=1), says("Three."))
+    async with talking(alice_program, long_history(20), agent=agent) as talk:
+        await talk.ask("One?")
+        asked = {"content": "Two?", "headers": {"Prefer": "respond-async"}}
+        await alice_program.post(f"conversations/{talk.id}/messages", **asked)
+        await wait_for_words(model_server, request=2)
+        await talk.post("inject", 202, content="Three?")
+        model_server.release()
+        await settle()
+        assert [row["last_position"] for row in await talk.compactions()] == [19, 23], "two turns passed"
+
+
 async def test_an_answer_that_is_continued_is_of_the_same_turn(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:

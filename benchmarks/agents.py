@@ -199,8 +199,8 @@ def stage_with_records() -> Stage:
     from chatapp.actions.runs import claim_run
     from chatapp.actions.usage import CallTimes, CallUsage
     from chatapp.models import User
+    from chatapp.runs.tool_desk import ToolDesk
     from chatapp.selectors.model_configs import default_model
-    from chatapp.tool_desk import ToolDesk
 
     ensure_first_model()
     config = default_model()

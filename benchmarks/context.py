@@ -219,8 +219,8 @@ def measure_facts() -> None:
     from chatapp.actions.conversations import ImportedMessage, import_conversation
     from chatapp.actions.model_configs import ensure_first_model
     from chatapp.actions.search import index_conversation
-    from chatapp.compactor import compact
-    from chatapp.compactor import plan_compaction as plan_next
+    from chatapp.compaction.compactor import compact
+    from chatapp.compaction.compactor import plan_compaction as plan_next
     from chatapp.models import Compaction, User
 
     ensure_first_model()
@@ -274,7 +274,7 @@ def _loaded(conversation: Any, question: str) -> Any:
 
 def checkpoint_and_recall(loaded: Any) -> tuple[Sequence[Message], int]:
     from chatapp import clock
-    from chatapp.recalling import recall_turns
+    from chatapp.remembering.recalling import recall_turns
 
     context = loaded.assemble()
     whole = replace(context, recall=recall_turns(loaded, context, clock.now()).message)

@@ -21,9 +21,9 @@ RETURNED_WORDS = 600
 def measure(requests: int, conversations: int) -> None:
     from chatapp import clock
     from chatapp.actions.conversations import ImportedMessage, import_conversation
-    from chatapp.forgetting import forget_entry
-    from chatapp.memory_changes import add_entry
     from chatapp.models import Event, RequestText, Run, ToolCall, User
+    from chatapp.remembering.forgetting import forget_entry
+    from chatapp.remembering.memory_changes import add_entry
 
     chance = random.Random(11)
     words = [

@@ -87,8 +87,8 @@ class Installation:
         from chatapp.actions.conversations import import_conversation
         from chatapp.actions.search import index_conversation
         from chatapp.api.imports import read_messages
-        from chatapp.embedding import embed_index
         from chatapp.models import User
+        from chatapp.remembering.embedding import embed_index
 
         user = User.objects.create_user(f"{history.name.replace(' ', '-')}@example.com")
         conversation = import_conversation(

@@ -64,7 +64,7 @@ def _endpoint_of_chance() -> Iterator[None]:
     """One that takes no time: what it takes is not ours."""
     from django.conf import settings
 
-    from chatapp import recall
+    from chatapp.remembering import recall
 
     dice = np.random.default_rng(1)
     asked, recall.embed_question = recall.embed_question, lambda _: dice.normal(size=DIMENSIONS).tolist()
@@ -105,7 +105,7 @@ def _index(conversation_id: Any) -> None:
 
 def _recaller(user: Any, budget: int) -> Callable[[str], object]:
     from chatapp import clock
-    from chatapp.recall import recall_for
+    from chatapp.remembering.recall import recall_for
     from memory.ranking import RecallSize
 
     room = RecallSize(budget, 4 * budget)
@@ -114,7 +114,7 @@ def _recaller(user: Any, budget: int) -> Callable[[str], object]:
 
 def _searcher(user: Any) -> Callable[[str], object]:
     from chatapp import clock
-    from chatapp.recall import search_memory
+    from chatapp.remembering.recall import search_memory
 
     return lambda question: search_memory(user_id=user.pk, query=question, limit=20, now=clock.now())
 

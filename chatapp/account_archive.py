@@ -16,9 +16,9 @@ from agents.presets import write_preset
 from chatapp import attachments, clock, offloads, row_shapes
 from chatapp.conversation_export import json_pieces
 from chatapp.errors import InvalidInput, NotFound
-from chatapp.memory_archive import add_memory
 from chatapp.models import Conversation, MemoryEntry, User
 from chatapp.presets import preset_of
+from chatapp.remembering.memory_archive import add_memory
 from chatapp.selectors import exports
 from chatapp.selectors.accounts import visible_tokens
 

@@ -13,9 +13,9 @@ from chatapp.actions.accounts import check_replaceable, delete_user
 from chatapp.actions.forget import Done
 from chatapp.actions.forget_whole import forget_everything
 from chatapp.errors import Forbidden
-from chatapp.forgetting import finish
-from chatapp.memory_files import user_folder
 from chatapp.models import User
+from chatapp.remembering.forgetting import finish
+from chatapp.remembering.memory_files import user_folder
 
 
 def delete_own_account(user: User, password: str | None, *, needs_password: bool, now: datetime) -> None:

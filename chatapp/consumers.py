@@ -11,7 +11,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 from pydantic import ValidationError
 
-from chatapp import clock, runner
+from chatapp import clock
 from chatapp.actions.endings import request_stop
 from chatapp.actions.injecting import inject_message
 from chatapp.actions.messages import NewMessage, Receipt, send_message
@@ -36,11 +36,12 @@ from chatapp.frames import (
 from chatapp.live import hub, user_topic
 from chatapp.models import User
 from chatapp.rate_limits import check_message_rate
+from chatapp.runs import runner
+from chatapp.runs.tool_desk import tell_decision
 from chatapp.selectors.access import accessible_conversation, accessible_run, parse_id
 from chatapp.selectors.messages import stored_answer_text
 from chatapp.selectors.model_configs import accessible_model
 from chatapp.selectors.sessions import is_still_signed_in
-from chatapp.tool_desk import tell_decision
 
 log = logging.getLogger(__name__)
 

@@ -22,10 +22,10 @@ from redis.exceptions import RedisError
 from agents.chat_models.openai_model import embed_texts
 from agents.errors import ModelError
 from chatapp.celery import app
-from chatapp.embedding import endpoint
 from chatapp.model_check import check_model
 from chatapp.object_store import AWAY
 from chatapp.offloads import probe_store
+from chatapp.remembering.embedding import endpoint
 from chatapp.schema import ask_version, has_unapplied_migrations
 from chatapp.selectors.model_configs import models_by_preference
 from chatapp.toolbox import unknown_default_tools

@@ -7,15 +7,15 @@ from typing import Any
 
 from agents.context import AssembledContext, Piece
 from chatapp import clock
-from chatapp.compaction_planning import summary_model_of
+from chatapp.compaction.planning import summary_model_of
 from chatapp.contexts import LoadedContext, load_context
 from chatapp.errors import InvalidInput, NotFound
-from chatapp.hooking import waiting_notes
 from chatapp.mapping import parts_to_json
 from chatapp.models import Conversation, ModelConfig, User
 from chatapp.policies import ContextRules, rules_for
-from chatapp.recalling import recall_turns
+from chatapp.remembering.recalling import recall_turns
 from chatapp.row_shapes import compaction_shape, content_of
+from chatapp.runs.hooking import waiting_notes
 from chatapp.selectors.access import accessible_conversation
 from chatapp.selectors.model_configs import accessible_model, model_of
 from memory.errors import ContextError, PolicyError

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 
-from chatapp import runner
 from chatapp.actions.model_configs import ensure_first_model
 from chatapp.database import in_database
 from chatapp.detection import detect_in_background
 from chatapp.live import hub
+from chatapp.runs import runner
 
 log = logging.getLogger(__name__)
 

@@ -9,9 +9,10 @@ from typing import Any
 
 from prometheus_client import REGISTRY, Counter, Gauge, Histogram
 
-from chatapp import embedding, runner
 from chatapp.event_log import facts_committed
 from chatapp.live import hub
+from chatapp.remembering import embedding
+from chatapp.runs import runner
 
 __all__ = ["REGISTRY", "active_streams"]
 

@@ -9,17 +9,19 @@ from celery import shared_task
 from django.conf import settings
 
 from agents.errors import ModelError
-from chatapp import clock, compactor, consolidating, embedding, jobs, left_context, memory_files
+from chatapp import clock, jobs
 from chatapp.actions.endings import INTERRUPTED, NOT_STARTED, interrupt_run
 from chatapp.actions.hook_calls import close_abandoned_calls
 from chatapp.actions.mcp_servers import LIST_AGAIN_AFTER
 from chatapp.actions.search import index_conversation as index_turns
 from chatapp.attachments import sweep_files
-from chatapp.forget_wishes import propose_for_message
-from chatapp.forgetting import delete_idle_conversations
+from chatapp.compaction import compactor, left_context
 from chatapp.mcp_servers import refresh_server
 from chatapp.offloads import sweep_offloads
-from chatapp.purging import purge_deleted
+from chatapp.remembering import consolidating, embedding, memory_files
+from chatapp.remembering.forget_wishes import propose_for_message
+from chatapp.remembering.forgetting import delete_idle_conversations
+from chatapp.remembering.purging import purge_deleted
 from chatapp.selectors.compactions import compactions_to_keep, quiet_conversations, waiting_compactions
 from chatapp.selectors.consolidations import waiting_consolidations
 from chatapp.selectors.mcp_servers import servers_to_list

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 
 from chatapp import mapping
 from chatapp.models import MemoryEntry, Message, StoredClaim
-from chatapp.search_index import vocabulary
+from chatapp.search.index import vocabulary
 from chatapp.selectors.claims import SaidAt, hash_parts, is_still_named
 from memory.claims import find_claims
 

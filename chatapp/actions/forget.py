@@ -28,7 +28,7 @@ from chatapp.actions.retention import Leftovers
 from chatapp.actions.tombstones import raise_tombstones
 from chatapp.errors import NotFound
 from chatapp.models import Conversation, ForgetProposal, ForgetReceipt, MemoryEntry, Message, User
-from chatapp.search_index import vocabulary
+from chatapp.search.index import vocabulary
 from chatapp.selectors.citing import citing_conversations, entries_made_of, saying_the_same
 from chatapp.selectors.forgetting import (
     conversations_of,

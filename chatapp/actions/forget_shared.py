@@ -24,7 +24,7 @@ from chatapp.actions.search import unshare_entries
 from chatapp.actions.tombstones import raise_tombstones
 from chatapp.errors import NotFound
 from chatapp.models import Conversation, EntryRevision, MemoryEntry, Message
-from chatapp.search_index import vocabulary
+from chatapp.search.index import vocabulary
 from chatapp.selectors.access import lock_shared_entry
 from chatapp.selectors.citing import citing_conversations
 from chatapp.selectors.consolidations import edits_of

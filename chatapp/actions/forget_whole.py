@@ -33,7 +33,7 @@ from chatapp.models import (
     Run,
     User,
 )
-from chatapp.search_index import vocabulary
+from chatapp.search.index import vocabulary
 from chatapp.selectors.access import accessible_conversation, lock_conversation
 from chatapp.selectors.citing import citing_conversations, saying_the_same
 from chatapp.selectors.forgetting import (

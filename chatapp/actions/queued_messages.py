@@ -15,7 +15,7 @@ from chatapp.actions.forget_traces import empty_message, redact_events, tell_for
 from chatapp.actions.messages import NewMessage, message_parts
 from chatapp.actions.purging import mark_purge
 from chatapp.models import Conversation, Event, Message, User
-from chatapp.search_index import vocabulary
+from chatapp.search.index import vocabulary
 from chatapp.selectors.access import accessible_attachments, accessible_message, lock_conversation
 from chatapp.selectors.messages import is_queued
 from memory.redaction import Forgotten

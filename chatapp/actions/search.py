@@ -27,7 +27,7 @@ from chatapp.models import (
     SearchOwner,
     SearchPosting,
 )
-from chatapp.search_index import (
+from chatapp.search.index import (
     BLOCK,
     COLUMNS,
     NO_ORDINAL,

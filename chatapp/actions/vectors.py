@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 from django.db import transaction
 
 from chatapp.models import SearchCodes, SearchDocument, SearchOwner, SearchVectors
-from chatapp.search_vectors import drop_codes, fits_behind, pack_codes, pack_ordinals, pack_vectors
+from chatapp.search.vectors import drop_codes, fits_behind, pack_codes, pack_ordinals, pack_vectors
 
 CODES_AT_ONCE = 1_024
 """Documents whose codes lie in one row. It is written anew with every turn that comes to it."""

@@ -21,11 +21,11 @@ from chatapp.admin.policy_field import POLICY_HELP, check_policy_field
 from chatapp.admin.policy_table import policy_table
 from chatapp.admin.sent_at_once import SentAtOnce
 from chatapp.admin.yaml_field import YamlField
-from chatapp.agent_preview import preview_agent
 from chatapp.errors import Conflict, InvalidInput, NotFound
 from chatapp.models import Agent, User
 from chatapp.policies import rules_for
 from chatapp.presets import CheckedPreset, check_preset, preset_of
+from chatapp.runs.preview import preview_agent
 from chatapp.selectors.model_configs import default_model
 from chatapp.toolbox import local_tools
 from memory.errors import PolicyError

@@ -14,9 +14,9 @@ from django.http import HttpRequest
 from chatapp import clock
 from chatapp.actions.memory_edits import check_revision
 from chatapp.errors import NotFound, ServiceError
-from chatapp.forgetting import take_out_of_shared
-from chatapp.memory_changes import edit_shared_entry
 from chatapp.models import SharedEntry
+from chatapp.remembering.forgetting import take_out_of_shared
+from chatapp.remembering.memory_changes import edit_shared_entry
 from chatapp.selectors.access import lock_shared_entry
 
 PREVIEW_CHARS = 120

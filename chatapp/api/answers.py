@@ -12,7 +12,6 @@ from django.db import close_old_connections
 from django.http import HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 
-from chatapp import runner
 from chatapp.actions.messages import Receipt
 from chatapp.api import shapes
 from chatapp.api.auth import ApiRequest
@@ -22,6 +21,7 @@ from chatapp.api.streams import ConversationReader
 from chatapp.database import persistently
 from chatapp.live import Frame, conversation_topic, hub
 from chatapp.models import Run, User
+from chatapp.runs import runner
 from chatapp.selectors.answers import RunAnswer, answer_of_run, has_ended
 
 Mode = Literal["wait", "stream", "async"]

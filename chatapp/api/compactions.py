@@ -12,7 +12,7 @@ from chatapp.actions.checkpoint_changes import edit_summary, redo_compaction, un
 from chatapp.api import shapes
 from chatapp.api.auth import ApiRequest, allow
 from chatapp.api.schemas import CompactRequest, ContextQuestion, SummaryChange
-from chatapp.compacting_now import clear_conversation, compact_now, preview_compaction
+from chatapp.compaction.now import clear_conversation, compact_now, preview_compaction
 from chatapp.inspector import inspect_context
 from chatapp.models import User
 from chatapp.selectors.access import accessible_conversation

@@ -19,9 +19,9 @@ from chatapp.api.auth import ApiRequest, Caller, allow
 from chatapp.api.cursors import decode_cursor, encode_cursor
 from chatapp.api.schemas import ConversationChanges, NewConversation
 from chatapp.errors import InvalidInput
-from chatapp.forgetting import forget_whole_conversation
 from chatapp.models import Conversation, User
 from chatapp.policies import check_own_policy
+from chatapp.remembering.forgetting import forget_whole_conversation
 from chatapp.selectors.access import accessible_conversation
 from chatapp.selectors.conversations import conversation_page, shape_conversation, shape_conversations
 from chatapp.selectors.model_configs import accessible_model

@@ -14,15 +14,15 @@ from chatapp.api import shapes
 from chatapp.api.auth import ApiRequest, allow
 from chatapp.api.cursors import decode_cursor, encode_cursor
 from chatapp.api.schemas import Day, Id, MessageText
-from chatapp.forget_wishes import confirm_forgetting, propose_forgetting
-from chatapp.forgetting import (
+from chatapp.models import ForgetProposal, ForgetReceipt, User
+from chatapp.remembering.forget_wishes import confirm_forgetting, propose_forgetting
+from chatapp.remembering.forgetting import (
     forget_all,
     forget_day,
     forget_entry,
     forget_message,
     forget_whole_conversation,
 )
-from chatapp.models import ForgetProposal, ForgetReceipt, User
 from chatapp.selectors.forgetting import accessible_proposal, accessible_receipts, proposal_items
 
 forgetting_router = Router(tags=["memory"])

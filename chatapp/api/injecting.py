@@ -7,7 +7,7 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from ninja import Router, Status
 
-from chatapp import clock, runner
+from chatapp import clock
 from chatapp.actions.injecting import inject_message
 from chatapp.actions.messages import Receipt
 from chatapp.api import shapes
@@ -17,6 +17,7 @@ from chatapp.api.messages import IdempotencyKey
 from chatapp.api.schemas import SentMessage
 from chatapp.models import User
 from chatapp.rate_limits import check_message_rate
+from chatapp.runs import runner
 from chatapp.selectors.access import accessible_conversation
 
 router = Router(tags=["messages"])

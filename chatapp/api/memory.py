@@ -11,15 +11,16 @@ from django.http import HttpResponse
 from ninja import Router, Status
 from pydantic import Field, TypeAdapter, ValidationError
 
-from chatapp import clock, memory_changes, row_shapes
+from chatapp import clock, row_shapes
 from chatapp.actions.memory_edits import DaySection
 from chatapp.api import memory_shapes, shapes
 from chatapp.api.auth import ApiRequest, allow
 from chatapp.api.etags import IfMatch, version_of
 from chatapp.api.schemas import Day, EntryText, MarkdownIn
 from chatapp.errors import InvalidInput, NotFound
-from chatapp.memory_files import daily_entry
 from chatapp.models import MemoryEntry, User
+from chatapp.remembering import memory_changes
+from chatapp.remembering.memory_files import daily_entry
 from chatapp.selectors.claims import repeated_claims
 from chatapp.selectors.memory import day_entries, day_version, list_days
 from memory.daily import DailyEntry, parse_day, render_day

@@ -7,11 +7,12 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from ninja import Router, Status
 
-from chatapp import clock, memory_changes, row_shapes
+from chatapp import clock, row_shapes
 from chatapp.api import memory_shapes, shapes
 from chatapp.api.auth import ApiRequest, allow
 from chatapp.api.schemas import EntryChange, NewEntry, RevisionIn
 from chatapp.models import User
+from chatapp.remembering import memory_changes
 from chatapp.selectors.access import accessible_entry
 from chatapp.selectors.memory import entry_history
 

@@ -15,10 +15,10 @@ from chatapp.api import shapes
 from chatapp.api.auth import ApiRequest, allow
 from chatapp.errors import InvalidInput
 from chatapp.models import User
-from chatapp.recall import search_memory, source_of
+from chatapp.remembering.recall import search_memory, source_of
+from chatapp.remembering.validity import Standing, judge_found
 from chatapp.selectors.access import accessible_conversation
 from chatapp.selectors.search import SearchFilter
-from chatapp.validity import Standing, judge_found
 
 search_router = Router(tags=["memory"])
 

@@ -8,13 +8,14 @@ from asgiref.sync import sync_to_async
 from ninja import Router, Status
 from pydantic import Field
 
-from chatapp import clock, memory_changes, row_shapes
+from chatapp import clock, row_shapes
 from chatapp.actions.memory_settings import update_memory_settings
 from chatapp.api import memory_shapes, shapes
 from chatapp.api.auth import ApiRequest, allow
 from chatapp.api.cursors import decode_cursor, encode_cursor
 from chatapp.api.schemas import MemorySettings
 from chatapp.models import User
+from chatapp.remembering import memory_changes
 from chatapp.selectors.memory import proposed_page
 
 settings_router = Router(tags=["memory"])

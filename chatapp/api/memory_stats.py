@@ -15,8 +15,8 @@ from chatapp.api import memory_shapes, shapes
 from chatapp.api.auth import ApiRequest, allow
 from chatapp.api.schemas import Period
 from chatapp.errors import InvalidInput
-from chatapp.memory_archive import write_archive
 from chatapp.models import User
+from chatapp.remembering.memory_archive import write_archive
 from chatapp.selectors.memory import user_zone
 from chatapp.selectors.memory_stats import memory_stats
 

@@ -20,9 +20,9 @@ from chatapp.api.auth import ApiRequest, allow, client_address
 from chatapp.api.contents import new_message
 from chatapp.api.message_pages import MessagePage, PageAsked, list_page
 from chatapp.api.schemas import MessageChange, NewMessageIn, PinIn, RunOptions, SentMessage
-from chatapp.forgetting import delete_message
 from chatapp.models import ModelConfig, User
 from chatapp.rate_limits import check_message_rate
+from chatapp.remembering.forgetting import delete_message
 from chatapp.selectors.access import accessible_conversation, accessible_message
 from chatapp.selectors.conversations import shape_conversation, shape_message
 from chatapp.selectors.messages import is_queued

@@ -11,7 +11,7 @@ from django.http import HttpResponse
 from ninja import Path, Router, Status
 from pydantic import Field
 
-from chatapp import clock, memory_changes
+from chatapp import clock
 from chatapp.actions.consolidations import queue_consolidation
 from chatapp.api import memory_shapes, shapes
 from chatapp.api.auth import ApiRequest, allow
@@ -19,6 +19,7 @@ from chatapp.api.etags import IfMatch, version_of
 from chatapp.api.schemas import MAX_NUMBER, ProfileIn
 from chatapp.errors import InvalidInput
 from chatapp.models import Consolidation, Profile, ProfileVersion, User
+from chatapp.remembering import memory_changes
 from chatapp.selectors.consolidations import latest_consolidation
 from chatapp.selectors.profile import accessible_version, profile_of, version_page
 from memory.policy import DEFAULT_POLICY

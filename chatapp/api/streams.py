@@ -9,13 +9,14 @@ from contextlib import aclosing
 from typing import Any
 from uuid import UUID
 
-from chatapp import clock, runner
+from chatapp import clock
 from chatapp.api.auth import Caller
 from chatapp.api.sse import HEARTBEAT, OPENED, encode_fact_or_delta, encode_notice, with_heartbeat
 from chatapp.connection import Connection
 from chatapp.database import persistently
 from chatapp.errors import NotFound
 from chatapp.live import Frame, hub, user_topic
+from chatapp.runs import runner
 from chatapp.selectors.access import accessible_conversation
 from chatapp.selectors.accounts import accessible_token
 from chatapp.selectors.messages import stored_answer_text

@@ -12,9 +12,9 @@ from chatapp.actions.tool_calls import decide_tool_call
 from chatapp.api import run_shapes, shapes
 from chatapp.api.auth import ApiRequest, allow
 from chatapp.models import ToolCall, User
+from chatapp.runs.tool_desk import tell_decision
 from chatapp.selectors.access import accessible_run
 from chatapp.selectors.traces import trace_of
-from chatapp.tool_desk import tell_decision
 
 router = Router(tags=["runs"])
 

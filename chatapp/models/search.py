@@ -98,7 +98,7 @@ class SearchDocument(models.Model):
 
 
 class SearchBlock(models.Model):
-    """What scoring needs of a run of documents, as packed columns (see `search_index`)."""
+    """What scoring needs of a run of documents, as packed columns (see `search.index`)."""
 
     owner = models.ForeignKey(SearchOwner, on_delete=models.CASCADE, related_name="blocks")
     number = models.PositiveIntegerField()

@@ -19,7 +19,7 @@ from chatapp.models import (
     SentRequest,
     ToolCall,
 )
-from chatapp.search_index import vocabulary
+from chatapp.search.index import vocabulary
 from chatapp.selectors.requests import told_texts
 from memory.quotes import Quotes
 from memory.redaction import Forgotten

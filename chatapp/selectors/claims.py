@@ -12,7 +12,7 @@ from django.db.models import Q
 
 from chatapp import mapping
 from chatapp.models import Message, StoredClaim
-from chatapp.search_index import hash_term, vocabulary
+from chatapp.search.index import hash_term, vocabulary
 from chatapp.selectors.search_sources import Found
 from memory.claims import find_claims
 from memory.redaction import Forgotten

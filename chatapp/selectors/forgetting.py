@@ -28,7 +28,7 @@ from chatapp.models import (
     Tombstone,
     User,
 )
-from chatapp.search_index import hash_term, vocabulary
+from chatapp.search.index import hash_term, vocabulary
 from chatapp.selectors.access import parse_id
 from chatapp.selectors.citing import citing_conversations
 from chatapp.selectors.search import open_index

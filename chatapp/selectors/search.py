@@ -15,7 +15,7 @@ from chatapp.models import (
     SearchOwner,
     SearchVectors,
 )
-from chatapp.search_index import (
+from chatapp.search.index import (
     Columns,
     FreshTerms,
     Hits,
@@ -26,7 +26,7 @@ from chatapp.search_index import (
     minute_of,
     sort_terms,
 )
-from chatapp.search_ranking import (
+from chatapp.search.ranking import (
     Index,
     Mask,
     Prepared,
@@ -39,7 +39,7 @@ from chatapp.search_ranking import (
     score_words,
     speakers_asked_about,
 )
-from chatapp.search_vectors import NOTHING_NEAR, Near, count_code_words, find_near, pick_documents
+from chatapp.search.vectors import NOTHING_NEAR, Near, count_code_words, find_near, pick_documents
 from chatapp.selectors.search_codes import open_codes
 from chatapp.selectors.search_sealed import Sealed, columns_of, open_sealed
 from chatapp.selectors.search_shared import NOTHING_SHARED, SharedIndex, open_shared

@@ -7,8 +7,8 @@ from itertools import takewhile
 from uuid import UUID
 
 from chatapp.models import SearchCodes
-from chatapp.search_shelf import Shelf
-from chatapp.search_vectors import Codes, join_codes, unpack_codes
+from chatapp.search.shelf import Shelf
+from chatapp.search.vectors import Codes, join_codes, unpack_codes
 
 SHELF_BYTES = 128_000_000
 

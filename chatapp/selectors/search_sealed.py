@@ -12,7 +12,7 @@ from django.db.models import Sum
 from django.db.models.functions import Length
 
 from chatapp.models import SearchBlock, SearchDocument, SearchOwner, SearchPosting
-from chatapp.search_index import (
+from chatapp.search.index import (
     BLOCK,
     COLUMNS,
     POSTING,
@@ -23,7 +23,7 @@ from chatapp.search_index import (
     minute_of,
     unpack_columns,
 )
-from chatapp.search_shelf import Shelf
+from chatapp.search.shelf import Shelf
 
 SHELF_BYTES = 96_000_000
 TERMS_BYTES = 4_000_000

@@ -10,7 +10,7 @@ from uuid import UUID
 import numpy as np
 
 from chatapp.models import SearchDocument, SearchOwner
-from chatapp.search_index import (
+from chatapp.search.index import (
     NO_ORDINAL,
     Columns,
     FreshTerms,

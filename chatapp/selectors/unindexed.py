@@ -14,7 +14,7 @@ from django.db.models import F, Q
 
 from chatapp import mapping
 from chatapp.models import Conversation, Message, SearchCursor, SearchDocument, SearchOwner
-from chatapp.search_index import NO_ORDINAL, PackedTerms, pack_terms
+from chatapp.search.index import NO_ORDINAL, PackedTerms, pack_terms
 from memory.pieces import split_pieces
 
 BATCH = 1_000

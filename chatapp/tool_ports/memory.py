@@ -12,10 +12,10 @@ from agents.tools.protocol import ToolCaller, ToolFailure
 from chatapp import clock, mapping
 from chatapp.database import persistently
 from chatapp.errors import NotFound
-from chatapp.memory_files import daily_entry
 from chatapp.models import Message
-from chatapp.recall import search_memory, source_of
-from chatapp.search_index import analyzer
+from chatapp.remembering.memory_files import daily_entry
+from chatapp.remembering.recall import search_memory, source_of
+from chatapp.search.index import analyzer
 from chatapp.selectors.memory import day_entries, entry_of
 from chatapp.selectors.pauses import off_record
 from chatapp.selectors.scopes import reach_in, shared_entry

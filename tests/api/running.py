@@ -9,8 +9,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from chatapp import lifecycle, runner
+from chatapp import lifecycle
 from chatapp.live import hub
+from chatapp.runs import runner
 from tests.api.program import Answer, Program
 from tests.servers.openai_server import ModelServer
 

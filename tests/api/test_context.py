@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from chatapp.compactor import compact
+from chatapp.compaction.compactor import compact
 from chatapp.database import in_database
 from chatapp.models import Event, Message, ModelConfig
 from tests.api.program import Program

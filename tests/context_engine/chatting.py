@@ -14,7 +14,7 @@ from uuid import UUID
 from django.test import override_settings
 
 from chatapp.actions.accounts import create_token
-from chatapp.compactor import compact
+from chatapp.compaction.compactor import compact
 from chatapp.database import in_database
 from chatapp.models import Compaction, ModelConfig, User
 from tests.acceptance.conversations import long_history

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chatapp import clock
 from chatapp.actions.checkpoint_changes import undo_compaction
-from chatapp.compactor import compact, plan_compaction
+from chatapp.compaction.compactor import compact, plan_compaction
 from chatapp.contexts import load_context
 from chatapp.models import Branch, Compaction, Conversation, Message, ModelConfig, User
 from chatapp.selectors.branches import lineage_below

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from chatapp.compactor import compact, plan_compaction
+from chatapp.compaction.compactor import compact, plan_compaction
 from chatapp.database import in_database
 from chatapp.models import Compaction, MemoryEntry, Message, ModelConfig, User
 from tests.context_engine.chatting import chatting, make_model, on_a_loop

@@ -14,11 +14,11 @@ from django.test import override_settings
 from agents.tools.protocol import ToolCaller
 from chatapp import clock
 from chatapp.actions.conversations import create_conversation
+from chatapp.compaction.left_context import keep_left_context
 from chatapp.database import in_database
-from chatapp.forgetting import forget_message
-from chatapp.left_context import keep_left_context
 from chatapp.models import Compaction, Message, Offload, User
 from chatapp.offloads import ConversationOffloads
+from chatapp.remembering.forgetting import forget_message
 from chatapp.selectors.compactions import compactions_to_keep
 from chatapp.toolbox import BUILT_IN
 from tests.context_engine.chatting import Chat, chatting, on_a_loop

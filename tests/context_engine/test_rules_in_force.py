@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from chatapp.compactor import plan_compaction
+from chatapp.compaction.compactor import plan_compaction
 from chatapp.contexts import load_context
 from chatapp.database import in_database
 from chatapp.db_memory import DbMemory

@@ -10,7 +10,7 @@ from datetime import timedelta
 from PIL import Image
 
 from agents.events import MessageCompleted, MessageCreated, Recall, RecalledItem
-from chatapp import attachments, event_log, mapping, memory_files, row_shapes
+from chatapp import attachments, event_log, mapping, row_shapes
 from chatapp.actions.memory import record_entry, rewrite_entry
 from chatapp.actions.search import index_conversation
 from chatapp.models import (
@@ -27,6 +27,7 @@ from chatapp.models import (
     User,
 )
 from chatapp.offloads import ConversationOffloads
+from chatapp.remembering import memory_files
 from memory.types import ToolResultPart
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 

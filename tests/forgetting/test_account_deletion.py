@@ -12,8 +12,8 @@ from django.test import Client
 
 from chatapp import attachments, clock
 from chatapp.account_deletion import delete_account
-from chatapp.memory_files import user_folder
 from chatapp.models import Conversation, MemoryEntry, Message, User
+from chatapp.remembering.memory_files import user_folder
 from tests.forgetting.everywhere import files_with, tables_with
 from tests.forgetting.lives import SECRET, live
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from django.conf import settings
 
-from chatapp.forgetting import delete_idle_conversations
 from chatapp.models import (
     Conversation,
     MemoryEntry,
@@ -18,6 +17,7 @@ from chatapp.models import (
     ToolCall,
     User,
 )
+from chatapp.remembering.forgetting import delete_idle_conversations
 from tests.forgetting.lives import SECRET, live
 from tests.memory_store.rows import NOW
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 from django.db import IntegrityError
 
-from chatapp import clock, memory_files, tasks
+from chatapp import clock, tasks
 from chatapp.actions.compactions import (
     CompactionLease,
     FinishedSummary,
@@ -29,7 +29,8 @@ from chatapp.models import (
     StaleDay,
     User,
 )
-from chatapp.recall import search_memory
+from chatapp.remembering import memory_files
+from chatapp.remembering.recall import search_memory
 from tests.context_engine.chatting import make_model
 from tests.memory_store.rows import NOW, new_conversation, say
 from tests.servers.behaviour import says

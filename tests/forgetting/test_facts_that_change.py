@@ -13,11 +13,11 @@ from chatapp.actions.consolidations import queue_consolidation
 from chatapp.actions.memory import record_entry
 from chatapp.actions.memory_edits import add_entry
 from chatapp.actions.search import index_conversation, rebuild_index
-from chatapp.consolidating import consolidate
-from chatapp.forgetting import forget_message
 from chatapp.models import Message, Profile, StoredClaim, User
-from chatapp.recall import InContext, RecalledTurn
-from chatapp.recalling import mark_superseded
+from chatapp.remembering.consolidating import consolidate
+from chatapp.remembering.forgetting import forget_message
+from chatapp.remembering.recall import InContext, RecalledTurn
+from chatapp.remembering.recalling import mark_superseded
 from chatapp.selectors.claims import SaidAt
 from chatapp.selectors.pauses import OffRecord
 from chatapp.selectors.scopes import NOTHING_OF_ELSEWHERE

@@ -9,11 +9,12 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
-from chatapp import attachments, memory_files
+from chatapp import attachments
 from chatapp.actions.memory import record_entry
 from chatapp.actions.search import index_conversation
 from chatapp.models import Compaction, ForgetReceipt, MemoryEntry, Message, Profile, User
 from chatapp.offloads import ConversationOffloads
+from chatapp.remembering import memory_files
 from memory.types import ToolResultPart
 from tests.forgetting.everywhere import files_with, tables_with
 from tests.forgetting.lives import KEPT, SAID, SECRET, Life, live

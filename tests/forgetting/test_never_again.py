@@ -19,8 +19,8 @@ from chatapp.actions.profile import lock_profile, set_text
 from chatapp.actions.runs import PartialAnswer, checkpoint_answers, claim_run
 from chatapp.database import in_database
 from chatapp.errors import LeaseLost
-from chatapp.forgetting import forget_message
 from chatapp.models import Compaction, MemoryEntry, Message, ProfileVersion, Run, Tombstone, User
+from chatapp.remembering.forgetting import forget_message
 from chatapp.selectors.forgetting import tombstones_of
 from tests.api.program import Program
 from tests.context_engine.chatting import make_model, on_a_loop

@@ -17,8 +17,6 @@ from chatapp.actions.forget_shared import unshare_entry
 from chatapp.actions.forget_whole import forget_conversation, forget_everything
 from chatapp.actions.memory_edits import DaySection
 from chatapp.actions.search import index_entry
-from chatapp.forgetting import forget_entry
-from chatapp.memory_changes import rewrite_day
 from chatapp.models import (
     Agent,
     Compaction,
@@ -30,6 +28,8 @@ from chatapp.models import (
     SearchOwner,
     User,
 )
+from chatapp.remembering.forgetting import forget_entry
+from chatapp.remembering.memory_changes import rewrite_day
 from tests.blocking import somebody_waits
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 

@@ -18,7 +18,7 @@ from django.test import Client
 from chatapp import clock, tasks
 from chatapp.actions.forget_clock import begin_forgetting
 from chatapp.models import ForgetReceipt, MemoryEntry, PurgeMark, User
-from chatapp.purging import is_below, purge_deleted
+from chatapp.remembering.purging import is_below, purge_deleted
 from chatapp.selectors.purging import due_purges, newest_purge
 from tests.forgetting.everywhere import tables_with
 

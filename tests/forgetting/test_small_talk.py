@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from chatapp.compactor import plan_compaction
+from chatapp.compaction.compactor import plan_compaction
 from chatapp.database import in_database
 from chatapp.models import MemoryEntry, User
 from memory.sentences import bare_sentence, split_sentences

@@ -13,13 +13,14 @@ import pytest
 from django.db import connection, transaction
 
 from agents import events
-from chatapp import clock, runner
+from chatapp import clock
 from chatapp.actions.forget_clock import begin_forgetting
 from chatapp.actions.messages import NewMessage, send_message
 from chatapp.actions.runs import Lease, claim_run, record_facts
 from chatapp.errors import LeaseLost, ReadForgotten
-from chatapp.forgetting import forget_message, forget_whole_conversation
 from chatapp.models import Conversation, RequestText, Run, SentRequest, User
+from chatapp.remembering.forgetting import forget_message, forget_whole_conversation
+from chatapp.runs import runner
 from chatapp.selectors.forgetting import forgotten_count_of
 from tests.api.running import running_service
 from tests.forgetting.everywhere import tables_with
@@ -158,7 +159,7 @@ def test_a_run_whose_conversation_is_gone_before_its_claim_is_no_error(
         async with running_service():  # at its end it waits for what it answers
             runner.start(str(run_id))
 
-    with caplog.at_level(logging.INFO, "chatapp.runner"):
+    with caplog.at_level(logging.INFO, "chatapp.runs.runner"):
         asyncio.run(answer())
     told = [row.levelname for row in caplog.records if str(run_id) in row.getMessage()]
     assert told == ["INFO"]

@@ -12,7 +12,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from chatapp import clock, consolidating, memory_files
+from chatapp import clock
 from chatapp.actions.consolidations import (
     LEASE,
     claim_consolidation,
@@ -22,6 +22,7 @@ from chatapp.actions.consolidations import (
 from chatapp.actions.memory_edits import add_entry, edit_entry
 from chatapp.actions.profile import write_profile
 from chatapp.models import Consolidation, MemoryEntry, ModelConfig, Profile, ProfileVersion, Usage, User
+from chatapp.remembering import consolidating, memory_files
 from chatapp.selectors.consolidations import users_due, waiting_consolidations
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from chatapp import memory_files
 from chatapp.actions.memory import record_entry
 from chatapp.models import Message, StaleDay, User
+from chatapp.remembering import memory_files
 from tests.memory_store.rows import finished_compaction, new_conversation, say
 
 Clients = Callable[..., Client]

@@ -9,11 +9,10 @@ from django.contrib.auth.models import Group
 from django.db import connection, transaction
 from PIL import Image
 
-from chatapp import attachments, memory_files
+from chatapp import attachments
 from chatapp.actions.memory import record_entry
 from chatapp.actions.retention import expires_at
 from chatapp.actions.search import index_conversation
-from chatapp.forgetting import delete_idle_conversations, forget_whole_conversation
 from chatapp.models import (
     Conversation,
     GroupRetention,
@@ -24,8 +23,10 @@ from chatapp.models import (
     SearchPosting,
     User,
 )
-from chatapp.recall import search_memory
-from chatapp.search_index import analyzer, hash_term
+from chatapp.remembering import memory_files
+from chatapp.remembering.forgetting import delete_idle_conversations, forget_whole_conversation
+from chatapp.remembering.recall import search_memory
+from chatapp.search.index import analyzer, hash_term
 from chatapp.selectors.conversations import shape_conversation
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from chatapp import memory_files
 from chatapp.actions.memory import note_sources, record_entry
 from chatapp.actions.memory_edits import add_entry
 from chatapp.models import Compaction, Conversation, EntryRevision, MemoryEntry, User
-from chatapp.recall import search_memory
+from chatapp.remembering import memory_files
+from chatapp.remembering.recall import search_memory
 from chatapp.selectors.forgetting import tombstones_of
 from memory.daily import parse_day
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say

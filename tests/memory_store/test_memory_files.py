@@ -5,9 +5,9 @@ from uuid import uuid4
 import pytest
 from django.db import connection
 
-from chatapp import memory_files
 from chatapp.actions.memory import mark_days_stale, record_entry
 from chatapp.models import Conversation, Event, MemoryEntry, StaleDay, User
+from chatapp.remembering import memory_files
 from memory.daily import parse_day
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation
 

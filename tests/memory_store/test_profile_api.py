@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from chatapp import memory_files
 from chatapp.models import Profile, User
+from chatapp.remembering import memory_files
 
 Clients = Callable[..., Client]
 PROFILE = "/api/v1/memory/profile"

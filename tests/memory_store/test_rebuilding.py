@@ -13,11 +13,11 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from chatapp import memory_files
 from chatapp.actions.memory_edits import add_entry, edit_entry
 from chatapp.actions.profile import write_profile
 from chatapp.models import MemoryEntry, Profile, SearchOwner, Usage, User
-from chatapp.recall import search_memory
+from chatapp.remembering import memory_files
+from chatapp.remembering.recall import search_memory
 from memory.tokens import estimate_text
 from tests.memory_store.rows import NOW
 

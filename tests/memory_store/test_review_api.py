@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from chatapp import memory_files
 from chatapp.actions.memory import record_entry
 from chatapp.actions.search import rebuild_index
 from chatapp.models import Conversation, Event, MemoryEntry, MemoryPause, User
-from chatapp.recall import search_memory
+from chatapp.remembering import memory_files
+from chatapp.remembering.recall import search_memory
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 
 Clients = Callable[..., Client]

@@ -21,9 +21,9 @@ from chatapp.actions.forget_clock import check_nothing_forgotten
 from chatapp.actions.search import index_conversation
 from chatapp.database import in_database
 from chatapp.errors import ReadForgotten
-from chatapp.forgetting import forget_entry
 from chatapp.models import Agent, Conversation, MemoryEntry, Offload, Profile, User
 from chatapp.offloads import ConversationOffloads
+from chatapp.remembering.forgetting import forget_entry
 from chatapp.selectors.forgetting import forgotten_count_of
 from memory.types import ToolResultPart
 from tests.api.program import Program

@@ -14,10 +14,10 @@ from django.db.models import Model
 from django.db.models.signals import post_save
 from django.test import Client
 
-from chatapp import memory_files
 from chatapp.database import in_database
-from chatapp.forgetting import forget_chosen, take_out_of_shared
 from chatapp.models import Agent, Conversation, Event, ForgetReceipt, MemoryEntry, User
+from chatapp.remembering import memory_files
+from chatapp.remembering.forgetting import forget_chosen, take_out_of_shared
 from tests.context_engine.chatting import on_a_loop
 from tests.forgetting.everywhere import tables_with
 from tests.memory_store.rows import NOW, new_conversation, say

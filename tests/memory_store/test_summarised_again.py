@@ -10,7 +10,7 @@ from django.test import Client
 from chatapp import tasks
 from chatapp.actions.memory import record_entry
 from chatapp.models import Compaction, MemoryEntry, User
-from chatapp.recall import search_memory
+from chatapp.remembering.recall import search_memory
 from tests.context_engine.chatting import make_model
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 from tests.servers.openai_server import ModelServer

@@ -1,6 +1,6 @@
 import numpy as np
 
-from chatapp.search_vectors import (
+from chatapp.search.vectors import (
     NEAR_DOCUMENTS,
     NOTHING_NEAR,
     Near,

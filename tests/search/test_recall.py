@@ -3,7 +3,7 @@ from collections.abc import Sequence
 import pytest
 
 from chatapp.models import Branch, Conversation, User
-from chatapp.recall import InContext, RecalledTurn, recall_for
+from chatapp.remembering.recall import InContext, RecalledTurn, recall_for
 from memory.ranking import RecallSize
 from tests.memory_store.rows import NOW, new_conversation, say
 from tests.search.test_search_index import filler

@@ -4,7 +4,7 @@ import pytest
 
 from chatapp.actions.search import index_conversation
 from chatapp.models import Conversation, User
-from chatapp.search_index import questions
+from chatapp.search.index import questions
 from chatapp.selectors.search import SearchFilter, open_index
 from tests.memory_store.rows import NOW, new_conversation, say
 from tests.memory_store.test_memory_api import Clients

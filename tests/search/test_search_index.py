@@ -8,7 +8,7 @@ from django.db import connection
 from chatapp.actions import search
 from chatapp.actions.memory import record_entry
 from chatapp.models import Conversation, Message, SearchDocument, SearchOwner, SearchPosting, User
-from chatapp.recall import recall_for, search_memory
+from chatapp.remembering.recall import recall_for, search_memory
 from memory.ranking import RecallSize
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 

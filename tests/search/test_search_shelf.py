@@ -7,8 +7,8 @@ from django.db import transaction
 
 from chatapp.actions import search
 from chatapp.models import Conversation, SearchBlock, SearchOwner, User
-from chatapp.search_index import BLOCK, blank_rows
-from chatapp.search_shelf import Shelf
+from chatapp.search.index import BLOCK, blank_rows
+from chatapp.search.shelf import Shelf
 from chatapp.selectors.search_sealed import open_sealed
 from tests.memory_store.rows import new_conversation, say
 from tests.search.test_search_index import filler, texts

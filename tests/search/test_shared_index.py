@@ -8,10 +8,10 @@ from django.core.management import call_command
 
 from chatapp.actions.memory import rewrite_entry
 from chatapp.actions.search import index_entry, rebuild_index
-from chatapp.forgetting import forget_all, forget_entry, take_out_of_shared
 from chatapp.models import Agent, MemoryEntry, SearchDocument, SearchOwner, SearchPosting, User
-from chatapp.recall import search_memory
-from chatapp.search_index import NO_ORDINAL
+from chatapp.remembering.forgetting import forget_all, forget_entry, take_out_of_shared
+from chatapp.remembering.recall import search_memory
+from chatapp.search.index import NO_ORDINAL
 from chatapp.selectors.search import open_index
 from tests.memory_store.rows import NOW, new_conversation, say
 

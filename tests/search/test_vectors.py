@@ -4,11 +4,12 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from chatapp import diagnosis, embedding, metrics, tasks
+from chatapp import diagnosis, metrics, tasks
 from chatapp.actions import search
 from chatapp.models import Conversation, SearchCodes, SearchOwner, SearchVectors, User
-from chatapp.recall import recall_for, search_memory
-from chatapp.search_vectors import NEAREST_BY_CODE, OWNER
+from chatapp.remembering import embedding
+from chatapp.remembering.recall import recall_for, search_memory
+from chatapp.search.vectors import NEAREST_BY_CODE, OWNER
 from chatapp.selectors.search import SearchFilter, open_index
 from memory.ranking import RecallSize, add_nearness
 from tests.memory_store.rows import NOW, new_conversation, say

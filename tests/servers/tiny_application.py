@@ -11,9 +11,9 @@ import json
 import sys
 from typing import Any
 
-from chatapp.forwarded import trust_proxies
-from chatapp.listener import open_listener
-from chatapp.server import Server
+from chatapp.serving.forwarded import trust_proxies
+from chatapp.serving.listener import open_listener
+from chatapp.serving.server import Server
 
 CHUNK = b"x" * 65_536
 

@@ -20,9 +20,9 @@ from chatapp.actions.conversations import ImportedMessage, create_conversation, 
 from chatapp.database import in_database
 from chatapp.diagnosis import check_bucket
 from chatapp.errors import InvalidInput, NotFound
-from chatapp.forgetting import forget_message, forget_whole_conversation
 from chatapp.models import Offload
 from chatapp.offloads import ConversationOffloads, discard_offloads, object_store, sweep_offloads
+from chatapp.remembering.forgetting import forget_message, forget_whole_conversation
 from chatapp.toolbox import BUILT_IN
 from memory.tokens import text_message
 from memory.types import ToolResultPart

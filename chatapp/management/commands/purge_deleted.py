@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from chatapp.actions.purging import mark_purge
-from chatapp.purging import purge_deleted
+from chatapp.remembering.purging import purge_deleted
 from chatapp.selectors.purging import newest_purge
 
 

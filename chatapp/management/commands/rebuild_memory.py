@@ -7,8 +7,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from chatapp.actions.search import delete_shared_indexes, rebuild_index
-from chatapp.memory_files import rebuild_files
 from chatapp.models import User
+from chatapp.remembering.memory_files import rebuild_files
 from chatapp.selectors.accounts import all_users, find_user
 
 

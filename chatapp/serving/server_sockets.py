@@ -7,7 +7,7 @@ from typing import Any
 
 from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
 
-from chatapp.server_gate import Gate
+from chatapp.serving.server_gate import Gate
 
 TOO_BIG = 1009
 TEXT_FRAME = 0x81

@@ -13,10 +13,10 @@ from twisted.internet import reactor as twisted_reactor
 from twisted.logger import ILogObserver, LogEvent, globalLogBeginner
 from zope.interface import provider
 
-from chatapp import server_http, server_sockets
-from chatapp.forwarded import Application
-from chatapp.server_http import Request
-from chatapp.server_sockets import Socket
+from chatapp.serving import server_http, server_sockets
+from chatapp.serving.forwarded import Application
+from chatapp.serving.server_http import Request
+from chatapp.serving.server_sockets import Socket
 
 reactor: Any = twisted_reactor
 BODIES_AT_ONCE = 4

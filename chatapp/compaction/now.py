@@ -8,8 +8,8 @@ from typing import Any
 from chatapp import clock, row_shapes
 from chatapp.actions.checkpoint_changes import CLEARED, clear_context
 from chatapp.actions.compactions import PlannedSpan
-from chatapp.compaction_planning import Wish, find_span, load_end
-from chatapp.compactor import WAIT_STEP_S, queue_due
+from chatapp.compaction.compactor import WAIT_STEP_S, queue_due
+from chatapp.compaction.planning import Wish, find_span, load_end
 from chatapp.contexts import LoadedContext
 from chatapp.database import in_database
 from chatapp.errors import Conflict

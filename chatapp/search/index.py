@@ -1,4 +1,4 @@
-"""The bytes of the search index. Knows numpy and no database; the score over them is `search_ranking`'s.
+"""The bytes of the search index. Knows numpy and no database; the score over them is `search.ranking`'s.
 
 A user's documents have ordinals. `BLOCK` of them share a block: one row of columns, and one row per term with the
 documents that contain it. The newest documents are not in blocks yet; they bring their own terms.

@@ -34,15 +34,15 @@ from chatapp.actions.model_configs import store_detected_sizes
 from chatapp.actions.requests import store_request
 from chatapp.actions.runs import Lease, record_plan
 from chatapp.actions.usage import CallUsage, priced_call
-from chatapp.call_clock import OpenCall
 from chatapp.chat_models import chat_model_for
 from chatapp.contexts import LoadedContext
 from chatapp.database import in_database, persistently
 from chatapp.models import Agent, Conversation, ModelConfig, Run
 from chatapp.policies import ContextRules, agent_of, rules_for
+from chatapp.runs.call_clock import OpenCall
+from chatapp.runs.tool_desk import StepDesk
 from chatapp.selectors.model_configs import fast_model_of
 from chatapp.selectors.tool_calls import calls_of_step
-from chatapp.tool_desk import StepDesk
 from memory.types import Message
 
 NOTICE = "plan"

@@ -18,7 +18,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from chatapp import clock, hooking
+from chatapp import clock
 from chatapp.actions.compactions import release_all_compactions
 from chatapp.actions.consolidations import release_all_consolidations
 from chatapp.actions.endings import INTERRUPTED, NOT_STARTED, Outcome, finish_run, interrupt_run
@@ -29,14 +29,15 @@ from chatapp.actions.runs import (
     renew_leases,
     stops_requested,
 )
-from chatapp.answering import Session
 from chatapp.database import AWAY, in_database, persistently
 from chatapp.errors import LeaseLost, ReadForgotten
 from chatapp.live import hub
 from chatapp.models import Run
-from chatapp.preparing import PreparedRun, describe_run
+from chatapp.runs import hooking
+from chatapp.runs.answering import Session
+from chatapp.runs.preparing import PreparedRun, describe_run
+from chatapp.runs.streaming import CHECKPOINT_S, DeltaPump, LiveAnswer, mark_stored, unstored
 from chatapp.selectors.runs import GIVE_UP_AFTER, abandoned_runs, dead_runs, orphaned_runs, unfinished_runs
-from chatapp.streaming import CHECKPOINT_S, DeltaPump, LiveAnswer, mark_stored, unstored
 
 log = logging.getLogger(__name__)
 

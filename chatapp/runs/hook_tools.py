@@ -16,7 +16,7 @@ from chatapp.actions.hook_actions import name_of, tool_name_of
 from chatapp.actions.runs import Lease
 from chatapp.contexts import LoadedContext
 from chatapp.errors import InvalidInput
-from chatapp.tool_desk import HookDesk
+from chatapp.runs.tool_desk import HookDesk
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,15 +11,16 @@ from uuid import UUID
 
 from django.db import transaction
 
-from chatapp import clock, memory_files
+from chatapp import clock
 from chatapp.actions import memory_edits
 from chatapp.actions import profile as profile_actions
 from chatapp.actions.forget import forget_locked, lock_chosen
 from chatapp.actions.forget_clock import begin_forgetting
 from chatapp.actions.memory_edits import DaySection
 from chatapp.errors import NotFound
-from chatapp.forgetting import finish, forget_chosen
 from chatapp.models import ForgetReceipt, MemoryEntry, Profile, User
+from chatapp.remembering import memory_files
+from chatapp.remembering.forgetting import finish, forget_chosen
 from chatapp.selectors.access import accessible_entry
 from chatapp.selectors.memory import day_entries, day_version
 

@@ -11,7 +11,7 @@ from uuid import UUID
 from agents.context import AssembledContext
 from agents.events import RecalledItem
 from chatapp.contexts import LoadedContext
-from chatapp.recall import NO_CONTEXT, InContext, RecalledTurn, recall_for
+from chatapp.remembering.recall import NO_CONTEXT, InContext, RecalledTurn, recall_for
 from chatapp.selectors.claims import Superseded, superseded_claims
 from chatapp.selectors.forgetting import tombstones_of
 from chatapp.selectors.pauses import off_record

@@ -26,12 +26,12 @@ from agents.tools.protocol import Right, Tool, ToolCaller, ToolFailure, ToolOutp
 from agents.types import Purpose, ReasoningDelta, TextDelta, TokenUsage, ToolSpec
 from chatapp import clock
 from chatapp.actions.usage import CallUsage, priced_call, record_background_calls
-from chatapp.call_clock import OpenCall
 from chatapp.chat_models import ask_in_thread, chat_model_for
 from chatapp.errors import NotFound
 from chatapp.models import Agent, ModelConfig, User
-from chatapp.planning import fast_model_for, ruled_model, rules_of_steps, with_findings
 from chatapp.policies import ContextRules, rules_for
+from chatapp.runs.call_clock import OpenCall
+from chatapp.runs.planning import fast_model_for, ruled_model, rules_of_steps, with_findings
 from chatapp.selectors.model_configs import default_model
 from chatapp.toolbox import tools_of
 from memory.errors import ContextError, PolicyError

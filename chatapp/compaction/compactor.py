@@ -14,7 +14,7 @@ from django.conf import settings
 
 from agents.context import AssembledContext
 from agents.summarise import SummaryResult, extract_fallback, summarise
-from chatapp import clock, memory_files
+from chatapp import clock
 from chatapp.actions.compactions import (
     CompactionLease,
     PlannedSpan,
@@ -28,7 +28,7 @@ from chatapp.actions.compactions import (
 )
 from chatapp.apart import run_apart
 from chatapp.chat_models import chat_model_for
-from chatapp.compaction_planning import (
+from chatapp.compaction.planning import (
     AUTOMATIC,
     FINAL,
     Wish,
@@ -38,11 +38,12 @@ from chatapp.compaction_planning import (
     load_for_planning,
     summary_model_of,
 )
-from chatapp.compaction_work import CompactionWork, finished_summary, read_work
+from chatapp.compaction.work import CompactionWork, finished_summary, read_work
 from chatapp.contexts import LoadedContext
 from chatapp.database import AWAY, in_database
 from chatapp.errors import LeaseLost
 from chatapp.models import Compaction
+from chatapp.remembering import memory_files
 from chatapp.selectors.compactions import active_compaction
 from memory.summary import mark_truncated
 from memory.tokens import estimate_text

@@ -9,9 +9,9 @@ from uuid import UUID
 from agents.summarise import SummaryResult
 from chatapp.actions.compactions import CompactionLease, FinishedSummary
 from chatapp.actions.usage import priced_call
-from chatapp.learning import learn_from
 from chatapp.models import Compaction, Conversation, ModelConfig
 from chatapp.policies import ContextRules, rules_for
+from chatapp.remembering.learning import learn_from
 from chatapp.selectors.model_configs import default_model, model_of
 from chatapp.selectors.pauses import off_record, was_paused
 from chatapp.selectors.spans import span_ends, span_messages

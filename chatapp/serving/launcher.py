@@ -13,15 +13,16 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import DatabaseError, connection
 
-from chatapp import lifecycle, runner
+from chatapp import lifecycle
 from chatapp.actions.accounts import ensure_setup_link
 from chatapp.asgi import application
 from chatapp.database import in_database
-from chatapp.embedded import EmbeddedWorker, FolderInUse, lock_folder
-from chatapp.forwarded import trust_proxies
-from chatapp.listener import CannotServe, browser_address, open_listener
+from chatapp.runs import runner
 from chatapp.schema import ask_version, has_unapplied_migrations
-from chatapp.server import Server
+from chatapp.serving.embedded import EmbeddedWorker, FolderInUse, lock_folder
+from chatapp.serving.forwarded import trust_proxies
+from chatapp.serving.listener import CannotServe, browser_address, open_listener
+from chatapp.serving.server import Server
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from chatapp.actions.tombstones import lift_wished_back
 from chatapp.models import Compaction
-from chatapp.search_index import vocabulary
+from chatapp.search.index import vocabulary
 from chatapp.selectors.forgetting import tombstones_of
 from chatapp.selectors.learned import corrected_texts, known_texts, recalled_texts
 from memory.hygiene import KnownSentences, Learned, learn

@@ -9,7 +9,7 @@ from datetime import date
 import numpy as np
 import numpy.typing as npt
 
-from chatapp.search_index import MAX_COUNT, MAX_LENGTH, Columns, Hits, Ordinals
+from chatapp.search.index import MAX_COUNT, MAX_LENGTH, Columns, Hits, Ordinals
 from memory.dates import DateSpan
 from memory.questions import KIND_WEIGHT, Question, kind_term
 from memory.ranking import (

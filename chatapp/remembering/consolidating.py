@@ -11,7 +11,7 @@ from uuid import UUID
 from agents.asking import Asking
 from agents.errors import ModelError
 from agents.types import ModelRequest
-from chatapp import clock, memory_files
+from chatapp import clock
 from chatapp.actions.consolidations import (
     ConsolidationLease,
     NewProfile,
@@ -26,7 +26,8 @@ from chatapp.errors import LeaseLost, NotFound
 from chatapp.model_facts import price_call
 from chatapp.models import Consolidation, MemoryEntry, ModelConfig
 from chatapp.policies import rules_for
-from chatapp.recall import search_memory
+from chatapp.remembering import memory_files
+from chatapp.remembering.recall import search_memory
 from chatapp.selectors.claims import SaidAt, find_said
 from chatapp.selectors.consolidations import (
     count_since,

@@ -10,10 +10,10 @@ from uuid import UUID
 from chatapp import clock, mapping
 from chatapp.actions.forget_proposals import note_confirmed, propose_in_chat, record_proposal
 from chatapp.errors import InvalidInput
-from chatapp.forgetting import forget_chosen
 from chatapp.models import ForgetProposal, ForgetReceipt, MemoryEntry, Message, User
-from chatapp.recall import search_memory
-from chatapp.search_index import vocabulary
+from chatapp.remembering.forgetting import forget_chosen
+from chatapp.remembering.recall import search_memory
+from chatapp.search.index import vocabulary
 from chatapp.selectors.access import parse_id
 from chatapp.selectors.forgetting import accessible_proposal, proposed_lines
 from memory.sentences import split_sentences

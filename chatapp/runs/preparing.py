@@ -18,8 +18,8 @@ from chatapp.contexts import LoadedContext, load_context
 from chatapp.errors import NotFound
 from chatapp.mapping import message_value
 from chatapp.models import ModelConfig, Run
-from chatapp.planning import PlanSetup, mode_of, set_up_plan
-from chatapp.recalling import Recalled, recall_turns
+from chatapp.remembering.recalling import Recalled, recall_turns
+from chatapp.runs.planning import PlanSetup, mode_of, set_up_plan
 from chatapp.selectors.forgetting import forgotten_count_of
 from chatapp.selectors.model_configs import model_of
 from chatapp.selectors.tool_calls import earlier_calls

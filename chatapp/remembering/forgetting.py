@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from chatapp import attachments, memory_files, offloads
+from chatapp import attachments, offloads
 from chatapp.actions import retention
 from chatapp.actions.forget import Done, forget_items
 from chatapp.actions.forget_shared import unshare_entry
@@ -19,8 +19,9 @@ from chatapp.actions.retention import Leftovers
 from chatapp.errors import NotFound
 from chatapp.live import hub
 from chatapp.models import ForgetReceipt, Offload, User
-from chatapp.purging import purge_journal
-from chatapp.search_index import vocabulary
+from chatapp.remembering import memory_files
+from chatapp.remembering.purging import purge_journal
+from chatapp.search.index import vocabulary
 from chatapp.selectors import memory as memory_selectors
 from chatapp.selectors.access import accessible_message, parse_id
 from chatapp.selectors.forgetting import messages_of_day, said_and_where

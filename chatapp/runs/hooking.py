@@ -30,19 +30,19 @@ from agents.hooks import (
 from chatapp import clock
 from chatapp.actions.hook_actions import is_named_action, record_hooks, run_named_action
 from chatapp.actions.runs import Lease
-from chatapp.compaction_planning import AUTOMATIC, Wish, is_full
-from chatapp.compactor import compact_inline, plan_compaction, queue_due
+from chatapp.compaction.compactor import compact_inline, plan_compaction, queue_due
+from chatapp.compaction.planning import AUTOMATIC, Wish, is_full
 from chatapp.contexts import LoadedContext
 from chatapp.database import in_database, persistently
 from chatapp.errors import LeaseLost, ReadForgotten, ServiceError
-from chatapp.hook_tools import HookRun, call_tool
 from chatapp.models import Run
 from chatapp.policies import declared_hooks
-from chatapp.preparing import load_turn_end
+from chatapp.runs.hook_tools import HookRun, call_tool
+from chatapp.runs.preparing import load_turn_end
+from chatapp.runs.tool_desk import DISCARDED
+from chatapp.runs.turn_state import measure_turn
 from chatapp.selectors.compactions import turns_since_compaction
 from chatapp.selectors.forgetting import forgotten_count_of
-from chatapp.tool_desk import DISCARDED
-from chatapp.turn_state import measure_turn
 from memory.errors import ContextError, PolicyError
 from memory.policy import ContextPolicy
 from memory.summary import fence

@@ -9,7 +9,7 @@ from typing import TypeVar
 from agents import events
 from agents.context import AssembledContext
 from chatapp import clock
-from chatapp.hooking import Firing
+from chatapp.runs.hooking import Firing
 
 FactT = TypeVar("FactT", bound=events.Fact)
 RECALL_TOLD = 20

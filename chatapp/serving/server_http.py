@@ -8,7 +8,7 @@ from typing import Any
 from daphne.http_protocol import HTTPFactory, WebRequest
 from twisted.internet import reactor as twisted_reactor
 
-from chatapp.server_gate import Gate
+from chatapp.serving.server_gate import Gate
 
 LINGER_S = 5.0
 TOO_LARGE = (413, b"Content Too Large", "too_large")

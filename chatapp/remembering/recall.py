@@ -11,10 +11,10 @@ from uuid import UUID
 
 from django.conf import settings
 
-from chatapp.embedding import embed_question
 from chatapp.models import Branch
-from chatapp.search_index import questions
-from chatapp.search_vectors import NOTHING_NEAR, Near
+from chatapp.remembering.embedding import embed_question
+from chatapp.search.index import questions
+from chatapp.search.vectors import NOTHING_NEAR, Near
 from chatapp.selectors.branches import visible_spans
 from chatapp.selectors.claims import Superseded
 from chatapp.selectors.pauses import ALL_ON_RECORD, OffRecord

@@ -20,7 +20,7 @@ from agents.text import storable_text
 from agents.tools.protocol import Tool, ToolCaller
 from agents.types import ReasoningDelta, TextDelta, TokenUsage
 from agents.usage import count_request
-from chatapp import clock, hooking
+from chatapp import clock
 from chatapp.actions.calibration import record_token_counts
 from chatapp.actions.endings import Outcome
 from chatapp.actions.model_configs import store_detected_sizes
@@ -28,22 +28,23 @@ from chatapp.actions.requests import store_request
 from chatapp.actions.runs import record_facts
 from chatapp.actions.usage import CallUsage, priced_call
 from chatapp.attachments import load_data_urls
-from chatapp.call_clock import CallClock
 from chatapp.chat_models import chat_model_for
-from chatapp.compaction_planning import summary_model_of
-from chatapp.compactor import plan_compaction, queue_emergency
+from chatapp.compaction.compactor import plan_compaction, queue_emergency
+from chatapp.compaction.planning import summary_model_of
 from chatapp.contexts import LoadedContext
 from chatapp.database import in_database, persistently
 from chatapp.errors import LeaseLost
-from chatapp.hook_tools import HookRun
-from chatapp.hooking import Firing
 from chatapp.models import ModelConfig, Run
-from chatapp.planning import PlanHost, Planning
 from chatapp.policies import ContextRules, rules_for
-from chatapp.preparing import PreparedRun, assemble_and_recall, describe_run
-from chatapp.run_facts import RunFacts
-from chatapp.streaming import DeltaPump, LiveAnswer
-from chatapp.tool_desk import ToolDesk
+from chatapp.runs import hooking
+from chatapp.runs.call_clock import CallClock
+from chatapp.runs.facts import RunFacts
+from chatapp.runs.hook_tools import HookRun
+from chatapp.runs.hooking import Firing
+from chatapp.runs.planning import PlanHost, Planning
+from chatapp.runs.preparing import PreparedRun, assemble_and_recall, describe_run
+from chatapp.runs.streaming import DeltaPump, LiveAnswer
+from chatapp.runs.tool_desk import ToolDesk
 from memory.errors import ContextError
 from memory.tokens import estimate_text, total_tokens
 

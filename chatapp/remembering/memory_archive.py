@@ -7,7 +7,7 @@ from typing import IO
 from uuid import UUID
 from zipfile import ZIP_DEFLATED, ZipFile
 
-from chatapp.memory_files import daily_entry
+from chatapp.remembering.memory_files import daily_entry
 from chatapp.selectors.memory import all_days, day_entries
 from chatapp.selectors.profile import profile_of
 from memory.daily import render_day

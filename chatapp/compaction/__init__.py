@@ -1,0 +1,1 @@
+"""What leaves a context is summarised: when, what, and by whom."""

@@ -1,0 +1,1 @@
+"""What outlives a context: learned, consolidated, recalled, changed, forgotten."""

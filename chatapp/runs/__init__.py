@@ -1,0 +1,1 @@
+"""One answer from its question to its last token: context, loop, tools, plan, hooks, stream."""

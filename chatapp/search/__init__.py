@@ -1,0 +1,1 @@
+"""The index of all that was said: terms, vectors, ranking."""

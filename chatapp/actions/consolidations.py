@@ -112,9 +112,9 @@ def complete_consolidation(
         return False
     if set_text(profile, new.text, ProfileVersion.Author.CONSOLIDATION, now):
         row.version = profile.version
-    for entry_id, revision in new.revisions.items():
-        # One that was edited meanwhile is read again.
-        MemoryEntry.objects.filter(pk=entry_id, revision=revision).update(consolidated_at=now)
+    for entry_id in sorted(new.revisions):
+        # In the order in which everybody locks them. One that was edited meanwhile is read again.
+        MemoryEntry.objects.filter(pk=entry_id, revision=new.revisions[entry_id]).update(consolidated_at=now)
     note_over(row.user_id, new.over)
     row.entry_count = len(new.revisions)
     _end(row, Consolidation.Status.DONE, "", calls, now)

@@ -54,7 +54,8 @@ def lock_day(user: User, day: date) -> list[MemoryEntry]:
     rows = kept_entries().filter(user=user, day=day)
     conversations = Conversation.objects.filter(pk__in=rows.values("conversation"))
     list(conversations.select_for_update().order_by("pk").values_list("pk"))
-    return list(rows.select_for_update().order_by("created_at", "id"))
+    held = rows.select_for_update().order_by("pk")
+    return sorted(held, key=lambda row: (row.created_at, row.pk))
 
 
 def day_version(rows: Iterable[MemoryEntry]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,11 +13,12 @@ from django.db import DatabaseError, connection, transaction
 from django.db.models import QuerySet
 
 from chatapp.actions.compactions import FinishedSummary, claim_compaction, complete_compaction
-from chatapp.actions.consolidations import claim_consolidation
+from chatapp.actions.consolidations import NewProfile, claim_consolidation, complete_consolidation
 from chatapp.actions.forget_shared import unshare_entry
 from chatapp.actions.forget_whole import forget_conversation, forget_everything
 from chatapp.actions.memory_edits import DaySection
-from chatapp.actions.search import index_entry
+from chatapp.actions.retention import delete_if_idle
+from chatapp.actions.search import index_conversation, index_entry
 from chatapp.models import (
     Agent,
     Compaction,
@@ -165,6 +167,60 @@ def test_a_summary_that_says_again_what_an_entry_says_waits_for_it_without_the_i
     )
     indexes = SearchOwner.objects.filter(user=bob)
     check_order(lambda: complete_compaction(lease=lease, result=summary, now=NOW), known.all(), indexes)
+
+
+def test_the_clean_up_waits_for_an_entry_without_the_index(told: tuple[MemoryEntry, Conversation]) -> None:
+    entry, _ = told
+    assert entry.conversation is not None
+    say(entry.conversation, SAID)
+    index_conversation(entry.conversation.pk)
+    check_order(
+        lambda: delete_if_idle(entry.conversation.pk, idle_since=NOW + timedelta(days=900)),
+        MemoryEntry.objects.filter(pk=entry.pk),
+        SearchOwner.objects.all(),
+    )
+    entry.refresh_from_db()
+    assert entry.conversation_id is None
+
+
+@pytest.fixture
+def earlier_of_a_later_time(alice: User) -> tuple[MemoryEntry, MemoryEntry]:
+    """Made in this order; the second is dated before the first."""
+    first, second = (
+        MemoryEntry.objects.create(
+            user=alice, day=NOW.date(), text=text, created_at=NOW - timedelta(hours=back)
+        )
+        for back, text in enumerate(("Tea.", "Coffee."))
+    )
+    return first, second
+
+
+def test_a_consolidation_that_waits_for_an_entry_holds_no_later_one(
+    alice: User, earlier_of_a_later_time: tuple[MemoryEntry, MemoryEntry]
+) -> None:
+    first, second = earlier_of_a_later_time
+    row = Consolidation.objects.create(user=alice, status="pending", created_at=NOW)
+    lease = claim_consolidation(consolidation_id=row.pk, now=NOW)
+    assert lease is not None
+    read = NewProfile("- Drinks.", 0, {second.pk: 1, first.pk: 1})
+    check_order(
+        lambda: complete_consolidation(lease=lease, new=read, calls=(), now=NOW),
+        MemoryEntry.objects.filter(pk=first.pk),
+        MemoryEntry.objects.filter(pk=second.pk),
+    )
+    assert not MemoryEntry.objects.filter(consolidated_at=None).exists()
+
+
+def test_a_day_that_is_rewritten_locks_its_entries_in_their_order(
+    alice: User, earlier_of_a_later_time: tuple[MemoryEntry, MemoryEntry]
+) -> None:
+    first, second = earlier_of_a_later_time
+    sections = [DaySection(str(row.pk), f"{row.text} No sugar.") for row in (second, first)]
+    check_order(
+        lambda: rewrite_day(user=alice, day=NOW.date(), sections=sections, version=None, now=NOW),
+        MemoryEntry.objects.filter(pk=first.pk),
+        MemoryEntry.objects.filter(pk=second.pk),
+    )
 
 
 def check_order(forget: Callable[[], object], held: QuerySet[Any], *free: QuerySet[Any]) -> None:

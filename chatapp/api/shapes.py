@@ -136,6 +136,11 @@ class RunUsage(Shape):
     cost: float | None = None
 
 
+def _aside(description: str) -> Any:
+    """What a message has only where there is any."""
+    return Field(None, description=description, exclude_if=lambda value: value is None)
+
+
 class Message(Shape):
     id: str
     conversation_id: str
@@ -154,21 +159,19 @@ class Message(Shape):
     model: str | None
     usage: RunUsage | None
     created_at: Moment
-    run: dict[str, Any] | None = Field(
-        None, description="Of an answer: `{id, status, error, mode, plan}`, as `/runs/{id}` has them."
+    run: dict[str, Any] | None = _aside(
+        "Of an answer: `{id, status, error, mode, plan}`, as `/runs/{id}` has them."
     )
-    tools: list[dict[str, Any]] | None = Field(
-        None, description="Of an answer: the calls of its run, hooks' too, each as in the run's trace."
+    tools: list[dict[str, Any]] | None = _aside(
+        "Of an answer: the calls of its run, hooks' too, each as in the run's trace."
     )
-    recalled: list[dict[str, Any]] | None = Field(
-        None, description="Of an answer: what came back for it, as in the event `recall`."
+    recalled: list[dict[str, Any]] | None = _aside(
+        "Of an answer: what came back for it, as in the event `recall`."
     )
-    notices: list[dict[str, str]] | None = Field(
-        None, description="Of an answer: what was told on its way, `{kind, text}`; `hook`: what a hook did."
+    notices: list[dict[str, str]] | None = _aside(
+        "Of an answer: what was told on its way, `{kind, text}`; `hook`: what a hook did."
     )
-    remembered: list[dict[str, str]] | None = Field(
-        None, description="What was learned up to it: `{entry_id, day, preview}`."
-    )
+    remembered: list[dict[str, str]] | None = _aside("What was learned up to it: `{entry_id, day, preview}`.")
 
 
 class RunError(Shape):

@@ -89,7 +89,7 @@ def test_calls_go_with_their_answer(alice: User, api_client: Clients, what: str,
     forget(client, **({"day": today(alice)} if what == "day" else {"message_id": str(lease.answer_id)}))
     assert [word for word in (ASKED, FOUND) if tables_with(word)] == []
     shown = client.get(f"/api/v1/conversations/{conversation.pk}/messages").json()["items"]
-    assert [call["preview"] for message in shown for call in message.get("tools") or ()] == ["", ""]
+    assert [call["preview"] for message in shown for call in message.get("tools", [])] == ["", ""]
     with pytest.raises(LeaseLost):
         finish(lease, second)
 

@@ -91,6 +91,14 @@ class McpToolFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class McpListing:
+    """What a server offers, and the names of what no model can be given."""
+
+    tools: tuple[McpToolFacts, ...]
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class McpTool:
     """`offered_name` is unique among all tools of all servers."""
 
@@ -137,18 +145,24 @@ def offer_tools(
     return list(offered.values())
 
 
-async def list_tools(endpoint: McpEndpoint, resolve: Resolve = resolve_host) -> list[McpToolFacts]:
-    """What the server offers and a model can be given. Raises McpProblem."""
+async def list_tools(endpoint: McpEndpoint, resolve: Resolve = resolve_host) -> McpListing:
+    """What the server offers. Raises McpProblem."""
     found: list[McpToolFacts] = []
+    left_out: list[str] = []
     async with _session(endpoint, LIST_TIMEOUT_S, resolve) as client:
         cursor = None
         for _ in range(MAX_PAGES):
             page = await client.list_tools(cursor=cursor)
-            found += [facts for tool in page.tools if (facts := _facts(tool)) is not None]
+            for tool in page.tools:
+                facts = _facts(tool)
+                if facts is None:
+                    left_out.append(_bounded(visible_line(storable_text(tool.name)), MAX_NAME))
+                else:
+                    found.append(facts)
             cursor = page.next_cursor
             if cursor is None or len(found) >= MAX_TOOLS:
                 break
-    return found[:MAX_TOOLS]
+    return McpListing(tuple(found[:MAX_TOOLS]), tuple(left_out[:MAX_TOOLS]))
 
 
 async def call_tool(

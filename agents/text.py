@@ -15,6 +15,17 @@ _BLANK = re.compile(
 """What shows nothing and is neither a control nor a format character: fillers, variation selectors (of the property
 Default_Ignorable_Code_Point), empty patterns."""
 
+_PICTURES = (
+    "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u2460-\u27bf\u2900-\u297f"
+    "\u2b00-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+)
+_EMOJI = f"[{_PICTURES}]\ufe0f?[\U0001f3fb-\U0001f3ff]?"
+_JOINED = re.compile(
+    f"{_EMOJI}(?:\u200d{_EMOJI})*|[0-9#*]\ufe0f\u20e3"
+    "|(?<=[\u0600-\u06ff\u0900-\u0dff])[\u200c\u200d](?=[\u0600-\u06ff\u0900-\u0dff])"
+)
+"""Emoji with what makes them one, and what joins or parts letters of Arabic and Indic scripts: people see it."""
+
 
 def storable_text(text: str) -> str:
     """What no user typed, such as a model's words: NUL and lone surrogates become U+FFFD, halves that meet a pair."""
@@ -43,7 +54,8 @@ def visible_line(text: str) -> str:
 def is_visible(value: Any) -> bool:
     """Whether a person who is shown this, as JSON, sees all of it: names and values."""
     if isinstance(value, str):
-        return not any(_is_unseen(sign) for sign in value if sign not in "\n\r\t")
+        shown = _JOINED.sub("", value)
+        return not any(_is_unseen(sign) for sign in shown if sign not in "\n\r\t")
     if isinstance(value, dict):
         return all(is_visible(name) and is_visible(inner) for name, inner in value.items())
     return not isinstance(value, list) or all(is_visible(inner) for inner in value)

@@ -7,7 +7,7 @@ import logging
 from dataclasses import dataclass
 from uuid import UUID
 
-from agents.mcp import McpEndpoint, McpProblem, McpTool, McpToolFacts, list_tools, offer_tools
+from agents.mcp import McpEndpoint, McpListing, McpProblem, McpTool, McpToolFacts, list_tools, offer_tools
 from chatapp import clock, secrets_box
 from chatapp.actions.mcp_servers import claim_listing, record_problem, record_tools
 from chatapp.chat_models import ask_in_thread
@@ -51,17 +51,25 @@ def offered_tools(server: McpServer) -> list[McpTool]:
 def check_server(server: McpServer) -> ServerCheck:
     """Asks what it has and keeps it. Blocks until it answered or its time-out has passed."""
     try:
-        tools = ask_in_thread(list_tools(endpoint_of(server)))
+        listing = ask_in_thread(list_tools(endpoint_of(server)))
     except secrets_box.SecretUnreadable:
         check = ServerCheck(False, NO_HEADERS)
     except McpProblem as problem:
         check = ServerCheck(False, str(problem))
     else:
-        record_tools(server_id=server.pk, tools=tools, now=clock.now())
-        names = ", ".join(facts.name for facts in tools) or "none"
-        return ServerCheck(True, f"It answers. Its tools: {names}.")
+        record_tools(server_id=server.pk, tools=listing.tools, now=clock.now())
+        return ServerCheck(True, _describe(listing))
     record_problem(server_id=server.pk, problem=check.text, now=clock.now())
     return check
+
+
+def _describe(listing: McpListing) -> str:
+    names = ", ".join(facts.name for facts in listing.tools) or "none"
+    said = f"It answers. Its tools: {names}."
+    if listing.left_out:
+        names = ", ".join(listing.left_out)
+        said += f" Left out, because their schemas or names cannot be used or hide something: {names}."
+    return said
 
 
 def refresh_server(server_id: UUID) -> None:

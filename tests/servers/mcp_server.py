@@ -97,6 +97,11 @@ def build_server() -> MCPServer[object]:
     def talkative() -> str:
         return "short"
 
+    @server.tool()
+    def secretive(to: str = "nobody\u202e") -> str:
+        """Nobody sees all of what it is given when it is given nothing."""
+        return to
+
     return server
 
 

@@ -159,12 +159,12 @@ def test_a_model_that_is_down_is_told(admin_client, agent):
 
 @pytest.mark.parametrize(
     ("broken", "told"),
-    [({"fault": "cut"}, "errornote"), ({"hold_after": 3}, "There was no answer within 2 s.")],
+    [({"fault": "cut"}, "errornote"), ({"hold_after": 3}, "There was no answer within 5 s.")],
 )
 def test_a_preview_that_ends_early_shows_what_was_said_and_costs_what_it_took(
     admin_client, agent, server, broken, told
 ):
-    agent.timeout_s = 2.0
+    agent.timeout_s = 5.0
     agent.save()
     server.script(Behaviour(text="one two three four five", **broken))
     shown = admin_client.post(page_of(agent, "preview"), {"question": "Hello?"}).content.decode()
@@ -177,7 +177,7 @@ def test_a_preview_that_ends_early_shows_what_was_said_and_costs_what_it_took(
 
 
 def test_a_plan_that_is_cut_short_in_a_preview_costs_what_each_call_took(admin_client, agent, server):
-    agent.mode, agent.timeout_s = "plan", 3.0
+    agent.mode, agent.timeout_s = "plan", 6.0
     agent.save()
     planned = planned_server(server)
     planned.plans = [plan_of(a="")]

@@ -39,7 +39,7 @@ def hostile_at(web, timeout_s=3.0):
 
 
 async def tools_of(endpoint):
-    offered = offer_tools(endpoint, await list_tools(endpoint), needs_consent=False)
+    offered = offer_tools(endpoint, (await list_tools(endpoint)).tools, needs_consent=False)
     return {tool.spec.name: tool for tool in offered}
 
 
@@ -55,7 +55,7 @@ async def test_hints_say_whether_it_may_be_repeated_and_the_operator_whether_to_
     tools = await tools_of(endpoint)
     assert tools["test__add"].traits.is_idempotent
     assert not tools["test__send_mail"].traits.is_idempotent
-    careful = offer_tools(endpoint, await list_tools(endpoint), needs_consent=True)
+    careful = offer_tools(endpoint, (await list_tools(endpoint)).tools, needs_consent=True)
     assert all(tool.traits.needs_consent for tool in careful)
 
 
@@ -241,6 +241,14 @@ def test_a_tool_with_names_or_values_that_its_operator_would_not_see_is_not_offe
     ):
         assert mcp._facts(Listed("x", {"type": "object", **schema})) is None
     assert mcp._facts(Listed(f"x{hidden}", {"type": "object"})) is None
+
+
+@pytest.mark.parametrize(
+    "joined", ["❤\ufe0f", "1\ufe0f\u20e3", "👩🏽\u200d🔬", "⚠\ufe0f now", "می\u200cخواهم", "क्\u200dष"]
+)
+def test_what_joins_signs_that_are_seen_hides_nothing(joined):
+    schema = {"type": "object", "properties": {"a": {"enum": [joined]}}}
+    assert mcp._facts(Listed("x", schema)).parameters["properties"] == schema["properties"]
 
 
 def text_of(value):

@@ -174,7 +174,9 @@ def test_the_test_button_says_what_it_found(admin_client, process):
     admin_client.post(ADD, form_of(url=process.url, is_own="on"))
     server = McpServer.objects.get()
     answer = admin_client.post(f"/admin/chatapp/mcpserver/{server.pk}/test/", follow=True)
-    assert "It answers. Its tools: add, send_mail" in answer.content.decode()
+    page = answer.content.decode()
+    assert "It answers. Its tools: add, send_mail" in page
+    assert page.count("hide something: secretive.") == 1
 
 
 @pytest.mark.usefixtures("static_files")

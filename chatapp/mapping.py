@@ -12,6 +12,7 @@ from django.db.models import IntegerField, TextField
 from django.db.models.functions import Cast
 
 from agents.plan.steps import PlanStep
+from agents.tools.registry import READING_WHAT_IS_KEPT
 from chatapp.models import Compaction, Message
 from memory import types
 
@@ -128,6 +129,11 @@ def text_of(parts: Sequence[Mapping[str, Any]]) -> str:
 def results_in(parts: Sequence[Mapping[str, Any]]) -> list[str]:
     """What tools returned."""
     return [part["text"] for part in parts if part["type"] == "tool_result"]
+
+
+def results_from_outside(parts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What tools returned that read nothing of what is kept here."""
+    return results_in([part for part in parts if part.get("name") not in READING_WHAT_IS_KEPT])
 
 
 def plan_from_json(stored: Iterable[Mapping[str, Any]] | None) -> tuple[PlanStep, ...]:

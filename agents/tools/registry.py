@@ -14,6 +14,21 @@ from agents.tools.memory_tools import MemoryPort, MemoryRead, MemorySearch
 from agents.tools.offloaded import OffloadGrep, OffloadPage, OffloadPort, OffloadViewImage
 from agents.tools.protocol import Tool
 
+READING_WHAT_IS_KEPT = frozenset(
+    tool.spec.name
+    for tool in (
+        MemorySearch,
+        MemoryRead,
+        ConversationSearch,
+        FilesList,
+        FilesRead,
+        OffloadPage,
+        OffloadGrep,
+        OffloadViewImage,
+    )
+)
+"""Those that return copies of what their user has here already."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ports:

@@ -18,7 +18,7 @@ from chatapp.actions import memory as memory_actions
 from chatapp.actions import search as search_actions
 from chatapp.actions.conversations import title_from
 from chatapp.actions.files import delete_unshared_attachments
-from chatapp.actions.forget_calls import empty_calls, empty_plans, with_belongings
+from chatapp.actions.forget_calls import empty_calls, empty_plans, found_alone, with_belongings
 from chatapp.actions.forget_clock import begin_forgetting
 from chatapp.actions.forget_profile import redact_profile
 from chatapp.actions.forget_reach import lock_reach
@@ -64,7 +64,7 @@ class Work:
     of_others: list[Conversation] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     found: list[str] = field(default_factory=list)
-    """What tools returned: made of it goes, but nobody said it, so it is not barred for ever."""
+    """What tools alone told: made of it goes, but nobody said it, so it is not barred for ever."""
     changed: dict[UUID, Message] = field(default_factory=dict)
     days: set[date] = field(default_factory=set)
     removed: Counter[str] = field(default_factory=Counter)
@@ -135,12 +135,14 @@ def lock_chosen(
     work = Work(user, now, messages, entries, dict(lines))
     homes = {row.conversation_id for row in messages.values()}
     homes |= {entry.conversation_id for entry in [*entries, *beside] if entry.conversation_id}
-    texts = [mapping.text_of(row.parts) for row in messages.values()]
+    telling = with_belongings(messages)
+    texts = [mapping.text_of(row.parts) for row in telling.values()]
     texts += [text for entry in entries for text in work.said_by(entry)]
     sources = [row for entry in entries for row in _sources(entry, work.said_by(entry))]
     homes |= {row.conversation_id for row in sources}
-    made = entries_made_of(texts, homes)
-    gone = work.gone | {row.pk for row in sources} | made.keys()
+    found = found_alone(user.pk, homes, telling, telling.keys() | work.gone)
+    made = entries_made_of([*texts, *found], homes)
+    gone = work.gone | telling.keys() | {row.pk for row in sources} | made.keys()
     texts += chain.from_iterable(made.values())
     citing = citing_conversations(conversations_of(user.pk), gone, texts)
     told = told_to_others(user.pk, gone, texts)
@@ -159,14 +161,14 @@ def lock_chosen(
 
 
 def forget_locked(work: Work, *, what: str, asked_in: UUID | None = None, for_good: bool = False) -> Done:
+    homes = {row.pk for row in work.conversations}
+    homes |= saying_the_same(homes)  # as long as the entries are there that tell of it
     forgotten = _forget_said(work)
     hashes = _forget_made(work, forgotten, asked_in)
     shared = forget_shared(work.of_others, work.texts, work.gone, work.now)
     work.removed.update(shared.removed)
     work.removed["tombstones"] = raise_tombstones(work.user.pk, work.texts, work.now, for_good=for_good)
     receipt = _write_receipt(work, what)
-    homes = {row.pk for row in work.conversations}
-    homes |= saying_the_same(homes)
     proposal = None if asked_in else propose_recitations(work.user, homes, forgotten, work.now)
     memory_actions.mark_days_stale(work.user.pk, work.days)
     # What was offloaded may say it too, and is nobody's but the model's.
@@ -180,10 +182,11 @@ def _forget_said(work: Work) -> Forgotten:
     for row in work.messages.values():
         said = mapping.text_of(row.parts)
         work.texts += [said, title_from(said)]
-        work.found += mapping.results_in(row.parts)
     for entry in work.entries:
         work.texts += work.said_by(entry)
         _forget_sources(work, entry)
+    homes = {row.pk for row in work.conversations}
+    work.found += found_alone(work.user.pk, homes, work.messages, work.gone)
     told = [*work.texts, *work.found]
     elsewhere = words_said_elsewhere(
         work.user.pk,

@@ -11,7 +11,13 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
+from chatapp import mapping
 from chatapp.models import Event, Message, RequestText, Run, ToolCall
+from chatapp.search.index import vocabulary
+from chatapp.selectors.forgetting import said_besides
+from memory.hygiene import KnownSentences
+from memory.redaction import Forgotten
+from memory.sentences import split_sentences
 
 TELLING = ("tool", "hook")
 """The events of calls."""
@@ -26,6 +32,25 @@ def with_belongings(messages: Mapping[UUID, Message]) -> dict[UUID, Message]:
         parent__in=answers, run=None, role__in=(Message.Role.ASSISTANT, Message.Role.TOOL)
     )
     return {**messages, **rows.in_bulk()}
+
+
+def found_alone(
+    user_id: UUID,
+    conversation_ids: Collection[UUID],
+    messages: Mapping[UUID, Message],
+    gone: Collection[UUID],
+) -> list[str]:
+    """The sentences that their tools returned from outside, and that neither their user says besides nor memory had
+    before: those are nothing that the tools have told."""
+    rows = [row for row in messages.values() if mapping.results_from_outside(row.parts)]
+    if not rows:
+        return []
+    told = [text for row in rows for text in mapping.results_from_outside(row.parts)]
+    words, since = Forgotten(told, vocabulary).telling_words, min(row.created_at for row in rows)
+    besides = said_besides(user_id, conversation_ids, gone, words, since=since)
+    known = KnownSentences(vocabulary, (("", text) for text in besides))
+    sentences = (sentence for text in told for sentence in split_sentences(text))
+    return [sentence for sentence in sentences if known.find(sentence) is None]
 
 
 def empty_calls(messages: Collection[Message]) -> tuple[int, int]:

@@ -145,6 +145,27 @@ def words_said_elsewhere(
     return words
 
 
+def said_besides(
+    user_id: UUID,
+    conversation_ids: Collection[UUID],
+    gone: Collection[UUID],
+    words: Collection[str],
+    *,
+    since: datetime,
+) -> list[str]:
+    """What the user says apart from what goes, or memory had before `since`: there all of it, elsewhere what has one
+    of these words."""
+    messages = Message.objects.filter(role=Message.Role.USER, conversation__in=conversation_ids)
+    entries = MemoryEntry.objects.filter(conversation__in=conversation_ids, created_at__lt=since)
+    said = [mapping.text_of(parts) for parts in messages.exclude(pk__in=gone).values_list("parts", flat=True)]
+    said += entries.exclude(pk__in=gone).values_list("text", flat=True)
+    for found in open_index(user_id).holding(words, DOCUMENTS_PER_WORD):
+        is_known = found.role == Message.Role.USER or (found.entry_id and found.said_at < since)
+        if is_known and not {found.message_id, found.entry_id} & set(gone):
+            said.append(found.text)
+    return said
+
+
 def said_with(user_id: UUID, words: Collection[str]) -> list[str]:
     """What the user said, or has in memory, with one of these words."""
     found = open_index(user_id).holding(words, DOCUMENTS_PER_WORD)

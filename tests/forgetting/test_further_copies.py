@@ -12,7 +12,7 @@ from django.test import Client
 from agents.events import Recall, RecalledItem
 from chatapp import event_log
 from chatapp.actions.memory import note_sources
-from chatapp.models import Consolidation, Conversation, Message, RequestText, User
+from chatapp.models import Consolidation, Conversation, MemoryEntry, Message, RequestText, User
 from tests.forgetting.everywhere import tables_with
 from tests.forgetting.lives import SAID, SECRET, Life, live
 from tests.memory_store.rows import NOW, new_conversation, say
@@ -80,6 +80,16 @@ def test_what_was_said_once_more_elsewhere_is_proposed(alice: User, api_client: 
     said = say_again(life)
     ids = {"message": life.told.pk, "conversation": life.conversation.pk}
     answer = forget(api_client(alice), **{f"{what}_id": str(ids[what])})
+    assert str(said.pk) in [item["id"] for item in answer["proposal"]["items"]]
+
+
+def test_it_is_proposed_where_the_entry_says_nothing_else(alice: User, api_client: Clients) -> None:
+    life = live(alice)
+    said = say_again(life)
+    life.entry.text = SAID
+    life.entry.save()
+    answer = forget(api_client(alice), message_id=str(life.told.pk))
+    assert not MemoryEntry.objects.filter(pk=life.entry.pk).exists()
     assert str(said.pk) in [item["id"] for item in answer["proposal"]["items"]]
 
 

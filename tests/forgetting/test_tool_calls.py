@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
 from uuid import UUID
 
 import pytest
@@ -19,7 +21,17 @@ from chatapp.actions.messages import NewMessage, send_message
 from chatapp.actions.runs import Lease, PartialAnswer, claim_run, record_facts, record_plan
 from chatapp.actions.tool_calls import finish_tool_call, record_tool_calls
 from chatapp.errors import LeaseLost
-from chatapp.models import Agent, Compaction, Conversation, MemoryEntry, RequestText, Run, ToolCall, User
+from chatapp.models import (
+    Agent,
+    Compaction,
+    Conversation,
+    MemoryEntry,
+    Profile,
+    RequestText,
+    Run,
+    ToolCall,
+    User,
+)
 from chatapp.row_shapes import RESULT_PREVIEW_CHARS
 from chatapp.selectors.memory import user_zone
 from memory.types import ToolResultPart
@@ -149,6 +161,67 @@ def test_what_a_summary_and_memory_have_of_what_they_returned_goes_with_their_an
     assert tables_with(FOUND) == []
     entry.refresh_from_db()
     assert entry.text == conversation.compactions.get().summary == "The user is in room 12."
+
+
+KNOWN = "Bella the dachshund is allergic to walnuts."
+
+
+@pytest.mark.parametrize("tool", ["memory_search", "look_up"])
+@pytest.mark.parametrize("what", ["day", "answer"])
+def test_what_a_tool_repeats_of_what_is_known_stays_known(
+    alice: User, api_client: Clients, what: str, tool: str
+) -> None:
+    """A tool that reads memory says what is there; of any other it is told apart by who said it before."""
+    conversation, lease = begin(alice, "What is the weather like?")
+    [call] = record(lease, "first")
+    finish(lease, replace(call, name=tool), f"Found in memory:\n2024-01-03\nuser: {KNOWN}")
+    end(lease)
+    summary = finished_compaction(conversation, summary=KNOWN)
+    before = clock.now() - timedelta(days=700)
+    kept = MemoryEntry.objects.create(
+        user=alice, conversation=conversation, day=before.date(), text=KNOWN, created_at=before
+    )
+    Profile.objects.create(user=alice, text=f"# About\n- {KNOWN}\n- Likes tea.\n")
+    forget(
+        api_client(alice),
+        **({"day": today(alice)} if what == "day" else {"message_id": str(lease.answer_id)}),
+    )
+    kept.refresh_from_db()
+    summary.refresh_from_db()
+    assert kept.text == summary.summary == KNOWN
+    assert KNOWN in Profile.objects.get(user=alice).text
+
+
+@pytest.mark.parametrize("heard", ["said by its user", "from memory alone"])
+def test_nothing_is_made_of_what_a_memory_tool_returned(alice: User, api_client: Clients, heard: str) -> None:
+    said = KNOWN if heard == "said by its user" else "It is about a dog."
+    older = new_conversation(alice, at=clock.now() - timedelta(days=700))
+    say(older, said, "Noted.")
+    _, lease = begin(alice)
+    [call] = record(lease, "first")
+    finish(lease, replace(call, name="memory_read"), KNOWN)
+    end(lease)
+    Profile.objects.create(user=alice, text=f"- {KNOWN}\n")
+    forget(api_client(alice), message_id=str(lease.answer_id))
+    assert KNOWN in Profile.objects.get(user=alice).text
+
+
+def test_an_entry_made_of_what_they_returned_goes_from_where_it_was_recalled(
+    alice: User, api_client: Clients
+) -> None:
+    conversation, lease = begin(alice, "When does the ferry leave? I am in room 12.")
+    [call] = record(lease, "first")
+    finish(lease, call, f"The shed with the {FOUND} opens at seven.")
+    end(lease)
+    made = f"The register of the office names the {FOUND}."
+    MemoryEntry.objects.create(
+        user=alice, conversation=conversation, day=clock.now().date(), text=made, created_at=clock.now()
+    )
+    elsewhere = new_conversation(alice, "Another day")
+    content = json.dumps({"parts": [{"type": "text", "text": f"2026-11-21\nmemory: {made}"}]})
+    RequestText.objects.create(conversation=elsewhere, sha256="1" * 64, source="recall", content=content)
+    forget(api_client(alice), message_id=str(lease.answer_id))
+    assert tables_with(FOUND) == []
 
 
 # --- With what they found ----------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from chatapp.models import (
     ToolCall,
 )
 from chatapp.search.index import vocabulary
-from chatapp.selectors.requests import told_texts
+from chatapp.selectors.requests import strings_in, told_texts
 from memory.quotes import Quotes
 from memory.redaction import Forgotten
 from memory.sentences import split_sentences
@@ -89,32 +89,33 @@ def _conversations_calling(
     among: QuerySet[Conversation], ids: Iterable[UUID], quotes: Iterable[str]
 ) -> set[UUID]:
     """Where a tool was asked for one of these, or returned it: a `tool` event holds the beginning of that only."""
-    marks = [*map(str, ids), *quotes]
-    returned, asked = Quotes(marks), Quotes(map(_in_json, marks))
+    marks = Quotes([*map(str, ids), *quotes])
     calls = ToolCall.objects.filter(run__conversation__in=among)
     found: set[UUID] = set()
     for home, arguments, result in calls.values_list("run__conversation", "arguments", "result").iterator():
         if home not in found:
             text = "\n".join(part.get("text", "") for part in result)
-            if returned.are_in(text) or asked.are_in(arguments):
+            if marks.are_in(text) or marks.are_in(_asked(arguments)):
                 found.add(home)
     return found
 
 
-def _in_json(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)[1:-1]
+def _asked(arguments: str) -> str:
+    """What a model wrote into a call, as it is meant; not every model's is JSON."""
+    try:
+        return "\n".join(strings_in(json.loads(arguments, object_pairs_hook=list)))
+    except (ValueError, RecursionError):
+        return arguments
 
 
 def _conversations_told(
     among: QuerySet[Conversation], ids: Iterable[UUID], texts: Iterable[str]
 ) -> set[UUID]:
     whole = (text.strip() for text in texts)
-    marks = Quotes([*map(str, ids), *(_in_json(text) for text in whole if len(text) >= LEAST_QUOTE_CHARS)])
+    marks = Quotes([*map(str, ids), *(text for text in whole if len(text) >= LEAST_QUOTE_CHARS)])
     rows = Event.objects.filter(conversation__in=among, type__in=CITING)
     found: set[UUID] = set()
     for conversation_id, payload in rows.values_list("conversation_id", "payload").iterator():
-        if conversation_id not in found:
-            raw = json.dumps(payload, ensure_ascii=False)
-            if marks.are_in(raw):
-                found.add(conversation_id)
+        if conversation_id not in found and marks.are_in("\n".join(strings_in(payload))):
+            found.add(conversation_id)
     return found

@@ -62,12 +62,13 @@ def _texts(run: Run, own: list[OwnText]) -> dict[str, str]:
 def told_texts(rows: QuerySet[RequestText]) -> Iterator[tuple[RequestText, str]]:
     """Each with all that it says, without its JSON around it."""
     for row in rows.iterator():
-        yield row, "\n".join(_strings(json.loads(row.content)))
+        yield row, "\n".join(strings_in(json.loads(row.content)))
 
 
-def _strings(value: Any) -> Iterator[str]:
+def strings_in(value: Any) -> Iterator[str]:
+    """Of a JSON value; the names in its objects are none."""
     if isinstance(value, str):
         yield value
-    elif isinstance(value, (list, dict)):
+    elif isinstance(value, (list, tuple, dict)):
         for item in value.values() if isinstance(value, dict) else value:
-            yield from _strings(item)
+            yield from strings_in(item)

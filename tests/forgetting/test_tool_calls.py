@@ -259,6 +259,33 @@ def test_what_a_tool_was_asked_elsewhere_goes_however_far_behind_it_stands(
     assert tables_with(SECRET) == []
 
 
+@pytest.mark.parametrize(
+    ("asked", "returned"),
+    [
+        (json.dumps({"filler": "x" * 5000, "text": f"Notes:\n{SAID}"}), "Written."),
+        (json.dumps({"filler": "x" * 5000, "text": f"Ä {SAID}"}), "Written."),
+        (json.dumps({"filler": "x" * 5000, SAID: True}), "Written."),
+        (f"not JSON: n{SAID}", "Written."),
+        ("[" * 5_000 + SAID, "Written."),
+        ("{}", f"_{SAID}_"),
+    ],
+    ids=["a line", "escaped", "a name", "broken", "deep", "emphasis"],
+)
+@pytest.mark.parametrize("more", [0, 80], ids=["alone", "among many"])
+def test_what_was_said_in_a_long_conversation_goes_however_a_tool_put_it(
+    alice: User, api_client: Clients, more: int, asked: str, returned: str
+) -> None:
+    conversation = new_conversation(alice)
+    say(conversation, SAID, *[f"Plank {number} of the fence is painted green." for number in range(more)])
+    _, lease = begin(alice, "Write my note.")
+    call = RequestedCall("first", "write_note", asked, 1, "running")
+    record_tool_calls(lease=lease, calls=[call], spent=(), now=clock.now())
+    finish(lease, call, returned)
+    end(lease)
+    forget(api_client(alice), conversation_id=str(conversation.pk))
+    assert tables_with(SECRET) == []
+
+
 def test_a_run_whose_tool_returned_it_is_stopped_while_another_call_waits(
     alice: User, api_client: Clients
 ) -> None:

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memory.quotes import FEW, Quotes
 
-words = st.sampled_from(
-    ["the", "gate", "code", "of", "depot", "is", "7731-heliotrope", "“quoted”", "犬の名前"]
+pieces = st.sampled_from(
+    ["the gate code", " ", "_", "\n", "n", "\\", "*", "is 7731-heliotrope", "“quoted”", "犬の名前", "- "]
 )
-sentences = st.lists(words, min_size=1, max_size=8).map(" ".join)
+texts = st.lists(pieces, max_size=12).map("".join)
 OTHERS = [f"Something else of number {number}." for number in range(FEW)]
 
 
-@given(said=sentences, quotes=st.lists(sentences, max_size=5))
-def test_many_are_found_like_few(said: str, quotes: list[str]) -> None:
-    text = f"user: […] {said} […]"
-    at_words = [quote for quote in quotes if f" {quote}" in text]
-    assert Quotes([*quotes, *OTHERS]).are_in(text) >= bool(at_words)
-    assert Quotes(quotes).are_in(text) == any(quote in text for quote in quotes)
+@given(text=texts, quotes=st.lists(texts.filter(bool), max_size=5))
+@example(text="_the gate code is 7731-heliotrope_", quotes=["the gate code is 7731-heliotrope"])
+@example(text="nthe gate code", quotes=["the gate code"])
+def test_many_are_found_like_few(text: str, quotes: list[str]) -> None:
+    expected = any(quote in text for quote in quotes)
+    assert Quotes(quotes).are_in(text) == expected
+    assert Quotes([*quotes, *OTHERS]).are_in(text) == expected
 
 
 @pytest.mark.parametrize("others", [[], OTHERS], ids=["few", "many"])

@@ -16,12 +16,15 @@ STORED = np.dtype("<f2")
 OWNER = np.dtype("<i4")
 CODE_BYTES = 8
 """Codes are padded to a multiple of it, so that they are compared as whole numbers."""
+COSINE_DIGITS = 5
 NEAREST_BY_CODE = 160
 SAMPLE = 80
 NEAR_DEVIATIONS = 1.5
 """A document is near when it is so much nearer than documents are on average: what a cosine means differs by model."""
 NEAR_DOCUMENTS = 40
 """At most so many are near: of a long history, chance alone brings many beyond any deviation."""
+LEAST_NEARNESS = 0.1
+"""In deviations, of each that is near: many may be as near as the nearest, and stand out from nothing behind them."""
 TELLING_DEVIATIONS = 4.0
 """When the nearest stands out so far, it fits the question even where no word of it does."""
 
@@ -31,7 +34,8 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """How far each near document stands out from those that are not near any more, in deviations, nearest first.
+    """How far each near document stands out from those that are not near any more, in deviations, nearest first; of
+    equally near ones, the later first.
     `stands_out`: the nearest fits, whatever its words are."""
 
     nearness: Mapping[int, float]
@@ -112,8 +116,8 @@ def count_code_words(vector: Sequence[float]) -> int:
 
 
 def pick_documents(codes: Codes, asked: Sequence[float], among: Mask) -> Picked:
-    """A document is as near as the nearest of its vectors. The codes are as long as the question's; `among` says by
-    ordinal which documents may be found."""
+    """A document is as near as the nearest of its vectors; of equally near ones, the later are picked. The codes are as
+    long as the question's; `among` says by ordinal which documents may be found."""
     question = np.frombuffer(pack_codes([asked]), np.uint64)
     if not len(codes.owners):
         return Picked([], [])
@@ -125,7 +129,7 @@ def pick_documents(codes: Codes, asked: Sequence[float], among: Mask) -> Picked:
     inside = known < len(among)
     inside[inside] = among[known[inside]]
     known, least = known[inside], least[inside]
-    near = np.flatnonzero(least <= _reached(least, NEAREST_BY_CODE))
+    near = np.flatnonzero(least <= _reached(least, NEAREST_BY_CODE))[::-1]
     nearest = known[near[np.argsort(least[near], kind="stable")][:NEAREST_BY_CODE]]
     spaced = known[np.linspace(0, len(known) - 1, min(SAMPLE, len(known))).astype(np.int64)]
     return Picked(nearest.tolist(), spaced.tolist())
@@ -147,17 +151,21 @@ def find_near(picked: Picked, vectors: Mapping[int, Stored], asked: Sequence[flo
     deviations = {
         ordinal: (cosines[ordinal] - usual) / spread for ordinal in picked.nearest if ordinal in cosines
     }
-    order = sorted(deviations, key=lambda ordinal: (-deviations[ordinal], ordinal))
-    least = max([NEAR_DEVIATIONS, *(deviations[ordinal] for ordinal in order[NEAR_DOCUMENTS:][:1])])
-    near = [ordinal for ordinal in order if deviations[ordinal] > least]
+    order = sorted(
+        (ordinal for ordinal, deviation in deviations.items() if deviation > NEAR_DEVIATIONS),
+        key=lambda ordinal: (-deviations[ordinal], -ordinal),
+    )
+    near, beyond = order[:NEAR_DOCUMENTS], order[NEAR_DOCUMENTS:]
+    least = deviations[beyond[0]] if beyond else NEAR_DEVIATIONS
     return Near(
-        nearness={ordinal: deviations[ordinal] - least for ordinal in near},
+        nearness={ordinal: max(deviations[ordinal] - least, LEAST_NEARNESS) for ordinal in near},
         stands_out=bool(near) and deviations[near[0]] > TELLING_DEVIATIONS,
     )
 
 
 def _cosines(vectors: Mapping[int, Stored], question: npt.NDArray[np.float16]) -> dict[int, float]:
-    """Of each document that of its nearest vector; nothing of vectors of another length."""
+    """Of each document that of its nearest vector; nothing of vectors of another length. Equal vectors have equal ones:
+    rounded, because the order of adding depends on where a row lies."""
     comparable = {
         at: stored for at, stored in vectors.items() if stored and not len(stored) % question.nbytes
     }
@@ -166,5 +174,7 @@ def _cosines(vectors: Mapping[int, Stored], question: npt.NDArray[np.float16]) -
     rows = np.frombuffer(b"".join(comparable.values()), STORED).reshape(-1, len(question))
     cosines = rows.astype(np.float32) @ question.astype(np.float32)
     sizes = [len(stored) // question.nbytes for stored in comparable.values()]
-    nearest = np.maximum.reduceat(cosines, np.cumsum([0, *sizes[:-1]]))
+    nearest = (
+        np.maximum.reduceat(cosines, np.cumsum([0, *sizes[:-1]])).astype(np.float64).round(COSINE_DIGITS)
+    )
     return dict(zip(comparable, nearest.tolist(), strict=True))

@@ -1,8 +1,11 @@
 import numpy as np
+import pytest
 
 from chatapp.search.vectors import (
     NEAR_DOCUMENTS,
+    NEAREST_BY_CODE,
     NOTHING_NEAR,
+    Codes,
     Near,
     Picked,
     count_code_words,
@@ -37,11 +40,13 @@ EVERYBODY = np.ones(COUNT, dtype=np.bool_)
 
 
 def near_among(among: np.ndarray) -> tuple[Picked, Near]:
-    picked = pick_documents(CODES, QUESTION.tolist(), among)
-    vectors = {
-        ordinal: pack_vectors([VECTORS[ordinal].tolist()]) for ordinal in {*picked.nearest, *picked.sample}
-    }
-    return picked, find_near(picked, vectors, QUESTION.tolist())
+    return near_in(VECTORS, CODES, among)
+
+
+def near_in(vectors: np.ndarray, codes: Codes, among: np.ndarray) -> tuple[Picked, Near]:
+    picked = pick_documents(codes, QUESTION.tolist(), among)
+    read = {ordinal: pack_vectors([vectors[ordinal]]) for ordinal in {*picked.nearest, *picked.sample}}
+    return picked, find_near(picked, read, QUESTION.tolist())
 
 
 def test_the_nearest_of_many_is_found_though_few_vectors_are_read():
@@ -62,6 +67,17 @@ def test_what_may_not_be_found_is_not_read_either():
 def test_however_many_there_are_only_the_nearest_are_near():
     _, near = near_among(EVERYBODY)
     assert len(near.nearness) == NEAR_DOCUMENTS
+    assert min(near.nearness.values()) > 0
+
+
+@pytest.mark.parametrize("same", [NEAR_DOCUMENTS + 1, NEAREST_BY_CODE + 10])
+def test_of_many_that_are_equally_near_the_latest_are_near(same: int):
+    vectors = np.array(VECTORS)
+    vectors[PLANTED] = VECTORS[0]
+    vectors[5 : 5 + 7 * same : 7] = QUESTION
+    codes = unpack_codes(pack_ordinals(range(COUNT)), pack_codes(vectors.tolist()))
+    _, near = near_in(vectors, codes, EVERYBODY)
+    assert [*near.nearness] == [5 + 7 * (same - 1 - back) for back in range(NEAR_DOCUMENTS)]
     assert min(near.nearness.values()) > 0
 
 

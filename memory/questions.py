@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from memory.dates import DateSpan, find_dates
@@ -39,6 +39,8 @@ _WHAT_WAS_SAID = frozenset(_SOMEBODY.split()) | {"did", "was", "were", "had"}
 _WORD = re.compile(r"[^\W_]+")
 _HOW_TO = re.compile(r"how (?:do|can|could|should|would) (?:i|we|you)\b")
 _OF_SOMEBODY = re.compile(r"(?<=\s)[A-Z][^\W_]*['’]s?(?!\w)")
+_NAME = re.compile(r"(?<=[^.!?…:\s]\s)[\"'“‘«(]?([A-Z][a-z]+)\b")
+"""Written with a capital inside a sentence: it has no other forms."""
 _ASKS_WHEN = re.compile(r"\s*(?:and |so |but )?when\b", re.IGNORECASE)
 
 
@@ -72,6 +74,10 @@ class Question:
     def own(self) -> set[str]:
         """Its words in all their forms."""
         return set(self.words).union(*self.forms.values())
+
+    def as_written(self) -> Question:
+        """For its words alone: in no other form, and nothing of a kind."""
+        return replace(self, forms={}, kinds={})
 
     def weights(self, speakers: Iterable[str]) -> dict[str, float]:
         """The weight of each text term, once it is known which names are speakers' (plain terms)."""
@@ -116,6 +122,7 @@ class QuestionReader:
 
     def read(self, text: str, today: date) -> Question:
         words = self._words(text)
+        capitalised = {*self._analyzer.words(" ".join(_NAME.findall(text)))}
         dates = find_dates(text, today)
         wants_something_done = is_request(text)
         asks_in_general = not wants_something_done and is_general(text)
@@ -124,7 +131,9 @@ class QuestionReader:
             words=words,
             telling=tuple(word for word in telling if not (asks_in_general and word in self._everyday)),
             names=self._names(text),
-            forms={word: self._forms[word] for word in words if word in self._forms},
+            forms={
+                word: self._forms[word] for word in words if word in self._forms and word not in capitalised
+            },
             kinds={word: self._kinds[word].difference(words) for word in words if word in self._kinds},
             dates=dates,
             is_small_talk=needs_no_memory(text) and not dates,

@@ -99,9 +99,10 @@ class UserIndex:
     ) -> Ranking:
         if not self.document_count or not (question.words or question.dates):
             return Ranking([], [], False)
+        if only_matches:
+            question = question.as_written()
         index = gather_forms(self._loaded(question.lookups), question.forms)
-        if not only_matches:
-            index = gather_kinds(index, question.kinds)
+        index = gather_kinds(index, question.kinds)
         asked = prepare(index, question, self._among(only))
         if only_matches:
             return rank(asked, limit, only_matches=True)

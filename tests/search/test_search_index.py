@@ -102,6 +102,16 @@ def test_a_word_that_is_looked_up_stands_for_itself_alone(alice: User, conversat
     say(conversation, "We adopted a dog.", *filler(20))
     assert texts(alice, "pet") == []
     assert texts(alice, "Do we have a pet?")[0] == "We adopted a dog."
+    say(conversation, "We drove to the Jura.", *filler(20))
+    assert texts(alice, "drive") == []
+    assert texts(alice, "Where did we drive?")[0] == "We drove to the Jura."
+
+
+def test_a_name_that_is_also_a_form_of_a_verb_finds_whose_it_is(alice: User, conversation: Conversation):
+    said = "Drew moved to Basel with two cats last May."
+    say(conversation, said, *(f"I draw bird number {number}." for number in range(40)))
+    assert texts(alice, "Drew", limit=50) == [said]
+    assert texts(alice, "Where does Drew live?")[0] == said
 
 
 def test_the_one_who_is_asked_about_comes_first(alice: User, conversation: Conversation):

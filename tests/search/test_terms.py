@@ -143,7 +143,38 @@ def test_a_kind_is_found_by_what_is_of_it():
 
 def test_a_word_is_asked_for_in_the_forms_no_stemmer_brings_together():
     assert {*ANALYZER.words("write wrote written")} <= QUESTIONS.read("What did I write?", TODAY).own
+    assert {*ANALYZER.words("find found")} <= QUESTIONS.read("What did I find?", TODAY).own
     assert "rose" not in QUESTIONS.read("Which flowers did I plant?", TODAY).own
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Which rose did I plant?",
+        "Did I turn left?",
+        "Where is my ring?",
+        "Which saw do I own?",
+        "Who founded the firm?",
+        "Is the hat of felt?",
+        "What is the mean?",
+        "A bit of advice?",
+        "Which LED lamp fits?",
+        "Where does Drew live?",
+        "When am I free, Sat or Sun?",
+    ],
+)
+def test_a_word_that_is_another_word_too_has_no_other_forms(text: str):
+    assert QUESTIONS.read(text, TODAY).forms == {}
+
+
+@pytest.mark.parametrize("text", ["What about Said?", 'The book by "Sung"?', "Is it far? Yes, Won knows."])
+def test_a_name_has_no_other_forms(text: str):
+    assert QUESTIONS.read(text.lower(), TODAY).forms.keys() & {*ANALYZER.words("said sung won")}
+    assert not QUESTIONS.read(text, TODAY).forms.keys() & {*ANALYZER.words("said sung won")}
+
+
+def test_a_capital_at_the_beginning_of_a_sentence_makes_no_name():
+    assert QUESTIONS.read("Made it. Drove home?", TODAY).forms.keys() == {*ANALYZER.words("made drove")}
 
 
 @pytest.mark.parametrize(

@@ -23,19 +23,21 @@ from chatapp.actions.forget_clock import begin_forgetting
 from chatapp.actions.forget_profile import redact_profile
 from chatapp.actions.forget_reach import lock_reach
 from chatapp.actions.forget_shared import forget_shared, told_to_others
-from chatapp.actions.offloads import delete_all_offloads
+from chatapp.actions.offloads import delete_all_offloads, delete_repeating_offloads
 from chatapp.actions.retention import Leftovers
 from chatapp.actions.tombstones import raise_tombstones
 from chatapp.errors import NotFound
-from chatapp.models import Conversation, ForgetProposal, ForgetReceipt, MemoryEntry, Message, User
+from chatapp.models import Conversation, ForgetProposal, ForgetReceipt, MemoryEntry, Message, Offload, User
 from chatapp.search.index import vocabulary
 from chatapp.selectors.citing import citing_conversations, entries_made_of, saying_the_same
 from chatapp.selectors.forgetting import (
     conversations_of,
+    offloading_conversations,
     recitations,
     said_in,
     words_said_elsewhere,
 )
+from chatapp.selectors.offloads import text_offloads
 from memory.redaction import Forgotten
 
 MAX_RECITATIONS = 50
@@ -60,6 +62,7 @@ class Work:
     messages: dict[UUID, Message]
     entries: list[MemoryEntry]
     lines: dict[UUID, Sequence[str]]
+    homes: set[UUID] = field(default_factory=set)
     conversations: list[Conversation] = field(default_factory=list)
     of_others: list[Conversation] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
@@ -98,21 +101,20 @@ def forget_items(
     lines: Mapping[UUID, Sequence[str]] | None = None,
     asked_in: UUID | None = None,
     for_good: bool = False,
-    offloads: int = 0,
+    offloads: Collection[UUID] = (),
 ) -> Done:
     """Messages and memory entries, with everything that says so because of them. Ids that are not the user's, or
     gone, are passed over; NotFound where none is left.
 
     An entry takes with it the sentences it was made of; of one with `lines` only these go. `asked_in` is the message
-    that wished for it; `for_good` bars it even when its user asks to remember it; `offloads` counts for the receipt
-    what was discarded ahead.
+    that wished for it; `for_good` bars it even when its user asks to remember it; `offloads` are those that were
+    found to say it, of `repeating_offloads`.
     """
     with transaction.atomic():
         begin_forgetting(user.pk)
         chosen = {*message_ids, *([asked_in] if asked_in else [])}
         work = lock_chosen(user, chosen, entry_ids, lines or {}, now)
-        work.removed["offloaded"] = offloads
-        return forget_locked(work, what=what, asked_in=asked_in, for_good=for_good)
+        return forget_locked(work, what=what, asked_in=asked_in, for_good=for_good, offloads=offloads)
 
 
 def lock_chosen(
@@ -127,40 +129,88 @@ def lock_chosen(
     """Called once a forgetting has begun. Everything that is read and written from here on is locked: what is chosen,
     its own conversations, those that cite it, and the entries `beside` it, which are to be changed in the same
     transaction. Raises NotFound."""
-    rows = MemoryEntry.objects.filter(user=user, pk__in=list(entry_ids))
-    entries = list(rows.all())
-    messages = Message.objects.filter(conversation__user=user).in_bulk(list(message_ids))
-    if not (entries or messages):
+    work = _choose(user, message_ids, entry_ids, lines, now)
+    if not work.gone:
         raise NotFound
-    work = Work(user, now, messages, entries, dict(lines))
-    homes = {row.conversation_id for row in messages.values()}
-    homes |= {entry.conversation_id for entry in [*entries, *beside] if entry.conversation_id}
-    telling = with_belongings(messages)
-    texts = [mapping.text_of(row.parts) for row in telling.values()]
-    texts += [text for entry in entries for text in work.said_by(entry)]
-    sources = [row for entry in entries for row in _sources(entry, work.said_by(entry))]
-    homes |= {row.conversation_id for row in sources}
-    found = found_alone(user.pk, homes, telling, telling.keys() | work.gone)
-    made = entries_made_of([*texts, *found], homes)
-    gone = work.gone | telling.keys() | {row.pk for row in sources} | made.keys()
-    texts += chain.from_iterable(made.values())
-    citing = citing_conversations(conversations_of(user.pk), gone, texts)
-    told = told_to_others(user.pk, gone, texts)
-    held = MemoryEntry.objects.filter(user=user, pk__in={row.pk for row in [*entries, *beside]})
-    conversations = lock_reach(user.pk, homes | citing | told, held, now)
+    rows = MemoryEntry.objects.filter(user=user, pk__in=[row.pk for row in work.entries])
+    held = MemoryEntry.objects.filter(user=user, pk__in=[row.pk for row in [*work.entries, *beside]])
+    while True:
+        reach = _reach_of(work, beside)
+        citing = citing_conversations(conversations_of(user.pk), reach.gone, reach.texts)
+        told = told_to_others(user.pk, reach.gone, reach.texts)
+        with transaction.atomic():
+            conversations = lock_reach(user.pk, reach.homes | citing | told, held, now)
+            work.entries = list(rows.all())
+            if _reach_of(work, beside).homes <= reach.homes:
+                break
+            # Said once more meanwhile: whatever was locked is let go, to lock all of it in order.
+            transaction.set_rollback(True)
+    work.homes = reach.homes
     work.conversations = [row for row in conversations if row.user_id == user.pk]
     work.of_others = [row for row in conversations if row.user_id != user.pk]
     for conversation in work.conversations:
         work.ended_runs += traces.stop_work(conversation, now)
-    work.entries = list(rows.all())
-    chosen = Message.objects.filter(conversation__user=user).in_bulk(list(messages))
+    chosen = Message.objects.filter(conversation__user=user).in_bulk(list(work.messages))
     work.messages = with_belongings(chosen)
     if not work.gone:
         raise NotFound
     return work
 
 
-def forget_locked(work: Work, *, what: str, asked_in: UUID | None = None, for_good: bool = False) -> Done:
+def _choose(
+    user: User,
+    message_ids: Collection[UUID],
+    entry_ids: Iterable[UUID],
+    lines: Mapping[UUID, Sequence[str]],
+    now: datetime,
+) -> Work:
+    entries = list(MemoryEntry.objects.filter(user=user, pk__in=list(entry_ids)))
+    messages = Message.objects.filter(conversation__user=user).in_bulk(list(message_ids))
+    return Work(user, now, messages, entries, dict(lines))
+
+
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    """Where it was said, the ids of all that goes or was made of it, and what that says of it."""
+
+    homes: set[UUID]
+    gone: set[UUID]
+    texts: list[str]
+
+
+def _reach_of(work: Work, beside: Collection[MemoryEntry] = ()) -> _Reach:
+    telling = with_belongings(work.messages)
+    sources = [row for entry in work.entries for row in _sources(entry, work.said_by(entry))]
+    homes = {row.conversation_id for row in [*telling.values(), *sources]}
+    homes |= {entry.conversation_id for entry in [*work.entries, *beside] if entry.conversation_id}
+    texts = [mapping.text_of(row.parts) for row in telling.values()]
+    texts += [text for entry in work.entries for text in work.said_by(entry)]
+    gone = work.gone | telling.keys() | {row.pk for row in sources}
+    made = entries_made_of([*texts, *found_alone(work.user.pk, homes, telling, gone)], homes)
+    return _Reach(homes, gone | made.keys(), [*texts, *chain.from_iterable(made.values())])
+
+
+def repeating_offloads(
+    user: User,
+    message_ids: Collection[UUID],
+    entry_ids: Iterable[UUID],
+    lines: Mapping[UUID, Sequence[str]],
+    now: datetime,
+) -> tuple[list[str], list[Offload]]:
+    """What goes, and what was offloaded elsewhere, where that is cited, and may say it."""
+    reach = _reach_of(_choose(user, message_ids, entry_ids, lines, now))
+    citing = citing_conversations(offloading_conversations(user.pk), reach.gone, reach.texts)
+    return reach.texts, text_offloads(citing - reach.homes)
+
+
+def forget_locked(
+    work: Work,
+    *,
+    what: str,
+    asked_in: UUID | None = None,
+    for_good: bool = False,
+    offloads: Collection[UUID] = (),
+) -> Done:
     homes = {row.pk for row in work.conversations}
     homes |= saying_the_same(homes)  # as long as the entries are there that tell of it
     forgotten = _forget_said(work)
@@ -168,12 +218,14 @@ def forget_locked(work: Work, *, what: str, asked_in: UUID | None = None, for_go
     shared = forget_shared(work.of_others, work.texts, work.gone, work.now)
     work.removed.update(shared.removed)
     work.removed["tombstones"] = raise_tombstones(work.user.pk, work.texts, work.now, for_good=for_good)
+    # What was offloaded where it was said may say it too, and is nobody's but the model's.
+    files = delete_all_offloads(work.homes)
+    files += delete_repeating_offloads((row.pk for row in work.conversations), offloads, since=work.now)
+    work.removed["offloaded"] = len(files)
     receipt = _write_receipt(work, what)
     proposal = None if asked_in else propose_recitations(work.user, homes, forgotten, work.now)
     memory_actions.mark_days_stale(work.user.pk, work.days)
-    # What was offloaded may say it too, and is nobody's but the model's.
-    files = tuple(delete_all_offloads(row.pk for row in work.conversations))
-    leftovers = Leftovers(work.user.pk, tuple(sorted(work.days)), hashes, offloads=files)
+    leftovers = Leftovers(work.user.pk, tuple(sorted(work.days)), hashes, offloads=tuple(files))
     return Done(receipt, (leftovers, *shared.leftovers), (*work.ended_runs, *shared.ended_runs), proposal)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from datetime import date, datetime
 from itertools import chain
 from uuid import UUID
@@ -20,7 +20,7 @@ from chatapp.actions.forget_clock import begin_forgetting
 from chatapp.actions.forget_profile import empty_profile, redact_profile
 from chatapp.actions.forget_reach import lock_reach
 from chatapp.actions.forget_shared import forget_shared_entries, shared_of
-from chatapp.actions.offloads import delete_all_offloads
+from chatapp.actions.offloads import delete_repeating_offloads
 from chatapp.actions.retention import Leftovers, delete_conversation_data
 from chatapp.actions.tombstones import raise_tombstones
 from chatapp.models import (
@@ -30,6 +30,7 @@ from chatapp.models import (
     ForgetReceipt,
     MemoryEntry,
     Message,
+    Offload,
     Run,
     User,
 )
@@ -39,9 +40,13 @@ from chatapp.selectors.citing import citing_conversations, saying_the_same
 from chatapp.selectors.forgetting import (
     conversation_ids_of,
     conversations_of,
+    offloading_conversations,
+    sentences_of_answers,
     words_still_said,
 )
+from chatapp.selectors.offloads import text_offloads
 from memory.redaction import Forgotten
+from memory.sentences import split_sentences
 
 MAX_QUOTED = 2_000
 """So many of a conversation's own messages are looked for in other conversations that recalled it."""
@@ -49,16 +54,21 @@ MAX_QUOTED = 2_000
 
 @transaction.atomic
 def forget_conversation(
-    *, user: User, conversation_id: str | UUID, now: datetime, for_good: bool = False
+    *,
+    user: User,
+    conversation_id: str | UUID,
+    now: datetime,
+    for_good: bool = False,
+    offloads: Collection[UUID] = (),
 ) -> Done:
-    """Its messages, summaries, events, files and memory entries, and what was made of them elsewhere."""
+    """Its messages, summaries, events, files and memory entries, and what was made of them elsewhere. `offloads` are
+    those that were found to say it, of `offloads_that_may_repeat`."""
     begin_forgetting(user.pk)
     conversation = accessible_conversation(user, conversation_id)
     entries = MemoryEntry.objects.filter(user=user, conversation=conversation)
     texts, told = _telling_texts(conversation), shared_of(user.pk, entries)
     gone = [conversation.pk, *entries.values_list("pk", flat=True)]
-    answers = _answers(conversation)
-    citing = citing_conversations(conversations_of(user.pk), gone, [*texts, *answers]) - {conversation.pk}
+    citing, answers = _citing(conversation, conversations_of(user.pk), gone, texts)
     reached = lock_reach(user.pk, {conversation.pk} | citing | told.told, entries, now)
     conversation = lock_conversation(user, conversation_id)
     texts = _telling_texts(conversation)
@@ -86,11 +96,34 @@ def forget_conversation(
         traces.redact_conversation(row, forgotten, now)
         stale |= days
     removed["requests"] += traces.forget_sent_profiles(user.pk, forgotten)
-    # What was offloaded there may say it too, and is nobody's but the model's.
-    elsewhere = Leftovers(user.pk, tuple(sorted(stale)), offloads=tuple(delete_all_offloads(citing)))
+    files = delete_repeating_offloads(citing, offloads, since=now)
+    removed["offloaded"] += len(files)
+    elsewhere = Leftovers(user.pk, tuple(sorted(stale)), offloads=tuple(files))
     receipt = _receipt(user, ForgetReceipt.What.CONVERSATION, removed, now)
     proposal = propose_recitations(user, repeating, forgotten, now)
     return Done(receipt, (leftovers, elsewhere, *shared.leftovers), (*runs, *shared.ended_runs), proposal)
+
+
+def offloads_that_may_repeat(user: User, conversation_id: str | UUID) -> tuple[list[str], list[Offload]]:
+    """What goes with this conversation, and what was offloaded elsewhere, where that is cited. Raises NotFound."""
+    conversation = accessible_conversation(user, conversation_id)
+    entries = MemoryEntry.objects.filter(user=user, conversation=conversation)
+    gone = [conversation.pk, *entries.values_list("pk", flat=True)]
+    texts = _telling_texts(conversation)
+    citing, answers = _citing(conversation, offloading_conversations(user.pk), gone, texts)
+    return [*texts, *answers], text_offloads(citing)
+
+
+def _citing(
+    conversation: Conversation, among: QuerySet[Conversation], gone: Collection[UUID], texts: Sequence[str]
+) -> tuple[set[UUID], list[str]]:
+    """The others that cite it, and of its answers what no answer in the rest says too: such words tell nothing."""
+    others = among.exclude(pk=conversation.pk)
+    citing = citing_conversations(others, gone, texts)
+    said = [sentence.strip() for text in _answers(conversation) for sentence in split_sentences(text)]
+    common = sentences_of_answers(conversation.user_id, {conversation.pk, *citing})
+    answers = [sentence for sentence in said if sentence not in common]
+    return citing | citing_conversations(others, (), answers), answers
 
 
 def _telling_texts(conversation: Conversation) -> list[str]:
@@ -101,10 +134,15 @@ def _telling_texts(conversation: Conversation) -> list[str]:
 
 
 def _answers(conversation: Conversation) -> list[str]:
-    """The newest of what was answered there, and what tools returned."""
+    """The newest of what was answered there, and what tools returned that was not here before."""
     rows = Message.objects.filter(conversation=conversation).exclude(role=Message.Role.USER)
     parts = list(rows.order_by("-position").values_list("parts", flat=True)[:MAX_QUOTED])
-    return [text for some in parts for text in (mapping.text_of(some), *mapping.results_in(some)) if text]
+    return [
+        text
+        for some in parts
+        for text in (mapping.text_of(some), *mapping.results_from_outside(some))
+        if text
+    ]
 
 
 def forget_everything(*, user: User, now: datetime, for_good: bool = False) -> Done:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
 
 from chatapp.errors import NotFound
 from chatapp.models import Compaction, Conversation, Offload
@@ -61,6 +62,22 @@ def delete_all_offloads(conversation_ids: Iterable[UUID]) -> list[tuple[UUID, st
     conversation_ids = list(conversation_ids)
     Compaction.objects.filter(conversation_id__in=conversation_ids).update(context_kept_at=None)
     rows = Offload.objects.filter(conversation_id__in=conversation_ids)
+    files = list(rows.values_list("conversation_id", "name"))
+    rows.delete()
+    return files
+
+
+def delete_repeating_offloads(
+    conversation_ids: Iterable[UUID], known: Collection[UUID], *, since: datetime
+) -> list[tuple[UUID, str]]:
+    """Of these conversations: those `known` to say what is forgotten, and what was written `since` anybody looked."""
+    late = Q(created_at__gte=since) | Q(
+        kind=Offload.Kind.CONTEXT, conversation__compactions__context_kept_at__gte=since
+    )
+    found = Offload.objects.filter(late | Q(pk__in=known), conversation_id__in=list(conversation_ids))
+    rows = Offload.objects.filter(pk__in=set(found.values_list("pk", flat=True)))
+    cut = set(rows.filter(kind=Offload.Kind.CONTEXT).values_list("conversation_id", flat=True))
+    Compaction.objects.filter(conversation_id__in=cut).update(context_kept_at=None)
     files = list(rows.values_list("conversation_id", "name"))
     rows.delete()
     return files

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from functools import partial
 from uuid import UUID
@@ -11,9 +11,9 @@ from django.db import transaction
 
 from chatapp import attachments, offloads
 from chatapp.actions import retention
-from chatapp.actions.forget import Done, forget_items
+from chatapp.actions.forget import Done, forget_items, repeating_offloads
 from chatapp.actions.forget_shared import unshare_entry
-from chatapp.actions.forget_whole import forget_conversation, forget_everything
+from chatapp.actions.forget_whole import forget_conversation, forget_everything, offloads_that_may_repeat
 from chatapp.actions.queued_messages import withdraw_queued
 from chatapp.actions.retention import Leftovers
 from chatapp.errors import NotFound
@@ -24,8 +24,7 @@ from chatapp.remembering.purging import purge_journal
 from chatapp.search.index import vocabulary
 from chatapp.selectors import memory as memory_selectors
 from chatapp.selectors.access import accessible_message, parse_id
-from chatapp.selectors.forgetting import messages_of_day, said_and_where
-from chatapp.selectors.offloads import text_offloads
+from chatapp.selectors.forgetting import messages_of_day
 from chatapp.selectors.retention import idle_conversations
 from memory.redaction import Forgotten
 
@@ -108,7 +107,7 @@ def forget_chosen(
 ) -> Done:
     """Raises NotFound where nothing of it is there."""
     message_ids, entry_ids = list(message_ids), list(entry_ids)
-    discarded = _discard_offloads(user, message_ids, entry_ids)
+    repeating = find_repeating_offloads(user, message_ids, entry_ids, lines or {}, now=now)
     return finish(
         forget_items(
             user=user,
@@ -119,7 +118,7 @@ def forget_chosen(
             lines=lines,
             asked_in=asked_in,
             for_good=for_good,
-            offloads=discarded,
+            offloads=repeating,
         )
     )
 
@@ -131,21 +130,34 @@ def take_out_of_shared(entry_id: UUID, *, now: datetime) -> None:
     transaction.on_commit(partial(_finish, work.ended_runs, work.leftovers))
 
 
-def _discard_offloads(user: User, message_ids: Sequence[UUID], entry_ids: Sequence[UUID]) -> int:
-    """What was offloaded near them and says some of it. Ahead of the rows: after a crash the user asks again."""
-    texts, conversation_ids = said_and_where(user, message_ids, entry_ids)
-    forgotten = Forgotten(texts, vocabulary)
-    found = [row for row in text_offloads(conversation_ids) if forgotten.carried(_text_of(row))]
-    for row in found:
-        offloads.discard_offloads(row.conversation_id, [str(row.pk)])
-    return len(found)
+def find_repeating_offloads(
+    user: User,
+    message_ids: Collection[UUID],
+    entry_ids: Collection[UUID],
+    lines: Mapping[UUID, Sequence[str]],
+    *,
+    now: datetime,
+) -> list[UUID]:
+    """Those elsewhere that say some of it. Read ahead: a store may be slow, and nothing is locked yet."""
+    texts, rows = repeating_offloads(user, message_ids, entry_ids, lines, now)
+    return _saying(Forgotten(texts, vocabulary), rows)
+
+
+def _saying(forgotten: Forgotten, rows: Iterable[Offload]) -> list[UUID]:
+    return [row.pk for row in rows if forgotten.carried(_text_of(row))]
 
 
 def forget_whole_conversation(
     user: User, conversation_id: str | UUID, *, now: datetime, for_good: bool = False
 ) -> Done:
     """When this returns, no row, index document or file shows the conversation. Raises NotFound."""
-    return finish(forget_conversation(user=user, conversation_id=conversation_id, now=now, for_good=for_good))
+    texts, rows = offloads_that_may_repeat(user, conversation_id)
+    repeating = _saying(Forgotten(texts, vocabulary), rows)
+    return finish(
+        forget_conversation(
+            user=user, conversation_id=conversation_id, now=now, for_good=for_good, offloads=repeating
+        )
+    )
 
 
 def forget_all(user: User, *, now: datetime, for_good: bool = False) -> Done:

@@ -20,7 +20,7 @@ from chatapp.actions.memory_edits import DaySection
 from chatapp.errors import NotFound
 from chatapp.models import ForgetReceipt, MemoryEntry, Profile, User
 from chatapp.remembering import memory_files
-from chatapp.remembering.forgetting import finish, forget_chosen
+from chatapp.remembering.forgetting import find_repeating_offloads, finish, forget_chosen
 from chatapp.selectors.access import accessible_entry
 from chatapp.selectors.memory import day_entries, day_version
 
@@ -48,6 +48,8 @@ def rewrite_day(
 ) -> list[MemoryEntry]:
     """What the day says afterwards. What is missing is forgotten, but for the lines that were only moved: all of it
     or nothing."""
+    ahead = _missing(day_entries(user.pk, day), sections)
+    offloads = find_repeating_offloads(user, [], ahead.chosen, ahead.lines, now=now) if ahead.chosen else ()
     with transaction.atomic():
         begin_forgetting(user.pk)
         rows = day_entries(user.pk, day)
@@ -56,7 +58,7 @@ def rewrite_day(
         work = lock_chosen(user, [], chosen, lines, now, beside=rows) if chosen else None
         read = version or day_version(rows)
         memory_edits.rewrite_day(user=user, day=day, sections=sections, version=read, now=now)
-        done = forget_locked(work, what=ForgetReceipt.What.ENTRY) if work else None
+        done = forget_locked(work, what=ForgetReceipt.What.ENTRY, offloads=offloads) if work else None
         memory_edits.drop_entries(missing.moved)
     if done is not None:
         finish(done)

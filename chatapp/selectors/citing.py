@@ -31,12 +31,16 @@ LEAST_QUOTE_CHARS = 12
 
 
 def entries_made_of(texts: Iterable[str], conversation_ids: Collection[UUID]) -> dict[UUID, list[str]]:
-    """What the entries of these conversations say, and said before an edit, that tell of one of these texts: rather
-    one too many."""
+    """What the entries of these conversations say of one of these texts, and said of it before an edit: rather one
+    sentence too many."""
     forgotten = Forgotten(texts, vocabulary, common=())
     rows = MemoryEntry.objects.filter(conversation__in=conversation_ids).prefetch_related("revisions")
-    said = {row.pk: [row.text, *(revision.text for revision in row.revisions.all())] for row in rows}
-    return {pk: told for pk, told in said.items() if any(map(forgotten.carried, told))}
+    found: dict[UUID, list[str]] = {}
+    for row in rows:
+        said = [row.text, *(revision.text for revision in row.revisions.all())]
+        if told := [sentence for text in said for sentence in forgotten.carried(text)]:
+            found[row.pk] = told
+    return found
 
 
 def saying_the_same(conversation_ids: Collection[UUID]) -> set[UUID]:
@@ -75,7 +79,7 @@ def citing_conversations(
 def _quotes(texts: Iterable[str]) -> list[str]:
     """The sentences that tell where they stand that one of these was quoted."""
     sentences = {sentence.strip() for text in texts for sentence in split_sentences(text)}
-    return [sentence for sentence in sentences if len(sentence) >= LEAST_QUOTE_CHARS]
+    return [one for one in sentences if len(one) >= LEAST_QUOTE_CHARS and vocabulary.gist(one)]
 
 
 def _conversations_quoting(among: QuerySet[Conversation], quotes: Iterable[str]) -> set[UUID]:

@@ -30,7 +30,6 @@ from chatapp.models import (
 )
 from chatapp.search.index import hash_term, vocabulary
 from chatapp.selectors.access import parse_id
-from chatapp.selectors.citing import citing_conversations
 from chatapp.selectors.search import open_index
 from memory.redaction import Forgotten
 from memory.sentences import split_sentences
@@ -176,18 +175,17 @@ def conversations_of(user_id: UUID) -> QuerySet[Conversation]:
     return Conversation.objects.filter(user=user_id)
 
 
-def said_and_where(
-    user: User, message_ids: Collection[UUID], entry_ids: Collection[UUID]
-) -> tuple[list[str], set[UUID]]:
-    """What they say, and the conversations that are theirs, or have something offloaded and cite them."""
-    messages = Message.objects.filter(conversation__user=user, pk__in=message_ids)
-    entries = MemoryEntry.objects.filter(user=user, pk__in=entry_ids)
-    texts = [mapping.text_of(row.parts) for row in messages] + [row.text for row in entries]
-    homes = {row.conversation_id for row in messages} | {
-        row.conversation_id for row in entries if row.conversation_id
-    }
-    offloaded = conversations_of(user.pk).filter(Exists(Offload.objects.filter(conversation=OuterRef("pk"))))
-    return texts, homes | citing_conversations(offloaded, [*message_ids, *entry_ids], texts)
+def offloading_conversations(user_id: UUID) -> QuerySet[Conversation]:
+    """Those that have something offloaded."""
+    return conversations_of(user_id).filter(Exists(Offload.objects.filter(conversation=OuterRef("pk"))))
+
+
+def sentences_of_answers(user_id: UUID, except_in: Collection[UUID]) -> set[str]:
+    """What the newest answers of the user's other conversations say."""
+    rows = Message.objects.filter(conversation__user=user_id, role=Message.Role.ASSISTANT)
+    newest = rows.exclude(conversation__in=except_in).order_by("-created_at")
+    said = newest.values_list("parts", flat=True)[:LOOKED_AT].iterator()
+    return {sentence.strip() for parts in said for sentence in split_sentences(mapping.text_of(parts))}
 
 
 def recitations(conversation_ids: Collection[UUID], forgotten: Forgotten, limit: int) -> list[UUID]:

@@ -16,6 +16,7 @@ from chatapp.actions.compactions import FinishedSummary, claim_compaction, compl
 from chatapp.actions.consolidations import NewProfile, claim_consolidation, complete_consolidation
 from chatapp.actions.forget_shared import unshare_entry
 from chatapp.actions.forget_whole import forget_conversation, forget_everything
+from chatapp.actions.memory import note_sources
 from chatapp.actions.memory_edits import DaySection
 from chatapp.actions.retention import delete_if_idle
 from chatapp.actions.search import index_conversation, index_entry
@@ -33,6 +34,7 @@ from chatapp.models import (
 from chatapp.remembering.forgetting import forget_entry
 from chatapp.remembering.memory_changes import rewrite_day
 from tests.blocking import somebody_waits
+from tests.forgetting.everywhere import tables_with
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -221,6 +223,44 @@ def test_a_day_that_is_rewritten_locks_its_entries_in_their_order(
         MemoryEntry.objects.filter(pk=first.pk),
         MemoryEntry.objects.filter(pk=second.pk),
     )
+
+
+def test_what_is_said_once_more_while_a_forgetting_waits_for_its_locks_goes_too(alice: User) -> None:
+    home, again = new_conversation(alice), new_conversation(alice)
+    first, last = say(home, SAID, "Noted.")
+    entry = MemoryEntry.objects.create(
+        user=alice,
+        conversation=home,
+        text=SAID,
+        day=NOW.date(),
+        created_at=NOW,
+        first_message_id=first.pk,
+        last_message_id=last.pk,
+    )
+    said, answer = say(again, f"As I told you: {SAID}", "Yes.")
+
+    def summarise() -> None:
+        finished_compaction(again, summary=SAID)
+        note_sources(
+            entry_ids=[str(entry.pk)],
+            conversation=again,
+            first_message_id=said.pk,
+            last_message_id=answer.pk,
+            at=NOW,
+        )
+        connection.close()
+
+    forgetting = threading.Thread(target=lambda: (forget_entry(alice, entry.pk, now=NOW), connection.close()))
+    with transaction.atomic():
+        lock_at_once(Conversation.objects.filter(pk=home.pk))
+        forgetting.start()
+        while forgetting.is_alive() and not somebody_waits():
+            forgetting.join(0.02)
+        summary = threading.Thread(target=summarise)
+        summary.start()
+        summary.join()
+    forgetting.join()
+    assert tables_with("heliotrope") == []
 
 
 def check_order(forget: Callable[[], object], held: QuerySet[Any], *free: QuerySet[Any]) -> None:

@@ -240,14 +240,15 @@ def test_what_is_said_once_more_while_a_forgetting_waits_for_its_locks_goes_too(
     said, answer = say(again, f"As I told you: {SAID}", "Yes.")
 
     def summarise() -> None:
-        finished_compaction(again, summary=SAID)
-        note_sources(
-            entry_ids=[str(entry.pk)],
-            conversation=again,
-            first_message_id=said.pk,
-            last_message_id=answer.pk,
-            at=NOW,
-        )
+        with transaction.atomic():
+            finished_compaction(again, summary=SAID)
+            note_sources(
+                entry_ids=[str(entry.pk)],
+                conversation=again,
+                first_message_id=said.pk,
+                last_message_id=answer.pk,
+                at=NOW,
+            )
         connection.close()
 
     forgetting = threading.Thread(target=lambda: (forget_entry(alice, entry.pk, now=NOW), connection.close()))

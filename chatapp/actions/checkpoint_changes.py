@@ -120,6 +120,7 @@ def clear_context(
             created_at=now,
             finished_at=now,
         )
+        index_standing(row)
         event_log.append(conversation, compact_event(row, "done", now))
         jobs.wake_worker("keep_left_context", str(row.pk))
         return row

@@ -14,7 +14,7 @@ from django.db.models import F, Q
 
 from agents.events import Compact, CompactState
 from chatapp import event_log, jobs
-from chatapp.actions.memory import note_sources, record_entry
+from chatapp.actions.memory import index_standing, note_sources, record_entry
 from chatapp.actions.usage import CallUsage, record_background_calls
 from chatapp.errors import LeaseLost
 from chatapp.models import Branch, Compaction, Conversation, ModelConfig, User
@@ -243,6 +243,7 @@ def complete_compaction(*, lease: CompactionLease, result: FinishedSummary, now:
                 last_message_id=result.last_message_id,
                 at=now,
             )
+        index_standing(row)
         if conversation.uses_memory and result.entry_text:
             record_entry(
                 compaction=row,

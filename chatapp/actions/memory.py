@@ -13,7 +13,7 @@ from chatapp import event_log
 from chatapp.actions.search import index_entry
 from chatapp.models import Compaction, Conversation, EntryRevision, EntrySource, MemoryEntry
 from chatapp.models.search import StaleDay
-from chatapp.selectors.learned import withdrawn_entries
+from chatapp.selectors.learned import entries_of_the_same
 from chatapp.selectors.memory import kept_entries, user_zone
 from chatapp.selectors.pauses import is_paused
 from chatapp.selectors.scopes import open_scope
@@ -35,7 +35,7 @@ def record_entry(
     span = {"first_message_id": first_message_id, "last_message_id": last_message_id}
     entry = _entry_of_span(compaction, span)
     if entry is not None:
-        return _extract_again(entry, compaction, span, text)
+        return _extract_again(entry, compaction, text)
     scope_id = open_scope(conversation)
     entry = MemoryEntry.objects.create(
         compaction=compaction,
@@ -57,31 +57,27 @@ def record_entry(
 
 
 def _entry_of_span(compaction: Compaction, span: Mapping[str, UUID]) -> MemoryEntry | None:
-    """By the compaction where it is repeated, by the span where it was undone and done again. Of messages that are
-    summarised again with others, what was withdrawn."""
+    """By the compaction where it is repeated, by the span where it was undone and done again."""
     rows = MemoryEntry.objects.select_for_update().filter(conversation_id=compaction.conversation_id)
     undone = rows.filter(**span, compaction__status=Compaction.Status.UNDONE)
-    withdrawn = rows.filter(pk__in=withdrawn_entries(compaction).values("pk")).order_by("created_at", "pk")
-    return rows.filter(compaction=compaction).first() or undone.first() or withdrawn.first()
+    return rows.filter(compaction=compaction).first() or undone.first()
 
 
-def _extract_again(
-    entry: MemoryEntry, compaction: Compaction, span: Mapping[str, UUID], text: str
-) -> MemoryEntry:
+def _extract_again(entry: MemoryEntry, compaction: Compaction, text: str) -> MemoryEntry:
     is_repeated = entry.compaction_id == compaction.pk
     if not is_repeated:
         entry.compaction = compaction
-        entry.first_message_id, entry.last_message_id = span["first_message_id"], span["last_message_id"]
-        entry.save(update_fields=["compaction", "first_message_id", "last_message_id"])
-        index_standing(compaction)
+        entry.save(update_fields=["compaction"])
     if not is_repeated and entry.author == MemoryEntry.Author.EXTRACTION:
         rewrite_entry(entry, text, MemoryEntry.Author.EXTRACTION)
     return entry
 
 
 def index_standing(compaction: Compaction) -> None:
-    """Called in the transaction that undoes or redoes it: its entry is found as long as the summary stands."""
-    for entry in kept_entries().filter(compaction=compaction).select_related("compaction"):
+    """Called in the transaction that finishes, undoes or redoes it: what was learned of these messages is found as long
+    as a summary stands for them. The entries are locked before the index, as everywhere."""
+    of_same = kept_entries().filter(pk__in=entries_of_the_same(compaction).values("pk"))
+    for entry in list(of_same.select_for_update().order_by("pk")):
         index_entry(entry)
 
 

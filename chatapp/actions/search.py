@@ -38,6 +38,7 @@ from chatapp.search.index import (
     join_terms,
     minute_of,
 )
+from chatapp.selectors.memory import withdrawn_entries
 from chatapp.selectors.unindexed import Batch, NewDocument, documents_of, message_documents, next_batch
 
 SEAL_FROM = 256
@@ -117,7 +118,7 @@ def _append(owner: SearchOwner, documents: Sequence[NewDocument], previous: int)
 def index_entry(entry: MemoryEntry) -> None:
     """Called in the transaction that writes the entry; replaces what was known of it. A withdrawn one is not found."""
     remove_entries(entry.user_id, [entry.pk])
-    if not entry.is_withdrawn:
+    if not withdrawn_entries().filter(pk=entry.pk).exists():
         _append(_lock_owner(user_id=entry.user_id), _documents(entry, entry.conversation_id), NO_ORDINAL)
         if entry.scope_id is not None:
             _index_shared(entry, entry.scope_id)

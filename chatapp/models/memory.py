@@ -164,12 +164,6 @@ class MemoryEntry(models.Model):
             ),
         ]
 
-    @property
-    def is_withdrawn(self) -> bool:
-        """Whether its summary was undone, and nobody wrote in it: the messages stand for themselves again."""
-        undone = self.compaction is not None and self.compaction.status == Compaction.Status.UNDONE
-        return undone and self.author == self.Author.EXTRACTION
-
 
 class SharedEntry(MemoryEntry):
     """An entry as the operator of the agent whose memory it is in sees it."""

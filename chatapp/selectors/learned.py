@@ -14,12 +14,11 @@ NEWEST_ENTRIES = 2_000
 
 
 def known_texts(compaction: Compaction, *, first_id: UUID, last_id: UUID) -> Iterator[tuple[str, str]]:
-    """`(entry id, text)`, newest first, without the entry of this very span, and those that went with their summaries.
-    In a scope, what its user said there: what is known of them elsewhere is not known to it."""
+    """`(entry id, text)`, newest first, without the entry of this very span. In a scope, what its user said there:
+    what is known of them elsewhere is not known to it."""
     conversation = compaction.conversation
     of_span = Q(compaction=compaction) | Q(first_message_id=first_id, last_message_id=last_id)
-    withdrawn = withdrawn_entries(compaction).values("pk")
-    rows = MemoryEntry.objects.filter(user=conversation.user_id).exclude(of_span).exclude(pk__in=withdrawn)
+    rows = MemoryEntry.objects.filter(user=conversation.user_id).exclude(of_span)
     if conversation.scope_id is not None:
         rows = rows.filter(scope=conversation.scope_id)
     newest = rows.order_by("-created_at").values_list("pk", "text")
@@ -30,25 +29,20 @@ def known_texts(compaction: Compaction, *, first_id: UUID, last_id: UUID) -> Ite
 def corrected_texts(compaction: Compaction) -> Iterator[tuple[str, str]]:
     """What entries of the same messages said before somebody edited them: it is not learned from these again. It has no
     source."""
-    edited = _entries_of_the_same(compaction).exclude(author=MemoryEntry.Author.EXTRACTION)
+    others = entries_of_the_same(compaction).exclude(compaction=compaction)
+    edited = others.exclude(author=MemoryEntry.Author.EXTRACTION)
     texts = EntryRevision.objects.filter(entry__in=edited).values_list("text", flat=True)
     for text in texts.iterator():
         yield "", text
 
 
-def withdrawn_entries(compaction: Compaction) -> QuerySet[MemoryEntry]:
-    """Of summaries of the same messages that were undone, where nobody wrote in them, oldest first."""
-    undone = Q(compaction__status=Compaction.Status.UNDONE, author=MemoryEntry.Author.EXTRACTION)
-    return _entries_of_the_same(compaction).filter(undone).order_by("created_at", "pk")
-
-
-def _entries_of_the_same(compaction: Compaction) -> QuerySet[MemoryEntry]:
-    """Made by other summaries; two stand for the same messages only where one was undone."""
+def entries_of_the_same(compaction: Compaction) -> QuerySet[MemoryEntry]:
+    """Its own, and those of summaries of some of its messages that were undone."""
     return MemoryEntry.objects.filter(
         compaction__branch=compaction.branch_id,
         compaction__first_position__lte=compaction.last_position,
         compaction__last_position__gte=compaction.first_position,
-    ).exclude(compaction=compaction)
+    )
 
 
 def recalled_texts(compaction: Compaction) -> Iterator[tuple[str, str]]:

@@ -9,10 +9,10 @@ from datetime import date, datetime
 from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from chatapp.errors import NotFound
-from chatapp.models import Conversation, MemoryEntry, User
+from chatapp.models import Compaction, Conversation, MemoryEntry, User
 from chatapp.models.search import StaleDay
 from chatapp.selectors.access import parse_id
 
@@ -26,6 +26,19 @@ def user_zone(time_zone: str) -> ZoneInfo:
 
 def kept_entries() -> QuerySet[MemoryEntry]:
     return MemoryEntry.objects.filter(state=MemoryEntry.State.KEPT)
+
+
+def withdrawn_entries() -> QuerySet[MemoryEntry]:
+    """Their summary was undone, no other took any of their messages out of the context again, and nobody wrote in
+    them: the messages stand for themselves."""
+    standing = Compaction.objects.filter(
+        status=Compaction.Status.DONE,
+        branch=OuterRef("compaction__branch"),
+        first_position__lte=OuterRef("compaction__last_position"),
+        last_position__gte=OuterRef("compaction__first_position"),
+    )
+    undone = MemoryEntry.objects.filter(compaction__status=Compaction.Status.UNDONE)
+    return undone.filter(~Exists(standing), author=MemoryEntry.Author.EXTRACTION)
 
 
 @dataclass(frozen=True, slots=True)

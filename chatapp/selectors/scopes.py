@@ -14,10 +14,10 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 
 from chatapp.errors import NotFound
-from chatapp.models import Agent, Compaction, Conversation, MemoryEntry, User
+from chatapp.models import Agent, Conversation, MemoryEntry, User
 from chatapp.selectors.access import parse_id
 from chatapp.selectors.agents import visible_agents
-from chatapp.selectors.memory import kept_entries
+from chatapp.selectors.memory import kept_entries, withdrawn_entries
 from chatapp.selectors.pauses import is_paused
 
 
@@ -60,8 +60,8 @@ def reach_in(conversation_id: UUID | str) -> Reach:
 
 def shared_entries(scope_id: UUID) -> QuerySet[MemoryEntry]:
     """What everybody in the scope may know, whoever said it."""
-    withdrawn = Q(compaction__status=Compaction.Status.UNDONE, author=MemoryEntry.Author.EXTRACTION)
-    return kept_entries().filter(scope=scope_id).exclude(withdrawn)
+    withdrawn = withdrawn_entries().filter(scope=scope_id)
+    return kept_entries().filter(scope=scope_id).exclude(pk__in=withdrawn.values("pk"))
 
 
 def shared_entry(scope_id: UUID, entry_id: str) -> MemoryEntry:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 
 import pytest
 from django.test import Client
 
-from chatapp import tasks
+from chatapp import clock, tasks
+from chatapp.actions.checkpoint_changes import undo_compaction
 from chatapp.actions.memory import record_entry
 from chatapp.models import Compaction, MemoryEntry, User
 from chatapp.remembering.recall import search_memory
@@ -41,21 +43,108 @@ def again(alice: User, model: None) -> Compaction:
         last_message_id=said[1].pk,
         at=NOW,
     )
-    Compaction.objects.update(status="undone", last_position=1)
+    Compaction.objects.update(last_position=1)
+    undo_compaction(user=alice, conversation_id=str(conversation.pk), compaction_id=str(undone.pk), now=NOW)
     row = finished_compaction(conversation)
     Compaction.objects.filter(pk=row.pk).update(status="pending", last_position=3, message_count=4)
     return row
 
 
-def test_what_nobody_edited_becomes_one_entry_with_a_history(alice: User, again: Compaction) -> None:
+def entries_found(user: User, query: str) -> list[str]:
+    found = search_memory(user_id=user.pk, query=query, limit=10, now=NOW)
+    return [item.text for item in found if item.entry_id]
+
+
+def texts() -> list[str]:
+    return list(MemoryEntry.objects.order_by("pk").values_list("text", flat=True))
+
+
+def undo(client: Client, row: Compaction, way: str = "undo") -> None:
+    path = f"/api/v1/conversations/{row.conversation_id}/compactions/{row.pk}/{way}"
+    answer = client.post(path)
+    assert answer.status_code == 200, answer.content
+
+
+def test_what_nobody_edited_is_found_again_and_what_is_new_is_an_entry_of_its_own(
+    alice: User, again: Compaction
+) -> None:
+    assert entries_found(alice, "Quillfeather") == []
     tasks.compact(str(again.pk))
-    entry = MemoryEntry.objects.get()
-    assert entry.text == f"- {FACT}\n- {MORE}"
-    assert [row.text for row in entry.revisions.all()] == [f"- {FACT}"]
-    positions = again.conversation.messages.in_bulk([entry.first_message_id, entry.last_message_id])
-    assert sorted(row.position for row in positions.values()) == [0, 3]
-    found = search_memory(user_id=alice.pk, query="Quillfeather", limit=10, now=NOW)
-    assert [item.entry_id for item in found if item.entry_id] == [entry.pk]
+    assert texts() == [f"- {FACT}", f"- {MORE}"]
+    assert entries_found(alice, "Quillfeather") == [f"- {FACT}"]
+    assert entries_found(alice, "Pedigree-7") == [f"- {MORE}"]
+
+
+def test_two_that_are_summarised_again_as_one_say_everything_once(
+    alice: User, api_client: Callable[[User], Client], again: Compaction
+) -> None:
+    said = list(again.conversation.messages.order_by("position"))
+    second = finished_compaction(again.conversation, 2)
+    record_entry(
+        compaction=second,
+        text=f"- {MORE}",
+        first_message_id=said[2].pk,
+        last_message_id=said[3].pk,
+        at=NOW,
+    )
+    Compaction.objects.filter(pk=second.pk).update(last_position=3)
+    undo(api_client(alice), second)
+    assert entries_found(alice, "Pedigree-7") == []
+    tasks.compact(str(again.pk))
+    assert texts() == [f"- {FACT}", f"- {MORE}"]
+    assert entries_found(alice, "Quillfeather") == [f"- {FACT}"]
+    assert entries_found(alice, "Pedigree-7") == [f"- {MORE}"]
+
+
+def test_a_summary_that_is_redone_has_its_entry_again(
+    alice: User, api_client: Callable[[User], Client], again: Compaction
+) -> None:
+    client = api_client(alice)
+    tasks.compact(str(again.pk))
+    undo(client, again)
+    assert entries_found(alice, "Quillfeather") == []
+    undo(client, again.conversation.compactions.exclude(pk=again.pk).get(), "redo")
+    assert entries_found(alice, "Quillfeather") == [f"- {FACT}"]
+
+
+def test_of_one_summary_made_again_as_two_everything_is_found_once(
+    alice: User, api_client: Callable[[User], Client], again: Compaction
+) -> None:
+    tasks.compact(str(again.pk))
+    undo(api_client(alice), again)
+    for first in (0, 2):
+        part = finished_compaction(again.conversation, first)
+        Compaction.objects.filter(pk=part.pk).update(status="pending", last_position=first + 1)
+        tasks.compact(str(part.pk))
+    assert texts() == [f"- {FACT}", f"- {MORE}"]
+    assert entries_found(alice, "Quillfeather") == [f"- {FACT}"]
+    assert entries_found(alice, "Pedigree-7") == [f"- {MORE}"]
+
+
+def test_after_a_new_beginning_in_its_place_it_is_found(
+    alice: User, api_client: Callable[[User], Client], again: Compaction
+) -> None:
+    again.delete()
+    conversation = again.conversation
+    answer = api_client(alice).post(f"/api/v1/conversations/{conversation.pk}/context/clear")
+    assert answer.status_code == 200, answer.content
+    assert entries_found(alice, "Quillfeather") == [f"- {FACT}"]
+
+
+def test_what_is_new_waits_for_its_users_approval_where_they_review(alice: User, again: Compaction) -> None:
+    User.objects.update(reviews_memory=True)
+    tasks.compact(str(again.pk))
+    states = MemoryEntry.objects.order_by("pk").values_list("text", "state")
+    assert list(states) == [(f"- {FACT}", "kept"), (f"- {MORE}", "proposed")]
+
+
+def test_what_is_new_is_of_the_day_it_is_learned_on(alice: User, again: Compaction) -> None:
+    then = datetime(2024, 1, 1, 10, tzinfo=UTC)
+    MemoryEntry.objects.update(day=then.date(), created_at=then)
+    tasks.compact(str(again.pk))
+    days = dict(MemoryEntry.objects.values_list("text", "day"))
+    assert days[f"- {FACT}"] == then.date()
+    assert days[f"- {MORE}"] == clock.now().date()
 
 
 def test_what_was_corrected_is_not_learned_again_beside_the_correction(
@@ -65,5 +154,4 @@ def test_what_was_corrected_is_not_learned_again_beside_the_correction(
     path = f"/api/v1/memory/entries/{MemoryEntry.objects.get().pk}"
     api_client(alice).patch(path, {"text": corrected}, content_type="application/json")
     tasks.compact(str(again.pk))
-    texts = MemoryEntry.objects.order_by("pk").values_list("text", flat=True)
-    assert list(texts) == [corrected, f"- {MORE}"]
+    assert texts() == [corrected, f"- {MORE}"]

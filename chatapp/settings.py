@@ -24,6 +24,8 @@ PUBLIC_URL = env.text("PUBLIC_URL").rstrip("/")
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL] if PUBLIC_URL else []
 TRUSTED_PROXIES = env.words("TRUSTED_PROXIES")  # addresses or networks whose X-Forwarded-For is believed
+# Open connections of one address whose user is not known yet; a signed-in socket does not count, nor a trusted proxy.
+CONNECTIONS_PER_ADDRESS = env.number("CONNECTIONS_PER_ADDRESS", 256)
 DRAIN_TIMEOUT_S = env.number("DRAIN_TIMEOUT_S", 8)  # how long answers may go on after SIGTERM
 
 # --- What the product is set to --------------------------------------------------------------------

@@ -14,9 +14,13 @@ CLAIMS = frozenset({b"forwarded", b"x-real-ip", b"x-scheme", b"daphne-root-path"
 SECURE = {"http": "https", "ws": "wss", "https": "https", "wss": "wss"}
 
 
-def trust_proxies(application: Application, proxies: Sequence[str]) -> Application:
+def parse_proxies(proxies: Sequence[str]) -> list[Network]:
     """`proxies`: addresses or networks whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed."""
-    networks = [ip_network(proxy, strict=False) for proxy in proxies]
+    return [ip_network(proxy, strict=False) for proxy in proxies]
+
+
+def trust_proxies(application: Application, networks: Sequence[Network]) -> Application:
+    """Return the application with the scopes that `read_claims` gives it."""
 
     async def forward(scope: Scope, receive: Any, send: Any) -> None:
         if scope["type"] in {"http", "websocket"}:

@@ -19,13 +19,17 @@ from chatapp.asgi import application
 from chatapp.database import in_database
 from chatapp.runs import runner
 from chatapp.schema import ask_version, has_unapplied_migrations
+from chatapp.serving.authentication import find_user_id
 from chatapp.serving.embedded import EmbeddedWorker, FolderInUse, lock_folder
-from chatapp.serving.forwarded import trust_proxies
 from chatapp.serving.listener import CannotServe, browser_address, open_listener
 from chatapp.serving.server import Server
+from chatapp.serving.server_limits import Limits
 
 log = logging.getLogger(__name__)
 
+UPLOAD_PATH = b"/api/v1/files"
+FORM_BYTES = 16 * 1024
+"""What a form needs around its one file."""
 RESTARTING = 1012
 GOODBYE = "The service is restarting; reconnect in a moment."
 
@@ -40,10 +44,16 @@ class WebProcess:
         self.public_address = settings.PUBLIC_URL or self.address
         self.worker = EmbeddedWorker() if settings.EMBEDDED else None
         self.server = Server(
-            trust_proxies(application, settings.TRUSTED_PROXIES),
+            application,
             self.listener,
-            max_request_bytes=settings.MAX_REQUEST_BYTES,
-            max_frame_bytes=settings.MAX_FRAME_BYTES,
+            limits=Limits(
+                request_bytes=settings.MAX_REQUEST_BYTES,
+                frame_bytes=settings.MAX_FRAME_BYTES,
+                route_bytes={UPLOAD_PATH: settings.MAX_UPLOAD_BYTES + FORM_BYTES},
+                connections_per_address=settings.CONNECTIONS_PER_ADDRESS,
+            ),
+            authenticate=find_user_id,
+            proxies=settings.TRUSTED_PROXIES,
         )
         self.ending: asyncio.Task[None] | None = None
 

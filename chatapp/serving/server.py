@@ -5,21 +5,29 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 from daphne.server import Server as DaphneServer
+from daphne.server import twisted_loop
 from twisted.internet import reactor as twisted_reactor
 from twisted.logger import ILogObserver, LogEvent, globalLogBeginner
 from zope.interface import provider
 
 from chatapp.serving import server_http, server_sockets
-from chatapp.serving.forwarded import Application
+from chatapp.serving.forwarded import (
+    Application,
+    Scope,
+    is_trusted,
+    parse_proxies,
+    read_claims,
+    trust_proxies,
+)
 from chatapp.serving.server_http import Request
+from chatapp.serving.server_limits import Budget, Limits, network_of
 from chatapp.serving.server_sockets import Socket
 
 reactor: Any = twisted_reactor
-BODIES_AT_ONCE = 4
 NO_TIMEOUT = -1
 CLOSE_TIMEOUT_S = 2.0
 
@@ -30,22 +38,34 @@ def discard(event: LogEvent) -> None:
 
 
 class Server(DaphneServer):
-    """Serves on a socket that already listens. `loop` runs from `run` on."""
+    """Serves on a socket that already listens. `loop` runs from `run` on.
+
+    `authenticate` returns the user whom the headers of a scope name; None for nobody.
+    """
 
     def __init__(
         self,
         application: Application,
         listener: socket.socket,
         *,
-        max_request_bytes: int,
-        max_frame_bytes: int,
+        limits: Limits,
+        authenticate: Callable[[Scope], Awaitable[Hashable | None]],
+        proxies: Sequence[str] = (),
     ) -> None:
-        super().__init__(application, endpoints=["adopted"], signal_handlers=False, server_name="")
+        self.proxies = parse_proxies(proxies)
+        super().__init__(
+            trust_proxies(application, self.proxies),
+            endpoints=["adopted"],
+            signal_handlers=False,
+            server_name="",
+        )
         self.listener = listener
-        self.max_request_bytes = max_request_bytes
-        self.max_body_bytes = BODIES_AT_ONCE * max_request_bytes
-        self.body_bytes = 0
-        self.max_frame_bytes = max_frame_bytes
+        self.limits = limits
+        self.authenticate = authenticate
+        self.user_budget = Budget(limits.user_bytes)
+        self.anonymous_budget = Budget(limits.anonymous_address_bytes)
+        self.connection_budget = Budget(limits.connections_per_address)
+        self.counted_connections: dict[Any, Hashable] = {}
         self.websocket_timeout = NO_TIMEOUT
         self.connections: dict[Any, dict[str, Any]] = {}
         self.port: Any = None
@@ -53,7 +73,7 @@ class Server(DaphneServer):
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        loop: asyncio.AbstractEventLoop = reactor._asyncioEventloop
+        loop: asyncio.AbstractEventLoop = twisted_loop
         return loop
 
     def run(self) -> None:
@@ -64,8 +84,8 @@ class Server(DaphneServer):
             autoPingTimeout=self.ping_timeout,
             allowNullOrigin=True,
             openHandshakeTimeout=self.websocket_handshake_timeout,
-            maxMessagePayloadSize=self.max_frame_bytes,
-            maxFramePayloadSize=self.max_frame_bytes,
+            maxMessagePayloadSize=self.limits.frame_bytes,
+            maxFramePayloadSize=self.limits.frame_bytes,
             failByDrop=False,  # else the client never reads why
         )
         globalLogBeginner.beginLoggingTo([discard], redirectStandardIO=False, discardBuffer=True)
@@ -78,6 +98,38 @@ class Server(DaphneServer):
     def listen(self) -> None:
         self.port = reactor.adoptStreamPort(self.listener.fileno(), self.listener.family, self.http_factory)
         self.listener.close()
+
+    # --- who holds what ----------------------------------------------------------------------------
+
+    def count_connection(self, transport: Any) -> bool:
+        """Return whether its address may have one more. A trusted proxy's are as many as its clients make them."""
+        address = transport.getPeer().host
+        if is_trusted(address, self.proxies):
+            return True
+        client = network_of(address)
+        if not self.connection_budget.take(client, 1):
+            return False
+        self.counted_connections[transport] = client
+        return True
+
+    def forget_connection(self, transport: Any) -> None:
+        """It is closed, or its user is known."""
+        client = self.counted_connections.pop(transport, None)
+        if client is not None:
+            self.connection_budget.give_back(client, 1)
+
+    def scope_of(self, request: Request) -> Scope:
+        """Return the request's headers and client as the application will see them."""
+        raw = request.requestHeaders.getAllRawHeaders()
+        headers = [(name.lower(), value) for name, values in raw for value in values]
+        scope = {"type": "http", "client": [request.client.host, request.client.port], "headers": headers}
+        return read_claims(scope, self.proxies)
+
+    def client_of(self, request: Request) -> str:
+        """Return who sent it, by address."""
+        return network_of(self.scope_of(request)["client"][0])
+
+    # --- answers -----------------------------------------------------------------------------------
 
     async def handle_reply(self, protocol: Any, message: dict[str, Any]) -> None:
         """Waits while the client does not take what it was sent."""
@@ -113,6 +165,8 @@ class Server(DaphneServer):
 
     def protocol_disconnected(self, protocol: Any) -> None:
         super().protocol_disconnected(protocol)
+        if isinstance(protocol, Request):
+            protocol.release()
         self.somebody_left.set()
 
     def _open(self, *kinds: type) -> Iterator[Any]:

@@ -2,79 +2,134 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
+import logging
+from collections.abc import Hashable
 from typing import Any
 
 from daphne.http_protocol import HTTPFactory, WebRequest
-from twisted.internet import reactor as twisted_reactor
 
+from chatapp.errors import ServiceError, TooLarge, Unauthorized, Unavailable
+from chatapp.serving.server_channel import Channel, busy, encode_error
 from chatapp.serving.server_gate import Gate
+from chatapp.serving.server_limits import HEADERS_BYTES, Budget
 
-LINGER_S = 5.0
-TOO_LARGE = (413, b"Content Too Large", "too_large")
-BUSY = (503, b"Service Unavailable", "busy")
-reactor: Any = twisted_reactor
+log = logging.getLogger(__name__)
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class Request(WebRequest):
-    """Refuses a body that is too large by its declared length, else as soon as more than that has arrived."""
+    """Counts its body to its user or its address, and finds out who the user is before it takes a large one.
+
+    `user` is None while nobody had to know: small bodies count to the address, as long as that has room.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         # Django reads forms. Twisted would too, on the event loop, and has no words for one it does not like.
         super().__init__(*args, parsePOSTFormSubmission=False, **kwargs)
         self.gate = Gate(self._drop)
-        self.is_refused = False
-        self.body_bytes = 0
+        self.user: Hashable | None = None
+        self.verifying: asyncio.Task[None] | None = None
+        self.is_complete = False
+        self.expects_continue = False
+        self.received_bytes = 0
+        self.admitted_bytes = 0
+        self.held: tuple[Budget, Hashable, int] | None = None
 
     # --- the body ----------------------------------------------------------------------------------
 
     def gotLength(self, length: int | None) -> None:
+        """Before the first byte of the body. The channel tells the client to go on where an Expect header is left."""
         super().gotLength(length)
-        if length is not None and length > self.server.max_request_bytes:
-            self._refuse_size()
+        self._admit(length or 0)
+        if self.verifying or self.channel.is_refused:
+            expected = self.requestHeaders.getRawHeaders(b"expect", [b""])[0].lower()
+            self.expects_continue = expected == b"100-continue" and self.channel.is_http_1_1
+            self.requestHeaders.removeHeader(b"expect")
 
     def handleContentChunk(self, data: bytes) -> None:
-        """Also counts the bodies of all requests, so that many large ones together stay bounded."""
-        if self.is_refused:
+        if self.channel.is_refused:
             return
-        self.body_bytes += len(data)
-        self.server.body_bytes += len(data)
-        if self.body_bytes > self.server.max_request_bytes:
-            self._refuse_size()
-        elif self.server.body_bytes > self.server.max_body_bytes:
-            self._refuse(
-                *BUSY, "The service is receiving too much at once. Please try again in a few seconds."
-            )
-        else:
-            super().handleContentChunk(data)
+        self.received_bytes += len(data)
+        super().handleContentChunk(data)
+        if self.received_bytes > self.admitted_bytes and not self.verifying:
+            self._admit(self.received_bytes)
 
-    def _refuse_size(self) -> None:
-        limit = self.server.max_request_bytes
-        self._refuse(*TOO_LARGE, f"A request may have at most {limit:,} bytes; this one is larger.")
+    def _admit(self, size: int) -> None:
+        """Takes a body of this size, refuses it, or asks first whose request it is."""
+        limits = self.server.limits
+        limit = limits.bytes_of_route(self.channel.path)
+        self.admitted_bytes = size
+        if size > limit:
+            self._refuse(TooLarge(f"A request may have at most {limit:,} bytes; this one is larger."))
+        elif self.user is not None:
+            if not self._hold(self.server.user_budget, self.user, size):
+                self._refuse(busy("You are sending too much at once."))
+        elif size > limits.anonymous_request_bytes or not self._hold(
+            self.server.anonymous_budget, self.server.client_of(self), HEADERS_BYTES + size
+        ):
+            self.verifying = asyncio.get_running_loop().create_task(self._verify())
+            self.channel.transport.pauseProducing()
 
-    def _refuse(self, status: int, reason: bytes, code: str, sentence: str) -> None:
-        """Answers at once, then lets the client finish its sentence for a while: a reset would eat the answer."""
-        self.is_refused = True
-        self._release()
-        self.requestHeaders.removeHeader(b"expect")
-        body = encode_error(code, sentence)
-        head = (
-            b"HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n"
-        )
-        retry = b"Retry-After: 5\r\n" if status == BUSY[0] else b""
-        transport = self.channel.transport
-        transport.write(head % (status, reason, len(body)) + retry + b"\r\n" + body)
-        transport.loseWriteConnection()
-        self.channel.persistent = False
-        reactor.callLater(LINGER_S, transport.abortConnection)
+    async def _verify(self) -> None:
+        """Goes on with the request if its headers name a user."""
+        error: ServiceError | None = None
+        try:
+            self.user = await self.server.authenticate(self.server.scope_of(self))
+        except ServiceError as refusal:
+            error = refusal
+        except Exception:
+            log.exception("Who sends a request could not be found out.")
+            error = Unavailable()
+        self.verifying = None
+        if self.channel is None:
+            return
+        self.channel.transport.resumeProducing()
+        if self.channel.is_refused:
+            return
+        if error or self.user is None:
+            self._refuse(error or self._anonymous_error())
+            return
+        self._admit(max(self.admitted_bytes, self.received_bytes))
+        if self.channel.is_refused:
+            return
+        if self.is_complete:
+            self.process()
+        elif self.expects_continue:
+            self.channel.write(CONTINUE)
 
-    def _release(self) -> None:
-        self.server.body_bytes -= self.body_bytes
-        self.body_bytes = 0
+    def _anonymous_error(self) -> ServiceError:
+        limit = self.server.limits.anonymous_request_bytes
+        if self.admitted_bytes > limit:
+            return Unauthorized(f"Sign in to send more than {limit:,} bytes.")
+        return busy("Too many unfinished requests come from your address.")
+
+    def _hold(self, budget: Budget, holder: Hashable, amount: int) -> bool:
+        """Replaces what this request held until now."""
+        self.release()
+        if not budget.take(holder, amount):
+            return False
+        self.held = (budget, holder, amount)
+        return True
+
+    def release(self) -> None:
+        if self.held:
+            budget, holder, amount = self.held
+            budget.give_back(holder, amount)
+            self.held = None
+
+    def _refuse(self, error: ServiceError) -> None:
+        self.release()
+        self.channel.refuse(error)
 
     def process(self) -> Any:
-        if self.is_refused:
+        """A user's body is in memory until it is answered; an anonymous one is small, and complete now."""
+        self.is_complete = True
+        if self.channel.is_refused or self.verifying:
             return None
+        if self.user is None:
+            self.release()
         return super().process()
 
     # --- the answer --------------------------------------------------------------------------------
@@ -89,7 +144,8 @@ class Request(WebRequest):
         """daphne's own errors, in the shape of ours."""
         headers = [(b"Content-Type", b"application/json")]
         self.handle_reply({"type": "http.response.start", "status": status, "headers": headers})
-        content = encode_error(status_text.decode().lower().replace(" ", "_"), f"{body.rstrip('.')}.")
+        code = status_text.decode().lower().replace(" ", "_")
+        content = encode_error(ServiceError(f"{body.rstrip('.')}.", code=code))
         self.handle_reply({"type": "http.response.body", "body": content})
 
     def pauseProducing(self) -> None:
@@ -108,22 +164,22 @@ class Request(WebRequest):
     # --- the end -----------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        self._release()
         if self.channel is not None:
             self.unregisterProducer()
         super().finish()
 
     def connectionLost(self, reason: Any) -> None:
-        self._release()
         self.gate.open()
         super().connectionLost(reason)
 
 
-def encode_error(code: str, sentence: str) -> bytes:
-    return json.dumps({"error": {"code": code, "message": sentence}}).encode()
-
-
 class Factory(HTTPFactory):
+    protocol = Channel
+
+    def __init__(self, server: Any) -> None:
+        super().__init__(server)
+        self.timeOut = None  # the channel has deadlines of its own, which single bytes do not prolong
+
     def buildProtocol(self, addr: Any) -> Any:
         protocol = super().buildProtocol(addr)
         protocol.requestFactory = Request

@@ -23,6 +23,10 @@ class Socket(WebSocketProtocol):
         super().makeConnection(transport)
         transport.registerProducer(self, True)
 
+    def connectionLost(self, *reason: Any) -> None:
+        self.factory.server_class.forget_connection(self.transport)
+        super().connectionLost(*reason)
+
     def pauseProducing(self) -> None:
         self.gate.close()
 
@@ -39,6 +43,8 @@ class Socket(WebSocketProtocol):
         elif kind == "websocket.close" and self.state != self.STATE_CONNECTING:
             self.close_with(message.get("code") or 1000, message.get("reason") or "")
         else:
+            if kind == "websocket.accept":  # the application knows who it is
+                self.server.forget_connection(self.transport)
             super().handle_reply(message)
 
     def send_text(self, text: str) -> None:

@@ -1,4 +1,6 @@
-"""A tiny ASGI application on our own Server, as a process: `python -m tests.servers.tiny_application PORT`.
+"""A tiny ASGI application on our own Server, as a process: `python -m tests.servers.tiny_application PORT LIMITS PROXY …`.
+
+LIMITS is a JSON object of fields of `Limits`. A token is valid if it is "alice" or "bob", who are then the user.
 
 `/facts` tells the scope and the size of the body, `/endless` streams until the reader is gone, `/crash` raises; the
 socket echoes, floods on "flood 1000" and closes on "close 4001".
@@ -11,9 +13,9 @@ import json
 import sys
 from typing import Any
 
-from chatapp.serving.forwarded import trust_proxies
 from chatapp.serving.listener import open_listener
 from chatapp.serving.server import Server
+from chatapp.serving.server_limits import Limits
 
 CHUNK = b"x" * 65_536
 
@@ -81,14 +83,19 @@ async def flood(count: int, send: Any) -> None:
         print(f"the reader took {number} frames", flush=True)
 
 
+async def find_user(scope: dict[str, Any]) -> str | None:
+    name = dict(scope["headers"]).get(b"authorization", b"").decode().removeprefix("Bearer ")
+    return name if name in {"alice", "bob"} else None
+
+
 def main() -> None:
     listener = open_listener("127.0.0.1", int(sys.argv[1]))
-    server = Server(
-        trust_proxies(application, sys.argv[2:]),
-        listener,
-        max_request_bytes=1_000_000,
-        max_frame_bytes=100_000,
+    route_bytes = {b"/small": 1_000}
+    limits = Limits(
+        **{"request_bytes": 1_000_000, "frame_bytes": 100_000, "route_bytes": route_bytes}
+        | json.loads(sys.argv[2])
     )
+    server = Server(application, listener, limits=limits, authenticate=find_user, proxies=sys.argv[3:])
     print(f"http://127.0.0.1:{listener.getsockname()[1]}/", flush=True)
     server.run()
 

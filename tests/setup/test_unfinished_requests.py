@@ -1,0 +1,367 @@
+"""Requests that are malformed, too large or never complete: who sends them is refused, and nobody else is."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+from collections.abc import Iterator
+
+import httpx2
+import pytest
+from websockets.sync.client import connect
+
+from chatapp.serving.server_limits import network_of
+from tests.reliability.browsers import BrowserSession
+from tests.servers.people import ALICE
+from tests.servers.tiny_process import start_tiny
+from tests.servers.waiting import wait_for
+
+BOUND = 1_000
+BODIES = 3
+CONNECTIONS = 8
+TOKEN = {"alice": b"Authorization: Bearer alice\r\n", "bob": b"Authorization: Bearer bob\r\n"}
+EXPECT = b"Expect: 100-continue\r\n"
+LARGE_FILE = {"file": ("notes.txt", b"A line of text.\n" * 10_000, "text/plain")}
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+@pytest.fixture(scope="module")
+def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """The port of a server that waits as long as the real one does, with small budgets."""
+    process, port = start_tiny(
+        tmp_path_factory.mktemp("patient") / "log",
+        anonymous_request_bytes=BOUND,
+        anonymous_address_bytes=BODIES * (BOUND + 16 * 1024),
+        connections_per_address=CONNECTIONS,
+    )
+    yield port
+    process.kill()
+
+
+@pytest.fixture(scope="module")
+def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    process, port = start_tiny(
+        tmp_path_factory.mktemp("hasty") / "log",
+        idle_s=0.2,
+        headers_s=0.2,
+        body_s=0.2,
+        body_bytes_per_s=10_000,
+    )
+    yield port
+    process.kill()
+
+
+@pytest.fixture
+def sockets() -> Iterator[contextlib.ExitStack]:
+    with contextlib.ExitStack() as stack:
+        yield stack
+
+
+def opened(sockets: contextlib.ExitStack, port: int, data: bytes = b"") -> socket.socket:
+    client = sockets.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
+    client.sendall(data)
+    return client
+
+
+def head(*headers: bytes, path: bytes = b"/facts") -> bytes:
+    return b"POST " + path + b" HTTP/1.1\r\nHost: x\r\n" + b"".join(headers) + b"\r\n"
+
+
+def length(size: int) -> bytes:
+    return b"Content-Length: %d\r\n" % size
+
+
+def read_to_end(client: socket.socket) -> bytes:
+    with client.makefile("rb") as file:
+        return file.read()
+
+
+def read_error(client: socket.socket) -> tuple[int, str]:
+    """The status and code of the only answer, after which the server closes."""
+    answer = read_to_end(client)
+    assert answer.count(b"HTTP/1.1 ") == 1
+    start, _, body = answer.partition(b"\r\n\r\n")
+    return int(start.split()[1]), json.loads(body)["error"]["code"]
+
+
+def read_status(client: socket.socket) -> int:
+    with client.makefile("rb") as file:
+        return int(file.readline().split()[1])
+
+
+def hold_body(sockets: contextlib.ExitStack, port: int, size: int, *headers: bytes) -> socket.socket:
+    """A request whose body the server waits for."""
+    client = opened(sockets, port, head(length(size), EXPECT, *headers))
+    assert client.recv(len(CONTINUE), socket.MSG_WAITALL) == CONTINUE
+    return client
+
+
+def trickle(client: socket.socket, piece: bytes) -> None:
+    """Sends the piece again and again until the server answers."""
+    client.settimeout(0.02)
+    for _ in range(1_000):
+        client.sendall(piece)
+        with contextlib.suppress(TimeoutError):
+            client.recv(1, socket.MSG_PEEK)
+            break
+    client.settimeout(20)
+
+
+# --- time ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sent", [b"GET /fa", b"GET /facts HTTP/1.1\r\nHost: x\r\n", b"\r\n"])
+def test_headers_that_stop_are_answered_and_the_connection_closed(hasty, sockets, sent):
+    assert read_error(opened(sockets, hasty, sent)) == (408, "request_timeout")
+
+
+def test_an_unfinished_handshake_of_a_socket_ends_like_any_request(hasty, sockets):
+    handshake = b"GET /ws HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    assert read_error(opened(sockets, hasty, handshake)) == (408, "request_timeout")
+
+
+def test_headers_that_trickle_do_not_prolong_their_time(hasty, sockets):
+    client = opened(sockets, hasty, b"GET /facts HTTP/1.1\r\n")
+    trickle(client, b"X: y\r\n")
+    assert read_error(client) == (408, "request_timeout")
+
+
+@pytest.mark.parametrize("framing", [length(10), length(60_000), b"Transfer-Encoding: chunked\r\n"])
+def test_a_body_that_stops_is_answered_and_the_connection_closed(hasty, sockets, framing):
+    assert read_error(opened(sockets, hasty, head(framing) + b"5\r\nab")) == (408, "request_timeout")
+
+
+@pytest.mark.parametrize(
+    ("framing", "piece"),
+    [(length(900_000), b"x"), (b"Transfer-Encoding: chunked\r\n", b"1\r\nx\r\n")],
+)
+def test_a_body_that_trickles_is_answered_and_the_connection_closed(hasty, sockets, framing, piece):
+    client = opened(sockets, hasty, head(framing, TOKEN["alice"]))
+    trickle(client, piece)
+    assert read_error(client) == (408, "request_timeout")
+
+
+def test_a_body_faster_than_the_least_rate_may_take_longer(hasty, sockets):
+    """Each piece earns more time than passes until the next; together they take longer than the deadline."""
+    client = opened(sockets, hasty, head(length(100_000), TOKEN["alice"]))
+    client.settimeout(0.03)
+    for _ in range(20):
+        client.sendall(b"x" * 5_000)
+        with contextlib.suppress(TimeoutError):
+            client.recv(1, socket.MSG_PEEK)
+    client.settimeout(20)
+    assert read_status(client) == 200
+
+
+def test_a_connection_on_which_nothing_is_said_is_closed(hasty, sockets):
+    assert read_to_end(opened(sockets, hasty)) == b""
+
+
+def test_a_connection_on_which_nothing_more_is_said_is_closed(hasty, sockets):
+    answer = read_to_end(opened(sockets, hasty, head(length(0))))
+    assert answer.startswith(b"HTTP/1.1 200 ")
+
+
+# --- framing ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        length(5) + b"Transfer-Encoding: chunked\r\n",
+        b"Transfer-Encoding: chunked\r\n" + length(5),
+        length(5) + b"Transfer-Encoding: identity\r\n",
+        b"Transfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n",
+        b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+        b"Transfer-Encoding: chunked, chunked\r\n",
+        b"Transfer-Encoding: gzip, chunked\r\n",
+        b"Transfer-Encoding: xchunked\r\n",
+        b"Transfer-Encoding:\r\n",
+        b"Transfer-Encoding : chunked\r\n",
+        length(5) + length(6),
+        b"Content-Length: 5, 6\r\n",
+        b"Content-Length: -5\r\n",
+        b"Content-Length: +5\r\n",
+        b"no header\r\n",
+        b"X: " + b"x" * 20_000 + b"\r\n",
+        b"X: y\r\n" * 600,
+    ],
+)
+@pytest.mark.parametrize("after", [b"", b"X: y\r\n"])
+def test_a_request_that_can_be_read_in_two_ways_is_refused_and_nothing_after_it_read(
+    patient, sockets, headers, after
+):
+    body = b"0\r\n\r\nGET /facts HTTP/1.1\r\nHost: x\r\n\r\n"
+    client = opened(sockets, patient, head(headers, after) + body)
+    assert read_error(client) == (400, "malformed")
+
+
+@pytest.mark.parametrize("line", [b"nonsense", b"GET /facts", b"GET /facts HTTP/9", b"x" * 20_000])
+def test_a_malformed_request_line_is_refused(patient, sockets, line):
+    assert read_error(opened(sockets, patient, line + b"\r\n\r\n")) == (400, "malformed")
+
+
+def test_a_malformed_chunk_is_refused(patient, sockets):
+    client = opened(sockets, patient, head(b"Transfer-Encoding: chunked\r\n") + b"zz\r\n")
+    assert read_error(client) == (400, "malformed")
+
+
+# --- size ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("token", [b"", b"Authorization: Bearer mallory\r\n"])
+@pytest.mark.parametrize("expect", [b"", EXPECT])
+def test_a_large_body_of_nobody_is_refused_before_it_is_read(patient, sockets, token, expect):
+    client = opened(sockets, patient, head(length(BOUND + 1), token, expect))
+    assert read_error(client) == (401, "unauthorized")
+
+
+def test_a_body_of_nobody_and_no_length_is_refused_once_it_is_large(patient, sockets):
+    client = opened(sockets, patient, head(b"Transfer-Encoding: chunked\r\n") + b"%x\r\n" % (BOUND + 1))
+    client.sendall(b"x" * (BOUND + 1))
+    assert read_error(client) == (401, "unauthorized")
+
+
+def test_a_user_sends_large_bodies_of_known_and_unknown_length(patient):
+    user = {"Authorization": "Bearer alice"}
+    known = httpx2.post(f"http://127.0.0.1:{patient}/facts", content=b"x" * 900_000, headers=user)
+    pieces = (b"x" * 100_000 for _ in range(9))
+    unknown = httpx2.post(f"http://127.0.0.1:{patient}/facts", content=pieces, headers=user)
+    assert known.json()["size"] == unknown.json()["size"] == 900_000
+
+
+def test_a_body_that_is_complete_before_its_user_is_known_arrives(patient, sockets):
+    chunk = b"%x\r\n" % (2 * BOUND) + b"x" * 2 * BOUND + b"\r\n0\r\n\r\n"
+    encoding = b"Transfer-Encoding: chunked\r\nConnection: close\r\n"
+    answer = read_to_end(opened(sockets, patient, head(TOKEN["alice"], encoding) + chunk))
+    assert b'"size": 2000' in answer
+
+
+def test_a_user_that_asks_first_is_told_to_go_on_once(patient, sockets):
+    client = hold_body(sockets, patient, 2 * BOUND, TOKEN["alice"], b"Connection: close\r\n")
+    client.sendall(b"x" * 2 * BOUND)
+    answer = read_to_end(client)
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert b'"size": 2000' in answer
+
+
+@pytest.mark.parametrize(("path", "bound"), [(b"/small?x=y", 1_000), (b"/facts", 1_000_000)])
+def test_a_body_over_the_bound_of_its_route_is_refused_before_it_is_read(patient, sockets, path, bound):
+    client = opened(sockets, patient, head(length(bound + 1), TOKEN["alice"], EXPECT, path=path))
+    assert read_error(client) == (413, "too_large")
+
+
+# --- many ------------------------------------------------------------------------------------------
+
+
+def test_unfinished_bodies_are_bounded_per_address_and_do_not_stop_users(patient, sockets):
+    held = [hold_body(sockets, patient, BOUND) for _ in range(BODIES)]
+    assert read_error(opened(sockets, patient, head(length(BOUND)))) == (429, "rate_limited")
+    assert read_status(opened(sockets, patient, head(length(0), TOKEN["alice"]))) == 200
+    held[0].sendall(b"x" * BOUND)
+    assert read_status(held[0]) == 200
+    assert read_status(opened(sockets, patient, head(length(BOUND)) + b"x" * BOUND)) == 200
+
+
+def test_what_one_user_does_not_finish_stops_no_other(patient, sockets):
+    for _ in range(2):
+        hold_body(sockets, patient, 1_000_000, TOKEN["alice"])
+    refused = opened(sockets, patient, head(length(1_000_000), TOKEN["alice"]))
+    assert read_error(refused) == (429, "rate_limited")
+    hold_body(sockets, patient, 1_000_000, TOKEN["bob"])
+
+
+def test_connections_are_bounded_per_address_until_their_user_is_known(patient, sockets):
+    def is_full() -> bool:
+        return read_status(sockets.enter_context(socket.create_connection(("127.0.0.1", patient)))) == 429
+
+    for _ in range(2 * CONNECTIONS):
+        sockets.enter_context(connect(f"ws://127.0.0.1:{patient}/ws"))
+    held = [hold_body(sockets, patient, 1, TOKEN["bob"]) for _ in range(BODIES)]
+    silent = [opened(sockets, patient) for _ in range(CONNECTIONS - BODIES)]
+    assert is_full()
+    for client in (*held, *silent):
+        client.close()
+    url = f"http://127.0.0.1:{patient}/facts"
+    wait_for(lambda: httpx2.get(url).status_code == 200, timeout_s=20, what="a free connection")
+
+
+def test_behind_a_trusted_proxy_each_client_has_its_own_budget(tmp_path, sockets):
+    process, port = start_tiny(
+        tmp_path / "log", "127.0.0.1", anonymous_address_bytes=17 * 1024, connections_per_address=1
+    )
+    try:
+        hold_body(sockets, port, BOUND, b"X-Forwarded-For: 8.8.8.8\r\n")
+        refused = opened(sockets, port, head(length(BOUND), b"X-Forwarded-For: 8.8.8.8\r\n"))
+        assert read_error(refused) == (429, "rate_limited")
+        hold_body(sockets, port, BOUND, b"X-Forwarded-For: 9.9.9.9\r\n")
+    finally:
+        process.kill()
+
+
+def test_who_is_no_trusted_proxy_cannot_claim_other_addresses(patient, sockets):
+    claims = [b"X-Forwarded-For: 8.8.8.%d\r\n" % number for number in range(BODIES + 1)]
+    for claim in claims[1:]:
+        hold_body(sockets, patient, BOUND, claim)
+    assert read_error(opened(sockets, patient, head(length(BOUND), claims[0]))) == (429, "rate_limited")
+
+
+@pytest.mark.parametrize(
+    ("address", "client"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+    ],
+)
+def test_an_ipv6_client_counts_by_the_network_it_chooses_addresses_from(address, client):
+    assert network_of(address) == client
+
+
+# --- the service -----------------------------------------------------------------------------------
+
+
+def test_strangers_with_large_bodies_do_not_stop_anybody_from_writing(start_service, sockets):
+    service = start_service()
+    for token in (b"", b"", b"Authorization: Bearer wrong\r\n", b"Cookie: sessionid=wrong\r\n"):
+        stranger = opened(
+            sockets, service.port, head(length(64 * 2**20), token, path=b"/api/v1/conversations")
+        )
+        assert read_error(stranger) == (401, "unauthorized")
+    with service.client_of(ALICE) as alice:
+        conversation = alice.post("/api/v1/conversations", json={}).json()["id"]
+        stored = alice.post("/api/v1/files", files=LARGE_FILE)
+        message = {"content": "Hello.", "stream": True}
+        with alice.stream("POST", f"/api/v1/conversations/{conversation}/messages", json=message) as sent:
+            assert sent.status_code == 200
+    assert stored.status_code == 201, stored.text
+
+
+def test_a_page_sends_large_bodies_with_its_session_as_long_as_it_is_signed_in(start_service):
+    service = start_service()
+    page = BrowserSession(service, ALICE)
+    title = "x" * 100_000
+    cookie = {"Cookie": page.cookie}
+    assert page.call("POST", "/api/v1/conversations", title=title).json()["error"]["code"] == "invalid"
+    page.sign_out()
+    refused = service.client().post("/api/v1/conversations", json={"title": title}, headers=cookie)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (401, "unauthorized")
+    assert refused.headers["www-authenticate"] == "Bearer"
+
+
+def test_a_file_over_the_bound_of_uploads_is_refused_before_it_is_read(start_service, sockets):
+    service = start_service(MAX_UPLOAD_BYTES="1000000")
+    token = b"Authorization: Bearer " + service.tokens[ALICE].encode() + b"\r\n"
+    upload = opened(sockets, service.port, head(length(1_100_000), token, EXPECT, path=b"/api/v1/files"))
+    assert read_error(upload) == (413, "too_large")
+
+
+def test_strangers_that_send_all_but_the_last_byte_do_not_stop_anybody_from_writing(start_service, sockets):
+    service = start_service(MAX_REQUEST_BYTES="500000")
+    for _ in range(4):
+        stranger = opened(sockets, service.port, head(length(500_000), path=b"/api/v1/conversations"))
+        with contextlib.suppress(ConnectionError):
+            stranger.sendall(b"x" * 499_999)
+    answer = service.client_of(ALICE).post("/api/v1/conversations", json={"title": "x" * 100})
+    assert answer.status_code == 201, answer.text

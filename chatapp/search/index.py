@@ -7,6 +7,7 @@ documents that contain it. The newest documents are not in blocks yet; they brin
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -34,7 +35,20 @@ Terms = npt.NDArray[np.int64]
 Ordinals = npt.NDArray[np.int64]
 Counts = npt.NDArray[np.uint8]
 
-analyzer = Analyzer(snowballstemmer.stemmer("english").stemWord)
+
+class _Stemmer(threading.local):
+    """One stemmer per thread: a stemmer works on the word it holds, and would mix the words of two threads."""
+
+    def __init__(self) -> None:
+        self._stemmer = snowballstemmer.stemmer("english")
+
+    def stem_word(self, word: str) -> str:
+        """Return the stem of a folded English word."""
+        stem: str = self._stemmer.stemWord(word)
+        return stem
+
+
+analyzer = Analyzer(_Stemmer().stem_word)
 vocabulary = Vocabulary(analyzer)
 questions = QuestionReader(analyzer)
 

@@ -13,7 +13,7 @@ from chatapp.errors import InvalidInput, NotFound
 from chatapp.mapping import parts_to_json
 from chatapp.models import Conversation, ModelConfig, User
 from chatapp.policies import ContextRules, rules_for
-from chatapp.remembering.recalling import recall_turns
+from chatapp.remembering.recalling import FAILED_SENTENCE, Recalled, recall_turns
 from chatapp.row_shapes import compaction_shape, content_of
 from chatapp.runs.hooking import waiting_notes
 from chatapp.selectors.access import accessible_conversation
@@ -53,8 +53,8 @@ def inspect_context(
         context = loaded.assemble()
     except (ContextError, PolicyError) as error:
         raise InvalidInput(str(error)) from None
-    recalled = recall_turns(loaded, context, now)
-    return _describe(loaded, replace(context, recall=recalled.message), recalled.items)
+    recalled = recall_turns(loaded, context, now, asked_by=f"a look at conversation {conversation.pk}")
+    return _describe(loaded, replace(context, recall=recalled.message), recalled)
 
 
 def _model_for(conversation: Conversation, model: str | None) -> ModelConfig:
@@ -70,7 +70,7 @@ def _limited(rules: ContextRules, budget_tokens: int | None) -> ContextRules:
     return replace(rules, resolved=replace(rules.resolved, budget=budget))
 
 
-def _describe(loaded: LoadedContext, context: AssembledContext, recalled: Any) -> dict[str, Any]:
+def _describe(loaded: LoadedContext, context: AssembledContext, recalled: Recalled) -> dict[str, Any]:
     view, parts = context.view, context.parts
     row = loaded.history.checkpoint_row
     effective = loaded.rules.effective
@@ -98,12 +98,12 @@ def _describe(loaded: LoadedContext, context: AssembledContext, recalled: Any) -
         "original_count": view.original_count,
         "kept_count": view.compacted_count,
         "compaction": compaction_shape(row) if row else None,
-        "recalled": [item.model_dump(mode="json") for item in recalled],
+        "recalled": [item.model_dump(mode="json") for item in recalled.items],
         "policy": {
             name: {"value": value, "from": effective.origins[name]}
             for name, value in effective.policy.model_dump(mode="json").items()
         },
-        "warning": loaded.rules.resolved.warning,
+        "warning": FAILED_SENTENCE if recalled.has_failed else loaded.rules.resolved.warning,
     }
 
 

@@ -98,7 +98,8 @@ class Hub:
 
     @property
     def reader_count(self) -> int:
-        return sum(len(readers) for readers in self._readers.values())
+        # A copy: metrics ask from another thread, while readers come and go.
+        return sum(len(readers) for readers in tuple(self._readers.values()))
 
     # --- telling -----------------------------------------------------------------------------------
 

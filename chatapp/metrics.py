@@ -12,6 +12,7 @@ from prometheus_client import REGISTRY, Counter, Gauge, Histogram
 from chatapp.event_log import facts_committed
 from chatapp.live import hub
 from chatapp.remembering import embedding
+from chatapp.remembering.recalling import RECALL_FAILED
 from chatapp.runs import runner
 
 __all__ = ["REGISTRY", "active_streams"]
@@ -26,6 +27,9 @@ run_seconds = Histogram(
     "palimpsest_run_seconds",
     "From the start of a run to its end.",
     buckets=(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640),
+)
+recall_failures = Counter(
+    "palimpsest_recall_failures", "Answers that went on without recall because it failed."
 )
 active_runs = Gauge("palimpsest_active_runs", "Runs that this process is answering.")
 active_runs.set_function(runner.active_count)
@@ -68,6 +72,11 @@ def _count_end(payload: Mapping[str, Any]) -> None:
         run_seconds.observe((datetime.fromisoformat(payload["at"]) - started_at).total_seconds())
 
 
+def _count_notice(payload: Mapping[str, Any]) -> None:
+    if payload["kind"] == RECALL_FAILED:
+        recall_failures.inc()
+
+
 def _count_usage(payload: Mapping[str, Any]) -> None:
     for kind in ("input", "output", "cached"):
         tokens_used.labels(payload["purpose"], kind).inc(payload[f"{kind}_tokens"])
@@ -81,6 +90,7 @@ _COUNTED = {
     "message.created": _count_message,
     "run.started": _count_start,
     "run.finished": _count_end,
+    "run.notice": _count_notice,
     "usage": _count_usage,
     "compact": _count_compaction,
 }

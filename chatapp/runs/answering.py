@@ -36,6 +36,7 @@ from chatapp.database import in_database, persistently
 from chatapp.errors import LeaseLost
 from chatapp.models import ModelConfig, Run
 from chatapp.policies import ContextRules, rules_for
+from chatapp.remembering.recalling import FAILED_SENTENCE, RECALL_FAILED
 from chatapp.runs import hooking
 from chatapp.runs.call_clock import CallClock
 from chatapp.runs.facts import RunFacts
@@ -117,7 +118,7 @@ class Session:
 
     async def _ask_model(self, loaded: LoadedContext) -> None:
         # In a thread: fitting a full window takes longer than the event loop may stand still.
-        context, recalled = await persistently(assemble_and_recall)(loaded)
+        context, recalled = await persistently(assemble_and_recall)(loaded, self.live.lease.run_id)
         data_urls = await load_data_urls(loaded.user_id, context.image_ids) if context.image_ids else {}
         context = replace(context, recall=recalled.message, data_urls=data_urls)
         tools = loaded.tools
@@ -128,6 +129,8 @@ class Session:
         self.asked = context
         if context.view.dropped and not loaded.rules.summarises:
             self._tell(self.facts.notice("truncated", LEFT_OUT))
+        if recalled.has_failed:
+            self._tell(self.facts.notice(RECALL_FAILED, FAILED_SENTENCE))
         self._tell(*self.facts.asked(context, recalled.items))
         answering = run_react(
             chat_model_for(loaded.config),

@@ -122,9 +122,10 @@ def _question_value(run: Run) -> Message:
     return replace(message_value(run.question), kind="question", pinned=True)
 
 
-def assemble_and_recall(loaded: LoadedContext) -> tuple[AssembledContext, Recalled]:
+def assemble_and_recall(loaded: LoadedContext, run_id: UUID) -> tuple[AssembledContext, Recalled]:
+    """Raises ContextError."""
     context = _assemble(loaded)
-    return context, recall_turns(loaded, context, clock.now())
+    return context, recall_turns(loaded, context, clock.now(), asked_by=f"run {run_id}")
 
 
 def _assemble(loaded: LoadedContext) -> AssembledContext:

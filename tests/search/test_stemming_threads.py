@@ -12,7 +12,18 @@ import snowballstemmer
 from chatapp.search.index import analyzer
 
 THREADS = 8
-BEGINNINGS = ("quax", "brindl", "tavorn", "melisk", "hobber", "strune", "gladdow", "pelvar", "ondrif", "carrow")
+BEGINNINGS = (
+    "quax",
+    "brindl",
+    "tavorn",
+    "melisk",
+    "hobber",
+    "strune",
+    "gladdow",
+    "pelvar",
+    "ondrif",
+    "carrow",
+)
 MIDDLES = ("at", "el", "iz", "ov", "und", "em")
 ENDINGS = ("ing", "ingly", "ations", "fulness", "ousli", "edly", "ies", "ements", "ational", "izers")
 WORDS = ["".join(parts) for parts in product(BEGINNINGS, MIDDLES, ENDINGS)]

@@ -13,6 +13,7 @@ from chatapp import clock, jobs
 from chatapp.actions.endings import INTERRUPTED, NOT_STARTED, interrupt_run
 from chatapp.actions.hook_calls import close_abandoned_calls
 from chatapp.actions.mcp_servers import LIST_AGAIN_AFTER
+from chatapp.actions.reanalysis import reanalyse_some
 from chatapp.actions.search import index_conversation as index_turns
 from chatapp.attachments import sweep_files
 from chatapp.compaction import compactor, left_context
@@ -26,6 +27,7 @@ from chatapp.selectors.compactions import compactions_to_keep, quiet_conversatio
 from chatapp.selectors.consolidations import waiting_consolidations
 from chatapp.selectors.mcp_servers import servers_to_list
 from chatapp.selectors.purging import due_purges
+from chatapp.selectors.reanalysis import indexes_to_reanalyse
 from chatapp.selectors.runs import abandoned_runs, dead_runs
 from chatapp.selectors.unindexed import overlooked_conversations, owner_of, users_without_vectors
 from chatapp.toolbox import local_tools
@@ -61,6 +63,11 @@ def index_conversation(conversation_id: str) -> None:
     index_turns(UUID(conversation_id))
     if settings.EMBEDDINGS_MODEL and (user_id := owner_of(conversation_id)):
         jobs.wake_worker("embed_index", str(user_id))
+
+
+@shared_task
+def reanalyse_index(owner_id: str) -> None:
+    reanalyse_some(int(owner_id))
 
 
 @shared_task
@@ -117,6 +124,8 @@ def sweep() -> None:
         jobs.wake_worker("consolidate", str(consolidation_id))
     for server_id in servers_to_list(now - LIST_AGAIN_AFTER):
         jobs.wake_worker("list_mcp_tools", str(server_id))
+    for owner_id in indexes_to_reanalyse():
+        jobs.wake_worker("reanalyse_index", str(owner_id))
     for user_id in users_without_vectors(settings.EMBEDDINGS_MODEL):
         jobs.wake_worker("embed_index", str(user_id))
     memory_files.sweep_unwritten()

@@ -28,6 +28,7 @@ from chatapp.models import (
     SearchPosting,
 )
 from chatapp.search.index import (
+    ANALYSIS_VERSION,
     BLOCK,
     COLUMNS,
     NO_ORDINAL,
@@ -87,10 +88,11 @@ def _store_batch(conversation: Conversation, batch: Batch) -> int:
 def _lock_owner(*, user_id: UUID | None = None, scope_id: UUID | None = None) -> SearchOwner:
     """Of one of the two."""
     owners = SearchOwner.objects.select_for_update()
+    new = {"analysis_version": ANALYSIS_VERSION}
     if scope_id is not None:
-        return owners.get_or_create(scope_id=scope_id)[0]
+        return owners.get_or_create(scope_id=scope_id, defaults=new)[0]
     assert user_id is not None
-    return owners.get_or_create(user_id=user_id)[0]
+    return owners.get_or_create(user_id=user_id, defaults=new)[0]
 
 
 def lock_indexes_of(user_ids: Iterable[UUID]) -> None:
@@ -107,10 +109,12 @@ def _append(owner: SearchOwner, documents: Sequence[NewDocument], previous: int)
         rows[-1].owner = owner
         previous = ordinal
     insert_documents(rows)
+    if owner.analysed_ordinal == owner.next_ordinal:
+        owner.analysed_ordinal += len(rows)
     owner.next_ordinal += len(rows)
     owner.document_count += len(rows)
     owner.total_length += sum(row.length for row in rows)
-    owner.save(update_fields=["next_ordinal", "document_count", "total_length"])
+    owner.save(update_fields=["next_ordinal", "analysed_ordinal", "document_count", "total_length"])
     return previous
 
 

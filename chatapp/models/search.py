@@ -40,6 +40,14 @@ class SearchOwner(models.Model):
         default=uuid4,
         help_text="Another one with every write to what is sealed: what was read before is old.",
     )
+    analysis_version = models.PositiveIntegerField(
+        default=0,
+        help_text="How the texts of its documents were read into terms: `search.index.ANALYSIS_VERSION`.",
+    )
+    analysed_ordinal = models.PositiveIntegerField(
+        default=0,
+        help_text="Documents below it have the terms of that version; those above may have older ones.",
+    )
     vector_model = models.CharField(max_length=200, blank=True, help_text="Whose vectors it has.")
     embedded_ordinal = models.PositiveIntegerField(default=0, help_text="Documents below it have vectors.")
 

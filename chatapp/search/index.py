@@ -22,6 +22,9 @@ from memory.questions import QuestionReader
 from memory.sentences import Vocabulary
 from memory.terms import Analyzer, is_word
 
+ANALYSIS_VERSION = 1
+"""Raise it when a text comes to have other terms than before: workers then read every index again, once. Version 0 was
+written with a stemmer that threads shared, and may hold wrong stems."""
 BLOCK = 16_384
 MAX_COUNT = 255
 MAX_LENGTH = 32_767
@@ -134,6 +137,15 @@ def drop_postings(entries: bytes | memoryview, gone: npt.NDArray[Any]) -> bytes:
     return postings[~np.isin(postings["offset"], gone)].tobytes()
 
 
+def change_postings(entries: bytes | memoryview, counts: Mapping[int, int]) -> bytes:
+    """Return the postings with these counts at these offsets; a count of 0 removes."""
+    postings = read_postings(entries)
+    left = postings[~np.isin(postings["offset"], list(counts))]
+    added = np.array([(offset, count) for offset, count in counts.items() if count], dtype=POSTING)
+    changed = np.concatenate([left, added])
+    return changed[np.argsort(changed["offset"], kind="stable")].tobytes()
+
+
 @dataclass(frozen=True, slots=True)
 class Hits:
     """Where a term occurs, over all of a user's documents, in ascending order."""
@@ -172,6 +184,11 @@ class StoredTerms:
     ordinal: int
     terms: bytes | memoryview
     counts: bytes | memoryview
+
+
+def count_terms(terms: bytes | memoryview, counts: bytes | memoryview) -> dict[int, int]:
+    """Return how often each term stands in one document, from its row."""
+    return dict(zip(np.frombuffer(terms, TERM).tolist(), bytes(counts), strict=True))
 
 
 def join_terms(documents: Sequence[StoredTerms]) -> tuple[Terms, Ordinals, Counts]:

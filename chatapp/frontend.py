@@ -8,6 +8,7 @@ from __future__ import annotations
 import fnmatch
 import json
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from functools import lru_cache, partial
 from pathlib import Path
@@ -101,6 +102,12 @@ class QuickCompressor(Compressor):  # type: ignore[misc]  # untyped
     @staticmethod
     def compress_brotli(data: bytes) -> bytes:
         return bytes(brotli.compress(data, quality=6))
+
+    def write_data(self, path: str, data: bytes, suffix: str, stat_result: os.stat_result) -> str:
+        """Whoever may read the file may read what it is compressed to, whatever the umask."""
+        filename = str(super().write_data(path, data, suffix, stat_result))
+        Path(filename).chmod(stat.S_IMODE(stat_result.st_mode))
+        return filename
 
 
 class HashedStaticFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # untyped

@@ -15,6 +15,7 @@ from memory.policy import merge_policies
 BASE_DIR = Path(__file__).resolve().parent.parent
 env.load_dotenv(Path(env.text("ENV_FILE", str(BASE_DIR / ".env"))))
 
+env.create_files_private()
 DATA_DIR = env.writable_folder(Path(env.text("DATA_DIR", str(BASE_DIR / "data"))).resolve())
 SECRET_KEY = env.text("SECRET_KEY") or env.secret_key(DATA_DIR / "secret_key")
 DEBUG = env.flag("DEBUG", False)
@@ -231,7 +232,11 @@ STATIC_ROOT = Path(env.text("STATIC_ROOT", str(BASE_DIR / "staticfiles")))
 STATICFILES_DIRS = [("app", BASE_DIR / "static" / "app")]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "chatapp.frontend.HashedStaticFiles"},
+    "staticfiles": {
+        "BACKEND": "chatapp.frontend.HashedStaticFiles",
+        # Public, and perhaps served by another account.
+        "OPTIONS": {"file_permissions_mode": 0o644, "directory_permissions_mode": 0o755},
+    },
 }
 NODE_MODULES_DIR = BASE_DIR / "static" / "node_modules"
 STATICFILES_FINDERS = [

@@ -72,8 +72,8 @@ def names_speaker(text: str) -> bool:
 
 
 class Analyzer:
-    """`stem` maps one folded word to its stem, in whatever thread calls it; its answers are remembered for all threads, a
-    vocabulary is small."""
+    """`stem` maps one folded word to its stem, in whatever thread calls it; its answers are remembered for all of them,
+    a vocabulary is small."""
 
     def __init__(self, stem: Callable[[str], str], max_remembered: int = 200_000) -> None:
         self._stem = stem

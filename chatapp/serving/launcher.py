@@ -17,6 +17,7 @@ from chatapp import lifecycle
 from chatapp.actions.accounts import ensure_setup_link
 from chatapp.asgi import application
 from chatapp.database import in_database
+from chatapp.private_files import close_exposed, stored_paths
 from chatapp.runs import runner
 from chatapp.schema import ask_version, has_unapplied_migrations
 from chatapp.serving.authentication import find_user_id
@@ -39,6 +40,7 @@ class WebProcess:
         """Everything that may be refused, before anything runs. Raises CannotServe."""
         self.listener = open_listener(host, port)
         self.lock: IO[str] | None = hold_lock() if settings.EMBEDDED else None
+        close_exposed(stored_paths())
         prepare_schema(migrates)
         self.address = browser_address(self.listener)
         self.public_address = settings.PUBLIC_URL or self.address

@@ -1,0 +1,137 @@
+"""What is stored is open to the account of the service alone, on a machine that others use, too."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from chatapp.private_files import close_exposed
+from tests.environment import ROOT
+from tests.servers.people import ALICE
+from tests.servers.service import Service, run_manage
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def open_umask() -> Iterator[None]:
+    """What a shell that hides nothing hands on to the processes it starts."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def open_paths(folder: Path) -> list[str]:
+    """Relative, of all that others have a right to, symbolic links apart."""
+    return sorted(
+        str(path.relative_to(folder))
+        for path in [folder, *folder.rglob("*")]
+        if not path.is_symlink() and path.lstat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+    )
+
+
+def test_all_that_a_service_stores_is_open_to_its_account_alone(
+    open_umask: None, start_service: Callable[..., Service], tmp_path: Path
+) -> None:
+    service = start_service()
+    client = service.client_of(ALICE)
+    picture = {"file": ("note.txt", b"The boiler is old.", "text/plain")}
+    assert client.post("/api/v1/files", files=picture).status_code < 300
+    made = client.post("/api/v1/conversations", json={}).json()["id"]
+    sent = client.post(f"/api/v1/conversations/{made}/messages", json={"content": "Hello"})
+    assert sent.status_code == 200
+    names = {path.name for path in service.data_dir.rglob("*")}
+    assert {"palimpsest.sqlite3", "palimpsest.sqlite3-wal", "palimpsest.sqlite3-shm"} <= names
+    assert {"secret_key", "serve.lock"} <= names
+    assert any(name.startswith("beat-schedule") for name in names)
+    assert any((service.data_dir / "files").rglob("*"))
+    assert open_paths(service.data_dir) == []
+
+
+def test_a_new_data_folder_is_private_from_its_first_command_on(open_umask: None, tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    done = run_manage({"DATA_DIR": str(folder)}, "migrate", "--verbosity=0")
+    assert done.returncode == 0, done.stderr
+    assert (folder / "palimpsest.sqlite3").exists()
+    assert open_paths(folder) == []
+
+
+def test_an_open_data_folder_of_before_is_closed_at_the_start_and_the_doctor_tells(
+    start_service: Callable[..., Service], tmp_path: Path
+) -> None:
+    service = start_service()
+    service.stop()
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "of-somebody-else").write_text("x")
+    old = service.data_dir / "memory" / "old"
+    old.mkdir(parents=True)
+    (old / "2026-01-01.md").write_text("A diary.")
+    (old / "elsewhere").symlink_to(outside)
+    for path in (*service.data_dir.rglob("*"), service.data_dir, outside, *outside.iterdir()):
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() else 0o644)
+    examined = run_manage(service.env, "doctor")
+    assert "BROKEN file permissions" in examined.stdout
+    assert examined.returncode == 1
+    service.start()
+    assert open_paths(service.data_dir) == []
+    assert "were open to other accounts" in service.output()
+    assert (outside / "of-somebody-else").stat().st_mode & 0o777 == 0o644, "links are not followed"
+    assert outside.stat().st_mode & 0o777 == 0o755
+    assert "well   file permissions" in run_manage(service.env, "doctor").stdout
+
+
+def test_a_file_of_another_account_is_told_in_one_line_and_left_as_it_is(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    foreign = Path("/etc/passwd")
+    if os.geteuid() == 0:
+        foreign = tmp_path / "foreign.txt"
+        foreign.write_text("x")
+        os.chown(foreign, NOBODY, NOBODY)
+    mode = foreign.stat().st_mode
+    close_exposed([foreign, tmp_path / "gone"])
+    [told] = [record.getMessage() for record in caplog.records]
+    assert told.endswith(f"belong to other accounts or cannot be closed to them, such as {foreign}.")
+    assert foreign.stat().st_mode == mode
+
+
+def test_a_database_elsewhere_is_closed_too(start_service: Callable[..., Service], tmp_path: Path) -> None:
+    database = tmp_path / "elsewhere.sqlite3"
+    url = f"sqlite:///{database}"
+    done = run_manage({"DATA_DIR": str(tmp_path / "data"), "DATABASE_URL": url}, "migrate", "--verbosity=0")
+    assert done.returncode == 0, done.stderr
+    database.chmod(0o644)
+    service = start_service(is_new=True, DATABASE_URL=url)
+    assert database.stat().st_mode & 0o777 == 0o600
+    for ending in ("-wal", "-shm"):
+        assert Path(f"{database}{ending}").stat().st_mode & 0o777 == 0o600
+    assert service.is_ready()
+
+
+def test_a_celery_process_creates_private_files(open_umask: None, tmp_path: Path) -> None:
+    """A worker and beat are started as Celery starts them, without a command of ours."""
+    program = "import os, chatapp.celery as c; c.app.conf.beat_schedule; print(oct(os.umask(0)))"
+    env = {**os.environ, "DATA_DIR": str(tmp_path / "data")}
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, env=env, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "0o77"
+
+
+def test_collected_static_files_stay_readable(tmp_path: Path) -> None:
+    """They are public, and another account may serve them."""
+    static = tmp_path / "static"
+    env = {"DATA_DIR": str(tmp_path / "data"), "STATIC_ROOT": str(static)}
+    done = run_manage(env, "collectstatic", "--noinput", "--verbosity=0")
+    assert done.returncode == 0, done.stderr
+    folders = [path for path in (static, *static.rglob("*")) if path.is_dir()]
+    assert {path.stat().st_mode & 0o777 for path in folders} == {0o755}
+    assert {path.stat().st_mode & 0o777 for path in static.rglob("*") if path.is_file()} == {0o644}

@@ -203,7 +203,7 @@ def release_all_compactions(*, now: datetime) -> None:
     with transaction.atomic():
         Compaction.objects.filter(status=Compaction.Status.RUNNING).update(lease_expires_at=now)
         active = Compaction.objects.filter(status__in=Compaction.ACTIVE)
-        for compaction_id in active.order_by("created_at").values_list("pk", flat=True):
+        for compaction_id in active.order_by("created_at", "pk").values_list("pk", flat=True):
             jobs.wake_worker("compact", str(compaction_id))
 
 

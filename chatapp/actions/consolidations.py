@@ -82,7 +82,7 @@ def release_all_consolidations(*, now: datetime) -> None:
     with transaction.atomic():
         Consolidation.objects.filter(status=Consolidation.Status.RUNNING).update(lease_expires_at=now)
         active = Consolidation.objects.filter(status__in=Consolidation.ACTIVE)
-        for consolidation_id in active.order_by("created_at").values_list("pk", flat=True):
+        for consolidation_id in active.order_by("created_at", "pk").values_list("pk", flat=True):
             jobs.wake_worker("consolidate", str(consolidation_id))
 
 

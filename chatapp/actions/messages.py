@@ -119,7 +119,7 @@ def find_receipt(user: User, conversation_id: str, new: NewMessage) -> Receipt |
         raise InvalidInput(
             "This client_id was already used for another message.", code="idempotency_mismatch"
         )
-    run = Run.objects.filter(question=message).order_by("created_at").first()
+    run = Run.objects.filter(question=message).order_by("created_at", "pk").first()
     is_injected = run is None and message.kind == Message.Kind.INJECTED
     if is_injected:
         run = Run.objects.filter(answer=message.parent).first()
@@ -297,7 +297,7 @@ def regenerate_message(
 
 
 def _last_mode(question: Message) -> str:
-    return question.runs_asked.order_by("-created_at").values_list("mode", flat=True).first() or ""
+    return question.runs_asked.order_by("-created_at", "-pk").values_list("mode", flat=True).first() or ""
 
 
 def _question_before(message: Message) -> Message:

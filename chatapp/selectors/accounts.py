@@ -31,7 +31,7 @@ def find_token(raw: str) -> ApiToken | None:
 
 
 def visible_tokens(user: User) -> Iterable[ApiToken]:
-    return ApiToken.objects.filter(user=user).order_by("-created_at")
+    return ApiToken.objects.filter(user=user).order_by("-created_at", "-pk")
 
 
 def accessible_token(user: User, token_id: UUID | str) -> ApiToken:

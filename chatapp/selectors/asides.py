@@ -66,7 +66,7 @@ def _add_remembered(asides: Asides, rows: Sequence[Message]) -> None:
     if until is not None:
         entries = entries.filter(created_at__lt=until)
     moments = [row.created_at for row in rows]
-    for entry in entries.order_by("created_at"):
+    for entry in entries.order_by("created_at", "pk"):
         row = rows[bisect_right(moments, entry.created_at) - 1]
         note = {
             "entry_id": str(entry.pk),
@@ -80,7 +80,7 @@ def _add_proposals(asides: Asides, rows: Sequence[Message]) -> None:
     """Below the message that wished to forget something, while nobody has answered."""
     open_ones = ForgetProposal.objects.filter(conversation=rows[0].conversation_id, receipt=None)
     asked = open_ones.filter(asked_in__in=[row.pk for row in rows])
-    for proposal_id, message_id in asked.values_list("pk", "asked_in"):
+    for proposal_id, message_id in asked.order_by("pk").values_list("pk", "asked_in"):
         assert message_id is not None
         asides[message_id]["forget_proposal"] = str(proposal_id)
 

@@ -77,7 +77,7 @@ def latest_checkpoint(branch: Branch, before_position: int) -> Compaction | None
     done = visible_compactions(branch).filter(
         status=Compaction.Status.DONE, last_position__lt=before_position
     )
-    return done.order_by("-last_position").first()
+    return done.order_by("-last_position", "-created_at", "-pk").first()
 
 
 def covered_count(branch: Branch, row: Compaction) -> int:

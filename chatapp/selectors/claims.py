@@ -43,7 +43,8 @@ def superseded_claims(
     if before is not None:
         rows = rows.filter(superseded_by__said_at__lt=before)
     found: dict[UUID, list[Superseded]] = defaultdict(list)
-    for row in rows.select_related("message", "entry", "superseded_by__message", "superseded_by__entry"):
+    sources = ("message", "entry", "superseded_by__message", "superseded_by__entry")
+    for row in rows.select_related(*sources).order_by("start", "pk"):
         source_id = row.message_id or row.entry_id
         if source_id is not None and row.superseded_by is not None:
             found[source_id].append(_superseded(row, row.superseded_by))
@@ -86,7 +87,7 @@ def repeated_claims(
             if before is not None:
                 rows = rows.filter(superseded_by__said_at__lt=before)
             sources = ("message", "entry", "superseded_by__message", "superseded_by__entry")
-            row = rows.select_related(*sources).order_by("said_at").last()
+            row = rows.select_related(*sources).order_by("said_at", "start", "pk").last()
             if row is not None and row.superseded_by is not None:
                 over = _superseded(row, row.superseded_by)
                 said = text[claim.start : claim.end]

@@ -18,13 +18,15 @@ def waiting_compactions(now: datetime) -> list[UUID]:
     """Pending for longer than a wake-up takes, or held by a worker that is gone."""
     late = Q(status=Compaction.Status.PENDING, created_at__lt=now - PICKED_UP_AFTER)
     late |= Q(status=Compaction.Status.RUNNING, lease_expires_at__lt=now)
-    return list(Compaction.objects.filter(late).order_by("created_at").values_list("pk", flat=True)[:20])
+    return list(
+        Compaction.objects.filter(late).order_by("created_at", "pk").values_list("pk", flat=True)[:20]
+    )
 
 
 def quiet_conversations(now: datetime) -> list[UUID]:
     """In which nothing was said for a while, and something waits to be summarised."""
     rows = Conversation.objects.filter(summary_waits=True, last_activity_at__lt=now - QUIET_AFTER)
-    return list(rows.order_by("last_activity_at").values_list("pk", flat=True)[:20])
+    return list(rows.order_by("last_activity_at", "pk").values_list("pk", flat=True)[:20])
 
 
 def compaction_to_keep(compaction_id: UUID) -> Compaction | None:
@@ -35,7 +37,7 @@ def compaction_to_keep(compaction_id: UUID) -> Compaction | None:
 
 def compactions_to_keep(finished_before: datetime) -> list[UUID]:
     rows = Compaction.objects.filter(status=Compaction.Status.DONE, context_kept_at=None)
-    late = rows.filter(finished_at__lt=finished_before).order_by("finished_at")
+    late = rows.filter(finished_at__lt=finished_before).order_by("finished_at", "pk")
     return list(late.values_list("pk", flat=True)[:20])
 
 
@@ -50,7 +52,7 @@ def turns_since_compaction(conversation: Conversation, upto: UUID | None = None)
     """Answers begun since the last finished compaction, `upto` that of this run; None when there was none. A part of a
     backlog is none."""
     finished = conversation.compactions.filter(status=Compaction.Status.DONE, is_partial=False)
-    done = finished.order_by("-finished_at").first()
+    done = finished.order_by("-finished_at", "-pk").first()
     if done is None or done.finished_at is None:
         return None
     begun = Run.objects.filter(conversation=conversation, created_at__gt=done.finished_at)

@@ -58,11 +58,13 @@ def waiting_consolidations(now: datetime) -> list[UUID]:
     """Pending for longer than a wake-up takes, or held by a worker that is gone."""
     late = Q(status=Consolidation.Status.PENDING, created_at__lt=now - PICKED_UP_AFTER)
     late |= Q(status=Consolidation.Status.RUNNING, lease_expires_at__lt=now)
-    return list(Consolidation.objects.filter(late).order_by("created_at").values_list("pk", flat=True)[:20])
+    return list(
+        Consolidation.objects.filter(late).order_by("created_at", "pk").values_list("pk", flat=True)[:20]
+    )
 
 
 def latest_consolidation(user_id: UUID) -> Consolidation | None:
-    return Consolidation.objects.filter(user_id=user_id).order_by("-created_at").first()
+    return Consolidation.objects.filter(user_id=user_id).order_by("-created_at", "-pk").first()
 
 
 def count_since(user_id: UUID, moment: datetime) -> int:

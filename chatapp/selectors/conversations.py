@@ -64,5 +64,5 @@ def shape_message(row: Message) -> dict[str, Any]:
 
 def compaction_list(branch: Branch) -> list[dict[str, Any]]:
     """All that cover only what this branch shows, oldest first."""
-    rows = visible_compactions(branch).order_by("created_at", "first_position")
+    rows = visible_compactions(branch).order_by("created_at", "first_position", "pk")
     return [row_shapes.compaction_shape(row) for row in rows]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Prefetch, QuerySet
 
 from chatapp import row_shapes
 from chatapp.models import (
@@ -38,10 +38,11 @@ USAGE_COLUMNS = (
 
 def export_pages(messages: QuerySet[Message]) -> Iterator[list[dict[str, Any]]]:
     """By position, with their attachments' metadata."""
+    attachments = Prefetch("attachments", Attachment.objects.order_by("created_at", "pk"))
     position = -1
     while True:
         rows = list(
-            messages.filter(position__gt=position).order_by("position").prefetch_related("attachments")[:PAGE]
+            messages.filter(position__gt=position).order_by("position").prefetch_related(attachments)[:PAGE]
         )
         if not rows:
             return

@@ -108,7 +108,7 @@ def said_in(entry: MemoryEntry) -> list[Message]:
     spans = [(entry.conversation_id, entry.first_message_id, entry.last_message_id)]
     spans += entry.sources.values_list("conversation_id", "first_message_id", "last_message_id")
     found = {row.pk: row for span in spans for row in _span(*span)}
-    return sorted(found.values(), key=lambda row: (row.created_at, row.position))
+    return sorted(found.values(), key=lambda row: (row.created_at, row.position, row.pk))
 
 
 def _span(conversation_id: UUID | None, first_id: UUID | None, last_id: UUID | None) -> list[Message]:
@@ -183,7 +183,7 @@ def offloading_conversations(user_id: UUID) -> QuerySet[Conversation]:
 def sentences_of_answers(user_id: UUID, except_in: Collection[UUID]) -> set[str]:
     """What the newest answers of the user's other conversations say."""
     rows = Message.objects.filter(conversation__user=user_id, role=Message.Role.ASSISTANT)
-    newest = rows.exclude(conversation__in=except_in).order_by("-created_at")
+    newest = rows.exclude(conversation__in=except_in).order_by("-created_at", "-pk")
     said = newest.values_list("parts", flat=True)[:LOOKED_AT].iterator()
     return {sentence.strip() for parts in said for sentence in split_sentences(mapping.text_of(parts))}
 
@@ -193,7 +193,7 @@ def recitations(conversation_ids: Collection[UUID], forgotten: Forgotten, limit:
     rows = (
         Message.objects.filter(conversation__in=conversation_ids)
         .exclude(parts=[])
-        .order_by("-created_at", "-position")
+        .order_by("-created_at", "-position", "-pk")
     )
     said = rows.values_list("pk", "parts")[:LOOKED_AT].iterator()
     found = [pk for pk, parts in said if forgotten.carried(mapping.text_of(parts))]

@@ -21,7 +21,7 @@ def known_texts(compaction: Compaction, *, first_id: UUID, last_id: UUID) -> Ite
     rows = MemoryEntry.objects.filter(user=conversation.user_id).exclude(of_span)
     if conversation.scope_id is not None:
         rows = rows.filter(scope=conversation.scope_id)
-    newest = rows.order_by("-created_at").values_list("pk", "text")
+    newest = rows.order_by("-created_at", "-pk").values_list("pk", "text")
     for entry_id, text in newest[:NEWEST_ENTRIES].iterator():
         yield str(entry_id), text
 

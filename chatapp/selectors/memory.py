@@ -97,7 +97,9 @@ def stale_mark_ids(user_id: UUID, day: date) -> list[int]:
 
 def days_behind(limit: int = 1000) -> list[tuple[UUID, date]]:
     """Days whose file lacks an entry or shows what is gone."""
-    unwritten = kept_entries().filter(written_at=None).order_by("created_at").values_list("user_id", "day")
+    unwritten = (
+        kept_entries().filter(written_at=None).order_by("created_at", "pk").values_list("user_id", "day")
+    )
     stale = StaleDay.objects.order_by("id").values_list("user_id", "day")
     return list(dict.fromkeys([*unwritten[:limit], *stale[:limit]]))
 

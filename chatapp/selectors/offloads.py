@@ -25,7 +25,9 @@ def offload_of(conversation_id: UUID | str, reference: str) -> Offload:
 
 def offloads_of(conversation_id: UUID | str) -> list[Offload]:
     """Of a conversation whose user is known already, oldest first."""
-    return list(Offload.objects.filter(conversation_id=parse_id(conversation_id)).order_by("created_at"))
+    return list(
+        Offload.objects.filter(conversation_id=parse_id(conversation_id)).order_by("created_at", "pk")
+    )
 
 
 def text_offloads(conversation_ids: Iterable[UUID]) -> list[Offload]:

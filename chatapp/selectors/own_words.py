@@ -19,6 +19,6 @@ def sent_messages(user_id: UUID, message_ids: Iterable[UUID]) -> list[Message]:
     paused = off_record(user_id)
     return [
         row
-        for row in found.order_by("created_at", "position")
+        for row in found.order_by("created_at", "position", "pk")
         if not paused.covers(row.conversation_id, row.created_at)
     ]

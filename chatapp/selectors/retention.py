@@ -31,7 +31,7 @@ def idle_conversations(now: datetime, default_days: int) -> list[tuple[UUID, dat
     if shortest is None:
         return []
     rows = Conversation.objects.filter(pinned=False, last_activity_at__lt=now - timedelta(days=shortest))
-    idle = list(rows.order_by("last_activity_at").values_list("pk", "user_id", "last_activity_at"))
+    idle = list(rows.order_by("last_activity_at", "pk").values_list("pk", "user_id", "last_activity_at"))
     days_of = retention_days_of((user_id for _, user_id, _ in idle), default_days)
     since = {user_id: now - timedelta(days=days) for user_id, days in days_of.items() if days}
     return [

@@ -33,7 +33,9 @@ def count_step_calls(run_id: UUID) -> int:
 
 def _not_to_repeat(calls: QuerySet[ToolCall]) -> Mapping[CallKey, EarlierCall]:
     begun = calls.filter(is_idempotent=False, has_begun=True)
-    ended = begun.filter(state__in=[ToolCall.State.DONE, ToolCall.State.INTERRUPTED]).order_by("requested_at")
+    ended = begun.filter(state__in=[ToolCall.State.DONE, ToolCall.State.INTERRUPTED]).order_by(
+        "requested_at", "ordinal", "pk"
+    )
     return {call_key(call.name, call.arguments): _earlier(call) for call in ended}
 
 

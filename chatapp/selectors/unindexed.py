@@ -110,7 +110,7 @@ def overlooked_conversations(now: datetime, limit: int = 20) -> list[UUID]:
     """Of everybody: those whose worker was not woken, or died over its work."""
     rows = Conversation.objects.filter(_IS_BEHIND, temporary=False)
     rows = rows.filter(last_activity_at__gte=now - LOOKED_BACK, last_activity_at__lt=now - PICKED_UP_AFTER)
-    return list(rows.order_by("last_activity_at").values_list("pk", flat=True)[:limit])
+    return list(rows.order_by("last_activity_at", "pk").values_list("pk", flat=True)[:limit])
 
 
 def owner_of(conversation_id: str) -> UUID | None:
@@ -132,7 +132,7 @@ def conversations_behind(user_id: UUID, limit: int = CONVERSATIONS_AT_ONCE) -> l
     columns = ("pk", "search_cursor__position", "search_cursor__last_ordinal", "next_position")
     found = []
     for conversation_id, position, last_ordinal, next_position in rows.order_by(
-        "-last_activity_at"
+        "-last_activity_at", "-pk"
     ).values_list(*columns)[:limit]:
         indexed = -1 if position is None else position
         last = NO_ORDINAL if last_ordinal is None else last_ordinal

@@ -74,6 +74,29 @@ def test_no_function_imports_our_own_packages(package):
     assert not found
 
 
+def orderings(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """The last column of every order that is written out, and its line."""
+    for node in ast.walk(tree):
+        columns: list[ast.expr] = []
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            columns = node.args if node.func.attr in {"order_by", "latest", "earliest"} else []
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "ordering":
+            columns = node.value.elts if isinstance(node.value, ast.Tuple | ast.List) else []
+        if columns and isinstance(columns[-1], ast.Constant):
+            yield columns[-1].value.removeprefix("-"), node.lineno
+
+
+def test_no_order_ends_with_a_time_which_two_rows_may_share():
+    found = [
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in sources("chatapp")
+        if "admin" not in path.parts  # Django's change list adds the primary key itself
+        for column, line in orderings(ast.parse(path.read_text()))
+        if column == "at" or column.endswith("_at")
+    ]
+    assert found == []
+
+
 def test_nothing_else_lies_at_the_top_level():
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     top = {line.split("/")[0] for line in listed.splitlines()}

@@ -1,0 +1,101 @@
+"""Lists have one order, and pages lose nothing, where rows were made at the same moment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.test import Client
+
+from chatapp.models import (
+    ApiToken,
+    Attachment,
+    ForgetReceipt,
+    MemoryEntry,
+    Message,
+    User,
+)
+from chatapp.models.identity import new_id
+from chatapp.selectors.exports import export_pages
+from tests.memory_store.rows import NOW, new_conversation, say
+
+V1 = "/api/v1"
+MADE = 7
+
+
+def all_ids(client: Client, path: str) -> list[str]:
+    """By pages of two."""
+    found: list[str] = []
+    cursor = ""
+    while True:
+        answer: dict[str, Any] = client.get(f"{V1}/{path}", {"limit": 2, "cursor": cursor}).json()
+        found += [item["id"] for item in answer["items"]]
+        if not (cursor := answer["next_cursor"]):
+            return found
+
+
+def newest_first(rows: list[Any]) -> list[str]:
+    return [str(row.pk) for row in reversed(rows)]
+
+
+def test_pages_of_conversations_of_one_moment(alice: User, alice_client: Client) -> None:
+    made = [new_conversation(alice, at=NOW) for _ in range(MADE)]
+    assert all_ids(alice_client, "conversations") == newest_first(made)
+
+
+def test_pages_of_receipts_of_one_moment(alice: User, alice_client: Client) -> None:
+    made = [
+        ForgetReceipt.objects.create(user=alice, what=ForgetReceipt.What.ENTRY, at=NOW) for _ in range(MADE)
+    ]
+    assert all_ids(alice_client, "memory/receipts") == newest_first(made)
+
+
+def test_pages_of_proposed_entries_of_one_moment(alice: User, alice_client: Client) -> None:
+    made = [
+        MemoryEntry.objects.create(
+            user=alice, text="Tea", day=NOW.date(), created_at=NOW, state=MemoryEntry.State.PROPOSED
+        )
+        for _ in range(MADE)
+    ]
+    assert all_ids(alice_client, "memory/review") == newest_first(made)
+
+
+def test_tokens_of_one_moment_newest_first(alice: User, alice_client: Client) -> None:
+    made = [ApiToken.objects.create(user=alice, name="t", token_hash=str(n)) for n in range(MADE)]
+    ApiToken.objects.update(created_at=NOW)
+    listed = [item["id"] for item in alice_client.get(f"{V1}/tokens").json()["items"]]
+    assert listed[:MADE] == newest_first(made)
+
+
+def test_what_was_remembered_at_one_moment_stands_in_the_order_it_was_made(
+    alice: User, alice_client: Client
+) -> None:
+    conversation = new_conversation(alice)
+    say(conversation, "Hello")
+    ids = [new_id() for _ in range(MADE)]
+    for entry_id in reversed(ids):
+        MemoryEntry.objects.create(
+            pk=entry_id,
+            user=alice,
+            conversation=conversation,
+            text="Tea",
+            day=NOW.date(),
+            created_at=NOW,
+            written_at=NOW,
+        )
+    [item] = alice_client.get(f"{V1}/conversations/{conversation.pk}/messages").json()["items"]
+    assert [note["entry_id"] for note in item["remembered"]] == [str(entry_id) for entry_id in ids]
+
+
+def test_files_of_a_message_are_exported_in_the_order_they_came(alice: User) -> None:
+    conversation = new_conversation(alice)
+    [message] = say(conversation, "Look")
+    ids = [new_id() for _ in range(MADE)]
+    for file_id in reversed(ids):
+        message.attachments.add(
+            Attachment.objects.create(
+                pk=file_id, user=alice, name="a.txt", sha256="0", mime_type="text/plain", size_bytes=1
+            )
+        )
+    Attachment.objects.update(created_at=NOW)
+    [[exported]] = export_pages(Message.objects.filter(conversation=conversation))
+    assert [one["id"] for one in exported["attachments"]] == [str(file_id) for file_id in ids]

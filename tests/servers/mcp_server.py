@@ -1,12 +1,12 @@
-"""A real MCP server over streamable HTTP, as a process: `python -m tests.servers.mcp_server PORT`."""
+"""A real MCP server over streamable HTTP, as a process: `python -m tests.servers.mcp_server`."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
 import io
-import subprocess
-import sys
+import tempfile
+from pathlib import Path
 from types import TracebackType
 
 from mcp.server import MCPServer
@@ -14,38 +14,36 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ImageContent, TextContent, ToolAnnotations
 from PIL import Image
 
-from tests.servers.waiting import accepts_connections, free_port, wait_for
+from tests.servers.service import ADDRESS, OwnProcess
+
+ASLEEP = "It sleeps."
 
 
 class McpProcess:
-    """`with McpProcess() as server: server.url`."""
+    """`with McpProcess() as server: server.url`. Its port is the one that it was given when it began to listen."""
 
-    def __init__(self) -> None:
-        self.port = free_port()
-        self.process: subprocess.Popen[bytes] | None = None
+    port = 0
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/mcp"
 
     def __enter__(self) -> McpProcess:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", __name__, str(self.port)],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        wait_for(lambda: accepts_connections(self.port), timeout_s=60, what="the MCP server")
+        self._folder = tempfile.TemporaryDirectory(prefix="palimpsest-mcp-")
+        self._process = OwnProcess(["-m", __name__], Path(self._folder.name) / "log")
+        self._process.launch()
+        self.port = int(self._process.wait_for_output(ADDRESS).group(1))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stop()
+        self._process.kill()
+        self._folder.cleanup()
 
-    def stop(self) -> None:
-        if self.process:
-            self.process.kill()
-            self.process.wait(30)
+    async def wait_until_asleep(self) -> None:
+        """Until the tool that never answers was called."""
+        await asyncio.to_thread(self._process.wait_for_output, ASLEEP)
 
 
 def build_server() -> MCPServer[object]:
@@ -69,6 +67,7 @@ def build_server() -> MCPServer[object]:
     @server.tool()
     async def sleep() -> str:
         """Never answers."""
+        print(ASLEEP, flush=True)
         await asyncio.sleep(3600)
         return "late"
 
@@ -105,9 +104,5 @@ def build_server() -> MCPServer[object]:
     return server
 
 
-async def serve(port: int) -> None:
-    await build_server().run_streamable_http_async(host="127.0.0.1", port=port)
-
-
 if __name__ == "__main__":
-    asyncio.run(serve(int(sys.argv[1])))
+    asyncio.run(build_server().run_streamable_http_async(port=0))

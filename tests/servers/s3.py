@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
 import tempfile
 import urllib.request
-from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
-from tests.servers.waiting import free_port, wait_for
+from tests.servers.service import ADDRESS, OwnProcess
 
 
-@dataclass
 class S3Server:
-    folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="palimpsest-s3-")))
-    port: int = 0
-    process: subprocess.Popen[bytes] | None = None
+    """Its port is the one that it was given when it began to listen."""
+
+    port = 0
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> S3Server:
-        self.port = free_port()
-        with open(self.folder / "log", "wb") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)],
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"},
-            )
-        wait_for(self._answers, timeout_s=60, what="the S3 server", explain=self.read_log)
+        self._folder = tempfile.TemporaryDirectory(prefix="palimpsest-s3-")
+        self._process = OwnProcess(
+            ["-m", "moto.server", "-H", "127.0.0.1", "-p", "0"],
+            Path(self._folder.name) / "log",
+            {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"},
+        )
+        self._process.launch()
+        self.port = int(self._process.wait_for_output(ADDRESS).group(1))
         return self
 
     def new_bucket(self, name: str) -> str:
@@ -49,17 +42,5 @@ class S3Server:
         return [element.text or "" for element in found.iter() if element.tag.endswith("Key")]
 
     def stop(self) -> None:
-        if self.process:
-            self.process.terminate()
-            self.process.wait(30)
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def read_log(self) -> str:
-        return (self.folder / "log").read_text(errors="replace")
-
-    def _answers(self) -> bool:
-        try:
-            urllib.request.urlopen(f"{self.url}/moto-api/", timeout=2).close()
-        except OSError:
-            return False
-        return True
+        self._process.stop()
+        self._folder.cleanup()

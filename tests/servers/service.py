@@ -16,7 +16,7 @@ from tests.environment import ROOT
 from tests.servers.waiting import wait_for
 
 START_TIMEOUT_S = 60
-ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)/")
+ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)[/\s]")
 SETUP_LINK = re.compile(r"http://\S+/setup/\S+")
 
 

@@ -88,7 +88,7 @@ async def test_when_a_server_dies_in_the_middle_of_a_call_nobody_knows_what_happ
         endpoint = McpEndpoint("test", process.url, is_own=True)
         tools = await tools_of(endpoint)
         call = asyncio.create_task(tools["test__sleep"].call({}, CALLER))
-        await asyncio.sleep(1)
+        await process.wait_until_asleep()
     with pytest.raises(ToolUncertain):
         await call
     with pytest.raises(ToolFailure, match="cannot be reached") as never_sent:
@@ -110,15 +110,16 @@ async def test_calls_side_by_side_do_not_meet(endpoint):
     assert [output.text for output in outputs] == [str(2 * n) for n in range(10)]
 
 
-async def test_a_cancelled_call_leaves_nothing_running(endpoint):
-    sleep = (await tools_of(endpoint))["test__sleep"]
-    before = len(asyncio.all_tasks())
-    call = asyncio.create_task(sleep.call({}, CALLER))
-    await asyncio.sleep(0.3)
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
-    assert len(asyncio.all_tasks()) == before
+async def test_a_cancelled_call_leaves_nothing_running():
+    with McpProcess() as process:
+        sleep = (await tools_of(McpEndpoint("test", process.url, is_own=True)))["test__sleep"]
+        before = len(asyncio.all_tasks())
+        call = asyncio.create_task(sleep.call({}, CALLER))
+        await process.wait_until_asleep()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert len(asyncio.all_tasks()) == before
 
 
 async def test_a_server_that_is_down_is_one_sentence():

@@ -205,7 +205,9 @@ async def forget_the_conversation(program: Program, conversation: str) -> None:
 
 
 async def forget_the_day(program: Program, conversation: str) -> None:
-    await forget_at_once(program, day=clock.now().date().isoformat())
+    page = await program.get(f"conversations/{conversation}/messages")
+    [said_at] = [item["created_at"] for item in page.json()["items"] if item["content"] == SAID]
+    await forget_at_once(program, day=said_at[:10])
 
 
 async def forget_all_there_is(program: Program, conversation: str) -> None:

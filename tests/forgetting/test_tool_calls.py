@@ -81,8 +81,10 @@ def forget(client: Client, **wish: str) -> None:
     assert answer.status_code == 200, answer.content
 
 
-def today(user: User) -> str:
-    return clock.now().astimezone(user_zone(user.time_zone)).date().isoformat()
+def day_of(lease: Lease) -> str:
+    """Return the day the run was asked for, where its user lives: midnight may have passed since."""
+    run = Run.objects.select_related("user").get(pk=lease.run_id)
+    return run.created_at.astimezone(user_zone(run.user.time_zone)).date().isoformat()
 
 
 # --- With the answer ---------------------------------------------------------------------------------------
@@ -98,7 +100,7 @@ def test_calls_go_with_their_answer(alice: User, api_client: Clients, what: str,
         finish(lease, second)
         end(lease)
     client = api_client(alice)
-    forget(client, **({"day": today(alice)} if what == "day" else {"message_id": str(lease.answer_id)}))
+    forget(client, **({"day": day_of(lease)} if what == "day" else {"message_id": str(lease.answer_id)}))
     assert [word for word in (ASKED, FOUND) if tables_with(word)] == []
     shown = client.get(f"/api/v1/conversations/{conversation.pk}/messages").json()["items"]
     assert [call["preview"] for message in shown for call in message.get("tools", [])] == ["", ""]
@@ -184,7 +186,7 @@ def test_what_a_tool_repeats_of_what_is_known_stays_known(
     Profile.objects.create(user=alice, text=f"# About\n- {KNOWN}\n- Likes tea.\n")
     forget(
         api_client(alice),
-        **({"day": today(alice)} if what == "day" else {"message_id": str(lease.answer_id)}),
+        **({"day": day_of(lease)} if what == "day" else {"message_id": str(lease.answer_id)}),
     )
     kept.refresh_from_db()
     summary.refresh_from_db()

@@ -58,7 +58,7 @@ def empty_calls(messages: Collection[Message]) -> tuple[int, int]:
     calls = list(_calls_of(messages).values_list("pk", "run__conversation", "call_id"))
     ToolCall.objects.filter(pk__in=[pk for pk, _, _ in calls]).update(arguments="{}", result=[])
     events = requests = 0
-    for conversation_id in {home for _, home, _ in calls}:
+    for conversation_id in sorted({home for _, home, _ in calls}):
         call_ids = {call_id for _, home, call_id in calls if home == conversation_id}
         events += _empty_events(conversation_id, call_ids)
         requests += _delete_sent(conversation_id, call_ids)

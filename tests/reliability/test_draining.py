@@ -14,6 +14,7 @@ from tests.reliability.installation import DRAIN_S, PEOPLE, Installation
 from tests.reliability.people import Person
 from tests.reliability.readers import SocketReader, SseReader
 from tests.reliability.scripting import Script, new_key, slowly, words
+from tests.servers.waiting import accepts_connections, wait_for
 
 RESTARTING = 1012
 POLITE_S = 8.0
@@ -74,7 +75,7 @@ def test_what_is_sent_while_it_drains_is_stored_and_answered_later(
     with connect(installation.first.ws_url, additional_headers=headers) as socket:
         ending = threading.Thread(target=installation.first.stop)
         ending.start()
-        time.sleep(DRAIN_S / 2)
+        wait_for(lambda: not accepts_connections(installation.first.port), timeout_s=20, what="it drains")
         socket.send(json.dumps(frame))
         ack = next(event for event in map(json.loads, socket) if event["type"] == "ack")
         ending.join()

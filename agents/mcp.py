@@ -218,9 +218,10 @@ async def _session(endpoint: McpEndpoint, timeout_s: float, resolve: Resolve) ->
             streams = sdk.streams(endpoint.url, http_client=http)
             async with sdk.client(streams, cache=None, read_timeout_seconds=timeout_s) as client:
                 yield client
-    except TimeoutError:
-        raise McpBroken(f"The MCP server {endpoint.name} did not answer within {timeout_s:g} s.") from None
-    except (*_PROBLEMS, sdk.error) as error:
+    except (TimeoutError, *_PROBLEMS, sdk.error) as error:
+        if _is_silence(error, sdk):
+            silence = f"The MCP server {endpoint.name} did not answer within {timeout_s:g} s."
+            raise McpBroken(silence) from None
         problem = McpProblem if _is_an_answer(error, sdk) else McpBroken
         raise problem(f"The MCP server {endpoint.name}: {_sentence(error)}") from None
 
@@ -257,6 +258,15 @@ def _is_an_answer(error: BaseException, sdk: _Sdk) -> bool:
     return isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.InvalidURL | ForbiddenHost)
 
 
+def _is_silence(error: BaseException, sdk: _Sdk) -> bool:
+    """Whether the time was up: ours, the SDK's or the HTTP client's, which all end at the same moment."""
+    error = _first(error)
+    if isinstance(error, sdk.error):
+        return bool(getattr(error, "code", 0) == sdk.types.REQUEST_TIMEOUT)
+    is_timeout = isinstance(error, TimeoutError | httpx2.TimeoutException)
+    return is_timeout and not isinstance(error, httpx2.ConnectTimeout)
+
+
 def _first(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
@@ -270,7 +280,7 @@ def _sentence(error: BaseException) -> str:
         return "its answer does not follow the protocol."
     if isinstance(error, httpx2.ConnectError):
         return "it cannot be reached."
-    said = storable_text(str(getattr(error, "message", "") or error or type(error).__name__))
+    said = storable_text(str(getattr(error, "message", "") or str(error) or type(error).__name__))
     return _bounded(said, MAX_ERROR_CHARS).rstrip(".") + "."
 
 

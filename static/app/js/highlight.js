@@ -5,8 +5,6 @@ import { sanitise } from "./sanitise.js";
 /** @type {any} */
 let hljs = null;
 
-const MAX_CHARS = 60_000;
-
 /** @returns {Promise<void>} */
 export async function loadHighlighter() {
   hljs ??= (await import("@highlightjs/cdn-assets/es/highlight.min.js")).default;
@@ -17,7 +15,7 @@ export const canHighlight = (language) => Boolean(hljs?.getLanguage(language));
 
 /** Trusted HTML, or null where the text is to be shown plain. @param {string} code @param {string} language */
 export function highlight(code, language) {
-  if (!hljs || code.length > MAX_CHARS || !canHighlight(language)) return null;
+  if (!hljs || !canHighlight(language)) return null;
   return sanitise(hljs.highlight(code, { language, ignoreIllegals: true }).value);
 }
 

@@ -1,13 +1,11 @@
-/** Markdown to blocks, so that a growing text re-renders only its last one. Makes strings, not DOM. */
+/** A block of Markdown to HTML, in bounded depth. Makes strings, not DOM. */
 
-import { Marked } from "marked";
+import { Lexer, Marked } from "marked";
+import { BlockReader } from "./blocks.js";
 import { mathExtensions } from "./math.js";
 
-/**
- * @typedef {{key: number, kind: "html"|"code"|"math", raw: string, html: string, code: string, language: string,
- *   isOpen: boolean}} Block
- * @typedef {{text: string, blocks: Block[], isFinal: boolean}} Parsed
- */
+/** @typedef {import("./blocks.js").Block} Block */
+/** @typedef {import("./blocks.js").Links} Links */
 
 const marked = new Marked({ gfm: true, breaks: true });
 
@@ -45,68 +43,51 @@ function remoteImage(href, alt) {
 /** @param {string|undefined} info the words after the fence */
 const languageOf = (info) => (info ?? "").trim().split(/\s+/)[0] ?? "";
 
-/** @param {any} token @param {number} key @returns {Block} */
-function blockOf(token, key) {
-  const block = { key, raw: token.raw, html: "", code: "", language: "", isOpen: false };
-  if (token.type === "code") {
-    return {
-      ...block,
-      kind: "code",
-      code: token.text,
-      language: languageOf(token.lang),
-      isOpen: isOpenFence(token.raw),
-    };
+/** Deeper quotes, lists and emphasis are shown as they were written: each level costs stack, and parsing its text again. */
+const MAX_DEPTH = 16;
+
+class BoundedLexer extends Lexer {
+  depth = 0;
+
+  /** @param {string} source @param {any[]} [tokens] @param {boolean} [isCut] @returns {any} */
+  blockTokens(source, tokens = [], isCut) {
+    return this.deeper(source, tokens, () => super.blockTokens(source, tokens, isCut));
   }
-  if (token.type === "mathBlock") return { ...block, kind: "math", code: token.text };
-  return { ...block, kind: "html", html: marked.parser([token]) };
-}
 
-/** @param {string} raw */
-function isOpenFence(raw) {
-  const fence = /^ {0,3}(`{3,}|~{3,})/.exec(raw)?.[1];
-  return fence !== undefined && !raw.trimEnd().slice(fence.length).endsWith(fence);
-}
-
-/**
- * The blocks of `text`. When it continues `previous`, all blocks but the last stay the same objects; the
- * last may still grow. A final text with link definitions is read anew, as they may stand below their use.
- * @param {string} text @param {Parsed} [previous] @param {boolean} [isFinal] @returns {Parsed}
- */
-export function parseBlocks(text, previous, isFinal = true) {
-  if (previous && previous.text === text && previous.isFinal === isFinal) return previous;
-  const kept = previous && text.startsWith(previous.text) ? previous.blocks.slice(0, -1) : [];
-  const keptChars = kept.reduce((sum, block) => sum + block.raw.length, 0);
-  const tokens = marked.lexer(text.slice(keptChars));
-  if (isFinal && kept.length && Object.keys(/** @type {any} */ (marked.lexer(text)).links ?? {}).length) {
-    return { text, isFinal, blocks: toBlocks(marked.lexer(text), []) };
+  /** @param {string} source @param {any[]} [tokens] @returns {any} */
+  inlineTokens(source, tokens = []) {
+    return this.deeper(source, tokens, () => super.inlineTokens(source, tokens));
   }
-  const blocks = toBlocks(tokens, kept);
-  const last = blocks[blocks.length - 1];
-  const known = previous?.blocks[blocks.length - 1];
-  if (last && known && known.raw === last.raw && known.isOpen === last.isOpen) blocks[blocks.length - 1] = known;
-  return { text, isFinal, blocks };
-}
 
-/** Blank lines go with the block before them. @param {any} tokens @param {Block[]} kept @returns {Block[]} */
-function toBlocks(tokens, kept) {
-  const blocks = [...kept];
-  for (const token of tokens) {
-    const last = blocks[blocks.length - 1];
-    const isSilent = token.type === "space" || token.type === "def";
-    if (isSilent && last && last !== kept[kept.length - 1])
-      blocks[blocks.length - 1] = { ...last, raw: last.raw + token.raw };
-    else blocks.push(isSilent ? silentBlock(token, blocks.length) : blockOf(token, blocks.length));
+  /** @param {string} source @param {any[]} tokens @param {() => any[]} parse */
+  deeper(source, tokens, parse) {
+    if (this.depth >= MAX_DEPTH) {
+      tokens.push({ type: "text", raw: source, text: source, escaped: false });
+      return tokens;
+    }
+    this.depth += 1;
+    try {
+      return parse();
+    } finally {
+      this.depth -= 1;
+    }
   }
-  return blocks;
 }
 
-/** @param {any} token @param {number} key @returns {Block} */
-const silentBlock = (token, key) => ({
-  key,
-  kind: "html",
-  raw: token.raw,
-  html: "",
-  code: "",
-  language: "",
-  isOpen: false,
-});
+/** @param {Links|null} links */
+function lexerWith(links) {
+  const lexer = new BoundedLexer(marked.defaults);
+  if (links) lexer.tokens.links = links;
+  return lexer;
+}
+
+/** The HTML of a block that is no code, not yet sanitised. @param {Block} block */
+export function htmlOf({ kind, head, raw, links }) {
+  if (!raw.trim()) return "";
+  const lexer = lexerWith(links);
+  if (kind === "line") return `<p>${marked.Parser.parseInline(lexer.inlineTokens(raw), marked.defaults)}</p>`;
+  return marked.parser(lexer.lex(head + raw));
+}
+
+/** A reader of one text, to be given that text each time it has grown. */
+export const readMarkdown = () => new BlockReader((raw, links) => void lexerWith(links).lex(raw));

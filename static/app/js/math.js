@@ -2,7 +2,8 @@
 
 const escapeTex = (/** @type {string} */ tex) => tex.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
 
-const BLOCK = /^(?:\$\$([\s\S]+?)\$\$|\\\[([\s\S]+?)\\\])[ \t]*(?:\n+|$)/;
+// As in LaTeX, no blank line stands in a formula: a block of Markdown ends there.
+const BLOCK = /^(?:\$\$((?:(?!\n[ \t]*\n)[\s\S])+?)\$\$|\\\[((?:(?!\n[ \t]*\n)[\s\S])+?)\\\])[ \t]*(?:\n+|$)/;
 // `$` is also a currency: no space inside the marks, no digit after them.
 const INLINE =
   /^(?:\$\$([^\n]+?)\$\$|\\\(([\s\S]+?)\\\)|\\\[([\s\S]+?)\\\]|\$(?![\s$])((?:\\.|[^\\\n$])+?)(?<!\s)\$(?!\d))/;
@@ -17,7 +18,8 @@ export const mathExtensions = [
       const match = BLOCK.exec(source);
       return match ? { type: "mathBlock", raw: match[0], text: (match[1] ?? match[2]).trim() } : undefined;
     },
-    renderer: (/** @type {any} */ token) => `<div class="math" data-display="true">${escapeTex(token.text)}</div>`,
+    renderer: (/** @type {any} */ token) =>
+      `<div class="formula" tabindex="0" role="group"><div class="math" data-display="true">${escapeTex(token.text)}</div></div>`,
   },
   {
     name: "mathInline",
@@ -42,23 +44,65 @@ async function loadKatex() {
   katex ??= (await import("katex")).default;
 }
 
-/** Draws every formula below `root`; one that is not valid stays as it was written. @param {Element} root */
+/** Beyond these a formula stays as it was written: KaTeX recurses into groups, and takes a millisecond for ten signs. */
+const MAX_CHARS = 4_000;
+const MAX_DEPTH = 50;
+/** So long the page may stand still; what is left is drawn after it was painted. */
+const SLICE_MS = 8;
+
+/** @type {HTMLElement[]} */
+let waiting = [];
+let isScheduled = false;
+
+/** Draws every formula below `root`, many of them little by little; one that is not valid stays as it was written. @param {Element} root */
 export function drawMath(root) {
-  const formulas = /** @type {HTMLElement[]} */ ([...root.querySelectorAll(".math:not([data-drawn])")]);
+  const formulas = /** @type {NodeListOf<HTMLElement>} */ (root.querySelectorAll(".math:not([data-drawn])"));
   if (!formulas.length) return;
-  if (katex) formulas.forEach(drawFormula);
-  else loadKatex().then(() => formulas.forEach(drawFormula));
+  waiting.push(...formulas);
+  if (!katex) loadKatex().then(drawWaiting);
+  else if (!isScheduled) drawWaiting();
+}
+
+function drawWaiting() {
+  const until = performance.now() + SLICE_MS;
+  isScheduled = false;
+  let at = 0;
+  for (; at < waiting.length && performance.now() < until; at += 1) if (waiting[at].isConnected) drawFormula(waiting[at]);
+  waiting = waiting.slice(at);
+  if (!waiting.length) return;
+  isScheduled = true;
+  setTimeout(drawWaiting);
+}
+
+/** @param {string} tex */
+export function isDrawable(tex) {
+  if (tex.length > MAX_CHARS) return false;
+  let depth = 0;
+  let deepest = 0;
+  for (const [sign] of tex.matchAll(/\\(?:left|begin)(?![a-z])|\\(?:right|end)(?![a-z])|\\.|[{}]/gs)) {
+    if (sign === "{" || sign === "\\left" || sign === "\\begin") depth += 1;
+    else if (sign === "}" || sign === "\\right" || sign === "\\end") depth -= 1;
+    deepest = Math.max(deepest, depth);
+  }
+  return deepest <= MAX_DEPTH;
 }
 
 /** @param {HTMLElement} element */
 function drawFormula(element) {
   const tex = element.textContent ?? "";
+  if (!isDrawable(tex)) return;
   element.dataset.drawn = "true";
-  katex.render(tex, element, {
-    displayMode: element.dataset.display === "true",
-    throwOnError: false,
-    trust: false,
-    maxExpand: 200,
-    strict: "ignore",
-  });
+  try {
+    katex.render(tex, element, {
+      displayMode: element.dataset.display === "true",
+      trust: false,
+      maxExpand: 200,
+      maxSize: 20,
+      strict: "ignore",
+    });
+  } catch {
+    // Not valid, or more than the stack holds: what is written is what is shown.
+    element.textContent = tex;
+    delete element.dataset.drawn;
+  }
 }

@@ -6,9 +6,13 @@ import { copyText } from "../copy.js";
 import { highlight, languageName, loadHighlighter } from "../highlight.js";
 import { html, memo } from "../html.js";
 import { t } from "../i18n.js";
+import { cutCode } from "../pieces.js";
 import { Icon } from "./icons.js";
+import { EAGER_CHARS, useNear } from "./near.js";
 
 const COLOUR_EVERY_MS = 250;
+/** Colouring code that grows may take this share of the time. */
+const COLOUR_SHARE = 1 / 25;
 const COPIED_MS = 1600;
 
 export const CodeBlock = memo(Block);
@@ -16,25 +20,53 @@ export const CodeBlock = memo(Block);
 /** @param {{code: string, language: string, isOpen?: boolean}} props */
 function Block({ code, language, isOpen = false }) {
   const isReady = useSignal(false);
-  const coloured = useRef({ chars: 0, html: /** @type {string|null} */ (null), at: 0 });
+  const cut = useRef({ code: "", ends: /** @type {number[]} */ ([]) });
+  const isMany = useRef(code.length > EAGER_CHARS).current;
   useEffect(() => {
     loadHighlighter().then(() => (isReady.value = true));
   }, []);
-  const done = coloured.current;
-  const isDue = !isOpen || performance.now() - done.at > COLOUR_EVERY_MS;
-  if (isReady.value && language && isDue && (done.chars !== code.length || done.html === null)) {
-    coloured.current = { chars: code.length, html: highlight(code, language), at: performance.now() };
+  if (cut.current.code !== code) {
+    const known = code.startsWith(cut.current.code) ? cut.current.ends : [];
+    cut.current = { code, ends: cutCode(code, known) };
   }
-  const { chars, html: markup } = coloured.current;
+  const { ends } = cut.current;
   return html`<div class="code">
     <div class="code-head">
       <span>${isReady.value ? languageName(language) : language || "text"}</span>
       <${CopyButton} text=${code} label=${t("Copy code")} isNamed />
     </div>
-    <pre tabindex="0"><code>${
-      markup === null ? code : html`<span dangerouslySetInnerHTML=${{ __html: markup }}></span>${code.slice(chars)}`
-    }</code></pre>
+    <pre tabindex="0"><code>${ends.map(
+      (end, at) => html`<${CodePiece} key=${at} code=${code.slice(ends[at - 1] ?? 0, end)} language=${language}
+        isReady=${isReady.value} isOpen=${isOpen && at === ends.length - 1} isLazy=${isMany} />`,
+    )}</code></pre>
   </div>`;
+}
+
+const CodePiece = memo(Piece);
+
+/** Coloured as it grows, but not every letter anew. @param {{code: string, language: string, isReady: boolean, isOpen: boolean, isLazy: boolean}} props */
+function Piece({ code, language, isReady, isOpen, isLazy }) {
+  const element = useRef(/** @type {HTMLElement|null} */ (null));
+  const isNear = useNear(element, isLazy);
+  const coloured = useRef({ chars: 0, html: /** @type {string|null} */ (null), at: 0, tookMs: 0 });
+  const { at, tookMs, chars: known, html: before } = coloured.current;
+  const now = performance.now();
+  const isDue = !isOpen || now - at > Math.max(COLOUR_EVERY_MS, tookMs / COLOUR_SHARE);
+  if (isReady && language && isNear && isDue && (known !== code.length || before === null)) {
+    const markup = highlight(code, language);
+    coloured.current = { chars: code.length, html: markup, at: now, tookMs: performance.now() - now };
+  }
+  const { chars, html: markup } = coloured.current;
+  return html`<span class="code-piece" ref=${element} style=${{ containIntrinsicBlockSize: `auto ${countLines(code)}lh` }}>${
+    markup === null ? code : html`<span dangerouslySetInnerHTML=${{ __html: markup }}></span>${code.slice(chars)}`
+  }</span>`;
+}
+
+/** @param {string} code */
+function countLines(code) {
+  let count = 1;
+  for (let at = code.indexOf("\n"); at >= 0 && at < code.length - 1; at = code.indexOf("\n", at + 1)) count += 1;
+  return count;
 }
 
 /** @param {{text: string, label: string, isNamed?: boolean}} props */

@@ -1,60 +1,94 @@
-/** Markdown on the screen, block by block: a finished block is never drawn again. */
+/** Markdown on the screen, block by block: a finished block is never drawn again, and none that is far away. */
 
+import { useSignal } from "@preact/signals";
 import { render } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { html, memo } from "../html.js";
 import { t } from "../i18n.js";
-import { parseBlocks } from "../markdown.js";
+import { htmlOf, readMarkdown } from "../markdown.js";
 import { drawMath } from "../math.js";
 import { sanitise } from "../sanitise.js";
 import { CodeBlock } from "./CodeBlock.js";
+import { AsWritten, Guard } from "./Guard.js";
+import { EAGER_CHARS, useNear } from "./near.js";
 
 /** @typedef {import("../markdown.js").Block} Block */
+/** @typedef {import("../blocks.js").Section} Section */
+
+/** Drawing the block that grows may take this share of the time. */
+const DRAW_SHARE = 1 / 25;
+const LINE_CHARS = 80;
 
 /** @param {{text: string, isFinal?: boolean}} props */
 export function Markdown({ text, isFinal = true }) {
-  const parsed = useRef(/** @type {import("../markdown.js").Parsed|undefined} */ (undefined));
-  parsed.current = parseBlocks(text, parsed.current, isFinal);
+  const reader = useRef(/** @type {import("../blocks.js").BlockReader|null} */ (null));
+  reader.current ??= readMarkdown();
+  const sections = reader.current.read(text, isFinal);
   return html`<div class=${`prose ${isFinal ? "" : "is-growing"}`}>
-    ${parsed.current.blocks.map((block) => html`<${BlockView} key=${block.key} block=${block} />`)}
+    ${sections.map((section) => html`<${SectionView} key=${section.key} section=${section} />`)}
   </div>`;
 }
 
+const SectionView = memo(function SectionView(/** @type {{section: Section}} */ { section }) {
+  const element = useRef(/** @type {HTMLElement|null} */ (null));
+  // Long code is lazy by itself, piece by piece.
+  const isNear = useNear(element, section.isLazy && section.chars <= EAGER_CHARS);
+  if (isNear)
+    return html`<div class="section" ref=${element}>${section.blocks.map((block) => html`<${BlockView} key=${block.key} block=${block} />`)}</div>`;
+  const text = section.blocks.map((block) => block.raw).join("");
+  const lines = Math.ceil(text.length / LINE_CHARS);
+  return html`<div class="section is-far" ref=${element} style=${{ containIntrinsicBlockSize: `auto ${lines}lh` }}>${text}</div>`;
+});
+
 const BlockView = memo(function BlockView(/** @type {{block: Block}} */ { block }) {
-  if (block.kind === "code") {
-    return html`<${CodeBlock} code=${block.code} language=${block.language} isOpen=${block.isOpen} />`;
-  }
-  return block.kind === "math" ? html`<${Formula} tex=${block.code} />` : html`<${HtmlBlock} source=${block.html} />`;
+  const shown =
+    block.kind === "code"
+      ? html`<${CodeBlock} code=${block.code} language=${block.language} isOpen=${block.isOpen} />`
+      : html`<${HtmlBlock} block=${block} />`;
+  return html`<${Guard} instead=${html`<${AsWritten} text=${block.raw} />`}>${shown}<//>`;
 });
 
-const HtmlBlock = memo(function HtmlBlock(/** @type {{source: string}} */ { source }) {
+const HtmlBlock = memo(function HtmlBlock(/** @type {{block: Block}} */ { block }) {
   const element = useRef(/** @type {HTMLElement|null} */ (null));
+  const failure = useSignal(/** @type {unknown} */ (null));
+  // Drawing happens after rendering: thrown here, its error reaches the guard around this block.
+  if (failure.value) throw failure.value;
+  const drawn = useRef({ islands: /** @type {Element[]} */ ([]), at: 0, tookMs: 0, raw: "", links: block.links });
   useLayoutEffect(() => {
-    const root = element.current;
-    if (!root) return undefined;
-    root.innerHTML = sanitise(source);
-    const islands = drawCode(root);
-    nameRemoteImages(root);
-    drawMath(root);
-    return () => islands.forEach((island) => render(null, island));
-  }, [source]);
-  return source ? html`<div class="block" dir="auto" ref=${element} onClick=${openRemoteImage}></div>` : null;
+    const { at, tookMs, raw, links } = drawn.current;
+    if (raw === block.raw && links === block.links) return undefined;
+    const restMs = block.isOpen ? at + tookMs / DRAW_SHARE - performance.now() : 0;
+    const draw = () => {
+      const root = /** @type {HTMLElement} */ (element.current);
+      const startedAt = performance.now();
+      dropIslands(drawn.current.islands);
+      try {
+        const islands = drawBlock(root, block);
+        const tookMs = performance.now() - startedAt;
+        drawn.current = { islands, at: startedAt, tookMs, raw: block.raw, links: block.links };
+      } catch (error) {
+        failure.value = error;
+      }
+    };
+    if (restMs <= 0) return void draw();
+    const timer = setTimeout(draw, restMs);
+    return () => clearTimeout(timer);
+  }, [block]);
+  useLayoutEffect(() => () => dropIslands(drawn.current.islands), []);
+  return html`<div class="block" dir="auto" ref=${element} onClick=${openRemoteImage}></div>`;
 });
 
-const Formula = memo(function Formula(/** @type {{tex: string}} */ { tex }) {
-  const element = useRef(/** @type {HTMLElement|null} */ (null));
-  useLayoutEffect(() => {
-    const root = element.current;
-    if (!root) return;
-    const formula = document.createElement("div");
-    formula.className = "math";
-    formula.dataset.display = "true";
-    formula.textContent = tex;
-    root.replaceChildren(formula);
-    drawMath(root);
-  }, [tex]);
-  return html`<div class="block formula" tabindex="0" ref=${element}></div>`;
-});
+/** @param {HTMLElement} root @param {Block} block @returns {Element[]} components of their own in it */
+function drawBlock(root, block) {
+  root.innerHTML = sanitise(htmlOf(block));
+  const islands = drawCode(root);
+  nameRemoteImages(root);
+  drawMath(root);
+  return islands;
+}
+
+/** @param {Element[]} islands */
+const dropIslands = (islands) => islands.forEach((island) => render(null, island));
 
 /** Code inside lists and quotes gets the same frame as code of its own. @param {HTMLElement} root */
 function drawCode(root) {

@@ -8,6 +8,7 @@ import { currentAgent } from "../state/store.js";
 import { AssistantMessage } from "./AssistantMessage.js";
 import { CompactDivider } from "./CompactDivider.js";
 import { ForgetCard } from "./ForgetProposal.js";
+import { AsWritten, Guard } from "./Guard.js";
 import { MemoryLine } from "./MemoryLine.js";
 import { UserMessage } from "./UserMessage.js";
 
@@ -58,7 +59,8 @@ const Slot = memo(
      *   isRunning: boolean, isQueued: boolean}} */ props,
   ) {
     const { message, divider, isLast, isRunning, isQueued } = props;
-    return html`
+    const instead = html`<article class=${`message is-${message.role}`} id=${`m-${message.id}`}><${AsWritten} text=${message.text} /></article>`;
+    return html`<${Guard} instead=${instead}>
     ${
       message.role === "user" &&
       html`<${UserMessage} id=${message.id} text=${message.text} message=${message} isRunning=${isRunning} isQueued=${isQueued}
@@ -66,6 +68,7 @@ const Slot = memo(
       files=${message.files.map((file) => ({ url: fileUrl(file.file_id), name: file.name, sizeBytes: file.size_bytes }))} />`
     }
     ${message.role === "assistant" && html`<${AssistantMessage} message=${message} isLast=${isLast} isRunning=${isRunning} />`}
+    <//>
     ${divider && html`<${CompactDivider} key=${divider.id} compaction=${divider} />`}
     ${message.forgetProposal && html`<${ForgetCard} key=${message.forgetProposal} id=${message.forgetProposal} />`}
     ${message.notes.map((note) => html`<${MemoryLine} key=${note.entryId} note=${note} />`)}`;

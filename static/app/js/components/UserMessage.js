@@ -11,10 +11,13 @@ import { CopyButton } from "./CodeBlock.js";
 import { Icon } from "./icons.js";
 import { MessageEditor } from "./MessageEditor.js";
 import { MessageMenu, PinMark } from "./MessageMenu.js";
+import { PlainText } from "./PlainText.js";
 import { Siblings } from "./Siblings.js";
 
 const LONG_CHARS = 1600;
 const LONG_LINES = 18;
+/** More than a folded message shows. */
+const FOLDED_CHARS = 6_000;
 
 /** @typedef {{url: string, name: string, width: number, height: number}} ShownImage */
 
@@ -31,7 +34,7 @@ function Message({ id, text, images, files, isSending = false, message, isRunnin
     ${images.length > 0 && html`<div class="thumbs">${images.map((image) => html`<${Thumb} image=${image} />`)}</div>`}
     ${files.length > 0 && html`<ul class="files">${files.map(({ url, name, sizeBytes }) => html`<li><a class="file" href=${url} download><${Icon} name="file" size=${18} /><span>${name}</span><small>${formatBytes(sizeBytes)}</small></a></li>`)}</ul>`}
     ${isEdited && html`<${MessageEditor} message=${message} isQueued=${isQueued} />`}
-    ${text && !isEdited && html`<div dir="auto" class=${`bubble ${isFolded ? "is-folded" : ""}`}>${text}</div>`}
+    ${text && !isEdited && html`<div dir="auto" class=${`bubble ${isFolded ? "is-folded" : ""}`}><${PlainText} text=${isFolded ? text.slice(0, FOLDED_CHARS) : text} /></div>`}
     ${message?.isInjected && text && html`<p class="outcome">${isQueued ? t("Waits for the next step of the answer") : t("Sent while the answer was being written")}</p>`}
     ${message?.isPinned && !message.isInjected && html`<${PinMark} />`}
     ${message?.isForgotten && !text && html`<p class="outcome">${t("This message was forgotten.")}</p>`}

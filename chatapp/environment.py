@@ -1,67 +1,260 @@
-"""Reads the process environment into typed values; `settings` is its only caller."""
+"""Reads the process environment into typed values; `settings` is its only caller.
+
+A value that is not allowed is noted and its default taken, so that one start tells everything that is wrong:
+`refuse_wrong_values` ends the process when all of it was read.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
+import re
 import secrets
+from collections.abc import Callable, Collection
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
+FALSE_WORDS = frozenset({"0", "false", "no", "off"})
+MAX_LINE_CHARS = 2_000
+MAX_SHOWN_CHARS = 100
+_HOST = r"[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?"
+_HOST_OR_ADDRESS = rf"{_HOST}|\[?[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:%\w+)?\]?"
+
+problems: list[str] = []
+"""One line for each value that cannot be used."""
+
+
+def refuse(name: str, sentence: str) -> None:
+    problems.append(f"{name} {sentence}")
+
+
+def refuse_wrong_values() -> None:
+    """Ends the process with one line for each value that cannot be used."""
+    if problems:
+        raise SystemExit("\n".join(problems))
+
+
+def _refuse_value(name: str, raw: str, allowed: str) -> None:
+    shown = raw if len(raw) <= MAX_SHOWN_CHARS else f"{raw[:MAX_SHOWN_CHARS]}…"
+    refuse(name, f"must be {allowed}, not {shown!r}.")
 
 
 def text(name: str, default: str = "") -> str:
     return os.environ.get(name, "").strip() or default
 
 
-def number(name: str, default: int) -> int:
+def line(name: str, default: str = "") -> str:
+    """A name or the like: one line of printable characters."""
+    raw = text(name, default)
+    if len(raw) > MAX_LINE_CHARS or not raw.isprintable():
+        _refuse_value(name, raw, f"at most {MAX_LINE_CHARS:,} printable characters")
+        return default
+    return raw
+
+
+def secret(name: str) -> str:
+    """Printable ASCII without spaces, as a header can carry it. Its value is never shown."""
+    raw = text(name)
+    if len(raw) > MAX_LINE_CHARS or not re.fullmatch(r"[!-~]*", raw):
+        refuse(
+            name, f"must be at most {MAX_LINE_CHARS:,} characters of ASCII without spaces (it is not shown)."
+        )
+        return ""
+    return raw
+
+
+def number(name: str, default: int, least: int, most: int) -> int:
     raw = text(name)
     if not raw:
         return default
     try:
-        return int(raw.replace("_", ""))
+        value = int(raw.replace("_", ""))
     except ValueError:
-        raise SystemExit(f"{name} must be a whole number, not {raw!r}.") from None
+        value = least - 1
+    if not least <= value <= most:
+        _refuse_value(name, raw, f"a whole number from {least:,} to {most:,}")
+        return default
+    return value
 
 
 def flag(name: str, default: bool) -> bool:
     raw = text(name).lower()
+    if raw and raw not in TRUE_WORDS | FALSE_WORDS:
+        _refuse_value(name, raw, "true, yes, on or 1, or else false, no, off or 0")
+        return default
     return raw in TRUE_WORDS if raw else default
 
 
-def words(name: str, default: str = "") -> list[str]:
-    return [word for word in text(name, default).replace(",", " ").split() if word]
+def choice(name: str, default: str, allowed: Collection[str]) -> str:
+    """One of `allowed`, in whatever case it was written."""
+    raw = text(name, default)
+    known = {word.lower(): word for word in allowed}
+    if raw.lower() not in known:
+        _refuse_value(name, raw, f"one of {', '.join(allowed)}")
+        return default
+    return known[raw.lower()]
 
 
-def json_object(name: str) -> dict[str, Any]:
+def words(name: str, default: str = "", *, pattern: str = "[!-~]+", kind: str = "names") -> list[str]:
+    """Words between commas or spaces, each of which matches the whole `pattern`."""
+    given = [word for word in text(name, default).replace(",", " ").split() if word]
+    wrong = [word for word in given if not re.fullmatch(pattern, word)]
+    for word in wrong:
+        _refuse_value(name, word, f"a list of {kind}")
+    return [] if wrong else given
+
+
+def tool_names(name: str, default: str) -> list[str]:
+    return words(name, default, pattern=r"[A-Za-z0-9_-]{1,64}", kind="names of tools")
+
+
+def dotted_names(name: str) -> list[str]:
+    return words(name, pattern=r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", kind="dotted names of Python objects")
+
+
+def allowed_hosts(name: str, default: str) -> list[str]:
+    """As Django matches them: without scheme and port."""
+    kind = "host names such as chat.example.com, without scheme and port"
+    return words(name, default, pattern=rf"\*|\.?(?:{_HOST})|\[[0-9A-Fa-f:.]+\]", kind=kind)
+
+
+def host_rules(name: str) -> list[str]:
+    """As `agents.guarded_http` reads them."""
+    kind = "hosts such as docs.python.org, *.python.org, * or wiki.example:8080"
+    return words(name, pattern=rf"(?:\*|(?:\*\.)?(?:{_HOST})|\[[0-9A-Fa-f:.]+\])(?::\d{{1,5}})?", kind=kind)
+
+
+def networks(name: str) -> list[str]:
+    given = words(name)
+    for word in given:
+        try:
+            ip_network(word, strict=False)
+        except ValueError:
+            _refuse_value(name, word, "a list of addresses or networks such as 10.0.0.0/8")
+            return []
+    return given
+
+
+def host(name: str, default: str) -> str:
+    raw = text(name, default)
+    if not re.fullmatch(_HOST_OR_ADDRESS, raw):
+        _refuse_value(name, raw, "a host name or an address such as 127.0.0.1")
+        return default
+    return raw
+
+
+def url(name: str, default: str = "", *, has_path: bool = True) -> str:
+    """An http or https address without its last slash; it may hold a password and is not shown."""
+    raw = text(name, default).rstrip("/")
+    if not raw:
+        return ""
+    is_good = _is_address(raw, ("http", "https")) and (has_path or not urlsplit(raw).path)
+    if not is_good:
+        example = "an address such as https://host.example" + ("/v1" if has_path else ", without a path")
+        refuse(name, f"must be {example}, not {without_password(raw)!r}.")
+        return default
+    return raw
+
+
+def redis_url(name: str) -> str:
+    raw = text(name)
+    if raw and not (raw.startswith("unix://") or _is_address(raw, ("redis", "rediss"))):
+        refuse(name, f"must be an address such as redis://host:6379/0, not {without_password(raw)!r}.")
+        return ""
+    return raw
+
+
+def _is_address(raw: str, schemes: Collection[str]) -> bool:
     try:
-        value = json.loads(text(name, "{}"))
-    except ValueError as error:
-        raise SystemExit(f"{name} is not valid JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise SystemExit(f'{name} must be a JSON object, like {{"keep_recent": 20}}.')
+        parts = urlsplit(raw)
+        has_port = parts.port is None or parts.port > 0  # raises ValueError beyond 65,535
+    except ValueError:
+        return False
+    is_plain = raw.isprintable() and " " not in raw and len(raw) <= MAX_LINE_CHARS
+    named = re.fullmatch(_HOST_OR_ADDRESS, parts.hostname or "")
+    return bool(is_plain and has_port and parts.scheme in schemes and named and not parts.fragment)
+
+
+def database(name: str, default: str, parse: Callable[[str], Any]) -> dict[str, Any]:
+    """What `parse` makes of the address; that of `default` where it is no database of ours."""
+    raw = text(name, default)
+    try:
+        found = dict(parse(raw))
+    except (ValueError, KeyError):
+        found = {}
+    if found.get("ENGINE", "").rpartition(".")[2] not in ("sqlite3", "postgresql"):
+        example = "postgresql://user:password@host/database or sqlite:////folder/file"
+        refuse(name, f"must be an address such as {example}, not {without_password(raw)!r}.")
+        return dict(parse(default))
+    return found
+
+
+def without_password(raw: str) -> str:
+    """The address as an error may show it: from its host on, without what may follow a question mark."""
+    _, at, rest = raw.rpartition("@")
+    return f"{'…@' if at else ''}{rest.partition('?')[0][:MAX_SHOWN_CHARS]}"
+
+
+def json_object(name: str, check: Callable[[Any], object]) -> dict[str, Any]:
+    """`check` raises ValueError for an object that cannot be used."""
+    value = _json(name, {}, check, lambda given: isinstance(given, dict))
+    assert isinstance(value, dict)
     return value
 
 
-def json_objects(name: str) -> list[dict[str, Any]]:
-    try:
-        value = json.loads(text(name, "[]"))
-    except ValueError as error:
-        raise SystemExit(f"{name} is not valid JSON: {error}") from None
-    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-        raise SystemExit(f"{name} must be a JSON list of objects.")
+def json_objects(name: str, check: Callable[[Any], object]) -> list[dict[str, Any]]:
+    """`check` raises ValueError for a list that cannot be used."""
+    value = _json(
+        name,
+        [],
+        check,
+        lambda given: isinstance(given, list) and all(isinstance(item, dict) for item in given),
+    )
+    assert isinstance(value, list)
     return value
 
 
-def load_dotenv(path: Path) -> None:
-    """`NAME=value` lines; what the environment already says wins."""
+def _json(name: str, empty: Any, check: Callable[[Any], object], is_kind: Callable[[Any], bool]) -> Any:
+    raw = text(name)
+    if not raw:
+        return empty
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        refuse(name, f"is not valid JSON: {error}")
+        return empty
+    if not is_kind(value):
+        kind = "list of objects" if isinstance(empty, list) else 'object, like {"keep_recent": 20}'
+        refuse(name, f"must be a JSON {kind}.")
+        return empty
+    try:
+        check(value)
+    except ValueError as error:
+        problems.append(f"{name}: {error}")
+        return empty
+    return value
+
+
+def load_dotenv() -> None:
+    """The `NAME=value` lines of ENV_FILE; what the environment already says wins."""
+    given = text("ENV_FILE")
+    path = Path(given or Path(__file__).resolve().parent.parent / ".env")
+    if given and not path.exists():
+        refuse("ENV_FILE", f"names {given}, and there is no such file.")
     if not path.is_file():
         return
-    for line in path.read_text().splitlines():
-        name, found, value = line.partition("=")
-        if found and not name.lstrip().startswith("#"):
+    try:
+        content = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        refuse("ENV_FILE", f"names {path}, which cannot be read: {error}")
+        return
+    for row in content.splitlines():
+        name, found, value = row.partition("=")
+        if found and name.strip() and "\0" not in row and not name.lstrip().startswith("#"):
             os.environ.setdefault(name.strip(), value.strip().strip("\"'"))
 
 
@@ -74,21 +267,24 @@ def create_files_private() -> None:
     os.umask(0o077)
 
 
-def writable_folder(path: Path) -> Path:
+def writable_folder(name: str, default: Path) -> Path:
+    path = Path(text(name, str(default))).resolve()
     try:
         path.mkdir(parents=True, exist_ok=True)
         probe = path / f".probe-{os.getpid()}"
         probe.touch()
         probe.unlink()
     except OSError as error:
-        raise SystemExit(
-            f"The data folder {path} cannot be written ({error.strerror}): set DATA_DIR to one that can."
-        ) from None
+        refuse(name, f"must be a folder that can be written, not {path} ({error.strerror}).")
     return path
 
 
 def secret_key(path: Path) -> str:
-    """The key of this installation, made at first start and kept in the data folder."""
+    """The key of this installation: SECRET_KEY, else one made at first start and kept in the data folder."""
+    if given := text("SECRET_KEY"):
+        return given
+    if problems:  # the folder may be the wrong one
+        return ""
     if not path.exists():
         draft = path.with_name(f".{path.name}-{os.getpid()}")
         with open(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:

@@ -9,95 +9,94 @@ import dj_database_url
 
 from agents.hooks import read_hooks
 from chatapp import environment as env
-from memory.errors import PolicyError
+from memory.bounds import MAX_RETENTION_DAYS, MAX_TOKENS
 from memory.policy import merge_policies
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-env.load_dotenv(Path(env.text("ENV_FILE", str(BASE_DIR / ".env"))))
+DAY_S = 86_400
+MAX_BYTES = 2**34
+env.load_dotenv()
 
 env.create_files_private()
-DATA_DIR = env.writable_folder(Path(env.text("DATA_DIR", str(BASE_DIR / "data"))).resolve())
-SECRET_KEY = env.text("SECRET_KEY") or env.secret_key(DATA_DIR / "secret_key")
+DATA_DIR = env.writable_folder("DATA_DIR", BASE_DIR / "data")
+SECRET_KEY = env.secret_key(DATA_DIR / "secret_key")
 DEBUG = env.flag("DEBUG", False)
-HOST = env.text("HOST", "127.0.0.1")
-PORT = env.number("PORT", 8000)
-PUBLIC_URL = env.text("PUBLIC_URL").rstrip("/")
-ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+HOST = env.host("HOST", "127.0.0.1")
+PORT = env.number("PORT", 8000, 0, 65_535)
+PUBLIC_URL = env.url("PUBLIC_URL", has_path=False)
+ALLOWED_HOSTS = env.allowed_hosts("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL] if PUBLIC_URL else []
-TRUSTED_PROXIES = env.words("TRUSTED_PROXIES")  # addresses or networks whose X-Forwarded-For is believed
+TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")  # addresses or networks whose X-Forwarded-For is believed
 # Open connections of one address whose user is not known yet; a signed-in socket does not count, nor a trusted proxy.
-CONNECTIONS_PER_ADDRESS = env.number("CONNECTIONS_PER_ADDRESS", 256)
-DRAIN_TIMEOUT_S = env.number("DRAIN_TIMEOUT_S", 8)  # how long answers may go on after SIGTERM
+CONNECTIONS_PER_ADDRESS = env.number("CONNECTIONS_PER_ADDRESS", 256, 0, 1_000_000)
+DRAIN_TIMEOUT_S = env.number("DRAIN_TIMEOUT_S", 8, 0, DAY_S)  # how long answers may go on after SIGTERM
 
 # --- What the product is set to --------------------------------------------------------------------
-SIGNUP = env.text("SIGNUP", "closed")  # open, invite, closed
-RETENTION_DAYS = env.number("RETENTION_DAYS", 30)
+SIGNUP = env.choice("SIGNUP", "closed", ("open", "invite", "closed"))
+RETENTION_DAYS = env.number("RETENTION_DAYS", 30, 0, MAX_RETENTION_DAYS)
 ENABLE_COMPACTION = env.flag("ENABLE_COMPACTION", True)
-CONTEXT_POLICY = env.json_object("CONTEXT_POLICY")  # for the whole deployment, below models and agents
-try:
-    merge_policies(("environment", CONTEXT_POLICY))
-except PolicyError as error:
-    raise SystemExit(f"CONTEXT_POLICY: {error}") from None
-HOOKS = env.json_objects("HOOKS")  # for every conversation, before those of its agent and its own
-try:
-    read_hooks(HOOKS, "environment")
-except PolicyError as error:
-    raise SystemExit(f"HOOKS: {error}") from None
+# For the whole deployment, below models and agents.
+CONTEXT_POLICY = env.json_object("CONTEXT_POLICY", lambda fields: merge_policies(("environment", fields)))
+# For every conversation, before those of its agent and its own.
+HOOKS = env.json_objects("HOOKS", lambda hooks: read_hooks(hooks, "environment"))
 # What answers may use where no agent says otherwise; "none" for nothing.
-DEFAULT_TOOLS = env.words(
+DEFAULT_TOOLS = env.tool_names(
     "DEFAULT_TOOLS",
     "memory_search memory_read conversation_search files_list files_read offloaded_page offloaded_grep "
     "offloaded_view_image http_fetch clock calculator",
 )
-MAX_OWN_AGENTS = env.number("MAX_OWN_AGENTS", 20)  # presets a user may make for himself
+MAX_OWN_AGENTS = env.number("MAX_OWN_AGENTS", 20, 0, 10_000)  # presets a user may make for himself
 # http_fetch is off until a host is named: docs.python.org, *.wikipedia.org, or * for all public ones.
-HTTP_FETCH_HOSTS = env.words("HTTP_FETCH_HOSTS")
-HTTP_FETCH_OWN_HOSTS = env.words("HTTP_FETCH_OWN_HOSTS")  # on your own network: wiki.example:8080
+HTTP_FETCH_HOSTS = env.host_rules("HTTP_FETCH_HOSTS")
+HTTP_FETCH_OWN_HOSTS = env.host_rules("HTTP_FETCH_OWN_HOSTS")  # on your own network: wiki.example:8080
 # Dotted names of tools of your own, each as agents/tools/protocol.py says.
-EXTRA_TOOLS = env.words("EXTRA_TOOLS")
-CONSENT_TIMEOUT_S = env.number("CONSENT_TIMEOUT_S", 300)  # how long a tool call waits for the user's approval
-OPENAI_API_KEY = env.text("OPENAI_API_KEY")
-OPENAI_BASE_URL = env.text("OPENAI_BASE_URL")
-LLM_MODEL = env.text("LLM_MODEL")
-FAST_LLM_MODEL = env.text("FAST_LLM_MODEL")
-LLM_CONTEXT_SIZE = env.number("LLM_CONTEXT_SIZE", 0)
-LLM_MAX_OUTPUT_TOKENS = env.number("LLM_MAX_OUTPUT_TOKENS", 0)
-OLLAMA_URL = env.text("OLLAMA_URL", "http://127.0.0.1:11434/v1")
-MODEL_CONNECT_TIMEOUT_S = env.number("MODEL_CONNECT_TIMEOUT_S", 10)
-MODEL_FIRST_TOKEN_TIMEOUT_S = env.number("MODEL_FIRST_TOKEN_TIMEOUT_S", 120)
-MODEL_STALL_TIMEOUT_S = env.number("MODEL_STALL_TIMEOUT_S", 60)
+EXTRA_TOOLS = env.dotted_names("EXTRA_TOOLS")
+# How long a tool call waits for the user's approval.
+CONSENT_TIMEOUT_S = env.number("CONSENT_TIMEOUT_S", 300, 1, 30 * DAY_S)
+OPENAI_API_KEY = env.secret("OPENAI_API_KEY")
+OPENAI_BASE_URL = env.url("OPENAI_BASE_URL")
+LLM_MODEL = env.line("LLM_MODEL")
+FAST_LLM_MODEL = env.line("FAST_LLM_MODEL")
+LLM_CONTEXT_SIZE = env.number("LLM_CONTEXT_SIZE", 0, 0, MAX_TOKENS)
+LLM_MAX_OUTPUT_TOKENS = env.number("LLM_MAX_OUTPUT_TOKENS", 0, 0, MAX_TOKENS)
+OLLAMA_URL = env.url("OLLAMA_URL", "http://127.0.0.1:11434/v1")
+MODEL_CONNECT_TIMEOUT_S = env.number("MODEL_CONNECT_TIMEOUT_S", 10, 1, DAY_S)
+MODEL_FIRST_TOKEN_TIMEOUT_S = env.number("MODEL_FIRST_TOKEN_TIMEOUT_S", 120, 1, DAY_S)
+MODEL_STALL_TIMEOUT_S = env.number("MODEL_STALL_TIMEOUT_S", 60, 1, DAY_S)
 
-MAX_REQUEST_BYTES = env.number("MAX_REQUEST_BYTES", 64 * 2**20)
-MAX_FRAME_BYTES = env.number("MAX_FRAME_BYTES", 2**20)
-MAX_UPLOAD_BYTES = env.number("MAX_UPLOAD_BYTES", 20 * 2**20)
-MAX_MESSAGE_CHARS = env.number("MAX_MESSAGE_CHARS", 1_000_000)
-MAX_IMAGE_PIXELS = env.number("MAX_IMAGE_PIXELS", 40_000_000)
-MESSAGES_PER_MINUTE = env.number("MESSAGES_PER_MINUTE", 120)
+MAX_REQUEST_BYTES = env.number("MAX_REQUEST_BYTES", 64 * 2**20, 1_024, MAX_BYTES)
+MAX_FRAME_BYTES = env.number("MAX_FRAME_BYTES", 2**20, 1_024, MAX_BYTES)
+MAX_UPLOAD_BYTES = env.number("MAX_UPLOAD_BYTES", 20 * 2**20, 1, MAX_BYTES)
+MAX_MESSAGE_CHARS = env.number("MAX_MESSAGE_CHARS", 1_000_000, 1, MAX_BYTES)
+MAX_IMAGE_PIXELS = env.number("MAX_IMAGE_PIXELS", 40_000_000, 1, 2**31 - 1)
+MESSAGES_PER_MINUTE = env.number("MESSAGES_PER_MINUTE", 120, 0, 10_000_000)  # 0: no limit
 
 # How long a process that died holds what it was doing; it says three times as often that it lives.
-LEASE_S = env.number("LEASE_S", 30)
+LEASE_S = env.number("LEASE_S", 30, 1, DAY_S)
 HEARTBEAT_S = LEASE_S / 3
 # How often somebody looks for what it left, and for what the broker lost.
 SWEEP_S = min(10.0, HEARTBEAT_S)
 # How often an open stream or socket is asked whether its user may still read.
-SSE_HEARTBEAT_S = env.number("SSE_HEARTBEAT_S", 15)
-SOCKET_CHECK_S = env.number("SOCKET_CHECK_S", 10)
+SSE_HEARTBEAT_S = env.number("SSE_HEARTBEAT_S", 15, 1, DAY_S)
+SOCKET_CHECK_S = env.number("SOCKET_CHECK_S", 10, 1, DAY_S)
 
 # Vectors beside the words of the search; empty: the words alone, which is good.
-EMBEDDINGS_BASE_URL = env.text("EMBEDDINGS_BASE_URL").rstrip("/")
-EMBEDDINGS_MODEL = env.text("EMBEDDINGS_MODEL")
-EMBEDDINGS_API_KEY = env.text("EMBEDDINGS_API_KEY")
+EMBEDDINGS_BASE_URL = env.url("EMBEDDINGS_BASE_URL")
+EMBEDDINGS_MODEL = env.line("EMBEDDINGS_MODEL")
+EMBEDDINGS_API_KEY = env.secret("EMBEDDINGS_API_KEY")
 
 # --- Where things are kept -------------------------------------------------------------------------
-S3_BUCKET = env.text("S3_BUCKET")  # for what agents offload; empty: the data folder
-S3_ENDPOINT_URL = env.text("S3_ENDPOINT_URL").rstrip("/")
-S3_REGION = env.text("S3_REGION", "us-east-1")
-S3_ACCESS_KEY_ID = env.text("S3_ACCESS_KEY_ID")
-S3_SECRET_ACCESS_KEY = env.text("S3_SECRET_ACCESS_KEY")
-REDIS_URL = env.text("REDIS_URL")
+S3_BUCKET = env.line("S3_BUCKET")  # for what agents offload; empty: the data folder
+S3_ENDPOINT_URL = env.url("S3_ENDPOINT_URL")
+S3_REGION = env.line("S3_REGION", "us-east-1")
+S3_ACCESS_KEY_ID = env.secret("S3_ACCESS_KEY_ID")
+S3_SECRET_ACCESS_KEY = env.secret("S3_SECRET_ACCESS_KEY")
+REDIS_URL = env.redis_url("REDIS_URL")
 EMBEDDED = not REDIS_URL
-DATABASE_URL = env.text("DATABASE_URL", f"sqlite:///{DATA_DIR / 'palimpsest.sqlite3'}")
-DATABASES: dict[str, dict[str, Any]] = {"default": dict(dj_database_url.parse(DATABASE_URL))}
+_sqlite = f"sqlite:///{DATA_DIR / 'palimpsest.sqlite3'}"
+DATABASES: dict[str, dict[str, Any]] = {
+    "default": env.database("DATABASE_URL", _sqlite, dj_database_url.parse)
+}
 _database = DATABASES["default"]
 if _database["ENGINE"].endswith("sqlite3"):
     # DEFERRED, the default, upgrades its lock in mid-transaction and fails with "database is locked".
@@ -228,7 +227,7 @@ USERSESSIONS_TRACK_ACTIVITY = False  # would be a write to disk at every request
 EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
 
 STATIC_URL = "/static/"
-STATIC_ROOT = Path(env.text("STATIC_ROOT", str(BASE_DIR / "staticfiles")))
+STATIC_ROOT = Path(env.line("STATIC_ROOT", str(BASE_DIR / "staticfiles")))
 STATICFILES_DIRS = [("app", BASE_DIR / "static" / "app")]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
@@ -255,7 +254,7 @@ X_FRAME_OPTIONS = "DENY"
 DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_REQUEST_BYTES
 FILE_UPLOAD_TEMP_DIR = None
 
-LOG_LEVEL = env.text("LOG_LEVEL", "INFO")
+LOG_LEVEL = env.choice("LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"))
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -270,3 +269,5 @@ LOGGING = {
         "httpx2": {"level": "WARNING"},
     },
 }
+
+env.refuse_wrong_values()

@@ -1,0 +1,71 @@
+"""The least and the most of what comes from outside: one place for the numbers, lengths, dates and depths.
+
+Schemas, settings, forms and the database's constraints take their limits from here, so that all of them, and the
+published description of the API, say the same.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Annotated
+
+from pydantic import Field
+
+# --- Numbers ---------------------------------------------------------------------------------------
+MAX_ID = 2**63 - 1
+"""The largest integer a column of 8 bytes holds: a position, a sequence number."""
+MAX_NUMBER = 2**31 - 1
+"""The largest integer a column of 4 bytes holds: a revision, a version."""
+MAX_TOKENS = 100_000_000
+MAX_CHARS = 100_000_000
+MAX_TURNS = 100_000
+MAX_TEMPERATURE = 2.0
+MAX_TIMEOUT_S = 86_400.0
+MAX_RETENTION_DAYS = 36_500
+
+MAX_KEPT_MESSAGES = 10_000
+MAX_SUMMARY_TOKENS = 32_000
+MIN_SUMMARY_TOKENS = 64
+
+Position = Annotated[int, Field(ge=0, le=MAX_ID)]
+Number = Annotated[int, Field(ge=1, le=MAX_NUMBER)]
+Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
+PageSize = Annotated[int, Field(ge=1, le=100)]
+Temperature = Annotated[float, Field(ge=0, le=MAX_TEMPERATURE, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(ge=0, le=MAX_TIMEOUT_S, allow_inf_nan=False)]
+
+# --- Texts and lists -------------------------------------------------------------------------------
+MAX_ID_CHARS = 200
+MAX_NAME_CHARS = 150
+MAX_TITLE_CHARS = 200
+MAX_QUERY_CHARS = 2_000
+MAX_PROMPT_CHARS = 32_000
+MAX_TEMPLATE_CHARS = 20_000
+MAX_HOOK_CHARS = 100_000
+MAX_CURSOR_CHARS = 200
+MAX_POLICY_FIELDS = 100
+MAX_ATTACHMENTS = 20
+MAX_PARTS = 100
+MAX_HOOKS = 20
+MAX_SERVERS = 50
+MAX_TOOLS = 200
+MAX_IMPORTED = 200_000
+MAX_JSON_DEPTH = 64
+"""Of lists and objects inside each other. What is deeper cannot be written again as JSON."""
+
+# --- Moments ---------------------------------------------------------------------------------------
+FIRST_DAY = date(2000, 1, 1)
+LAST_DAY = date(2999, 12, 31)
+"""Of a day that is asked for or written to."""
+FIRST_MOMENT = datetime(1970, 1, 1, tzinfo=UTC)
+FUTURE_ALLOWED = timedelta(days=1)
+"""How far the clock of another machine may be ahead of ours."""
+
+Day = Annotated[date, Field(ge=FIRST_DAY, le=LAST_DAY)]
+Cursor = Annotated[str | None, Field(max_length=MAX_CURSOR_CHARS)]
+Id = Annotated[str, Field(max_length=MAX_ID_CHARS)]
+
+
+def was_possible(moment: datetime, now: datetime) -> bool:
+    """Whether something can have been said then: not before 1970, and not later than a day from now."""
+    return FIRST_MOMENT <= moment <= now + FUTURE_ALLOWED

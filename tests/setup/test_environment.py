@@ -1,0 +1,108 @@
+"""Settings are looked at when a process starts: each wrong one is told in a line, and nothing starts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.environment import ROOT
+from tests.servers.service import run_manage
+
+WRONG = {
+    "HOST": "two words",
+    "PORT": "99999",
+    "PUBLIC_URL": "chat.example.com",
+    "ALLOWED_HOSTS": "https://chat.example.com",
+    "TRUSTED_PROXIES": "10.0.0.0/99",
+    "DRAIN_TIMEOUT_S": "soon",
+    "LEASE_S": "0",
+    "SSE_HEARTBEAT_S": "-1",
+    "SOCKET_CHECK_S": "1e3",
+    "DEBUG": "perhaps",
+    "LOG_LEVEL": "loud",
+    "DATABASE_URL": "mysql://root:geheim@host/database",
+    "REDIS_URL": "http://:geheim@host",
+    "OPENAI_API_KEY": "two geheim words",
+    "OPENAI_BASE_URL": "https://me:geheim@host:99999/v1",
+    "LLM_CONTEXT_SIZE": "-1",
+    "LLM_MAX_OUTPUT_TOKENS": "9" * 30,
+    "OLLAMA_URL": "ftp://host",
+    "MODEL_CONNECT_TIMEOUT_S": "0",
+    "MODEL_FIRST_TOKEN_TIMEOUT_S": "nan",
+    "MODEL_STALL_TIMEOUT_S": "-5",
+    "DEFAULT_TOOLS": "look.up",
+    "EXTRA_TOOLS": "undotted",
+    "CONSENT_TIMEOUT_S": "0",
+    "MAX_OWN_AGENTS": "-1",
+    "HTTP_FETCH_HOSTS": "https://docs.python.org",
+    "HTTP_FETCH_OWN_HOSTS": "wiki.example:port",
+    "S3_ENDPOINT_URL": "host",
+    "S3_SECRET_ACCESS_KEY": "two geheim words",
+    "EMBEDDINGS_BASE_URL": "host",
+    "EMBEDDINGS_API_KEY": "two geheim words",
+    "SIGNUP": "maybe",
+    "RETENTION_DAYS": "-1",
+    "ENABLE_COMPACTION": "perhaps",
+    "CONTEXT_POLICY": '{"trigger": 7}',
+    "HOOKS": "[",
+    "MAX_REQUEST_BYTES": "0",
+    "MAX_FRAME_BYTES": "-1",
+    "MAX_UPLOAD_BYTES": "1.5",
+    "MAX_MESSAGE_CHARS": "0",
+    "MAX_IMAGE_PIXELS": "0",
+    "MESSAGES_PER_MINUTE": "-1",
+}
+
+
+def test_all_wrong_settings_are_told_at_once_in_a_line_each(tmp_path: Path) -> None:
+    done = run_manage({"DATA_DIR": str(tmp_path), **WRONG}, "check")
+    assert done.returncode == 1
+    told = [line.split()[0].rstrip(":") for line in done.stderr.splitlines()]
+    assert sorted(told) == sorted(WRONG)
+    assert "geheim" not in done.stderr
+    assert "RETENTION_DAYS must be a whole number from 0 to 36,500, not '-1'." in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["manage.py", "serve"], ["-m", "celery", "-A", "chatapp", "worker"]])
+def test_no_process_starts_with_a_wrong_setting(tmp_path: Path, arguments: list[str]) -> None:
+    env = {"DATA_DIR": str(tmp_path), "ENV_FILE": "/dev/null", "RETENTION_DAYS": "-1"}
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        check=False,
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == ["RETENTION_DAYS must be a whole number from 0 to 36,500, not '-1'."]
+    assert not (tmp_path / "palimpsest.sqlite3").exists()
+
+
+def test_an_environment_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    done = run_manage({"DATA_DIR": str(tmp_path), "ENV_FILE": str(tmp_path / "none")}, "check")
+    assert (done.returncode, done.stderr.split()[0]) == (1, "ENV_FILE")
+
+
+def test_settings_as_operators_write_them_are_accepted(tmp_path: Path) -> None:
+    right = {
+        "HOST": "::",
+        "PORT": "0",
+        "PUBLIC_URL": "https://chat.example.com:8443/",
+        "ALLOWED_HOSTS": ".example.com,[::1] 127.0.0.1,*",
+        "TRUSTED_PROXIES": "10.0.0.1,192.168.0.0/16 ::1",
+        "LOG_LEVEL": "warning",
+        "ENABLE_COMPACTION": "OFF",
+        "RETENTION_DAYS": "0",
+        "MAX_REQUEST_BYTES": "67_108_864",
+        "DATABASE_URL": "postgresql://user:p%40ss@host/database",
+        "REDIS_URL": "redis://:p%40ss@redis:6379/0",
+        "HTTP_FETCH_HOSTS": "docs.python.org *.wikipedia.org * wiki:8080 [::1]:8080",
+        "DEFAULT_TOOLS": "none",
+    }
+    done = run_manage({"DATA_DIR": str(tmp_path), **right}, "check")
+    assert done.returncode == 0, done.stderr

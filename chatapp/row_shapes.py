@@ -19,6 +19,7 @@ from chatapp.models import (
     SentRequest,
     ToolCall,
 )
+from memory.bounds import MAX_RETENTION_DAYS
 
 
 def content_of(parts: Sequence[Mapping[str, Any]]) -> str | list[Mapping[str, Any]]:
@@ -157,10 +158,14 @@ def message_shape(row: Message, run: Run | None = None) -> dict[str, Any]:
     return shape
 
 
+def expires_at(row: Conversation, retention_days: int) -> datetime | None:
+    """When the clean-up may take this conversation; None = never."""
+    if retention_days <= 0 or row.pinned:
+        return None
+    return row.last_activity_at + timedelta(days=min(retention_days, MAX_RETENTION_DAYS))
+
+
 def conversation_shape(row: Conversation, retention_days: int, active_run: Run | None) -> dict[str, Any]:
-    expires = None
-    if retention_days and not row.pinned:
-        expires = row.last_activity_at + timedelta(days=retention_days)
     return {
         "id": str(row.id),
         "title": row.title,
@@ -179,7 +184,7 @@ def conversation_shape(row: Conversation, retention_days: int, active_run: Run |
         "last_seq": row.last_seq,
         "last_activity_at": _iso(row.last_activity_at),
         "created_at": _iso(row.created_at),
-        "expires_at": _iso(expires),
+        "expires_at": _iso(expires_at(row, retention_days)),
         "active_run": {"id": str(active_run.id), "message_id": str(active_run.answer_id)}
         if active_run
         else None,

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from uuid import UUID
 
 from django.db import transaction
@@ -25,13 +25,6 @@ class Leftovers:
     hashes: tuple[str, ...] = ()
     conversations: tuple[UUID, ...] = ()
     offloads: tuple[tuple[UUID, str], ...] = ()
-
-
-def expires_at(conversation: Conversation, days: int) -> datetime | None:
-    """When the clean-up may take this conversation; None = never."""
-    return (
-        conversation.last_activity_at + timedelta(days=days) if days > 0 and not conversation.pinned else None
-    )
 
 
 def _delete_attachments(conversation: Conversation) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from chatapp.models import Conversation, GroupRetention
+from memory.bounds import MAX_RETENTION_DAYS
 
 
 def retention_days_of(user_ids: Iterable[UUID], default_days: int) -> Mapping[UUID, int]:
@@ -21,19 +22,24 @@ def retention_days_of(user_ids: Iterable[UUID], default_days: int) -> Mapping[UU
 
 def _longest(periods: Iterable[int]) -> int:
     periods = list(periods)
-    return 0 if 0 in periods else max(periods)
+    return 0 if min(periods) <= 0 else max(periods)
+
+
+def _is_period(days: int) -> bool:
+    """What is no number of days deletes nothing, whoever entered it."""
+    return 0 < days <= MAX_RETENTION_DAYS
 
 
 def idle_conversations(now: datetime, default_days: int) -> list[tuple[UUID, datetime]]:
     """`(conversation_id, idle_since)`, longest idle first. A hint: what is deleted is decided under a lock."""
     periods = [default_days, *GroupRetention.objects.values_list("days", flat=True)]
-    shortest = min((days for days in periods if days), default=None)
+    shortest = min(filter(_is_period, periods), default=None)
     if shortest is None:
         return []
     rows = Conversation.objects.filter(pinned=False, last_activity_at__lt=now - timedelta(days=shortest))
     idle = list(rows.order_by("last_activity_at", "pk").values_list("pk", "user_id", "last_activity_at"))
     days_of = retention_days_of((user_id for _, user_id, _ in idle), default_days)
-    since = {user_id: now - timedelta(days=days) for user_id, days in days_of.items() if days}
+    since = {user_id: now - timedelta(days=days) for user_id, days in days_of.items() if _is_period(days)}
     return [
         (conversation_id, since[user_id])
         for conversation_id, user_id, last_activity_at in idle

@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import Group
-from django.db import connection, transaction
+from django.db import DataError, IntegrityError, connection, transaction
 from PIL import Image
 
 from chatapp import attachments
 from chatapp.actions.memory import record_entry
-from chatapp.actions.retention import expires_at
 from chatapp.actions.search import index_conversation
 from chatapp.models import (
     Conversation,
@@ -26,6 +25,7 @@ from chatapp.models import (
 from chatapp.remembering import memory_files
 from chatapp.remembering.forgetting import delete_idle_conversations, forget_whole_conversation
 from chatapp.remembering.recall import search_memory
+from chatapp.row_shapes import expires_at
 from chatapp.search.index import analyzer, hash_term
 from chatapp.selectors.conversations import shape_conversation
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
@@ -214,3 +214,17 @@ def test_no_posting_names_a_deleted_document(alice: User):
     assert set(SearchPosting.objects.values_list("term", flat=True)) == left_terms
     [left] = search_memory(user_id=alice.pk, query="plum", limit=5, now=NOW)
     assert left.text == "the garden has a plum tree"
+
+
+def test_a_period_that_is_none_deletes_nothing(alice: User) -> None:
+    conversation = new_conversation(alice, at=NOW - timedelta(days=4_000))
+    for days in (-1, -(10**9), 10**9):
+        assert delete_idle_conversations(now=NOW, days=days) == 0
+    assert Conversation.objects.filter(pk=conversation.pk).exists()
+    assert expires_at(conversation, -1) is None
+
+
+@pytest.mark.parametrize("days", [-1, 36_501, 2**31 - 1])
+def test_the_database_refuses_a_period_that_is_none(db: None, days: int) -> None:
+    with pytest.raises((IntegrityError, DataError)):
+        GroupRetention.objects.create(group=Group.objects.create(name="g"), days=days)

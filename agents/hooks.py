@@ -9,6 +9,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from memory.bounds import (
+    MAX_HOOK_CHARS,
+    MAX_ID_CHARS,
+    MAX_KEPT_MESSAGES,
+    MAX_SUMMARY_TOKENS,
+    MIN_SUMMARY_TOKENS,
+    Id,
+    Number,
+    Position,
+)
 from memory.errors import PolicyError
 from memory.policy import ContextPolicy, Strategy
 
@@ -34,17 +44,17 @@ class TurnCount(_Declared):
     """At exactly this turn; the first turn of a conversation is 1."""
 
     type: Literal["turn_count"]
-    count: int = Field(ge=1)
+    count: Number
 
 
 class ToolCalls(_Declared):
     type: Literal["tool_calls"]
-    threshold: int = Field(ge=0)
+    threshold: Position
 
 
 class MessageCount(_Declared):
     type: Literal["message_count"]
-    threshold: int = Field(ge=0)
+    threshold: Position
 
 
 class Always(_Declared):
@@ -61,13 +71,13 @@ class CompactContext(_Declared):
 
     type: Literal["compact_context"]
     strategy: Strategy | None = None
-    keep_recent: int | None = Field(None, ge=0)
-    summary_max_tokens: int | None = Field(None, ge=64)
+    keep_recent: int | None = Field(None, ge=0, le=MAX_KEPT_MESSAGES)
+    summary_max_tokens: int | None = Field(None, ge=MIN_SUMMARY_TOKENS, le=MAX_SUMMARY_TOKENS)
 
 
 class InjectMessage(_Declared):
     type: Literal["inject_message"]
-    message: str
+    message: str = Field(max_length=MAX_HOOK_CHARS)
     role: Literal["system", "user"] = "system"
 
 
@@ -75,14 +85,14 @@ class ModuleAction(_Declared):
     """Any registered tool or action."""
 
     type: Literal["module_action"]
-    module: str = ""
-    action: str
+    module: str = Field("", max_length=MAX_ID_CHARS)
+    action: Id
     params: dict[str, Any] = Field(default_factory=dict)
 
 
 class LogMessage(_Declared):
     type: Literal["log"]
-    message: str
+    message: str = Field(max_length=MAX_HOOK_CHARS)
 
 
 Action = Annotated[CompactContext | InjectMessage | ModuleAction | LogMessage, Field(discriminator="type")]

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.hooks import Hook
 from agents.plan.choosing import WantedMode
 from agents.yaml_text import YamlError, read_yaml, write_yaml
+from memory.bounds import (
+    MAX_HOOKS,
+    MAX_POLICY_FIELDS,
+    MAX_PROMPT_CHARS,
+    MAX_QUERY_CHARS,
+    MAX_SERVERS,
+    MAX_TOOLS,
+    Id,
+    Seconds,
+    Temperature,
+)
 
-MAX_PROMPT_CHARS = 32_000
-MAX_HOOKS = 20
+Prompt = Annotated[str, Field(max_length=MAX_PROMPT_CHARS)]
+Greeting = Annotated[str, Field(max_length=MAX_QUERY_CHARS)]
+ToolNames = Annotated[list[Id], Field(max_length=MAX_TOOLS)]
+ServerNames = Annotated[list[Id], Field(max_length=MAX_SERVERS)]
 
 
 class PresetError(ValueError):
@@ -30,22 +43,20 @@ class Preset(BaseModel):
     model_config = ConfigDict(extra="forbid", protected_namespaces=())
 
     name: str = Field(min_length=1, max_length=100)
-    model: str | None = Field(None, max_length=200, description="By name; null is the default model.")
+    model: Id | None = Field(None, description="By name; null is the default model.")
     mode: WantedMode = "react"
-    system_prompt: str = Field("", max_length=MAX_PROMPT_CHARS)
-    greeting: str = Field("", max_length=2_000)
-    temperature: float | None = Field(None, ge=0, le=2)
-    timeout_s: float = Field(
-        0, ge=0, le=86_400, description="Seconds one answer may take; 0 = no limit of its own."
+    system_prompt: Prompt = ""
+    greeting: Greeting = ""
+    temperature: Temperature | None = None
+    timeout_s: Seconds = Field(0, description="Seconds one answer may take; 0 = no limit of its own.")
+    tools: ToolNames | None = Field(
+        None, description="Names of `GET /tools`; null is the deployment's choice."
     )
-    tools: list[str] | None = Field(
-        None, max_length=200, description="Names of `GET /tools`; null is the deployment's choice."
-    )
-    mcp_servers: list[str] = Field(default_factory=list, max_length=50)
+    mcp_servers: ServerNames = Field(default_factory=list)
     uses_memory: bool = Field(
         True, description="Whether its answers recall what was said elsewhere, and are remembered."
     )
-    context_policy: dict[str, Any] = Field(default_factory=dict)
+    context_policy: dict[str, Any] = Field(default_factory=dict, max_length=MAX_POLICY_FIELDS)
     hooks: list[Hook] = Field(default_factory=list, max_length=MAX_HOOKS)
 
 

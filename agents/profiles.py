@@ -13,6 +13,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agents.hooks import Hook
 from agents.plan.choosing import WantedMode
 from agents.yaml_text import YamlError, plain_key, plain_scalar
+from memory.bounds import (
+    MAX_CHARS,
+    MAX_ID_CHARS,
+    MAX_PROMPT_CHARS,
+    MAX_SERVERS,
+    MAX_TOOLS,
+    Id,
+    Seconds,
+    Temperature,
+)
 from memory.errors import PolicyError
 from memory.policy import merge_policies
 
@@ -50,12 +60,12 @@ class _Declared(BaseModel):
 class Brain(_Declared):
     """A model and how to reach it."""
 
-    provider: str = ""
-    model: str = Field(min_length=1, max_length=200)
+    provider: str = Field("", max_length=MAX_ID_CHARS)
+    model: str = Field(min_length=1, max_length=MAX_ID_CHARS)
     backend: str = "openai_compat"
     config: dict[str, Any] = Field(default_factory=dict)
-    temperature: float | None = Field(None, ge=0)
-    timeout: float | None = Field(None, ge=0)
+    temperature: Temperature | None = None
+    timeout: Seconds | None = None
     context: dict[str, Any] = Field(default_factory=dict)
     summary_brain: Brain | None = None
 
@@ -74,18 +84,18 @@ class _AgentDeclaration(_Declared):
     id: str = Field(min_length=1, max_length=100)
     role: str = ""
     brain: Brain
-    system_prompt: str = ""
+    system_prompt: str = Field("", max_length=MAX_CHARS)
     hooks: list[Hook] = Field(default_factory=list)
-    tools: list[str] | None = None
-    mcp_servers: list[str] | None = None
+    tools: list[Id] | None = Field(None, max_length=MAX_TOOLS)
+    mcp_servers: list[Id] | None = Field(None, max_length=MAX_SERVERS)
     memory: bool = True
     shared_memory: bool = False
 
 
 class _Execution(_Declared):
     mode: str = "conversation"
-    greeting: str = ""
-    timeout: float = Field(0.0, ge=0)
+    greeting: str = Field("", max_length=MAX_PROMPT_CHARS)
+    timeout: Seconds = 0.0
     context: dict[str, Any] = Field(default_factory=dict)
     hooks: list[Hook] = Field(default_factory=list)
 

@@ -9,6 +9,7 @@ from django.conf import settings
 from pydantic import BaseModel, ConfigDict, Field
 
 from chatapp.text import normalize_text
+from memory.bounds import MAX_PARTS, Id
 
 
 class TextContent(BaseModel):
@@ -24,10 +25,11 @@ class ImageContent(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     type: Literal["image"]
-    file_id: str
+    file_id: Id
 
 
-Content = str | list[Annotated[TextContent | ImageContent, Field(discriminator="type")]]
+Part = Annotated[TextContent | ImageContent, Field(discriminator="type")]
+Content = str | Annotated[list[Part], Field(max_length=MAX_PARTS)]
 
 
 def text_of_content(content: Content) -> str:

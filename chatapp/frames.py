@@ -7,30 +7,31 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, TypeAdapter
 
 from chatapp.content import Content
+from memory.bounds import MAX_ATTACHMENTS, MAX_ID_CHARS, Id, Position
 
 STORABLE = r"^[^\x00]*$"  # lone surrogates are no JSON to pydantic
-Key = Annotated[str, Field(min_length=1, max_length=200, pattern=STORABLE)]
-Name = Annotated[str, Field(max_length=200, pattern=STORABLE)]
+Key = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS, pattern=STORABLE)]
+Name = Annotated[str, Field(max_length=MAX_ID_CHARS, pattern=STORABLE)]
 
 
 class Subscribe(BaseModel):
     type: Literal["subscribe"]
-    conversation_id: str
-    after_seq: int = Field(default=0, ge=0)
+    conversation_id: Id
+    after_seq: Position = 0
 
 
 class Unsubscribe(BaseModel):
     type: Literal["unsubscribe"]
-    conversation_id: str
+    conversation_id: Id
 
 
 class MessageSend(BaseModel):
     type: Literal["message.send"]
     client_id: Key
-    conversation_id: str
+    conversation_id: Id
     content: Content
-    attachments: list[str] = Field(default_factory=list, max_length=20)
-    parent: str | None = None
+    attachments: list[Id] = Field(default_factory=list, max_length=MAX_ATTACHMENTS)
+    parent: Id | None = None
     model: Name | None = None
     mode: Literal["react", "plan", "auto"] | None = None
 
@@ -40,34 +41,34 @@ class MessageInject(BaseModel):
 
     type: Literal["message.inject"]
     client_id: Key
-    conversation_id: str
+    conversation_id: Id
     content: Content
-    attachments: list[str] = Field(default_factory=list, max_length=20)
+    attachments: list[Id] = Field(default_factory=list, max_length=MAX_ATTACHMENTS)
 
 
 class ToolApprove(BaseModel):
     type: Literal["tool.approve"]
-    run_id: str
-    call_id: str
+    run_id: Id
+    call_id: Id
 
 
 class ToolDeny(BaseModel):
     type: Literal["tool.deny"]
-    run_id: str
-    call_id: str
+    run_id: Id
+    call_id: Id
 
 
 class RunStop(BaseModel):
     type: Literal["run.stop"]
-    run_id: str
+    run_id: Id
 
 
 class MessageSync(BaseModel):
     """The sender has the first `length` characters."""
 
     type: Literal["message.sync"]
-    message_id: str
-    length: int = Field(ge=0)
+    message_id: Id
+    length: Position
 
 
 class Ping(BaseModel):

@@ -8,6 +8,18 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from memory.bounds import (
+    MAX_CHARS,
+    MAX_ID_CHARS,
+    MAX_KEPT_MESSAGES,
+    MAX_SUMMARY_TOKENS,
+    MAX_TEMPLATE_CHARS,
+    MAX_TURNS,
+    MIN_SUMMARY_TOKENS,
+    Seconds,
+    Temperature,
+    Tokens,
+)
 from memory.budget import DEFAULT_SYSTEM_RESERVE, TokenBudget
 from memory.errors import PolicyError
 
@@ -18,17 +30,17 @@ PROFILE_SHARE = 8
 
 
 class ContextPolicy(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    context_size: int = Field(default=0, ge=0, description="Window in tokens; 0 = the model's own.")
-    max_output_tokens: int = Field(
-        default=0, ge=0, description="Tokens an answer may have; 0 = the model's own."
+    context_size: Tokens = Field(default=0, description="Window in tokens; 0 = the model's own.")
+    max_output_tokens: Tokens = Field(
+        default=0, description="Tokens an answer may have; 0 = the model's own."
     )
-    system_reserve: int = Field(
-        default=DEFAULT_SYSTEM_RESERVE, ge=0, description="Tokens kept for system prompt and tools."
+    system_reserve: Tokens = Field(
+        default=DEFAULT_SYSTEM_RESERVE, description="Tokens kept for system prompt and tools."
     )
-    max_input_tokens: int = Field(
-        default=0, ge=0, description="Never send more than this; 0 = what the window holds."
+    max_input_tokens: Tokens = Field(
+        default=0, description="Never send more than this; 0 = what the window holds."
     )
     strategy: Strategy = Field(default="checkpoint", description="What happens to what leaves the context.")
     trigger: float = Field(
@@ -38,49 +50,52 @@ class ContextPolicy(BaseModel):
         default=0.60, gt=0, le=1, description="Share at which the next summary is prepared."
     )
     keep_recent: int = Field(
-        default=10, ge=0, le=10_000, description="Newest messages that stay as they are."
+        default=10, ge=0, le=MAX_KEPT_MESSAGES, description="Newest messages that stay as they are."
     )
     reserve_ratio: float = Field(
         default=0.10, ge=0, le=0.5, description="Share of the window the newest messages keep."
     )
     max_turns: int = Field(
-        default=0, ge=0, le=100_000, description="Turns in context; 0 = no limit (20 for `turns`)."
+        default=0, ge=0, le=MAX_TURNS, description="Turns in context; 0 = no limit (20 for `turns`)."
     )
     max_steps: int = Field(default=15, ge=1, le=1_000, description="Tool steps in one turn.")
     summary_model: str = Field(
-        default="", max_length=200, description="Model that summarises; empty = the fast model."
+        default="", max_length=MAX_ID_CHARS, description="Model that summarises; empty = the fast model."
     )
-    summary_max_tokens: int = Field(default=1_024, ge=64, le=32_000, description="Longest summary.")
-    summary_temperature: float | None = Field(
-        default=None,
-        ge=0,
-        allow_inf_nan=False,
-        description="Temperature of the summary model; none = its own.",
+    summary_max_tokens: int = Field(
+        default=1_024, ge=MIN_SUMMARY_TOKENS, le=MAX_SUMMARY_TOKENS, description="Longest summary."
     )
-    summary_timeout_s: float = Field(
-        default=120, gt=0, allow_inf_nan=False, description="Seconds one call of the summary model may take."
+    summary_temperature: Temperature | None = Field(
+        default=None, description="Temperature of the summary model; none = its own."
+    )
+    summary_timeout_s: Seconds = Field(
+        default=120, gt=0, description="Seconds one call of the summary model may take."
     )
     compact_prompt: str = Field(
-        default="", max_length=20_000, description="Replaces the built-in summary prompt."
+        default="", max_length=MAX_TEMPLATE_CHARS, description="Replaces the built-in summary prompt."
     )
     summary_template: str = Field(
-        default="", max_length=20_000, description="Replaces the built-in layout of a structured summary."
+        default="",
+        max_length=MAX_TEMPLATE_CHARS,
+        description="Replaces the built-in layout of a structured summary.",
     )
     summary_schema: dict[str, Any] | None = Field(
         default=None, description="Replaces the five fields of a structured summary."
     )
-    tool_result_limit: int = Field(
-        default=0, ge=0, description="Tokens of one tool result; 0 = 15 % of the window, at most 25,000."
+    tool_result_limit: Tokens = Field(
+        default=0, description="Tokens of one tool result; 0 = 15 % of the window, at most 25,000."
     )
     old_result_char_limit: int = Field(
-        default=20_000, ge=200, description="Characters of a tool result of an earlier turn."
+        default=20_000, ge=200, le=MAX_CHARS, description="Characters of a tool result of an earlier turn."
     )
-    message_char_limit: int = Field(default=50_000, ge=200, description="Characters of any one message.")
+    message_char_limit: int = Field(
+        default=50_000, ge=200, le=MAX_CHARS, description="Characters of any one message."
+    )
     cooldown_turns: int = Field(
         default=2, ge=0, le=1_000, description="Turns before the next automatic compaction."
     )
     auto_compact: bool = Field(default=True, description="Compact without being asked.")
-    recall_budget: int = Field(default=8_000, ge=0, description="Most tokens of recalled text.")
+    recall_budget: Tokens = Field(default=8_000, description="Most tokens of recalled text.")
     profile_budget: int = Field(
         default=1_000, ge=0, le=100_000, description="Most tokens of the profile; 0 = it is not sent."
     )

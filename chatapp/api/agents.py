@@ -10,16 +10,26 @@ from ninja import Router, Status
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.plan.choosing import WantedMode
-from agents.presets import Preset, PresetError, read_preset, write_preset
+from agents.presets import (
+    Greeting,
+    Preset,
+    PresetError,
+    Prompt,
+    ServerNames,
+    ToolNames,
+    read_preset,
+    write_preset,
+)
 from agents.yaml_text import MAX_YAML_CHARS
 from chatapp.actions.agents import AgentValues, create_agent, delete_agent, update_agent
 from chatapp.api import shapes
 from chatapp.api.auth import ApiRequest, Caller, allow
-from chatapp.api.schemas import Id, Name
+from chatapp.api.schemas import Name, PolicyFields
 from chatapp.errors import Forbidden, InvalidInput
 from chatapp.models import Agent, User
 from chatapp.presets import check_changes, check_preset, preset_of
 from chatapp.selectors.agents import accessible_agent, visible_agents
+from memory.bounds import MAX_HOOKS, Id, Seconds, Temperature
 
 router = Router(tags=["agents"])
 
@@ -50,15 +60,15 @@ class AgentChanges(BaseModel):
     name: Name | None = None
     model: Id | None = None
     mode: WantedMode | None = None
-    system_prompt: str | None = None
-    greeting: str | None = None
-    temperature: float | None = None
-    timeout_s: float | None = None
-    tools: list[str] | None = None
-    mcp_servers: list[str] | None = None
+    system_prompt: Prompt | None = None
+    greeting: Greeting | None = None
+    temperature: Temperature | None = None
+    timeout_s: Seconds | None = None
+    tools: ToolNames | None = None
+    mcp_servers: ServerNames | None = None
     uses_memory: bool | None = None
-    context_policy: dict[str, Any] | None = None
-    hooks: list[dict[str, Any]] | None = None
+    context_policy: PolicyFields | None = None
+    hooks: Annotated[list[dict[str, Any]], Field(max_length=MAX_HOOKS)] | None = None
 
 
 class AgentYaml(BaseModel):

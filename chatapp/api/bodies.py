@@ -21,6 +21,7 @@ from ninja.parser import Parser
 
 from chatapp.errors import ServiceError
 from chatapp.text import normalize_text
+from memory.bounds import MAX_JSON_DEPTH
 
 TEXT_BODIES = {
     "text/markdown": "markdown",
@@ -69,9 +70,27 @@ def parse_json(raw: bytes) -> Any:
     """Raises MalformedBody."""
     try:
         value = json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant)
+        _check_depth(value, raw)
         return _normalized(value) if _SUSPICIOUS.search(raw) else value
     except (ValueError, RecursionError) as error:
         raise MalformedBody(f"The body is not valid JSON: {error}") from None
+
+
+def _check_depth(value: Any, raw: bytes) -> None:
+    """Raises ValueError."""
+    if raw.count(b"[") + raw.count(b"{") <= MAX_JSON_DEPTH:
+        return
+    level = [value]
+    for _ in range(MAX_JSON_DEPTH + 1):
+        level = [
+            inner
+            for item in level
+            if isinstance(item, dict | list)
+            for inner in (item.values() if isinstance(item, dict) else item)
+        ]
+        if not level:
+            return
+    raise ValueError(f"lists and objects inside each other are more than {MAX_JSON_DEPTH} deep")
 
 
 def _refuse_constant(name: str) -> NoReturn:

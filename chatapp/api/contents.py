@@ -5,12 +5,13 @@ from __future__ import annotations
 from django.conf import settings
 
 from chatapp.actions.messages import NewMessage
-from chatapp.api.schemas import MAX_ATTACHMENTS, ImageIn, SentMessage, TextIn
+from chatapp.api.schemas import ImageIn, SentMessage, TextIn
 from chatapp.attachments import store_image
 from chatapp.errors import InvalidInput
 from chatapp.models import User
 from chatapp.selectors.files import oldest_with_content
 from chatapp.text import normalize_text
+from memory.bounds import MAX_ATTACHMENTS, MAX_ID_CHARS
 
 
 def new_message(
@@ -38,8 +39,8 @@ def _client_id(in_body: str | None, in_header: str | None) -> str | None:
         details = [{"field": "client_id", "message": "differs from the header Idempotency-Key"}]
         raise InvalidInput("client_id and the header Idempotency-Key differ; send one.", details=details)
     key = in_body or in_header
-    if key is not None and len(key) > 200:
-        details = [{"field": "Idempotency-Key", "message": "has more than 200 characters"}]
+    if key is not None and len(key) > MAX_ID_CHARS:
+        details = [{"field": "Idempotency-Key", "message": f"has more than {MAX_ID_CHARS} characters"}]
         raise InvalidInput("The idempotency key is too long.", details=details)
     return key
 

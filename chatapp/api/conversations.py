@@ -27,6 +27,7 @@ from chatapp.selectors.conversations import conversation_page, shape_conversatio
 from chatapp.selectors.model_configs import accessible_model
 from chatapp.text import normalize_text
 from chatapp.toolbox import tool_names
+from memory.bounds import MAX_TITLE_CHARS, Cursor, PageSize
 from memory.errors import PolicyError
 
 router = Router(tags=["conversations"])
@@ -81,10 +82,10 @@ def _checked_hooks(caller: Caller, hooks: Sequence[Hook]) -> list[dict[str, Any]
 )
 async def list_conversations(
     request: ApiRequest,
-    q: str = Query("", max_length=200, description="Part of the title."),
+    q: str = Query("", max_length=MAX_TITLE_CHARS, description="Part of the title."),
     archived: bool = False,
-    cursor: str | None = Query(None, max_length=200),
-    limit: int = Query(30, ge=1, le=100),
+    cursor: Cursor = None,
+    limit: PageSize = 30,
 ) -> Any:
     """The most recently used first."""
     return await sync_to_async(_page)(request.auth.user, q, archived, cursor, limit)
@@ -132,8 +133,8 @@ def _change(caller: Caller, conversation_id: str, changes: dict[str, Any]) -> di
     user = caller.user
     if not changes:
         return _read(user, conversation_id)
-    if changes.get("model"):
-        changes["model"] = accessible_model(changes["model"])
+    if "model" in changes:
+        changes["model"] = accessible_model(changes["model"]) if changes["model"] else None
     if "agent" in changes:
         changes["agent"] = chosen_agent(user, changes["agent"])
     if "mode" in changes:

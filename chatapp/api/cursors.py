@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import UUID
 
 from chatapp.errors import InvalidInput
@@ -21,10 +21,11 @@ def decode_cursor(cursor: str | None) -> tuple[datetime, UUID] | None:
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
         moment, _, row_id = base64.urlsafe_b64decode(padded).decode("ascii").partition(" ")
-        decoded = datetime.fromisoformat(moment), UUID(row_id)
-    except (ValueError, binascii.Error):
+        said_at = datetime.fromisoformat(moment)
+        decoded = (said_at.astimezone(UTC), UUID(row_id)) if said_at.tzinfo else None
+    except (ValueError, OverflowError, binascii.Error):
         decoded = None
-    if decoded is None or decoded[0].tzinfo is None:
+    if decoded is None:
         details = [{"field": "cursor", "message": "Use next_cursor of the page before."}]
         raise InvalidInput("This cursor is not one of ours.", details=details) from None
     return decoded

@@ -13,10 +13,10 @@ from ninja.params.functions import Header, Query
 
 from chatapp.api import shapes
 from chatapp.api.auth import ApiRequest, allow
-from chatapp.api.schemas import MAX_ID
 from chatapp.api.sse import encode_notice, sse_response
 from chatapp.api.streams import ConversationReader
 from chatapp.selectors.access import accessible_conversation
+from memory.bounds import MAX_ID
 
 router = Router(tags=["events"])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, Self
 
 from asgiref.sync import sync_to_async
-from ninja import Query, Router
+from ninja import Router
 from pydantic import BaseModel, Field, model_validator
 
 from chatapp import clock
@@ -13,7 +13,7 @@ from chatapp.actions.forget import Done
 from chatapp.api import shapes
 from chatapp.api.auth import ApiRequest, allow
 from chatapp.api.cursors import decode_cursor, encode_cursor
-from chatapp.api.schemas import Day, Id, MessageText
+from chatapp.api.schemas import MessageText
 from chatapp.models import ForgetProposal, ForgetReceipt, User
 from chatapp.remembering.forget_wishes import confirm_forgetting, propose_forgetting
 from chatapp.remembering.forgetting import (
@@ -24,6 +24,7 @@ from chatapp.remembering.forgetting import (
     forget_whole_conversation,
 )
 from chatapp.selectors.forgetting import accessible_proposal, accessible_receipts, proposal_items
+from memory.bounds import MAX_QUERY_CHARS, Cursor, Day, Id, PageSize
 
 forgetting_router = Router(tags=["memory"])
 
@@ -53,7 +54,7 @@ class Wish(BaseModel):
 
 
 class Question(BaseModel):
-    query: Annotated[MessageText, Field(min_length=1, max_length=2_000)]
+    query: Annotated[MessageText, Field(min_length=1, max_length=MAX_QUERY_CHARS)]
 
 
 class Confirmation(BaseModel):
@@ -170,8 +171,8 @@ def _confirm(user: User, confirmation: Confirmation) -> dict[str, Any]:
 )
 async def receipts(
     request: ApiRequest,
-    cursor: Annotated[str | None, Query(max_length=200)] = None,
-    limit: Annotated[int, Query(ge=1, le=100)] = 50,
+    cursor: Cursor = None,
+    limit: PageSize = 50,
 ) -> Any:
     """What was forgotten and when, newest first, without what it was."""
     return await sync_to_async(_receipts)(request.auth.user, cursor, limit)

@@ -20,30 +20,34 @@ from chatapp.api.schemas import ImportHead
 from chatapp.errors import InvalidInput, TooLarge
 from chatapp.selectors.model_configs import accessible_model
 from chatapp.text import normalize_text
+from memory.bounds import MAX_ID_CHARS, MAX_IMPORTED, MAX_TITLE_CHARS, was_possible
 
 router = Router(tags=["conversations"])
 
 ROLES = ("assistant", "system", "user")
-MAX_MESSAGES = 200_000
 MAX_REPORTED = 20
 
 BODY_SCHEMA = {
     "type": "object",
     "required": ["messages"],
     "properties": {
-        "title": {"type": "string", "maxLength": 200},
-        "model": {"type": ["string", "null"]},
+        "title": {"type": "string", "maxLength": MAX_TITLE_CHARS},
+        "model": {"type": ["string", "null"], "maxLength": MAX_ID_CHARS},
         "messages": {
             "type": "array",
             "minItems": 1,
-            "maxItems": MAX_MESSAGES,
+            "maxItems": MAX_IMPORTED,
             "items": {
                 "type": "object",
                 "required": ["role", "content"],
                 "properties": {
                     "role": {"enum": list(ROLES)},
                     "content": {"type": "string"},
-                    "created_at": {"type": ["string", "null"], "format": "date-time"},
+                    "created_at": {
+                        "type": ["string", "null"],
+                        "format": "date-time",
+                        "description": "Not before 1970, nor more than a day in the future; without a zone it is UTC.",
+                    },
                 },
             },
         },
@@ -68,12 +72,12 @@ def _import(request: ApiRequest) -> dict[str, Any]:
     body = body_of(request, parse_json)
     if not isinstance(body, dict):
         raise _invalid([("body", "is not an object")])
-    head = _head(body)
-    messages = read_messages(body.get("messages"))
+    head, now = _head(body), clock.now()
+    messages = read_messages(body.get("messages"), now)
     conversation = import_conversation(
         user=request.auth.user,
         messages=messages,
-        now=clock.now(),
+        now=now,
         title=head.title,
         model=accessible_model(head.model) if head.model else None,
     )
@@ -87,18 +91,18 @@ def _head(body: dict[str, Any]) -> ImportHead:
         raise _invalid([(str(item["loc"][0]), item["msg"]) for item in error.errors()]) from None
 
 
-def read_messages(raw: Any) -> list[ImportedMessage]:
+def read_messages(raw: Any, now: datetime) -> list[ImportedMessage]:
     """Raises InvalidInput with the first problems, by their place; TooLarge."""
     if not isinstance(raw, list) or not raw:
         raise _invalid([("messages", "must be a list of at least one message")])
-    if len(raw) > MAX_MESSAGES:
+    if len(raw) > MAX_IMPORTED:
         raise TooLarge(
-            f"At most {MAX_MESSAGES:,} messages can be imported at once; use the command for more."
+            f"At most {MAX_IMPORTED:,} messages can be imported at once; use the command for more."
         )
     messages, problems = [], []
     for number, item in enumerate(raw):
         try:
-            messages.append(_read_message(item))
+            messages.append(_read_message(item, now))
         except ValueError as error:
             problems.append((f"messages.{number}", str(error)))
             if len(problems) == MAX_REPORTED:
@@ -108,7 +112,7 @@ def read_messages(raw: Any) -> list[ImportedMessage]:
     return messages
 
 
-def _read_message(item: Any) -> ImportedMessage:
+def _read_message(item: Any, now: datetime) -> ImportedMessage:
     """Raises ValueError."""
     if not isinstance(item, dict):
         raise ValueError("is not an object")
@@ -117,7 +121,7 @@ def _read_message(item: Any) -> ImportedMessage:
         raise ValueError("role must be user, assistant or system")
     text = _read_text(item.get("content"))
     return ImportedMessage(
-        role, normalize_text(text, settings.MAX_MESSAGE_CHARS), _read_time(item.get("created_at"))
+        role, normalize_text(text, settings.MAX_MESSAGE_CHARS), _read_time(item.get("created_at"), now)
     )
 
 
@@ -135,7 +139,7 @@ def _read_text(content: Any) -> str:
     return "\n".join(text for text in texts if text)
 
 
-def _read_time(raw: Any) -> datetime | None:
+def _read_time(raw: Any, now: datetime) -> datetime | None:
     """Without a zone it is UTC."""
     if raw is None:
         return None
@@ -143,9 +147,12 @@ def _read_time(raw: Any) -> datetime | None:
         raise ValueError("created_at must be an ISO 8601 time")
     try:
         moment = datetime.fromisoformat(raw)
-        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+        moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         raise ValueError("created_at must be an ISO 8601 time") from None
+    if not was_possible(moment, now):
+        raise ValueError("created_at must not be before 1970, nor more than a day in the future")
+    return moment
 
 
 def _invalid(problems: Sequence[tuple[str, str]]) -> InvalidInput:

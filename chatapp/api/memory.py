@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
-from typing import Annotated, Any
+from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.http import HttpResponse
 from ninja import Router, Status
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from chatapp import clock, row_shapes
 from chatapp.actions.memory_edits import DaySection
 from chatapp.api import memory_shapes, shapes
 from chatapp.api.auth import ApiRequest, allow
 from chatapp.api.etags import IfMatch, version_of
-from chatapp.api.schemas import Day, EntryText, MarkdownIn
+from chatapp.api.schemas import EntryText, MarkdownIn
 from chatapp.errors import InvalidInput, NotFound
 from chatapp.models import MemoryEntry, User
 from chatapp.remembering import memory_changes
 from chatapp.remembering.memory_files import daily_entry
 from chatapp.selectors.claims import repeated_claims
 from chatapp.selectors.memory import day_entries, day_version, list_days
+from memory.bounds import Cursor, Day, PageSize
 from memory.daily import DailyEntry, parse_day, render_day
 
 memory_router = Router(tags=["memory"])
 
-Limit = Annotated[int, Field(ge=1, le=100)]
 _DAY: TypeAdapter[date] = TypeAdapter(Day)
 _ENTRY_TEXT: TypeAdapter[str] = TypeAdapter(EntryText)
 MARKDOWN = {"schema": {"type": "string"}}
@@ -40,7 +40,7 @@ WRITTEN = {"requestBody": {"content": {"text/markdown": MARKDOWN}}}
     auth=allow("memory", "read"),
     response=shapes.answers(ok=shapes.Page[memory_shapes.MemoryDay]),
 )
-async def days(request: ApiRequest, cursor: str | None = None, limit: Limit = 50) -> Any:
+async def days(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 50) -> Any:
     """Days that hold memory entries, newest first. A day is one of your time zone's (`PATCH /me`)."""
     return await sync_to_async(_days)(request.auth.user, cursor, limit)
 

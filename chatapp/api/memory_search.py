@@ -19,6 +19,7 @@ from chatapp.remembering.recall import search_memory, source_of
 from chatapp.remembering.validity import Standing, judge_found
 from chatapp.selectors.access import accessible_conversation
 from chatapp.selectors.search import SearchFilter
+from memory.bounds import MAX_ID_CHARS, MAX_QUERY_CHARS, Id, PageSize
 
 search_router = Router(tags=["memory"])
 
@@ -42,14 +43,20 @@ class Result(shapes.Shape):
 
 
 class Asked(Schema):
-    q: Annotated[str, Field(max_length=2_000)]
-    limit: Annotated[int, Field(ge=1, le=100)] = 20
-    after: str | None = Field(None, description="A day or a moment (ISO 8601): said then or later.")
-    before: str | None = Field(None, description="A day or a moment: said earlier than that.")
-    as_of: str | None = Field(
-        None, description="A day or a moment: as it was known then, said up to its end."
+    q: Annotated[str, Field(max_length=MAX_QUERY_CHARS)]
+    limit: PageSize = 20
+    after: str | None = Field(
+        None, max_length=MAX_ID_CHARS, description="A day or a moment (ISO 8601): said then or later."
     )
-    conversation_id: str | None = Field(None, description="Said in this conversation.")
+    before: str | None = Field(
+        None, max_length=MAX_ID_CHARS, description="A day or a moment: said earlier than that."
+    )
+    as_of: str | None = Field(
+        None,
+        max_length=MAX_ID_CHARS,
+        description="A day or a moment: as it was known then, said up to its end.",
+    )
+    conversation_id: Id | None = Field(None, description="Said in this conversation.")
 
 
 @search_router.get(

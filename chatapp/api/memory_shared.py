@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
 from asgiref.sync import sync_to_async
-from ninja import Query, Router
+from ninja import Router
 from pydantic import Field
 
 from chatapp.api import shapes
@@ -14,6 +14,7 @@ from chatapp.api.auth import ApiRequest, allow
 from chatapp.api.cursors import decode_cursor, encode_cursor
 from chatapp.models import MemoryEntry, User
 from chatapp.selectors.scopes import accessible_scope, readable_scopes, shared_page
+from memory.bounds import Cursor, PageSize
 
 shared_router = Router(tags=["memory"])
 
@@ -55,8 +56,8 @@ def _memories(user: User) -> list[dict[str, Any]]:
 async def entries(
     request: ApiRequest,
     agent_id: str,
-    cursor: Annotated[str | None, Query(max_length=200)] = None,
-    limit: Annotated[int, Query(ge=1, le=100)] = 50,
+    cursor: Cursor = None,
+    limit: PageSize = 50,
 ) -> Any:
     """All that may be recalled in chats with this agent besides what was said there, newest first."""
     return await sync_to_async(_entries)(request.auth.user, agent_id, decode_cursor(cursor), limit)

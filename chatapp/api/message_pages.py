@@ -8,12 +8,12 @@ from ninja import Schema
 from pydantic import Field, model_validator
 
 from chatapp.api import shapes
-from chatapp.api.schemas import MAX_ID
 from chatapp.errors import InvalidInput
 from chatapp.models import Branch, User
 from chatapp.selectors import message_pages
 from chatapp.selectors.access import accessible_conversation, accessible_message
 from chatapp.selectors.conversations import shape_messages
+from memory.bounds import MAX_ID
 
 MAX_PLACE_CHARS = 100
 

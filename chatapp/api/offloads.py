@@ -14,6 +14,7 @@ from chatapp.api.auth import ApiRequest, allow
 from chatapp.models import Offload, User
 from chatapp.offloads import PAGE_CHARS, read_content, read_text
 from chatapp.selectors.access import accessible_offload
+from memory.bounds import Position
 
 router = Router(tags=["tools"])
 
@@ -53,7 +54,7 @@ async def read_page(
     request: ApiRequest,
     conversation_id: str,
     ref: str,
-    offset: Annotated[int, Query(ge=0)] = 0,
+    offset: Position = 0,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE_CHARS)] = PAGE_CHARS,
 ) -> Any:
     """A page of an offloaded result; `next_offset` is null at its end. Of an image, what is known about it."""

@@ -16,19 +16,19 @@ from chatapp.actions.consolidations import queue_consolidation
 from chatapp.api import memory_shapes, shapes
 from chatapp.api.auth import ApiRequest, allow
 from chatapp.api.etags import IfMatch, version_of
-from chatapp.api.schemas import MAX_NUMBER, ProfileIn
+from chatapp.api.schemas import ProfileIn
 from chatapp.errors import InvalidInput
 from chatapp.models import Consolidation, Profile, ProfileVersion, User
 from chatapp.remembering import memory_changes
 from chatapp.selectors.consolidations import latest_consolidation
 from chatapp.selectors.profile import accessible_version, profile_of, version_page
+from memory.bounds import MAX_NUMBER, Cursor, PageSize
 from memory.policy import DEFAULT_POLICY
 from memory.profile import compare_lines
 from memory.tokens import estimate_text
 
 profile_router = Router(tags=["memory"])
 
-Limit = Annotated[int, Field(ge=1, le=100)]
 Number = Annotated[int, Path(ge=1, le=MAX_NUMBER)]
 Against = Annotated[int | None, Field(ge=0, le=MAX_NUMBER)]
 MARKDOWN = {"schema": {"type": "string"}}
@@ -119,7 +119,7 @@ def _write(user: User, markdown: str, version: int | None) -> dict[str, Any]:
     auth=allow("memory", "read"),
     response=shapes.answers(ok=shapes.Page[memory_shapes.ProfileVersion]),
 )
-async def versions(request: ApiRequest, cursor: str | None = None, limit: Limit = 50) -> Any:
+async def versions(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 50) -> Any:
     """Newest first: who changed it, and when."""
     return await sync_to_async(_versions)(request.auth.user, cursor, limit)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-from datetime import date
 from typing import Annotated, Any, ClassVar, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -22,11 +21,21 @@ from pydantic import (
 
 from agents.hooks import Hook
 from chatapp.text import normalize_text
+from memory.bounds import (
+    MAX_ATTACHMENTS,
+    MAX_CHARS,
+    MAX_HOOKS,
+    MAX_ID_CHARS,
+    MAX_NAME_CHARS,
+    MAX_PARTS,
+    MAX_POLICY_FIELDS,
+    MAX_TITLE_CHARS,
+    MAX_TOKENS,
+    Day,
+    Id,
+    Number,
+)
 from memory.policy import Strategy
-
-MAX_ID = 2**63 - 1
-MAX_NUMBER = 2**31 - 1
-MAX_ATTACHMENTS = 20
 
 
 def _message_text(text: str) -> str:
@@ -45,13 +54,16 @@ def _time_zone(name: str) -> str:
     return name
 
 
-MessageText = Annotated[str, AfterValidator(_message_text)]
-Title = Annotated[str, AfterValidator(_line), Field(max_length=200)]
-Name = Annotated[str, AfterValidator(_line), Field(max_length=150)]
+MessageText = Annotated[
+    str,
+    AfterValidator(_message_text),
+    Field(json_schema_extra={"maxLength": settings.MAX_MESSAGE_CHARS}),
+]
+Title = Annotated[str, AfterValidator(_line), Field(max_length=MAX_TITLE_CHARS)]
+Name = Annotated[str, AfterValidator(_line), Field(max_length=MAX_NAME_CHARS)]
 TimeZone = Annotated[str, Field(max_length=64), AfterValidator(_time_zone)]
-Id = Annotated[str, Field(max_length=200)]
-Key = Annotated[str, Field(min_length=1, max_length=200)]
-Day = Annotated[date, Field(ge=date(2000, 1, 1), le=date(2999, 12, 31))]
+Key = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS)]
+PolicyFields = Annotated[dict[str, Any], Field(max_length=MAX_POLICY_FIELDS)]
 MemoryState = Literal["on", "paused"]
 Scope = Literal["chat", "read", "memory", "admin"]
 Mode = Literal["react", "plan", "auto"]
@@ -67,7 +79,7 @@ class ImageIn(BaseModel):
 
     type: Literal["image"]
     file_id: Id | None = None
-    data_url: str | None = Field(None, description="data:image/png;base64,…")
+    data_url: str | None = Field(None, max_length=MAX_CHARS, description="data:image/png;base64,…")
     name: Name = "image"
 
     @model_validator(mode="after")
@@ -95,13 +107,13 @@ def _content_kind(value: Any) -> str:
 
 
 ContentIn = Annotated[
-    Annotated[MessageText, Tag("text")] | Annotated[list[PartIn], Field(max_length=100), Tag("parts")],
+    Annotated[MessageText, Tag("text")] | Annotated[list[PartIn], Field(max_length=MAX_PARTS), Tag("parts")],
     Discriminator(_content_kind),
 ]
 
 
 ConversationHooks = Annotated[
-    list[Hook], Field(max_length=20, description="Its own, after the deployment's and the agent's.")
+    list[Hook], Field(max_length=MAX_HOOKS, description="Its own, after the deployment's and the agent's.")
 ]
 
 
@@ -112,7 +124,7 @@ class NewConversation(BaseModel):
     mode: Mode | None = Field(None, description="How its messages are answered; null: as the agent says.")
     temporary: bool = False
     memory: MemoryState = "on"
-    context_policy: dict[str, Any] | None = None
+    context_policy: PolicyFields | None = None
     hooks: ConversationHooks = []
 
 
@@ -142,7 +154,7 @@ class ConversationChanges(Changes):
     pinned: bool | None = None
     archived: bool | None = None
     memory: MemoryState | None = None
-    context_policy: dict[str, Any] | None = None
+    context_policy: PolicyFields | None = None
     hooks: ConversationHooks | None = None
 
 
@@ -188,7 +200,7 @@ class ContextQuestion(BaseModel):
     budget_tokens: int | None = Field(
         None,
         ge=1,
-        le=100_000_000,
+        le=MAX_TOKENS,
         description="For all messages together. Tool schemas are not part of it: they stand in the model's reserve.",
     )
     model: Id | None = None
@@ -225,13 +237,11 @@ class NewEntry(BaseModel):
 
 class EntryChange(BaseModel):
     text: EntryText
-    revision: int | None = Field(
-        None, ge=1, le=MAX_NUMBER, description="The one you changed; 409 if it is another now."
-    )
+    revision: Number | None = Field(None, description="The one you changed; 409 if it is another now.")
 
 
 class RevisionIn(BaseModel):
-    revision: int = Field(ge=1, le=MAX_NUMBER)
+    revision: Number
 
 
 class MarkdownIn(BaseModel):
@@ -255,7 +265,7 @@ class ProfileIn(BaseModel):
 class NewToken(BaseModel):
     name: Annotated[str, AfterValidator(_line), Field(max_length=100)] = ""
     scopes: list[Scope] | None = Field(
-        None, min_length=1, description="By default those of the caller, without admin."
+        None, min_length=1, max_length=10, description="By default those of the caller, without admin."
     )
 
 

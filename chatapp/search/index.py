@@ -33,6 +33,7 @@ NO_ORDINAL = -1
 COLUMNS = np.dtype([("previous", "<i4"), ("minute", "<i4"), ("length", "<u2"), ("live", "<u2")])
 POSTING = np.dtype([("offset", "<u2"), ("count", "u1")])
 TERM = np.dtype("<i8")
+MAX_MINUTE = 2**31 - 1
 
 Terms = npt.NDArray[np.int64]
 Ordinals = npt.NDArray[np.int64]
@@ -85,7 +86,8 @@ def pack_terms(text: str) -> PackedTerms:
 
 
 def minute_of(moment: datetime) -> int:
-    return int(moment.timestamp() // 60)
+    """The minute since 1970, or the nearest one that the column holds."""
+    return min(max(int(moment.timestamp() // 60), -MAX_MINUTE), MAX_MINUTE)
 
 
 # --- Columns --------------------------------------------------------------------------------------------

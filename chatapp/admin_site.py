@@ -8,6 +8,8 @@ from typing import Any
 
 from django.contrib.admin import AdminSite
 from django.contrib.auth import logout
+from django.core.exceptions import BadRequest
+from django.db import DataError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -16,6 +18,12 @@ from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
 
 View = Callable[..., HttpResponseBase]
+
+
+def _filters_list(request: HttpRequest) -> bool:
+    """Whether it asks for a list by filters of its own making, such as `created_at__year=-1`."""
+    match = request.resolver_match
+    return bool(request.GET) and match is not None and (match.url_name or "").endswith("_changelist")
 
 
 class PalimpsestAdminSite(AdminSite):
@@ -32,14 +40,21 @@ class PalimpsestAdminSite(AdminSite):
         def only_operators(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if request.user.is_authenticated and not self.has_permission(request):
                 raise Http404
-            return guarded(request, *args, **kwargs)
+            try:
+                return guarded(request, *args, **kwargs)
+            except (OverflowError, DataError) as error:
+                raise BadRequest("A number or date here is larger than the database holds.") from error
+            except ValueError as error:
+                if not _filters_list(request):
+                    raise
+                raise BadRequest("A filter in this address has a value that cannot be.") from error
 
         return update_wrapper(only_operators, guarded)
 
     @method_decorator(never_cache)
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         if self.has_permission(request):
-            return redirect("admin:index", current_app=self.name)
+            return redirect("admin:index")
         if request.user.is_authenticated:
             raise Http404
         query = {"next": request.GET.get("next") or "/admin/"}

@@ -96,7 +96,7 @@ def manifest(request: HttpRequest) -> HttpResponse:
             {"src": static("app/icon.svg"), "sizes": "any", "type": "image/svg+xml", "purpose": "any"},
         ],
     }
-    return JsonResponse(content, headers={"Content-Type": "application/manifest+json"})
+    return JsonResponse(content, content_type="application/manifest+json")
 
 
 def _claim(form: SetupForm, token: str) -> User | None:

@@ -9,12 +9,10 @@ from uuid import uuid4
 import pytest
 from django.test import Client
 
-from chatapp import clock
-from chatapp.actions.forget_proposals import record_proposal
-from chatapp.actions.memory_edits import add_entry
 from chatapp.api.root import api
-from chatapp.models import Agent, ApiToken, Attachment, Compaction, Conversation, Run, ToolCall, User
-from tests.memory_store.rows import new_conversation, say
+from chatapp.models import ApiToken, Conversation, User
+from tests.api.everything import one_of_everything
+from tests.memory_store.rows import new_conversation
 
 BODIES = {
     ("post", "/api/v1/conversations/{conversation_id}/messages"): {"content": "Hi"},
@@ -35,61 +33,7 @@ def all_addresses() -> list[tuple[str, str]]:
 
 @pytest.fixture
 def ids(alice: User, alice_client: Client) -> dict[str, str]:
-    """A conversation of alice with one of everything."""
-    conversation = new_conversation(alice, "Secret")
-    question, answer = say(conversation, "The secret word?", "Xylophone")
-    run = Run.objects.create(
-        conversation=conversation,
-        user=alice,
-        question=question,
-        answer=answer,
-        status="complete",
-        created_at=clock.now(),
-    )
-    call = ToolCall.objects.create(
-        run=run,
-        message=answer,
-        step=1,
-        ordinal=0,
-        call_id="abcdefghi",
-        name="look_up",
-        state="waiting",
-        is_idempotent=True,
-        requested_at=clock.now(),
-    )
-    compaction = Compaction.objects.create(
-        conversation=conversation,
-        branch=conversation.branch,
-        first_position=0,
-        last_position=1,
-        message_count=2,
-        kept_count=0,
-        status="done",
-        strategy="checkpoint",
-        summary="Xylophone",
-        created_at=clock.now(),
-    )
-    file = Attachment.objects.create(
-        user=alice, name="a.png", sha256="0" * 64, mime_type="image/png", size_bytes=1
-    )
-    token = ApiToken.objects.get(user=alice)
-    entry = add_entry(user=alice, text="Xylophone", now=clock.now())
-    proposal = record_proposal(user=alice, items=[{"kind": "message", "id": str(answer.pk)}], now=clock.now())
-    agent = Agent.objects.create(name="Xylophone", owner=alice)
-    return {
-        "agent_id": str(agent.pk),
-        "proposal_id": str(proposal.pk),
-        "conversation_id": str(conversation.pk),
-        "message_id": str(answer.pk),
-        "run_id": str(run.pk),
-        "compaction_id": str(compaction.pk),
-        "file_id": str(file.pk),
-        "token_id": str(token.pk),
-        "entry_id": str(entry.pk),
-        "n": "1",
-        "call_id": str(call.call_id),
-        "ref": "tool_result-1",
-    }
+    return one_of_everything(alice)
 
 
 def call(client: Client, method: str, path: str, ids: dict[str, str]) -> Any:

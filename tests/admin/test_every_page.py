@@ -1,0 +1,125 @@
+"""Every page with odd addresses, queries and forms: whatever is asked, nothing fails on our side."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from itertools import product
+from typing import Any
+
+import pytest
+from django.http import HttpResponse
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from tests.api import odd
+
+METHODS = ("head", "post", "put", "patch", "delete", "options")
+# Of Django and of its admin: pages, filters, orders, what a popup or an autocompletion asks.
+QUERY_NAMES = (
+    "p",
+    "q",
+    "o",
+    "_to_field",
+    "id__exact",
+    "created_at__gte",
+    "created_at__year",
+    "app_label",
+    "next",
+)
+QUERY_TEXTS = ("\0", "9" * 400, "-1")
+FORM_TEXTS = ("", "\0", "x" * 5_000, "9" * 400, "-1", "1e308", "NaN", "9999-12-31", "[" * 1_000, '{"a": 1}')
+FIELD_TEXTS = ("\0", "9" * 400, "-1")
+LEAVES_ALONE = re.compile(r"^accounts/logout|^admin/logout")
+
+
+def patterns(found: list[Any], prefix: str = "") -> Iterator[str]:
+    for each in found:
+        if isinstance(each, URLResolver):
+            yield from patterns(each.url_patterns, prefix + str(each.pattern))
+        elif isinstance(each, URLPattern):
+            yield prefix + str(each.pattern)
+
+
+def pages() -> list[str]:
+    """The addresses of the route table that are not the API's own operations."""
+    return [route for route in patterns(get_resolver().url_patterns) if not route.startswith("api/v1")]
+
+
+def addresses(route: str) -> list[str]:
+    """With odd values for what is named in it."""
+    named = re.compile(r"<[^>]+>|\(\?P<\w+>(?:[^()]|\([^()]*\))*\)|\(\?:.*\)|\.\*")
+    plain = route.replace("^", "").replace("$", "")
+    values = (odd.ROW_ID, "9" * 400, "%00", "_FF") if named.search(plain) else ("",)
+    return [f"/{named.sub(value, plain)}" for value in values]
+
+
+class Fields(HTMLParser):
+    """The fields of a form with what stands in them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: dict[str, str] = {}
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        given = dict(attributes)
+        name = given.get("name")
+        if tag in ("input", "select", "textarea") and name and given.get("type") != "submit":
+            self.found.setdefault(name, given.get("value") or "")
+
+
+@pytest.fixture
+def asked(admin_client: Client) -> Iterator[list[str]]:
+    """Requests that failed on our side."""
+    admin_client.raise_request_exception = False
+    failures: list[str] = []
+    yield failures
+    assert not failures, "\n".join(failures)
+
+
+def note(failures: list[str], answer: HttpResponse, *request: object) -> None:
+    if answer.status_code >= 500 and not request[1].startswith("/readyz"):
+        failures.append(f"{answer.status_code} " + " ".join(str(part)[:200] for part in request))
+
+
+@pytest.mark.usefixtures("static_files")
+def test_no_page_fails_on_our_side(admin_client: Client, client: Client, asked: list[str]) -> None:
+    client.raise_request_exception = False
+    for route in pages():
+        if LEAVES_ALONE.match(route):
+            continue
+        for address in addresses(route):
+            note(asked, admin_client.get(address), "admin", address)
+        note(asked, client.get(address), "nobody", address)
+        for method in METHODS:
+            note(asked, getattr(admin_client, method)(address), method, address)
+
+
+@pytest.mark.usefixtures("static_files")
+def test_no_query_fails_on_our_side(admin_client: Client, asked: list[str]) -> None:
+    lists = [route for route in pages() if re.search(r"^(admin/\w+/\w+/|admin/autocomplete/)?$", route)]
+    for route, name, value in product(lists, QUERY_NAMES, QUERY_TEXTS):
+        note(asked, admin_client.get(f"/{route}", {name: value}), "get", f"/{route}", name, repr(value)[:50])
+
+
+@pytest.mark.usefixtures("static_files")
+@pytest.mark.parametrize(
+    "route", [route for route in pages() if re.search(r"^admin/.*(add|import|invite)/$", route)]
+)
+def test_no_form_fails_on_our_side(admin_client: Client, asked: list[str], route: str) -> None:
+    shown = admin_client.get(f"/{route}")
+    reader = Fields()
+    reader.feed(shown.content.decode())
+    counts = {name: value for name, value in reader.found.items() if name.endswith("_FORMS")}
+    names = [name for name in reader.found if name not in counts and name != "csrfmiddlewaretoken"]
+    for text in FORM_TEXTS:
+        form = {**counts, **dict.fromkeys(names, text)}
+        note(asked, admin_client.post(f"/{route}", form), "post", f"/{route}", repr(text)[:50])
+    for name in names:
+        for text in FIELD_TEXTS:
+            form = {**reader.found, "name": "Made", **{name: text}}
+            note(asked, admin_client.post(f"/{route}", form), "post", f"/{route}", name, repr(text)[:50])
+    for name in counts:
+        form = {**reader.found, name: "9" * 30}
+        note(asked, admin_client.post(f"/{route}", form), "post", f"/{route}", name)

@@ -1,0 +1,70 @@
+"""Rows of every kind that an address of the API can name."""
+
+from __future__ import annotations
+
+from chatapp import clock
+from chatapp.actions.forget_proposals import record_proposal
+from chatapp.actions.memory_edits import add_entry
+from chatapp.models import Agent, ApiToken, Attachment, Compaction, Run, ToolCall, User
+from tests.memory_store.rows import new_conversation, say
+
+
+def one_of_everything(user: User) -> dict[str, str]:
+    """Makes a conversation of this user, who has a token, with one of everything.
+
+    Returns the ids by their names in the addresses.
+    """
+    conversation = new_conversation(user, "Secret")
+    question, answer = say(conversation, "The secret word?", "Xylophone")
+    run = Run.objects.create(
+        conversation=conversation,
+        user=user,
+        question=question,
+        answer=answer,
+        status="complete",
+        created_at=clock.now(),
+    )
+    call = ToolCall.objects.create(
+        run=run,
+        message=answer,
+        step=1,
+        ordinal=0,
+        call_id="abcdefghi",
+        name="look_up",
+        state="waiting",
+        is_idempotent=True,
+        requested_at=clock.now(),
+    )
+    compaction = Compaction.objects.create(
+        conversation=conversation,
+        branch=conversation.branch,
+        first_position=0,
+        last_position=1,
+        message_count=2,
+        kept_count=0,
+        status="done",
+        strategy="checkpoint",
+        summary="Xylophone",
+        created_at=clock.now(),
+    )
+    file = Attachment.objects.create(
+        user=user, name="a.png", sha256="0" * 64, mime_type="image/png", size_bytes=1
+    )
+    token = ApiToken.objects.filter(user=user).earliest("created_at")
+    entry = add_entry(user=user, text="Xylophone", now=clock.now())
+    proposal = record_proposal(user=user, items=[{"kind": "message", "id": str(answer.pk)}], now=clock.now())
+    agent = Agent.objects.get_or_create(name="Xylophone", owner=user)[0]
+    return {
+        "agent_id": str(agent.pk),
+        "proposal_id": str(proposal.pk),
+        "conversation_id": str(conversation.pk),
+        "message_id": str(answer.pk),
+        "run_id": str(run.pk),
+        "compaction_id": str(compaction.pk),
+        "file_id": str(file.pk),
+        "token_id": str(token.pk),
+        "entry_id": str(entry.pk),
+        "n": "1",
+        "call_id": str(call.call_id),
+        "ref": "tool_result-1",
+    }

@@ -1,0 +1,172 @@
+"""Every address with every method and odd values: whatever is asked, nothing fails on our side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from chatapp.api.root import api
+from chatapp.models import ModelConfig, User
+from tests.api import odd
+from tests.api.everything import one_of_everything
+from tests.api.program import Program
+from tests.api.running import running_service
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
+SCHEMA: dict[str, Any] = api.get_openapi_schema(path_prefix="/api/v1")
+SAMPLES: dict[str, Any] = {
+    "content": "Hello",
+    "query": "parrots",
+    "keep": "names",
+    "summary": "What was said.",
+    "text": "A parrot.",
+    "revision": 1,
+    "markdown": "- A parrot.",
+    "yaml": "name: Made",
+    "name": "Made",
+    "messages": [{"role": "user", "content": "Hello"}],
+    "item_ids": [odd.ROW_ID],
+    "day": "2026-11-21",
+    "preview": True,  # calls no model
+}
+"""A valid value of each field that a body must have; fields that have an id of this name get that."""
+
+
+def operations() -> list[tuple[str, str]]:
+    """Those that remove what others need come last, and the account last of all."""
+    found = [(method.upper(), path) for path, methods in SCHEMA["paths"].items() for method in methods]
+    return sorted(found, key=lambda each: (each[0] == "DELETE", each[1].endswith("/me"), "forget" in each[1]))
+
+
+def described(method: str, path: str) -> dict[str, Any]:
+    operation: dict[str, Any] = SCHEMA["paths"][path][method.lower()]
+    return operation
+
+
+def named_in(operation: dict[str, Any], place: str) -> list[str]:
+    return [item["name"] for item in operation.get("parameters", []) if item["in"] == place]
+
+
+def body_fields(operation: dict[str, Any]) -> tuple[set[str], set[str]]:
+    """The names of the fields a body may have, and of those it must have."""
+    content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    return _fields(content.get("schema", {}))
+
+
+def _fields(schema: dict[str, Any]) -> tuple[set[str], set[str]]:
+    if "$ref" in schema:
+        return _fields(SCHEMA["components"]["schemas"][schema["$ref"].rpartition("/")[2]])
+    names, required = set(schema.get("properties", ())), set(schema.get("required", ()))
+    for inner in (*schema.get("anyOf", ()), *schema.get("oneOf", ()), *schema.get("allOf", ())):
+        more, needed = _fields(inner)
+        names |= more
+        required |= needed
+    return names, required
+
+
+def odd_bodies(operation: dict[str, Any], ids: dict[str, str]) -> Iterator[bytes]:
+    """Whole ones, then one odd value in each field of an else valid one."""
+    yield from odd.SHORT_BODIES
+    names, required = body_fields(operation)
+    known = {**SAMPLES, **ids}
+    valid = {name: known[name] for name in required | ({"preview", "text"} & names) if name in known}
+    yield json.dumps(valid).encode()
+    yield odd.with_field(valid, "no_such_field", "1").encode()
+    for name, value in product(sorted(names), odd.JSON_VALUES):
+        yield odd.with_field(valid, name, value).encode()
+
+
+class Asking:
+    """Asks as somebody, and keeps each request that failed on our side."""
+
+    def __init__(self) -> None:
+        self.failures: list[str] = []
+        self.count = 0
+
+    async def ask(self, who: Program, method: str, path: str, **more: Any) -> int:
+        answer = await who.call(method, path, **more)
+        self.count += 1
+        if answer.is_stream:
+            await answer.hang_up()
+        if answer.status_code >= 500:
+            shown = {name: repr(value)[:300] for name, value in more.items()}
+            self.failures.append(
+                f"{answer.status_code} {method} {path[:200]} {shown} {answer.content[:200]!r}"
+            )
+        return answer.status_code
+
+    def report(self) -> None:
+        print(f"{self.count} requests")
+        assert not self.failures, "\n".join(self.failures)
+
+
+@pytest.fixture(autouse=True)
+def without_limits(settings: Any) -> None:
+    settings.MESSAGES_PER_MINUTE = 0
+    settings.MAX_OWN_AGENTS = 10_000
+
+
+async def ask_operation(asking: Asking, who: Program, method: str, path: str, ids: dict[str, str]) -> None:
+    operation, address = described(method, path), path.format(**ids)
+    for name in named_in(operation, "query"):
+        for value in (*odd.TEXTS, *(odd.cursors() if name == "cursor" else ())):
+            await asking.ask(who, method, address, query={name: value})
+    for name, value in product(named_in(operation, "header"), odd.TEXTS):
+        sendable = value.encode("latin-1", "ignore").decode("latin-1")
+        await asking.ask(who, method, address, headers={name: sendable}, body=b"{}")
+    for name, value in product(named_in(operation, "path"), odd.NAMES):
+        await asking.ask(who, method, path.format(**{**ids, name: value}), body=b"{}")
+    if "requestBody" in operation:
+        for body in odd_bodies(operation, ids):
+            await asking.ask(who, method, address, body=body)
+        for content_type, body in odd.CONTENT_TYPES.items():
+            await asking.ask(who, method, address, body=body, headers={"content-type": content_type})
+    await asking.ask(who, method, address)
+
+
+async def test_no_operation_fails_on_our_side(
+    alice: User, alice_program: Program, charlie: User, charlie_program: Program, model: ModelConfig
+) -> None:
+    asking = Asking()
+    theirs = await sync_to_async(one_of_everything)(charlie)
+    async with running_service():
+        for method, path in operations():
+            ids = {**await sync_to_async(one_of_everything)(alice), "day": "2026-11-21", "version": "1"}
+            await asking.ask(alice_program, method, path.format(**{**ids, **theirs}), body=b"{}")
+            await asking.ask(Program(), method, path.format(**ids), body=b"{}")
+            await ask_operation(asking, alice_program, method, path, ids)
+    asking.report()
+
+
+async def test_no_method_fails_on_our_side_at_any_address(
+    alice: User, alice_program: Program, model: ModelConfig
+) -> None:
+    asking = Asking()
+    ids = {**await sync_to_async(one_of_everything)(alice), "day": "2026-11-21", "version": "1"}
+    for path, method in product(SCHEMA["paths"], METHODS):
+        if method.lower() not in SCHEMA["paths"][path]:
+            status = await asking.ask(alice_program, method, path.format(**ids), body=b"{}")
+            assert status in (200, 405) or (method, status) == ("HEAD", 404), (method, path, status)
+    asking.report()
+
+
+async def test_no_body_policy_or_hook_fails_on_our_side(
+    alice: User, alice_program: Program, model: ModelConfig
+) -> None:
+    asking = Asking()
+    ids = await sync_to_async(one_of_everything)(alice)
+    conversation = f"/api/v1/conversations/{ids['conversation_id']}"
+    for body in odd.BODIES:
+        await asking.ask(alice_program, "POST", "/api/v1/conversations", body=body)
+        await asking.ask(alice_program, "POST", "/api/v1/conversations/import", body=body)
+    for field, values in (("context_policy", odd.policies()), ("hooks", odd.hooks())):
+        for value in values:
+            body = odd.with_field({}, field, value).encode()
+            if await asking.ask(alice_program, "PATCH", conversation, body=body) == 200:
+                await asking.ask(alice_program, "POST", f"{conversation}/context", body=b"{}")
+    asking.report()

@@ -17,6 +17,7 @@ WRONG = {
     "PUBLIC_URL": "chat.example.com",
     "ALLOWED_HOSTS": "https://chat.example.com",
     "TRUSTED_PROXIES": "10.0.0.0/99",
+    "CONNECTIONS_PER_ADDRESS": "-1",
     "DRAIN_TIMEOUT_S": "soon",
     "LEASE_S": "0",
     "SSE_HEARTBEAT_S": "-1",

@@ -58,7 +58,7 @@ def _bounded_hook(hook):
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("chatapp", "0033_no_statistics_of_texts"),
+        ("chatapp", "0034_versions_of_analysis"),
     ]
 
     operations = [

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
+from agents.error_mapping import describe_error
 from agents.errors import ModelError
 from agents.retrying import retry_pause
 from agents.text import storable_text
@@ -53,6 +54,8 @@ class Asking:
                         pieces.append(item.text)
                     elif isinstance(item, Finished):
                         usage = item.usage
+                        if item.reason == "bound":
+                            raise describe_error("bound")
         except TimeoutError as error:
             raise ModelError("timeout", "The model took too long.", detail="took too long") from error
         finally:

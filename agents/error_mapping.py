@@ -35,6 +35,8 @@ _SENTENCES: dict[ModelErrorCategory, str] = {
     "happens again, an administrator should check this model's address.",
     "connection": "The model's server cannot be reached; your message is stored. Check that it is running, then press "
     "Retry.",
+    "bound": "The model wrote more than one answer may hold and was stopped; your message is stored. Press Retry, or "
+    "choose another model.",
     "content_filter": "The provider's content filter withheld the answer; your message is stored. Rephrase it, or "
     "choose another model.",
 }

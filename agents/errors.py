@@ -18,6 +18,7 @@ ModelErrorCategory = Literal[
     "bad_response",  # not what the protocol promises: broken JSON, HTML, nothing
     "connection",  # the address does not answer
     "content_filter",  # the provider's filter took the answer away
+    "bound",  # the model wrote more than we take in one answer
 ]
 
 

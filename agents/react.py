@@ -141,6 +141,8 @@ class _Said:
     thought: list[str] = field(default_factory=list)
     calls: CallCollector = field(default_factory=CallCollector)
     has_shown: bool = False
+    is_over_bound: bool = False
+    """Its stream was closed for its length: what it began to call is not run."""
 
 
 class _Loop:
@@ -175,7 +177,7 @@ class _Loop:
             async with aclosing(self._ask(said)) as steps:
                 async for step in steps:
                     yield step
-            if not said.calls.calls or not self.may_call:
+            if not said.calls.calls or not self.may_call or said.is_over_bound:
                 return
             async with aclosing(self._run_tools(said)) as steps:
                 async for step in steps:
@@ -250,7 +252,8 @@ class _Loop:
                             raise ModelError("bad_response", UNASKED_TOOL)
                         said.calls.add(item)
                     case Finished():
-                        calls_tools = self.may_call and bool(said.calls.calls)
+                        said.is_over_bound = item.reason == "bound"
+                        calls_tools = self.may_call and bool(said.calls.calls) and not said.is_over_bound
                         context = self.transcript.context
                         yield CallFinished(item.usage, item.reason, context, self.step, calls_tools)
                         if not said.has_shown and not calls_tools:
@@ -258,6 +261,8 @@ class _Loop:
 
     def _check_silence(self, finished: Finished, said: _Said) -> None:
         """Raises where a model that said nothing says by its last word why."""
+        if said.is_over_bound:
+            raise describe_error("bound")
         if said.calls.calls:
             raise ModelError("bad_response", NO_FINAL_ANSWER)
         if finished.reason == "content_filter":

@@ -8,7 +8,8 @@ from typing import Any, Literal, Protocol
 
 from memory.types import Message
 
-FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
+FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "bound"]
+"""`bound`: we closed the stream, because the model wrote more than one answer may have."""
 Purpose = Literal["chat", "compaction", "title", "memory", "plan"]
 
 
@@ -115,6 +116,8 @@ class ModelEndpoint:
     connect_timeout_s: float = 10.0
     first_token_timeout_s: float = 120.0
     stall_timeout_s: float = 60.0
+    max_answer_bytes: int = 4 * 2**20
+    """Of one answer: text, reasoning and the arguments of tool calls."""
 
 
 @dataclass(frozen=True, slots=True)

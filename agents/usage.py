@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from agents.types import (
     ModelItem,
     ModelRequest,
@@ -23,21 +25,111 @@ def count_request(request: ModelRequest) -> int:
     return total_tokens(request.messages) + count_tools(request.tools)
 
 
+COUNTED_CHARS = 4_096
+CALL_DELTA_BYTES = 16
+"""What each fragment of a tool call counts for besides its text: an empty one takes memory, too."""
+
+
 class OutputText:
-    """Everything a model wrote in one call, for counting only."""
+    """What a model wrote in one call, for counting only: the text itself is not kept."""
 
     def __init__(self) -> None:
-        self._pieces: list[str] = []
+        self.size_bytes = 0
+        self._said = _CountedText()
+        self._thought = _CountedText()
 
     def add(self, item: ModelItem) -> None:
         match item:
-            case TextDelta() | ReasoningDelta():
-                self._pieces.append(item.text)
+            case TextDelta():
+                self._add(self._said, item.text)
+            case ReasoningDelta():
+                self._add(self._thought, item.text)
             case ToolCallDelta():
-                self._pieces.append(item.name + item.arguments)
+                self.size_bytes += CALL_DELTA_BYTES
+                self._add(self._said, item.name + item.arguments)
+
+    def _add(self, counted: _CountedText, text: str) -> None:
+        self.size_bytes += len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+        counted.add(text)
 
     def count(self) -> int:
-        return estimate_text("".join(self._pieces))
+        """Tokens, by our estimate."""
+        return self._said.count() + self._thought.count()
+
+    @property
+    def said_tokens(self) -> int:
+        """Of text and tool calls; the last COUNTED_CHARS may be missing."""
+        return self._said.tokens
+
+    @property
+    def thought_tokens(self) -> int:
+        """Of reasoning, likewise."""
+        return self._thought.tokens
+
+
+class _CountedText:
+    """Text that is counted in blocks and dropped. `tokens` is the count of the blocks that are full."""
+
+    def __init__(self) -> None:
+        self.tokens = 0
+        self._pieces: list[str] = []
+        self._chars = 0
+
+    def add(self, text: str) -> None:
+        self._pieces.append(text)
+        self._chars += len(text)
+        if self._chars >= COUNTED_CHARS:
+            self.tokens = self.count()
+            self._pieces.clear()
+            self._chars = 0
+
+    def count(self) -> int:
+        return self.tokens + estimate_text("".join(self._pieces))
+
+
+TOLERANCE = 2
+SLACK_TOKENS = 2_000
+"""An answer may have TOLERANCE times its limit and SLACK_TOKENS more, by our estimate: it differs from what a model
+counts by up to 2.5 times outside Latin scripts, and a model that keeps its limit must not be cut."""
+LEAST_REASONING_TOKENS = 64_000
+"""Some providers do not count reasoning against the limit of the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputBounds:
+    """How much a model may write in one call before we close its stream. Tokens 0: no such bound."""
+
+    tokens: int
+    reasoning_tokens: int
+    size_bytes: int
+
+    @classmethod
+    def of(cls, request: ModelRequest, max_bytes: int) -> OutputBounds:
+        if not request.max_output_tokens:
+            return cls(0, 0, max_bytes)
+        asked = request.max_output_tokens
+        return cls(_tolerated(asked), _tolerated(max(asked, LEAST_REASONING_TOKENS)), max_bytes)
+
+    def are_passed(self, output: OutputText) -> bool:
+        return (
+            output.size_bytes >= self.size_bytes
+            or 0 < self.tokens < output.said_tokens
+            or 0 < self.reasoning_tokens < output.thought_tokens
+        )
+
+    def cut(self, item: ModelItem, output: OutputText) -> ModelItem:
+        """A delta without what is far beyond the bytes: a single one may be larger than all of them."""
+        room = max(0, self.size_bytes - output.size_bytes)
+        match item:
+            case TextDelta() | ReasoningDelta() if len(item.text) > room:
+                return replace(item, text=item.text[:room])
+            case ToolCallDelta() if len(item.arguments) > room:
+                return replace(item, arguments=item.arguments[:room])
+        return item
+
+
+def _tolerated(tokens: int) -> int:
+    return tokens * TOLERANCE + SLACK_TOKENS
 
 
 def estimate_usage(request: ModelRequest, output: OutputText) -> TokenUsage:

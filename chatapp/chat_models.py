@@ -28,6 +28,7 @@ def endpoint_of(config: ModelConfig) -> ModelEndpoint:
         connect_timeout_s=settings.MODEL_CONNECT_TIMEOUT_S,
         first_token_timeout_s=settings.MODEL_FIRST_TOKEN_TIMEOUT_S,
         stall_timeout_s=settings.MODEL_STALL_TIMEOUT_S,
+        max_answer_bytes=settings.MAX_ANSWER_BYTES,
     )
 
 

@@ -8,6 +8,8 @@ from datetime import datetime
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from django.conf import settings
+
 from agents.context import AssembledContext, ContextInputs
 from agents.prompts import system_prompt
 from agents.tools.protocol import Tool
@@ -41,10 +43,11 @@ class LoadedContext:
         return self.conversation.user_id
 
     @property
-    def time_limit_s(self) -> float | None:
-        """What the agent allows one answer; None = as long as it takes."""
+    def time_limit_s(self) -> float:
+        """The shorter one of what the agent and the deployment allow one answer."""
         agent = agent_of(self.conversation)
-        return agent.timeout_s if agent and agent.timeout_s else None
+        limit = float(settings.ANSWER_TIME_LIMIT_S)
+        return min(agent.timeout_s, limit) if agent and agent.timeout_s else limit
 
     def with_notes(self, notes: Sequence[Message]) -> LoadedContext:
         """With what hooks add to this one request."""

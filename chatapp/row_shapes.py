@@ -148,10 +148,13 @@ def message_shape(row: Message, run: Run | None = None) -> dict[str, Any]:
         "created_at": _iso(row.created_at),
     }
     if run is not None:
+        error = run_error(run)
+        if error is not None:
+            shape["error"] = {"category": error["category"], "message": error["message"]}
         shape["run"] = {
             "id": str(run.id),
             "status": run.status,
-            "error": run_error(run),
+            "error": error,
             "mode": run.mode or None,
             "plan": plan_shape(run),
         }

@@ -63,6 +63,9 @@ OLLAMA_URL = env.url("OLLAMA_URL", "http://127.0.0.1:11434/v1")
 MODEL_CONNECT_TIMEOUT_S = env.number("MODEL_CONNECT_TIMEOUT_S", 10, 1, DAY_S)
 MODEL_FIRST_TOKEN_TIMEOUT_S = env.number("MODEL_FIRST_TOKEN_TIMEOUT_S", 120, 1, DAY_S)
 MODEL_STALL_TIMEOUT_S = env.number("MODEL_STALL_TIMEOUT_S", 60, 1, DAY_S)
+# What one answer may take and hold, whatever its model does; agents may have a shorter time.
+ANSWER_TIME_LIMIT_S = env.number("ANSWER_TIME_LIMIT_S", 1_800, 1, DAY_S)
+MAX_ANSWER_BYTES = env.number("MAX_ANSWER_BYTES", 4 * 2**20, 1, MAX_BYTES)
 
 MAX_REQUEST_BYTES = env.number("MAX_REQUEST_BYTES", 64 * 2**20, 1_024, MAX_BYTES)
 MAX_FRAME_BYTES = env.number("MAX_FRAME_BYTES", 2**20, 1_024, MAX_BYTES)

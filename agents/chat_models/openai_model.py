@@ -26,7 +26,7 @@ from agents.error_mapping import describe_error, map_error, read_error_text
 from agents.errors import ModelErrorCategory
 from agents.overflow import find_overflow
 from agents.types import Finished, ModelEndpoint, ModelItem, ModelRequest, RequestSent
-from agents.usage import OutputText, estimate_usage
+from agents.usage import OutputBounds, OutputText, estimate_usage
 
 log = logging.getLogger(__name__)
 
@@ -68,12 +68,17 @@ class OpenAIModel:
                 response, request = await self._open(sent, deadline, may_adapt=attempts_left > 0)
                 attempts_left -= 1
             parser, output = StreamParser(), OutputText()
+            bounds = OutputBounds.of(request, self.endpoint.max_answer_bytes)
             chunks = _read_body(response)
             while (data := await _read_chunk(chunks, deadline, parser)) is not None:
                 items = parser.feed(data)
                 for item in items:
+                    item = bounds.cut(item, output)
                     output.add(item)
                     yield item
+                    if bounds.are_passed(output):
+                        yield Finished("bound", parser.usage or estimate_usage(request, output))
+                        return
                 if parser.error is not None:
                     raise parser.error
                 self._move_deadline(deadline, parser, has_progress=bool(items))

@@ -118,5 +118,6 @@ _REASONS: dict[str, str] = {
     "cut": "it began to answer and the connection broke",
     "bad_response": "what comes back is not an OpenAI-compatible answer; does the address end in /v1?",
     "connection": "nothing can be reached at this address",
+    "bound": "it wrote without an end",
     "content_filter": "its content filter withheld the answer",
 }

@@ -61,7 +61,8 @@ class PromptedModel:
                     case Finished():
                         for found in fences.close():
                             yield found
-                        yield replace(item, reason="tool_calls") if fences.call_count else item
+                        has_calls = fences.call_count > 0 and item.reason != "bound"
+                        yield replace(item, reason="tool_calls") if has_calls else item
                     case _:
                         yield item
 

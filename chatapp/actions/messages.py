@@ -311,14 +311,14 @@ def _question_before(message: Message) -> Message:
 
 
 def continue_run(*, user: User, run_id: str, now: datetime) -> Receipt:
-    """Goes on where a stopped, failed or interrupted answer ended; only at the end of what is shown."""
+    """Goes on where a cut, stopped, failed or interrupted answer ended; only at the end of what is shown."""
     with transaction.atomic():
         run = Run.objects.filter(conversation__user=user, pk=run_id).select_related("answer").first()
         if run is None:
             raise InvalidInput("This run does not exist.")
         conversation = lock_conversation(user, run.conversation_id)
         refuse_while_running(conversation)
-        if run.answer != _leaf(conversation) or run.status == Run.Status.COMPLETE:
+        if run.answer != _leaf(conversation) or run.answer.status == Message.Status.COMPLETE:
             raise Conflict("Only an unfinished last answer can be continued.")
         assert conversation.branch is not None
         new = queue_run(

@@ -83,7 +83,7 @@ def _stop(user: User, run_id: str) -> dict[str, Any]:
 
 @router.post("/runs/{run_id}/continue", auth=allow("chat"), response=ANSWERS, openapi_extra=DESCRIBED)
 async def go_on(request: ApiRequest, run_id: str, options: StreamOption = StreamOption()) -> HttpResponseBase:
-    """Goes on where a stopped, failed or interrupted answer ended, in a message of its own."""
+    """Goes on where a cut, stopped, failed or interrupted answer ended, in a message of its own."""
     await check_message_rate(request.auth.user.pk, client_address(request))
     receipt = await sync_to_async(_continue)(request.auth.user, run_id)
     return await answer_with(request, receipt, wanted_mode(request, options.stream))

@@ -146,7 +146,9 @@ class Message(Shape):
     conversation_id: str
     role: Literal["user", "assistant", "tool", "system"]
     content: str | list[dict[str, Any]] = Field(description="A string where it is plain text, else parts.")
-    status: Literal["streaming", "complete", "stopped", "failed", "interrupted"]
+    status: Literal["streaming", "complete", "cut", "stopped", "failed", "interrupted"] = Field(
+        description="`cut`: it ended at a limit, which `error.category` names: length, content_filter or bound."
+    )
     position: int
     parent: str | None = Field(description="Of a tool call, its result and an injected message: the answer.")
     kind: Literal["message", "injected"] = Field(description="Injected: sent while an answer was written.")
@@ -159,6 +161,9 @@ class Message(Shape):
     model: str | None
     usage: RunUsage | None
     created_at: Moment
+    error: dict[str, str] | None = _aside(
+        "Of an answer that is not whole: `{category, message}`, as its run has them."
+    )
     run: dict[str, Any] | None = _aside(
         "Of an answer: `{id, status, error, mode, plan}`, as `/runs/{id}` has them."
     )

@@ -113,6 +113,7 @@ class Message(models.Model):
     class Status(models.TextChoices):
         STREAMING = "streaming"
         COMPLETE = "complete"
+        CUT = "cut", "ended at a limit"
         STOPPED = "stopped"
         FAILED = "failed"
         INTERRUPTED = "interrupted"

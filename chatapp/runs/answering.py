@@ -18,7 +18,7 @@ from agents.react import SHORTENED, AgentStep, CallFinished, CallSent, Notice, r
 from agents.summarise import Summariser, SummaryResult
 from agents.text import storable_text
 from agents.tools.protocol import Tool, ToolCaller
-from agents.types import ReasoningDelta, TextDelta, TokenUsage
+from agents.types import FinishReason, ReasoningDelta, TextDelta, TokenUsage
 from agents.usage import count_request
 from chatapp import clock
 from chatapp.actions.calibration import record_token_counts
@@ -54,6 +54,20 @@ log = logging.getLogger(__name__)
 LEFT_OUT = (
     "The conversation is longer than the model's window; its oldest messages were left out of this request."
 )
+KEPT = "what was written so far is kept. Press Continue to go on."
+CUT_SENTENCES: dict[FinishReason, str] = {
+    "length": f"The model reached its output limit before the answer was finished; {KEPT}",
+    "content_filter": "The provider's content filter ended the answer; what was written so far is kept.",
+    "bound": f"The model wrote more than one answer may hold and was stopped; {KEPT}",
+}
+ONLY_THOUGHTS: dict[FinishReason, str] = {
+    "length": "The model used up its output limit on reasoning and wrote no answer; your message is stored. Ask for "
+    "something shorter, or choose another model.",
+    "content_filter": "The provider's content filter withheld the answer; your message is stored. Rephrase it, or "
+    "choose another model.",
+    "bound": "The model went on reasoning until it was stopped and wrote no answer; your message is stored. Press "
+    "Retry, or choose another model.",
+}
 NO_ANSWER = "The model answered with nothing; your message is stored. Press Retry."
 
 
@@ -75,6 +89,9 @@ class Session:
         self._telling = asyncio.Lock()
         self._has_planned = False
         self._is_emergency = False
+        self._last_reason: FinishReason = "stop"
+        self._time_limit = ""
+        """The sentence that tells of it, once it was reached."""
 
     async def answer(self) -> Outcome:
         """Raises CancelledError as it came, and what nobody expected; model and context errors are outcomes."""
@@ -88,8 +105,20 @@ class Session:
             return self.ended(Run.Status.FAILED, error.category, error.message, error.detail)
         finally:
             await self._settle()
+        return self._answered()
+
+    def _answered(self) -> Outcome:
+        """An answer that ended at a limit is complete as a run, and its message is cut."""
+        reason = self._last_reason
         if not self.live.has_text:
-            return self.ended(Run.Status.FAILED, "bad_response", NO_ANSWER)
+            is_cut = reason in ONLY_THOUGHTS
+            return self.ended(
+                Run.Status.FAILED, reason if is_cut else "bad_response", ONLY_THOUGHTS.get(reason, NO_ANSWER)
+            )
+        if self._time_limit:
+            return self.ended(Run.Status.COMPLETE, "bound", self._time_limit)
+        if reason in CUT_SENTENCES:
+            return self.ended(Run.Status.COMPLETE, reason, CUT_SENTENCES[reason])
         return self.ended(Run.Status.COMPLETE)
 
     async def _ask(self, loaded: LoadedContext) -> None:
@@ -100,9 +129,11 @@ class Session:
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            raise ModelError(
-                "timeout", f"The agent's time limit of {loaded.time_limit_s:g} s was reached."
-            ) from error
+            sentence = f"The time limit of {loaded.time_limit_s:g} s for one answer was reached; "
+            if not self.live.has_text:
+                told = f"{sentence}your message is stored. Press Retry, or choose another model."
+                raise ModelError("timeout", told) from error
+            self._time_limit = sentence + KEPT
 
     async def _run_hooks(self, loaded: LoadedContext) -> LoadedContext:
         """Of the turn's start. What was compacted on the way is loaded anew."""
@@ -275,6 +306,7 @@ class Session:
 
     def _note_call(self, step: CallFinished) -> None:
         assert self.loaded is not None
+        self._last_reason = step.reason
         config = self.loaded.config
         kept_out = step.context.kept_out_tokens
         priced = priced_call(config, step.usage, "chat", kept_out_tokens=kept_out)

@@ -12,7 +12,8 @@ import pytest
 
 from agents.chat_models.openai_model import OpenAIModel
 from agents.types import ModelEndpoint, ModelRequest, TextDelta, TokenUsage, ToolCallDelta
-from memory.tokens import text_message
+from agents.usage import COUNTED_CHARS, OutputText
+from memory.tokens import estimate_text, text_message
 from tests.agents.asking import ask_for, collect, end_of, reasoning_of, text_of
 from tests.servers.behaviour import ERRORS, Behaviour, fails, says
 from tests.servers.openai_server import ModelServer
@@ -75,6 +76,56 @@ async def test_a_length_limit_is_named(server: ModelServer, model: OpenAIModel) 
     server.script(says("half an", finish_reason="length"))
     items, _ = await collect(model, ask_for())
     assert end_of(items).reason == "length"
+
+
+async def test_a_model_that_never_stops_is_stopped_at_twice_its_tokens(
+    server: ModelServer, model: OpenAIModel
+) -> None:
+    server.script(says("and so on", is_endless=True))
+    request = ask_for(limit=100)
+    items, _ = await collect(model, request)
+    assert end_of(items).reason == "bound"
+    assert 2_200 < estimate_text(text_of(items)) < 5_000
+    await asyncio.to_thread(server.wait_until, lambda server: "lost" in server.requests[-1].times)
+
+
+async def test_a_model_that_keeps_its_limit_by_its_own_count_is_not_cut(
+    server: ModelServer, model: OpenAIModel
+) -> None:
+    text = "пере" * 4_000
+    server.script(says(text))
+    request = replace(ask_for(), max_output_tokens=estimate_text(text) // 2)
+    items, _ = await collect(model, request)
+    assert (end_of(items).reason, text_of(items)) == ("stop", text)
+
+
+@pytest.mark.parametrize(
+    "endless",
+    [
+        says("ж у", is_endless=True),
+        Behaviour(text="", reasoning="hm hm", tokens=1, is_endless=True),
+        Behaviour(tool_calls=({"name": "clock", "arguments": "x" * 24},), is_endless=True),
+        says("x" * 100_000),
+    ],
+)
+async def test_no_answer_has_more_bytes_than_it_may(
+    server: ModelServer, model: OpenAIModel, endless: Behaviour
+) -> None:
+    server.script(endless)
+    small = OpenAIModel(replace(model.endpoint, max_answer_bytes=20_000))
+    items, _ = await collect(small, replace(ask_for(), max_output_tokens=0))
+    assert end_of(items).reason == "bound"
+    said = text_of(items) + reasoning_of(items)
+    said += "".join(item.arguments for item in items if isinstance(item, ToolCallDelta))
+    assert len(said.encode()) < 25_000
+
+
+def test_what_is_counted_is_not_kept() -> None:
+    output = OutputText()
+    for _ in range(50_000):
+        output.add(TextDelta("word "))
+        assert sum(map(len, output._said._pieces)) < COUNTED_CHARS
+    assert output.count() == pytest.approx(estimate_text("word " * 50_000), rel=0.01)
 
 
 async def test_a_server_that_does_not_count_is_estimated(server: ModelServer, model: OpenAIModel) -> None:

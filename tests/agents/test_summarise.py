@@ -128,6 +128,12 @@ async def test_a_model_that_never_ends_is_left_after_its_time() -> None:
     assert "too long" in result.fallback_reason
 
 
+async def test_a_summary_without_an_end_is_not_used() -> None:
+    result = await summarise_with(ScriptedModel([Said("Summary: and so on and on", reason="bound")]))
+    assert "bound" in (result.fallback_reason or "")
+    assert len(result.usages) == 1
+
+
 async def test_without_a_model_or_without_room_no_call_is_made() -> None:
     assert (await summarise_with(None)).fallback_reason == NO_MODEL
     model = ScriptedModel()

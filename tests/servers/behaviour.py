@@ -21,6 +21,8 @@ class Behaviour:
 
     text: str | None = None
     tokens: int = 20
+    is_endless: bool = False
+    """Its last token is said again for ever."""
     rate: float = 0.0
     delay_s: float = 0.0
     tokens_per_write: int = 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
 
 from tests.servers.behaviour import Behaviour
@@ -30,7 +31,7 @@ class AnswerStream:
         self._sent = 0
         self._began = 0.0
         self._timer: asyncio.TimerHandle | None = None
-        self._limit = len(frames.tokens)
+        self._limit = sys.maxsize if behaviour.is_endless else len(frames.tokens)
         self._is_held = behaviour.hold_after is not None
         self._is_over = False
         if behaviour.fault:
@@ -77,7 +78,9 @@ class AnswerStream:
             self._schedule()
 
     def _write_until(self, due: int) -> None:
-        data = b"".join(self._frames.tokens[self._sent : due])
+        tokens = self._frames.tokens
+        data = b"".join(tokens[self._sent : due])
+        data += tokens[-1] * (due - max(self._sent, len(tokens)))
         if self._sent == 0:
             data = self._frames.opening + data
             self._note("first_token")

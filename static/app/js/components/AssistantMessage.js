@@ -61,11 +61,12 @@ function Outcome({ message, isLast, isRunning }) {
   if (status === "failed")
     return html`<${ErrorCard} error=${run?.error ?? null} onRetry=${isLast ? retry : null} isBusy=${isRunning} />`;
   if (status === "stopped") return html`<p class="outcome">${t("Stopped")}</p>`;
-  if (status !== "interrupted") return null;
+  if (status !== "interrupted" && status !== "cut") return null;
   const goOn = () => run && continueRun(run.id);
   const dot = html`<span aria-hidden="true"> · </span>`;
-  return html`<p class="outcome is-interrupted" title=${run?.error?.message ?? ""}>
-    <${Icon} name="warning" size=${16} />${t("Interrupted")}
+  const told = run?.error?.message ?? "";
+  return html`<p class="outcome is-interrupted" title=${told}>
+    <${Icon} name="warning" size=${16} />${status === "cut" && told ? told : t("Interrupted")}
     ${isLast && run && html`${dot}<button type="button" class="link" disabled=${isRunning} onClick=${goOn}>${t("Continue")}</button>`}
     ${isLast && html`${dot}<button type="button" class="link" disabled=${isRunning} onClick=${retry}>${t("Retry")}</button>`}
   </p>`;
@@ -76,7 +77,7 @@ function Actions(
 ) {
   const { usage, status } = message;
   const isSpent = usage && usage.input_tokens + usage.output_tokens > 0;
-  const hasRetry = isLast && (status === "failed" || status === "interrupted");
+  const hasRetry = isLast && ["failed", "interrupted", "cut"].includes(status);
   return html`<div class=${`actions ${message.siblings.length > 1 ? "has-siblings" : ""}`}>
     ${message.text && html`<${CopyButton} text=${message.text} label=${t("Copy")} />`}
     ${

@@ -157,7 +157,8 @@ function finishRun(/** @type {Thread} */ thread, /** @type {Happening} */ event)
   const run = thread.run?.id === event.run_id ? null : thread.run;
   const finished = changeMessage({ ...thread, run }, messageId, (message) => ({
     ...message,
-    status: event.status,
+    // A run whose answer ended at a limit is complete, and says which limit it was.
+    status: event.status === "complete" && event.error ? "cut" : event.status,
     hasGap: false,
     usage: event.usage ?? message.usage,
     plan: endSteps(message.plan),

@@ -23,7 +23,7 @@
  * @typedef {{source: Record<string, any>, tokens: number, preview: string}} RecalledItem
  * @typedef {{kind: string, text: string}} Notice something the run, or a hook, did by itself
  * @typedef {{entryId: string, day: string, preview: string, isProposed: boolean}} MemoryNote
- * @typedef {"streaming"|"complete"|"stopped"|"failed"|"interrupted"} MessageStatus
+ * @typedef {"streaming"|"complete"|"cut"|"stopped"|"failed"|"interrupted"} MessageStatus
  *
  * `chars` counts Unicode code points, as the server's offsets do. `hasGap`: a delta began further on.
  * @typedef {{id: string, role: string, status: MessageStatus, position: number, parent: string|null,

@@ -126,6 +126,10 @@ def text_of(parts: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(part["text"] for part in parts if part["type"] == "text")
 
 
+def reasoning_of(parts: Sequence[Mapping[str, Any]]) -> str:
+    return "".join(part["text"] for part in parts if part["type"] == "reasoning")
+
+
 def results_in(parts: Sequence[Mapping[str, Any]]) -> list[str]:
     """What tools returned."""
     return [part["text"] for part in parts if part["type"] == "tool_result"]

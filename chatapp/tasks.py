@@ -14,6 +14,7 @@ from chatapp.actions.endings import INTERRUPTED, NOT_STARTED, interrupt_run
 from chatapp.actions.hook_calls import close_abandoned_calls
 from chatapp.actions.mcp_servers import LIST_AGAIN_AFTER
 from chatapp.actions.reanalysis import reanalyse_some
+from chatapp.actions.runs import give_last_term
 from chatapp.actions.search import index_conversation as index_turns
 from chatapp.attachments import sweep_files
 from chatapp.compaction import compactor, left_context
@@ -23,6 +24,7 @@ from chatapp.remembering import consolidating, embedding, memory_files
 from chatapp.remembering.forget_wishes import propose_for_message
 from chatapp.remembering.forgetting import delete_idle_conversations
 from chatapp.remembering.purging import purge_deleted
+from chatapp.runs import runner
 from chatapp.selectors.compactions import compactions_to_keep, quiet_conversations, waiting_compactions
 from chatapp.selectors.consolidations import waiting_consolidations
 from chatapp.selectors.mcp_servers import servers_to_list
@@ -108,7 +110,8 @@ def sweep() -> None:
     """Everything that was promised by a row and not picked up, or not finished. Quick: what takes long is woken."""
     now = clock.now()
     for run_id, fence in dead_runs(now):
-        interrupt_run(run_id=run_id, fence=fence, now=now, message=INTERRUPTED)
+        if not runner.is_answering(run_id) and not give_last_term(run_id=run_id, fence=fence, now=now):
+            interrupt_run(run_id=run_id, fence=fence, now=now, message=INTERRUPTED, only_expired=True)
     for run_id, fence in abandoned_runs(now):
         interrupt_run(run_id=run_id, fence=fence, now=now, message=NOT_STARTED)
     close_abandoned_calls(now=now, patience_s=_patience_s)

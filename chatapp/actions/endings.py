@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, cast
@@ -13,6 +13,7 @@ from django.db import transaction
 from agents import events
 from chatapp import event_log, jobs, mapping, row_shapes
 from chatapp.actions.conversations import updated_event
+from chatapp.actions.forget_clock import check_nothing_forgotten
 from chatapp.actions.injecting import release_injected
 from chatapp.actions.messages import queue_run
 from chatapp.actions.runs import Lease, PartialAnswer, lock_held, lock_run, plan_fact
@@ -24,8 +25,9 @@ from chatapp.actions.usage import (
     totals_of_run,
     usage_event,
 )
-from chatapp.errors import NotFound
+from chatapp.errors import NotFound, ReadForgotten
 from chatapp.models import Conversation, Message, Run
+from chatapp.selectors.pieces import with_stored_pieces
 from memory.tokens import estimate_parts
 
 
@@ -39,6 +41,12 @@ class Outcome:
     error: events.RunError | None = None
     model_name: str = ""
     extra_facts: Sequence[events.Fact] = field(default=())
+
+    @property
+    def answer_status(self) -> str:
+        """A run that was carried out is complete, also where its answer ended at a limit."""
+        is_cut = self.status == Run.Status.COMPLETE and self.error is not None
+        return Message.Status.CUT if is_cut else self.status
 
 
 def finish_run(*, lease: Lease, outcome: Outcome, now: datetime) -> Run | None:
@@ -67,9 +75,10 @@ def _end(conversation: Conversation, run: Run, outcome: Outcome, now: datetime) 
     answer = Message.objects.get(pk=run.answer_id)
     answer.parts = mapping.parts_to_json(outcome.answer.parts)
     answer.token_estimate = estimate_parts(outcome.answer.parts)
-    answer.status = outcome.status
+    answer.status = outcome.answer_status
     answer.usage = run.usage
     answer.save(update_fields=["parts", "token_estimate", "status", "usage"])
+    answer.pieces.all().delete()
     conversation.last_activity_at = now
     conversation.save(update_fields=["last_activity_at"])
     last = _last_facts(conversation, run, answer, outcome, usage, now)
@@ -126,24 +135,81 @@ INTERRUPTED = "The answer was interrupted; what was written so far is kept. You 
 NOT_STARTED = "No process was free to answer. Your message is stored; please try again."
 
 
-def interrupt_run(*, run_id: UUID, fence: int, now: datetime, message: str = INTERRUPTED) -> bool:
-    """Ends a run whose holder is gone, with the text that was stored. False when it was not so."""
+def interrupt_run(
+    *, run_id: UUID, fence: int, now: datetime, message: str = INTERRUPTED, only_expired: bool = False
+) -> bool:
+    """Ends a run whose holder is gone, with the text that was stored. False when it was not so; `only_expired`: also
+    when its lease was renewed meanwhile."""
     with transaction.atomic():
         found = lock_run(run_id)
         if found is None:
             return False
         conversation, run = found
-        if run.status not in Run.ACTIVE or run.fence != fence:
+        held = Run.objects.filter(pk=run_id, fence=fence, status__in=Run.ACTIVE)
+        if only_expired:
+            held = held.filter(lease_expires_at__lt=now)
+        # A process that still believes it holds the lease can write nothing more after this: what is read next is all.
+        if not held.update(fence=fence + 1):
             return False
-        # A process that still believes it holds the lease can write nothing more after this.
         run.fence = fence + 1
-        stored = _stored_answer(run)
         error = events.RunError(category="interrupted", message=message)
-        _end(conversation, run, Outcome(Run.Status.INTERRUPTED, stored, error=error), now)
+        _end(conversation, run, Outcome(Run.Status.INTERRUPTED, _stored_answer(run), error=error), now)
         return True
 
 
 def _stored_answer(run: Run) -> PartialAnswer:
-    parts: list[Mapping[str, Any]] = Message.objects.values_list("parts", flat=True).get(pk=run.answer_id)
-    reasoning = "".join(part["text"] for part in parts if part["type"] == "reasoning")
-    return PartialAnswer(Lease(run.pk, run.answer_id, run.fence), mapping.text_of(parts), reasoning)
+    [answer] = with_stored_pieces([Message.objects.get(pk=run.answer_id)])
+    text, reasoning = mapping.text_of(answer.parts), mapping.reasoning_of(answer.parts)
+    return PartialAnswer(Lease(run.pk, run.answer_id, run.fence), text, reasoning)
+
+
+def keep_late_text(*, answer: PartialAnswer, forgotten_count: int, now: datetime) -> bool:
+    """Adds to an interrupted answer what its process had shown and could not store before another one ended the run;
+    False where it may not be added.
+
+    The run stays as it ended, and nothing is overwritten: the stored text has to be the beginning of the late one.
+    Where the user had something forgotten since `forgotten_count` was read, where the answer was continued from what
+    was stored, or where the run did not end for its lease, the late text is refused.
+    """
+    with transaction.atomic():
+        # Before the conversation, as everybody locks them.
+        owner = Conversation.objects.filter(runs=answer.lease.run_id).first()
+        if owner is None:
+            return False
+        try:
+            check_nothing_forgotten(owner, forgotten_count)
+        except ReadForgotten:
+            return False
+        found = lock_run(answer.lease.run_id)
+        if found is None:
+            return False
+        conversation, run = found
+        row = Message.objects.get(pk=run.answer_id)
+        if not _was_reaped(run, answer.lease) or not _goes_on(row, answer):
+            return False
+        row.parts = mapping.parts_to_json(answer.parts)
+        row.token_estimate = estimate_parts(answer.parts)
+        row.save(update_fields=["parts", "token_estimate"])
+        shape = row_shapes.message_shape(row, run)
+        # Of no run: this one has told its last event.
+        event_log.append(
+            conversation, events.MessageCompleted(conversation_id=str(conversation.pk), at=now, message=shape)
+        )
+        jobs.wake_worker("index_conversation", str(conversation.pk))
+        return True
+
+
+def _was_reaped(run: Run, lease: Lease) -> bool:
+    return (
+        run.status == Run.Status.INTERRUPTED
+        and run.fence == lease.fence + 1
+        and run.is_last_term
+        and not Run.objects.filter(continues=run.answer_id).exists()
+    )
+
+
+def _goes_on(row: Message, answer: PartialAnswer) -> bool:
+    """Whether the answer begins with what is stored, and has more."""
+    text, reasoning = mapping.text_of(row.parts), mapping.reasoning_of(row.parts)
+    begins_so = answer.text.startswith(text) and answer.reasoning.startswith(reasoning)
+    return begins_so and (answer.text, answer.reasoning) != (text, reasoning) and row.forgotten_at is None

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, F
+from django.db.models import F
 
 from agents import events
 from agents.plan.steps import PlanStep
@@ -18,7 +18,7 @@ from chatapp import event_log, mapping, row_shapes
 from chatapp.actions.forget_clock import check_nothing_forgotten
 from chatapp.actions.usage import CallUsage, not_recorded, record_calls, usage_event
 from chatapp.errors import LeaseLost
-from chatapp.models import Conversation, Message, Run
+from chatapp.models import AnswerPiece, Conversation, Message, Run
 from memory.types import Part, ReasoningPart, TextPart
 
 
@@ -33,9 +33,14 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class PartialAnswer:
+    """An answer as far as it is written. `text_stored` and `reasoning_stored` are how many characters of it are stored
+    already."""
+
     lease: Lease
     text: str
     reasoning: str = ""
+    text_stored: int = 0
+    reasoning_stored: int = 0
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -116,25 +121,58 @@ def _held(lease: Lease) -> Any:
 def renew_leases(*, leases: Iterable[Lease], now: datetime) -> set[UUID]:
     """The runs that are no longer ours."""
     lost = set()
+    expires = now + timedelta(seconds=settings.LEASE_S)
     with transaction.atomic():
         for lease in leases:
-            expires = now + timedelta(seconds=settings.LEASE_S)
-            if not _held(lease).update(lease_expires_at=expires):
+            if not _held(lease).update(lease_expires_at=expires, is_last_term=False):
                 lost.add(lease.run_id)
     return lost
 
 
-def checkpoint_answers(*, answers: Iterable[PartialAnswer]) -> None:
-    """Partial texts of all runs of a process, in one transaction. One that lost its lease is passed over.
+def give_last_term(*, run_id: UUID, fence: int, now: datetime) -> bool:
+    """Gives the holder of an expired lease one heartbeat to renew it, once; whether it is given now.
 
-    The conditions stand on the row itself: PostgreSQL looks at those again when it had to wait for the row, and at a
-    subquery's rows not, so that a late partial text would overwrite the finished one.
+    When the database was away for longer than a lease, every lease has expired, and those of the living are renewed
+    within a heartbeat of its return.
+    """
+    expired = Run.objects.filter(
+        pk=run_id, fence=fence, status=Run.Status.RUNNING, lease_expires_at__lt=now, is_last_term=False
+    )
+    expires = now + timedelta(seconds=settings.HEARTBEAT_S)
+    return bool(expired.update(is_last_term=True, lease_expires_at=expires))
+
+
+def checkpoint_answers(*, answers: Iterable[PartialAnswer]) -> set[UUID]:
+    """Stores what is new of all answers of a process, in one transaction; the runs whose answers are stored now.
+
+    A run that is no longer ours, or that is ending at this moment, is passed over. The rows of the others are locked:
+    nobody ends them until their pieces are there to be found.
     """
     with transaction.atomic():
-        for answer in answers:
-            Message.objects.filter(
-                Exists(_held(answer.lease)), pk=answer.lease.answer_id, status=Message.Status.STREAMING
-            ).update(parts=mapping.parts_to_json(answer.parts))
+        by_run = {answer.lease.run_id: answer for answer in answers}
+        running = Run.objects.filter(pk__in=by_run, status=Run.Status.RUNNING)
+        locked = running.select_for_update(skip_locked=True, no_key=True).values_list("pk", "fence")
+        held = {run_id for run_id, fence in locked if by_run[run_id].lease.fence == fence}
+        AnswerPiece.objects.bulk_create(
+            [piece for run_id in held for piece in _new_pieces(by_run[run_id])],
+            # The same checkpoint again, where the answer to its commit was lost.
+            update_conflicts=True,
+            unique_fields=["message", "kind", "offset"],
+            update_fields=["text"],
+        )
+        return held
+
+
+def _new_pieces(answer: PartialAnswer) -> list[AnswerPiece]:
+    new = (
+        (AnswerPiece.Kind.REASONING, answer.reasoning_stored, answer.reasoning),
+        (AnswerPiece.Kind.TEXT, answer.text_stored, answer.text),
+    )
+    return [
+        AnswerPiece(message_id=answer.lease.answer_id, kind=kind, offset=stored, text=text[stored:])
+        for kind, stored, text in new
+        if len(text) > stored
+    ]
 
 
 def record_facts(*, lease: Lease, facts: Sequence[events.Fact]) -> None:

@@ -26,7 +26,7 @@ from chatapp.models.offloads import Offload
 from chatapp.models.profile import Consolidation, Profile, ProfileVersion
 from chatapp.models.requests import RequestText, SentRequest
 from chatapp.models.retention import GroupRetention
-from chatapp.models.runs import Event, Run, Usage
+from chatapp.models.runs import AnswerPiece, Event, Run, Usage
 from chatapp.models.search import (
     SearchBlock,
     SearchCodes,
@@ -42,6 +42,7 @@ from chatapp.models.users import ApiToken, SetupLink, User
 
 __all__ = [
     "Agent",
+    "AnswerPiece",
     "ApiToken",
     "Attachment",
     "Branch",

@@ -40,6 +40,9 @@ class Run(models.Model):
     holder = models.CharField(max_length=100, blank=True)
     fence = models.PositiveIntegerField(default=0)
     lease_expires_at = models.DateTimeField(null=True)
+    is_last_term = models.BooleanField(
+        default=False, help_text="The lease ran out once; its holder has one heartbeat to renew it."
+    )
     stop_requested = models.BooleanField(default=False)
     error_category = models.CharField(max_length=20, blank=True)
     error_message = models.TextField(blank=True)
@@ -62,6 +65,26 @@ class Run(models.Model):
                 condition=Q(status__in=["queued", "running"]),
                 name="run_active",
             ),
+        ]
+
+
+class AnswerPiece(models.Model):
+    """What a checkpoint adds to an answer that is being written. With the run's end its message has all of it, and
+    the pieces go: a message that is written anew for each of them costs the square of its length."""
+
+    class Kind(models.TextChoices):
+        TEXT = "text"
+        REASONING = "reasoning"
+
+    message = models.ForeignKey(Message, on_delete=models.CASCADE, related_name="pieces")
+    kind = models.CharField(max_length=9, choices=Kind)
+    offset = models.PositiveIntegerField(help_text="In characters, from the beginning of its kind.")
+    text = models.TextField()
+
+    class Meta:
+        constraints = [
+            # A checkpoint that is made again, and reading them in order.
+            models.UniqueConstraint(fields=["message", "kind", "offset"], name="answer_piece_once"),
         ]
 
 

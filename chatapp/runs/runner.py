@@ -21,11 +21,19 @@ from django.conf import settings
 from chatapp import clock
 from chatapp.actions.compactions import release_all_compactions
 from chatapp.actions.consolidations import release_all_consolidations
-from chatapp.actions.endings import INTERRUPTED, NOT_STARTED, Outcome, finish_run, interrupt_run
+from chatapp.actions.endings import (
+    INTERRUPTED,
+    NOT_STARTED,
+    Outcome,
+    finish_run,
+    interrupt_run,
+    keep_late_text,
+)
 from chatapp.actions.runs import (
     Lease,
     checkpoint_answers,
     claim_run,
+    give_last_term,
     renew_leases,
     stops_requested,
 )
@@ -36,13 +44,14 @@ from chatapp.models import Run
 from chatapp.runs import hooking
 from chatapp.runs.answering import Session
 from chatapp.runs.preparing import PreparedRun, describe_run
-from chatapp.runs.streaming import CHECKPOINT_S, DeltaPump, LiveAnswer, mark_stored, unstored
+from chatapp.runs.streaming import CHECKPOINT_S, DeltaPump, LiveAnswer
 from chatapp.selectors.runs import GIVE_UP_AFTER, abandoned_runs, dead_runs, orphaned_runs, unfinished_runs
 
 log = logging.getLogger(__name__)
 
 HOLDER = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 ADOPT_S = 3.0
+RETRY_S = 1.0
 LAST_WRITE_S = 5.0
 SHUTTING_DOWN = "The service was restarted while it was answering; what was written so far is kept."
 
@@ -98,6 +107,11 @@ def active_count() -> int:
     return len(_process.works)
 
 
+def is_answering(run_id: UUID) -> bool:
+    """Whether this process is at work on the run: then it is alive, however old its lease is."""
+    return str(run_id) in _process.works
+
+
 def stop_here(run_id: str) -> None:
     """Ends the run if it is ours; its text so far becomes the answer."""
     work = _process.works.get(run_id)
@@ -137,6 +151,8 @@ async def _execute(run_id: str) -> None:
         await _finish(lease, outcome)
     except LeaseLost as lost:
         log.warning("Run %s is no longer ours: %s", run_id, lost)
+        _process.pump.forget(live)
+        await _keep_late_text(live, prepared.forgotten_count)
     finally:
         _process.by_message.pop(str(lease.answer_id), None)
     await _end_turn(run_id)
@@ -203,6 +219,23 @@ async def _finish(lease: Lease, outcome: Outcome) -> None:
             return
 
 
+async def _keep_late_text(live: LiveAnswer, forgotten_count: int) -> None:
+    """What was shown here and is not stored, where another process ended the run meanwhile."""
+    try:
+        answer = live.partial
+        is_kept = await persistently(keep_late_text)(
+            answer=answer, forgotten_count=forgotten_count, now=clock.now()
+        )
+    except Exception:
+        log.exception("The late text of run %s could not be stored.", live.lease.run_id)
+        return
+    unstored = len(answer.text) - answer.text_stored
+    if is_kept:
+        log.warning("%d late characters were added to run %s.", unstored, live.lease.run_id)
+    elif unstored:
+        log.warning("%d late characters of run %s were not kept.", unstored, live.lease.run_id)
+
+
 async def _end_turn(run_id: str) -> None:
     try:
         await hooking.end_turn(UUID(run_id))
@@ -237,13 +270,15 @@ async def _repeat(interval_s: float, work: Callable[[], Awaitable[None]]) -> Non
     while True:
         try:
             await work()
+            await asyncio.sleep(interval_s)
         except Exception:
             log.exception("A loop of the runner failed; trying again.")
-        await asyncio.sleep(interval_s)
+            # A lease waits for nobody.
+            await asyncio.sleep(min(interval_s, RETRY_S))
 
 
 async def _store_partial_answers() -> None:
-    waiting = unstored(_process.by_message.values())
+    waiting = [live for live in _process.by_message.values() if not live.is_stored]
     if not waiting:
         return
     try:
@@ -256,9 +291,11 @@ async def _store_partial_answers() -> None:
 
 
 async def _store(answers: list[LiveAnswer]) -> None:
-    lengths = [live.length for live in answers]
-    await in_database(checkpoint_answers)(answers=[live.partial for live in answers])
-    mark_stored(answers, lengths)
+    partials = [live.partial for live in answers]
+    stored = await in_database(checkpoint_answers)(answers=partials)
+    for live, partial in zip(answers, partials, strict=True):
+        if live.lease.run_id in stored:
+            live.note_stored(partial)
 
 
 async def _obey_stops() -> None:
@@ -279,7 +316,13 @@ async def _renew() -> None:
 
 async def _adopt_and_reap() -> None:
     now = clock.now()
-    await _interrupt(await in_database(dead_runs)(now), INTERRUPTED)
+    for run_id, fence in await in_database(dead_runs)(now):
+        if is_answering(run_id):
+            continue
+        if not await in_database(give_last_term)(run_id=run_id, fence=fence, now=now):
+            await in_database(interrupt_run)(
+                run_id=run_id, fence=fence, now=clock.now(), message=INTERRUPTED, only_expired=True
+            )
     for run_id in await in_database(orphaned_runs)(now):
         start(str(run_id))
     if time.monotonic() - _process.up_since > GIVE_UP_AFTER.total_seconds():

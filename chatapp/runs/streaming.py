@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -27,6 +26,7 @@ class _Stream:
     length: int = 0
     untold: list[str] = field(default_factory=list)
     told: int = 0
+    stored: int = 0
     half: str = ""
     has_gap: bool = False
     """The next text begins a paragraph of its own."""
@@ -66,7 +66,6 @@ class LiveAnswer:
         self.topic = conversation_topic(conversation_id)
         self.answer = _Stream()
         self.reasoning = _Stream()
-        self.stored_length = 0
         self.last_told_at = 0.0
         self._all_told_at = 0.0
 
@@ -85,7 +84,20 @@ class LiveAnswer:
 
     @property
     def partial(self) -> PartialAnswer:
-        return PartialAnswer(self.lease, self.answer.text, self.reasoning.text)
+        return PartialAnswer(
+            self.lease,
+            self.answer.text,
+            self.reasoning.text,
+            text_stored=self.answer.stored,
+            reasoning_stored=self.reasoning.stored,
+        )
+
+    @property
+    def is_stored(self) -> bool:
+        return self.answer.stored == self.answer.length and self.reasoning.stored == self.reasoning.length
+
+    def note_stored(self, partial: PartialAnswer) -> None:
+        self.answer.stored, self.reasoning.stored = len(partial.text), len(partial.reasoning)
 
     def tell(self) -> None:
         """Everything new, as one delta of each kind."""
@@ -161,12 +173,3 @@ class DeltaPump:
         wanted = IDLE_INTERVAL_S + 4 * max(lag_s, 0.0) + 6 * cost_s
         smoothed = self.interval_s + 0.3 * (wanted - self.interval_s)
         self.interval_s = min(max(smoothed, IDLE_INTERVAL_S), MAX_INTERVAL_S)
-
-
-def unstored(answers: Iterable[LiveAnswer]) -> list[LiveAnswer]:
-    return [live for live in answers if live.length > live.stored_length]
-
-
-def mark_stored(answers: Iterable[LiveAnswer], lengths: Iterable[int]) -> None:
-    for live, length in zip(answers, lengths, strict=True):
-        live.stored_length = length

@@ -15,6 +15,7 @@ from chatapp import row_shapes
 from chatapp.models import Branch, Conversation, Message, Run, User
 from chatapp.selectors.asides import asides_of
 from chatapp.selectors.branches import visible_compactions
+from chatapp.selectors.pieces import with_stored_pieces
 from chatapp.selectors.retention import retention_days_of
 
 
@@ -55,7 +56,10 @@ def shape_messages(rows: Sequence[Message]) -> list[dict[str, Any]]:
     answers = [row.pk for row in rows if row.role == Message.Role.ASSISTANT]
     runs = {run.answer_id: run for run in Run.objects.filter(answer__in=answers)}
     asides = asides_of(rows, runs)
-    return [row_shapes.message_shape(row, runs.get(row.pk)) | asides.get(row.pk, {}) for row in rows]
+    return [
+        row_shapes.message_shape(row, runs.get(row.pk)) | asides.get(row.pk, {})
+        for row in with_stored_pieces(rows)
+    ]
 
 
 def shape_message(row: Message) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from chatapp.models import (
     User,
 )
 from chatapp.selectors.conversations import compaction_list
+from chatapp.selectors.pieces import with_stored_pieces
 
 PAGE = 500
 USAGE_COLUMNS = (
@@ -46,7 +47,7 @@ def export_pages(messages: QuerySet[Message]) -> Iterator[list[dict[str, Any]]]:
         )
         if not rows:
             return
-        yield [_exported(row) for row in rows]
+        yield [_exported(row) for row in with_stored_pieces(rows)]
         position = rows[-1].position
 
 

@@ -8,6 +8,7 @@ from chatapp import mapping
 from chatapp.errors import NotFound
 from chatapp.models import Message, Run, User
 from chatapp.selectors.access import parse_id
+from chatapp.selectors.pieces import with_stored_pieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ def stored_answer_text(user: User, message_id: str) -> StoredText:
     if row is None:
         raise NotFound()
     is_growing = row.status == Message.Status.STREAMING
+    with_stored_pieces([row])
     return StoredText(str(row.conversation_id), mapping.text_of(row.parts), is_growing)
 
 

@@ -16,8 +16,10 @@ from chatapp.actions.runs import Lease, PartialAnswer, checkpoint_answers, claim
 from chatapp.actions.usage import CallTimes, CallUsage
 from chatapp.errors import Conflict, InvalidInput, LeaseLost, NotFound
 from chatapp.event_log import read_after
-from chatapp.models import Conversation, Message, Run, Usage, User
+from chatapp.models import AnswerPiece, Conversation, Message, Run, Usage, User
 from chatapp.selectors.branches import visible_messages
+from chatapp.selectors.conversations import shape_messages
+from chatapp.selectors.messages import stored_answer_text
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -156,6 +158,34 @@ def test_a_write_with_an_old_fencing_number_changes_nothing(alice: User, convers
         )
     answer = Message.objects.get(pk=receipt.answer_id)
     assert (answer.status, answer.parts[0]["text"]) == ("interrupted", "Partial")
+
+
+def test_a_checkpoint_writes_only_what_is_new_and_readers_get_all_of_it(
+    alice: User, conversation: Conversation
+) -> None:
+    receipt = send(alice, conversation)
+    lease = claim(receipt)
+    whole, stored = "", 0
+    for number in range(200):
+        whole += f"Wört {number}, "
+        partial = PartialAnswer(lease, whole, "Hm", text_stored=stored, reasoning_stored=2 if number else 0)
+        assert checkpoint_answers(answers=[partial]) == {lease.run_id}
+        stored = len(whole)
+    # Made again, because the answer to its commit was lost: with more, from where the first one began.
+    began = AnswerPiece.objects.filter(kind="text").latest("offset").offset
+    again = PartialAnswer(lease, whole + "and more", "Hm", text_stored=began, reasoning_stored=2)
+    checkpoint_answers(answers=[again])
+
+    written = AnswerPiece.objects.values_list("text", flat=True)
+    assert sum(map(len, written)) == len(whole + "and more") + 2
+    assert stored_answer_text(alice, receipt.answer_id).text == whole + "and more"
+    [shape] = shape_messages([Message.objects.get(pk=receipt.answer_id)])
+    assert [part["text"] for part in shape["content"]] == ["Hm", whole + "and more"]
+
+    assert interrupt_run(run_id=lease.run_id, fence=lease.fence, now=clock.now())
+    parts = Message.objects.get(pk=receipt.answer_id).parts
+    assert [part["text"] for part in parts] == ["Hm", whole + "and more"]
+    assert not AnswerPiece.objects.exists()
 
 
 def test_a_partial_text_that_waited_for_the_end_of_its_run_does_not_overwrite_the_answer(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psycopg
 
-from tests.reliability.installation import PEOPLE, Installation
+from tests.reliability.installation import LEASE_S, PEOPLE, Installation
 from tests.reliability.people import ASYNC, Person
 from tests.reliability.readers import SocketReader
 from tests.reliability.scripting import Script, new_key, slowly, words
@@ -66,5 +66,33 @@ def test_a_locked_database_is_waited_for(embedded: Installation, alice: Person, 
         lock.close()
         assert waiting.result().status_code == 202
     reader.wait_for_end(sent["run_id"])
+    assert alice.text(conversation, sent["answer_id"]) == text
+    reader.close()
+
+
+def test_a_process_that_cannot_renew_its_lease_finishes_what_it_is_answering(
+    embedded: Installation, alice: Person, script: Script
+) -> None:
+    """Nothing can be written for longer than a lease, while the model goes on: what is shown is stored afterwards."""
+    key = new_key("lease")
+    text = words(30 * LEASE_S)
+    script.answer(key, slowly(text, rate=15))
+    conversation = alice.new_conversation()
+    reader = SocketReader(embedded.first, embedded.tokens[PEOPLE[0]], conversation)
+    sent = alice.send(conversation, key)
+    reader.wait_for(lambda story: story.texts, "the first words")
+    path = Path(embedded.env["DATA_DIR"]) / "palimpsest.sqlite3"
+    lock = sqlite3.connect(path, isolation_level=None)
+    lock.execute("BEGIN IMMEDIATE")
+    shown = len(reader.story.texts[sent["answer_id"]])
+    outage = len(words(round(15 * LEASE_S * 1.4)))
+    reader.wait_for(
+        lambda story: len(story.texts[sent["answer_id"]]) > shown + outage, "more than a lease of words", 30
+    )
+    lock.execute("COMMIT")
+    lock.close()
+    reader.wait_for_end(sent["run_id"])
+    assert alice.run(sent["run_id"])["status"] == "complete"
+    assert reader.story.texts[sent["answer_id"]] == text
     assert alice.text(conversation, sent["answer_id"]) == text
     reader.close()

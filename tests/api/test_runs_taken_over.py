@@ -1,0 +1,100 @@
+"""A process that was away for longer than its lease: what it has shown is not thrown away."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from chatapp import clock, tasks
+from chatapp.actions.endings import interrupt_run
+from chatapp.actions.runs import give_last_term
+from chatapp.database import in_database
+from chatapp.event_log import read_after
+from chatapp.models import Run
+from chatapp.runs import runner
+from tests.api.running import new_conversation, running_service, send, wait_for_end, wait_for_words
+from tests.context_engine.talking import settle
+from tests.servers.behaviour import says
+from tests.servers.openai_server import ModelServer
+
+if TYPE_CHECKING:
+    from chatapp.models import ModelConfig
+    from tests.api.program import Program
+
+ASYNC = {"Prefer": "respond-async"}
+TEXT = "one two three four five six"
+
+
+def expire(run_id: str) -> tuple[UUID, int]:
+    """As if the database had been away for longer than the lease; `(run_id, fence)`."""
+    run = Run.objects.get(pk=run_id)
+    Run.objects.filter(pk=run_id).update(lease_expires_at=clock.now() - timedelta(seconds=1))
+    return run.pk, run.fence
+
+
+def reap(run_id: str) -> None:
+    """As another process does: a last term first, and then the end."""
+    pk, fence = expire(run_id)
+    assert give_last_term(run_id=pk, fence=fence, now=clock.now())
+    assert not interrupt_run(run_id=pk, fence=fence, now=clock.now(), only_expired=True)
+    expire(run_id)
+    assert not give_last_term(run_id=pk, fence=fence, now=clock.now())
+    assert interrupt_run(run_id=pk, fence=fence, now=clock.now(), only_expired=True)
+
+
+async def test_a_process_does_not_end_what_it_is_answering(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    model_server.script(says(TEXT, hold_after=3))
+    async with running_service():
+        conversation_id = await new_conversation(alice_program)
+        sent = (await send(alice_program, conversation_id, headers=ASYNC)).json()
+        await wait_for_words(model_server)
+        for _ in range(2):
+            await in_database(expire)(sent["run_id"])
+            await in_database(tasks.sweep)()
+            await runner._adopt_and_reap()
+        model_server.release()
+        assert (await wait_for_end(alice_program, sent["run_id"]))["status"] == "complete"
+        page = (await alice_program.get(f"conversations/{conversation_id}/messages")).json()["items"]
+        assert (page[-1]["status"], page[-1]["content"]) == ("complete", TEXT)
+
+
+async def test_what_was_shown_after_another_process_ended_the_run_is_kept(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    model_server.script(says(TEXT, hold_after=3))
+    async with running_service():
+        conversation_id = await new_conversation(alice_program)
+        sent = (await send(alice_program, conversation_id, headers=ASYNC)).json()
+        await wait_for_words(model_server)
+        await in_database(reap)(sent["run_id"])
+        model_server.release()
+        await settle()
+        page = (await alice_program.get(f"conversations/{conversation_id}/messages")).json()["items"]
+        assert (page[-1]["status"], page[-1]["content"]) == ("interrupted", TEXT)
+        events = await in_database(read_after)(UUID(conversation_id), 0)
+        of_run = [event["type"] for event in events if event.get("run_id") == sent["run_id"]]
+        assert of_run[-1] == "run.finished"
+        assert of_run.count("run.finished") == 1
+        last = [event for event in events if event["type"] == "message.completed"][-1]
+        assert last["message"]["content"] == TEXT
+
+
+async def test_late_text_is_refused_where_the_answer_was_continued(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    model_server.script(says(TEXT, hold_after=3), says("and on"))
+    async with running_service():
+        conversation_id = await new_conversation(alice_program)
+        sent = (await send(alice_program, conversation_id, headers=ASYNC)).json()
+        await wait_for_words(model_server)
+        await in_database(reap)(sent["run_id"])
+        stored = (await alice_program.get(f"conversations/{conversation_id}/messages")).json()["items"][-1]
+        went_on = await alice_program.post(f"runs/{sent['run_id']}/continue")
+        assert went_on.status_code == 200, went_on.content
+        model_server.release()
+        await settle()
+        page = (await alice_program.get(f"conversations/{conversation_id}/messages")).json()["items"]
+        assert [item["content"] for item in page[1:]] == [stored["content"], "and on"]

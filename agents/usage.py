@@ -88,9 +88,9 @@ class _CountedText:
 
 
 TOLERANCE = 2
-SLACK_TOKENS = 2_000
+SLACK_TOKENS = 16_000
 """An answer may have TOLERANCE times its limit and SLACK_TOKENS more, by our estimate: it differs from what a model
-counts by up to 2.5 times outside Latin scripts, and a model that keeps its limit must not be cut."""
+counts by up to 2.5 times outside Latin scripts, and servers that ignore a low limit still end their answers."""
 LEAST_REASONING_TOKENS = 64_000
 """Some providers do not count reasoning against the limit of the answer."""
 

@@ -161,6 +161,17 @@ test("a finished run ends the streaming and keeps error and usage", () => {
   assert.equal(answer(state).usage.input_tokens, 3);
 });
 
+test("an answer that ended at a limit is cut, and says which limit it was", () => {
+  const error = { category: "length", message: "The model reached its output limit." };
+  const state = all(
+    opened([message("m0", 0, "user", "hi")]),
+    event("run.started", 1, { run_id: "r1", message_id: "a1", parent: "m0", model: "x" }),
+    event("run.finished", 2, { run_id: "r1", status: "complete", error, usage: {} }),
+  );
+  assert.equal(answer(state).status, "cut");
+  assert.equal(answer(state).run.error.category, "length");
+});
+
 test("a second answer to the same question takes the first one's place", () => {
   const messages = [message("m0", 0, "user", "hi"), message("m1", 1, "assistant", "first", { parent: "m0" })];
   const state = all(

@@ -11,11 +11,13 @@ from django.db import transaction
 
 from chatapp.actions.accounts import check_replaceable, delete_user
 from chatapp.actions.forget import Done
-from chatapp.actions.forget_whole import forget_everything
+from chatapp.actions.forget_whole import Begun, forget_everything
 from chatapp.errors import Forbidden
 from chatapp.models import User
+from chatapp.pieces import TO_THE_END
 from chatapp.remembering.forgetting import finish
 from chatapp.remembering.memory_files import user_folder
+from chatapp.remembering.removing import Removing, go_on_with
 
 
 def delete_own_account(user: User, password: str | None, *, needs_password: bool, now: datetime) -> None:
@@ -29,12 +31,16 @@ def delete_account(user: User, *, now: datetime) -> None:
     """Raises Conflict for the only admin. Cut short, it can be asked for again, or what is left of files is swept."""
     check_replaceable(user)
     folder = user_folder(user.pk)
-    done = forget_everything(user=user, now=now)
+    begun = forget_everything(user=user, now=now)
+    work = [Removing(removal, now, transaction.on_commit) for removal in begun.removals]
+    for one in work:
+        one.hide()
+    go_on_with(work, TO_THE_END)
     delete_user(user=user)
     # An operator's view is one transaction: files follow its commit.
-    transaction.on_commit(partial(_remove_files, done, folder))
+    transaction.on_commit(partial(_remove_files, begun, folder))
 
 
-def _remove_files(done: Done, folder: Path) -> None:
-    finish(done)
+def _remove_files(begun: Begun, folder: Path) -> None:
+    finish(Done(begun.receipt, begun.leftovers, begun.ended_runs))
     shutil.rmtree(folder, ignore_errors=True)

@@ -40,7 +40,7 @@ class LoadedContext:
 
     @property
     def user_id(self) -> UUID:
-        return self.conversation.user_id
+        return self.conversation.owner_id
 
     @property
     def time_limit_s(self) -> float:

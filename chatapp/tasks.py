@@ -20,18 +20,27 @@ from chatapp.attachments import sweep_files
 from chatapp.compaction import compactor, left_context
 from chatapp.mcp_servers import refresh_server
 from chatapp.offloads import sweep_offloads
+from chatapp.pieces import BEHIND
 from chatapp.remembering import consolidating, embedding, memory_files
 from chatapp.remembering.forget_wishes import propose_for_message
 from chatapp.remembering.forgetting import delete_idle_conversations
+from chatapp.remembering.forgetting import remove_rest as go_on_removing
 from chatapp.remembering.purging import purge_deleted
 from chatapp.runs import runner
+from chatapp.remembering.removing import delete_abandoned_indexes as go_on_deleting_indexes
 from chatapp.selectors.compactions import compactions_to_keep, quiet_conversations, waiting_compactions
 from chatapp.selectors.consolidations import waiting_consolidations
 from chatapp.selectors.mcp_servers import servers_to_list
 from chatapp.selectors.purging import due_purges
 from chatapp.selectors.reanalysis import indexes_to_reanalyse
+from chatapp.selectors.removals import has_abandoned_index, waiting_removals
 from chatapp.selectors.runs import abandoned_runs, dead_runs
-from chatapp.selectors.unindexed import overlooked_conversations, owner_of, users_without_vectors
+from chatapp.selectors.unindexed import (
+    has_more_to_index,
+    overlooked_conversations,
+    owner_of,
+    users_without_vectors,
+)
 from chatapp.toolbox import local_tools
 
 log = logging.getLogger(__name__)
@@ -62,7 +71,9 @@ def summarise_rest(conversation_id: str) -> None:
 
 @shared_task
 def index_conversation(conversation_id: str) -> None:
-    index_turns(UUID(conversation_id))
+    index_turns(UUID(conversation_id), BEHIND)
+    if has_more_to_index(UUID(conversation_id)):  # behind what others wait for
+        jobs.wake_worker("index_conversation", conversation_id)
     if settings.EMBEDDINGS_MODEL and (user_id := owner_of(conversation_id)):
         jobs.wake_worker("embed_index", str(user_id))
 
@@ -88,6 +99,17 @@ def propose_forgetting(message_id: str) -> None:
 @shared_task
 def purge(mark_id: str) -> None:
     purge_deleted(int(mark_id))
+
+
+@shared_task
+def remove_rest(removal_id: str) -> None:
+    go_on_removing(int(removal_id), now=clock.now())
+
+
+@shared_task
+def delete_abandoned_indexes(_: str) -> None:
+    if not go_on_deleting_indexes(BEHIND):
+        jobs.wake_worker("delete_abandoned_indexes", "")
 
 
 @shared_task
@@ -131,6 +153,10 @@ def sweep() -> None:
         jobs.wake_worker("reanalyse_index", str(owner_id))
     for user_id in users_without_vectors(settings.EMBEDDINGS_MODEL):
         jobs.wake_worker("embed_index", str(user_id))
+    for removal_id in waiting_removals(now):
+        jobs.wake_worker("remove_rest", str(removal_id))
+    if has_abandoned_index():
+        jobs.wake_worker("delete_abandoned_indexes", "")
     memory_files.sweep_unwritten()
     for mark_id in due_purges(now):
         jobs.wake_worker("purge", str(mark_id))

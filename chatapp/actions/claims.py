@@ -18,13 +18,21 @@ from memory.claims import find_claims
 def note_messages(user_id: UUID, rows: Iterable[Message]) -> None:
     """Called in the transaction that indexes them. Only users claim; what was noted of a message before goes."""
     said = [row for row in rows if row.role == Message.Role.USER]
-    keys = _remove(StoredClaim.objects.filter(message__in=said))
-    claims = [
+    store_message_claims(user_id, said, find_message_claims(user_id, said))
+
+
+def find_message_claims(user_id: UUID, said: Iterable[Message]) -> list[StoredClaim]:
+    """What these messages of the user claim, not stored yet: reading them takes longer than a transaction may."""
+    return [
         claim
         for row in said
         for claim in _claims(user_id, mapping.text_of(row.parts), row.created_at, message_id=row.pk)
     ]
-    _store(user_id, claims, keys)
+
+
+def store_message_claims(user_id: UUID, said: Iterable[Message], claims: list[StoredClaim]) -> None:
+    """Called in the transaction that indexes them; what was noted of a message before goes."""
+    _store(user_id, claims, _remove(StoredClaim.objects.filter(message__in=list(said))))
 
 
 def note_entry(entry: MemoryEntry) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -14,10 +14,12 @@ from django.db.models import Field
 from agents.events import ConversationUpdated
 from chatapp import event_log, jobs, row_shapes
 from chatapp.actions.memory_settings import note_pause
+from chatapp.actions.removals import begin_import, end_import, release_removal, renew_import
 from chatapp.actions.search import index_conversation
 from chatapp.errors import Conflict
-from chatapp.models import Agent, Branch, Conversation, Message, ModelConfig, Run, User
+from chatapp.models import Agent, Branch, Conversation, Message, ModelConfig, Removal, Run, User
 from chatapp.models.identity import new_id
+from chatapp.pieces import TO_THE_END, Budget, Pace
 from chatapp.selectors.access import lock_conversation
 from chatapp.selectors.retention import retention_days_of
 from chatapp.selectors.scopes import scope_for
@@ -25,7 +27,7 @@ from memory.tokens import estimate_parts
 from memory.types import TextPart
 
 TITLE_CHARS = 60
-INSERTED_AT_ONCE = 1_000
+INSERTED_AT_ONCE = 50
 INDEXED_AT_ONCE = 5_000
 """Messages that can be found as soon as their import is answered; more are left to the worker."""
 
@@ -70,7 +72,7 @@ def updated_event(
 ) -> ConversationUpdated:
     if active_run is None:
         active_run = conversation.runs.filter(status__in=Run.ACTIVE).first()
-    days = retention_days_of([conversation.user_id], settings.RETENTION_DAYS)[conversation.user_id]
+    days = retention_days_of([conversation.owner_id], settings.RETENTION_DAYS)[conversation.owner_id]
     shape = row_shapes.conversation_shape(conversation, days, active_run)
     return ConversationUpdated(conversation_id=str(conversation.pk), at=now, conversation=shape)
 
@@ -127,33 +129,69 @@ def import_conversation(
     now: datetime,
     title: str = "",
     model: ModelConfig | None = None,
+    pace: Pace = TO_THE_END,
 ) -> Conversation:
-    """One transaction however long the history; what is too long for a context is summarised by the worker, and
-    what is quickly indexed can be found at once.
-
-    The rows are made ready before it begins: on SQLite nobody else can write while it lasts.
+    """In pieces, each a transaction of a few milliseconds; nobody sees the conversation before it is complete. What is
+    left of one that failed is deleted by the sweep (see `Removal`). What is too long for a context is summarised by
+    the worker, and what is quickly indexed can be found at once.
     """
-    rows = list(_imported_rows(messages, now))
-    with transaction.atomic():
-        conversation = create_conversation(
-            user=user, now=now, title=title or _first_user_line(messages), model=model
-        )
-        _insert_messages(rows, conversation=conversation, branch=conversation.branch, user=user)
-        conversation.next_position = len(rows)
-        conversation.save(update_fields=["next_position"])
-        jobs.wake_worker("plan_compaction", str(conversation.pk))
-        if len(rows) > INDEXED_AT_ONCE:
-            jobs.wake_worker("index_conversation", str(conversation.pk))
-    if len(rows) <= INDEXED_AT_ONCE:
-        index_conversation(conversation.pk)
+    if connection.in_atomic_block:
+        pace = replace(pace, sleep=lambda _: None)
+    conversation, removal = _begin_import(user, title or _first_user_line(messages), model, now)
+    rows = _imported_rows(messages, now)
+    waiting: list[_ImportedRow] = []
+    inserted = 0
+
+    def insert_some() -> bool:
+        nonlocal inserted
+        waiting.extend(_take(rows, pace.budget))
+        inserted += _insert_piece(waiting, conversation, user, removal, pace.budget)
+        return inserted == len(messages)
+
+    try:
+        pace.work(insert_some)
+        _complete_import(conversation, user, removal, len(messages), now)
+    except Exception:
+        release_removal(removal_id=removal.pk, now=now)
+        raise
+    if len(messages) <= INDEXED_AT_ONCE:
+        index_conversation(conversation.pk, pace)
     return conversation
+
+
+@transaction.atomic
+def _begin_import(
+    user: User, title: str, model: ModelConfig | None, now: datetime
+) -> tuple[Conversation, Removal]:
+    conversation = create_conversation(user=user, now=now, title=title, model=model)
+    return conversation, begin_import(conversation)
+
+
+@transaction.atomic
+def _complete_import(
+    conversation: Conversation, user: User, removal: Removal, count: int, now: datetime
+) -> None:
+    """From now on it is there. Raises Conflict where its rows were deleted meanwhile."""
+    end_import(removal)
+    conversation.user, conversation.next_position = user, count
+    conversation.save(update_fields=["user", "next_position"])
+    jobs.wake_worker("plan_compaction", str(conversation.pk))
+    if count > INDEXED_AT_ONCE:
+        jobs.wake_worker("index_conversation", str(conversation.pk))
 
 
 _IMPORTED_COLUMNS = ("id", "parent", "position", "role", "parts", "token_estimate", "created_at")
 
 
-def _imported_rows(messages: Sequence[ImportedMessage], now: datetime) -> Iterator[tuple[Any, ...]]:
+@dataclass(frozen=True, slots=True)
+class _ImportedRow:
     """The columns that differ from message to message, as the database takes them."""
+
+    values: tuple[Any, ...]
+    chars: int
+
+
+def _imported_rows(messages: Sequence[ImportedMessage], now: datetime) -> Iterator[_ImportedRow]:
     fields = [_message_column(name) for name in _IMPORTED_COLUMNS]
     parent_id = None
     for position, message in enumerate(messages):
@@ -162,25 +200,50 @@ def _imported_rows(messages: Sequence[ImportedMessage], now: datetime) -> Iterat
         tokens = estimate_parts((TextPart(message.text),))
         values = (message_id, parent_id, position, message.role, parts, tokens, message.created_at or now)
         prepared = zip(fields, values, strict=True)
-        yield tuple(field.get_db_prep_save(value, connection) for field, value in prepared)
+        stored = tuple(field.get_db_prep_save(value, connection) for field, value in prepared)
+        yield _ImportedRow(stored, len(message.text))
         parent_id = message_id
 
 
-def _insert_messages(rows: Sequence[tuple[Any, ...]], **shared: Any) -> None:
+def _take(rows: Iterator[_ImportedRow], budget: Budget) -> Iterator[_ImportedRow]:
+    """As many as one transaction may insert, made ready before it begins."""
+    count = chars = 0
+    while count < budget.rows and chars < budget.chars and (row := next(rows, None)) is not None:
+        count, chars = count + 1, chars + row.chars
+        yield row
+
+
+def _insert_piece(
+    waiting: list[_ImportedRow], conversation: Conversation, user: User, removal: Removal, budget: Budget
+) -> int:
+    """Takes those that one transaction inserted off `waiting`; how many. Raises Conflict where the import was given
+    up."""
+    into, shared = _insert_statement(conversation=conversation, branch=conversation.branch, user=user)
+    places = ", ".join(["%s"] * (len(shared) + len(_IMPORTED_COLUMNS)))
+    with transaction.atomic(), connection.cursor() as cursor:
+        renew_import(removal)
+        spending = budget.start()
+        while waiting:
+            batch = waiting[: max(1, min(INSERTED_AT_ONCE, spending.rows_left))]
+            del waiting[: len(batch)]
+            cursor.execute(
+                f"{into} VALUES {', '.join([f'({places})'] * len(batch))}",
+                [value for row in batch for value in (*shared, *row.values)],
+            )
+            spending.spend(len(batch), sum(row.chars for row in batch))
+            if spending.is_spent:
+                break
+    return spending.rows
+
+
+def _insert_statement(**shared: Any) -> tuple[str, tuple[Any, ...]]:
     """By hand: building the ORM's statements takes ten times as long as running them."""
     blank = Message(**shared)
     same = [column for column in Message._meta.concrete_fields if column.name not in _IMPORTED_COLUMNS]
     values = tuple(field.get_db_prep_save(field.pre_save(blank, True), connection) for field in same)
     columns = [str(field.column) for field in (*same, *map(_message_column, _IMPORTED_COLUMNS))]
     names = ", ".join(connection.ops.quote_name(column) for column in columns)
-    table, places = connection.ops.quote_name(Message._meta.db_table), ", ".join(["%s"] * len(columns))
-    with connection.cursor() as cursor:
-        for start in range(0, len(rows), INSERTED_AT_ONCE):
-            batch = rows[start : start + INSERTED_AT_ONCE]
-            cursor.execute(
-                f"INSERT INTO {table} ({names}) VALUES {', '.join([f'({places})'] * len(batch))}",
-                [value for row in batch for value in (*values, *row)],
-            )
+    return f"INSERT INTO {connection.ops.quote_name(Message._meta.db_table)} ({names})", values
 
 
 def _message_column(name: str) -> Field[Any, Any]:

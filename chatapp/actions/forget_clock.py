@@ -36,7 +36,7 @@ def wait_for_forgetting(user_id: UUID) -> None:
 def check_nothing_forgotten(conversation: Conversation, count: int) -> None:
     """The first statement of a transaction that claims a run of it, or writes what was read there. Raises
     ReadForgotten."""
-    known = _lock(conversation.user_id).count
+    known = _lock(conversation.owner_id).count
     if conversation.shared_in is not None:
         known += _lock_scope(conversation.shared_in).count
     if known != count:

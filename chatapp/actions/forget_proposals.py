@@ -28,7 +28,7 @@ def propose_in_chat(
         if conversation is None or ForgetProposal.objects.filter(asked_in=asked.pk).exists():
             return None
         proposal = ForgetProposal.objects.create(
-            user_id=conversation.user_id,
+            user_id=conversation.owner_id,
             conversation=conversation,
             asked_in=asked.pk,
             items=list(items),

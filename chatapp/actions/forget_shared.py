@@ -102,7 +102,7 @@ def forget_shared(
     for row in rows:
         work.ended_runs += traces.stop_work(row, now)
         _forget_in(row, texts, gone, work, now)
-        users.add(row.user_id)
+        users.add(row.owner_id)
     for user_id in sorted(users):
         _forget_in_profile(user_id, texts, now)
     return work
@@ -135,10 +135,10 @@ def _forget_in(
     work.removed["messages_redacted"] += traces.redact_copies(row, forgotten, work.ended_runs, now)
     days, count = traces.redact_entries(row, forgotten)
     work.removed["entries_redacted"] += count
-    memory_actions.mark_days_stale(row.user_id, days)
+    memory_actions.mark_days_stale(row.owner_id, days)
     traces.redact_conversation(row, forgotten, now)
     # What an answer recited is not learned from there either.
-    raise_tombstones(row.user_id, (part for text in texts for part in forgotten.carried(text)), now)
+    raise_tombstones(row.owner_id, (part for text in texts for part in forgotten.carried(text)), now)
     # What was offloaded may say it too, and is nobody's but the model's.
     files = tuple(delete_all_offloads([row.pk]))
-    work.leftovers.append(Leftovers(row.user_id, tuple(sorted(days)), offloads=files))
+    work.leftovers.append(Leftovers(row.owner_id, tuple(sorted(days)), offloads=files))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
-from itertools import chain
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -15,13 +16,14 @@ from chatapp import mapping
 from chatapp.actions import forget_traces as traces
 from chatapp.actions import memory as memory_actions
 from chatapp.actions import search as search_actions
-from chatapp.actions.forget import Done, propose_recitations
+from chatapp.actions.forget import propose_recitations
 from chatapp.actions.forget_clock import begin_forgetting
 from chatapp.actions.forget_profile import empty_profile, redact_profile
 from chatapp.actions.forget_reach import lock_reach
 from chatapp.actions.forget_shared import forget_shared_entries, shared_of
 from chatapp.actions.offloads import delete_repeating_offloads
-from chatapp.actions.retention import Leftovers, delete_conversation_data
+from chatapp.actions.removals import add_to_receipt
+from chatapp.actions.retention import Detached, Leftovers, detach_conversation
 from chatapp.actions.tombstones import raise_tombstones
 from chatapp.models import (
     Attachment,
@@ -31,14 +33,13 @@ from chatapp.models import (
     MemoryEntry,
     Message,
     Offload,
-    Run,
+    Removal,
     User,
 )
 from chatapp.search.index import vocabulary
 from chatapp.selectors.access import accessible_conversation, lock_conversation
 from chatapp.selectors.citing import citing_conversations, saying_the_same
 from chatapp.selectors.forgetting import (
-    conversation_ids_of,
     conversations_of,
     offloading_conversations,
     sentences_of_answers,
@@ -52,42 +53,99 @@ MAX_QUOTED = 2_000
 """So many of a conversation's own messages are looked for in other conversations that recalled it."""
 
 
-@transaction.atomic
 def forget_conversation(
-    *,
-    user: User,
-    conversation_id: str | UUID,
-    now: datetime,
-    for_good: bool = False,
-    offloads: Collection[UUID] = (),
-) -> Done:
-    """Its messages, summaries, events, files and memory entries, and what was made of them elsewhere. `offloads` are
-    those that were found to say it, of `offloads_that_may_repeat`."""
+    *, user: User, conversation_id: str | UUID, now: datetime, for_good: bool = False
+) -> Begun:
+    """It is gone for everybody when this returns, with its memory entries; `Begun` says what is left to do. Raises
+    NotFound."""
+    counts = _counts(accessible_conversation(user, conversation_id))
+    with transaction.atomic():
+        begin_forgetting(user.pk)
+        conversation = accessible_conversation(user, conversation_id)
+        entries = MemoryEntry.objects.filter(user=user, conversation=conversation)
+        told = shared_of(user.pk, entries)
+        reached = lock_reach(user.pk, {conversation.pk} | told.told, entries, now)
+        conversation = lock_conversation(user, conversation_id)
+        shared = forget_shared_entries(told, reached, now)
+        removed = shared.removed + counts
+        receipt = ForgetReceipt.objects.create(user=user, what=ForgetReceipt.What.CONVERSATION, at=now)
+        detached = _detach(
+            conversation,
+            removed,
+            now,
+            for_good,
+            forgets=True,
+            repeating=saying_the_same({conversation.pk}) - {conversation.pk},
+            receipt=receipt,
+        )
+        add_to_receipt(receipt, removed)
+    return Begun(
+        receipt,
+        (detached.leftovers, *shared.leftovers),
+        (*detached.ended_runs, *shared.ended_runs),
+        (detached.removal,),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """Conversations that are gone for everybody, and what is left to do: files first, then rows in pieces."""
+
+    receipt: ForgetReceipt
+    leftovers: tuple[Leftovers, ...]
+    ended_runs: tuple[UUID, ...]
+    removals: tuple[Removal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """What a detached conversation said, and where that may have been repeated. Read before the transaction that
+    redacts it: nobody can read the conversation any more, so nothing repeats it meanwhile."""
+
+    gone: list[UUID]
+    texts: list[str]
+    answers: list[str]
+    citing: set[UUID]
+    common: set[str]
+
+
+def read_copies(removal: Removal) -> Copies:
+    home = removal.conversation_id
+    gone = [home, *map(UUID, removal.entries)]
+    texts = [*removal.entries.values(), *_said_texts(home)]
+    citing, answers = _citing(removal.user_id, home, conversations_of(removal.user_id), gone, texts)
+    common = words_still_said(removal.user_id, frozenset[str]().union(*map(vocabulary.rare_words, texts)))
+    return Copies(gone, texts, answers, citing, common)
+
+
+def offloads_that_may_repeat(removal: Removal, copies: Copies) -> list[Offload]:
+    """What was offloaded where the conversation is cited."""
+    among = offloading_conversations(removal.user_id)
+    citing, _ = _citing(removal.user_id, removal.conversation_id, among, copies.gone, copies.texts)
+    return text_offloads(citing)
+
+
+@transaction.atomic
+def redact_copies_of(
+    removal: Removal, copies: Copies, *, now: datetime, offloads: Collection[UUID] = ()
+) -> tuple[tuple[Leftovers, ...], tuple[UUID, ...], ForgetProposal | None]:
+    """What the user's other conversations and the profile have of it goes. `offloads` are those that were found to say
+    it. Return what is left on disk, the runs that were ended, and the proposal to forget what says it again."""
+    user = User.objects.get(pk=removal.user_id)
     begin_forgetting(user.pk)
-    conversation = accessible_conversation(user, conversation_id)
-    entries = MemoryEntry.objects.filter(user=user, conversation=conversation)
-    texts, told = _telling_texts(conversation), shared_of(user.pk, entries)
-    gone = [conversation.pk, *entries.values_list("pk", flat=True)]
-    citing, answers = _citing(conversation, conversations_of(user.pk), gone, texts)
-    reached = lock_reach(user.pk, {conversation.pk} | citing | told.told, entries, now)
-    conversation = lock_conversation(user, conversation_id)
-    texts = _telling_texts(conversation)
-    rows = [row for row in reached if row.pk in citing]
-    repeating = citing | saying_the_same({conversation.pk}) - {conversation.pk}
-    shared = forget_shared_entries(told, reached, now)
-    removed = shared.removed
-    runs, leftovers = _delete(conversation, removed, now, for_good)
-    common = words_still_said(user.pk, frozenset[str]().union(*map(vocabulary.rare_words, texts)))
-    forgotten = Forgotten(texts, vocabulary, common=common)
+    removed: Counter[str] = Counter()
+    runs: list[UUID] = []
+    rows = lock_reach(user.pk, copies.citing, MemoryEntry.objects.none(), now)
+    forgotten = Forgotten(copies.texts, vocabulary, common=copies.common)
     removed["profile_lines"] += redact_profile(user.pk, forgotten, now)
     stale: set[date] = set()
     # Of an answer only copies go, word for word: the words are not the user's, and much else may be said in them.
-    copied = Forgotten(answers if rows else (), vocabulary)
+    copied = Forgotten(copies.answers if rows else (), vocabulary)
     for row in rows:
         runs += traces.stop_work(row, now)
         removed["summaries_redacted"] += traces.redact_compactions(row, forgotten)
         for words in (forgotten, copied):
-            removed["events"] += traces.redact_events(row, words, changed={}, gone=gone)
+            removed["events"] += traces.redact_events(row, words, changed={}, gone=copies.gone)
             removed["requests"] += traces.redact_runs(row, words)
             removed["messages_redacted"] += traces.redact_copies(row, words, runs, now)
         days, count = traces.redact_entries(row, forgotten)
@@ -96,46 +154,38 @@ def forget_conversation(
         traces.redact_conversation(row, forgotten, now)
         stale |= days
     removed["requests"] += traces.forget_sent_profiles(user.pk, forgotten)
-    files = delete_repeating_offloads(citing, offloads, since=now)
+    files = delete_repeating_offloads(copies.citing, offloads, since=now)
     removed["offloaded"] += len(files)
-    elsewhere = Leftovers(user.pk, tuple(sorted(stale)), offloads=tuple(files))
-    receipt = _receipt(user, ForgetReceipt.What.CONVERSATION, removed, now)
-    proposal = propose_recitations(user, repeating, forgotten, now)
-    return Done(receipt, (leftovers, elsewhere, *shared.leftovers), (*runs, *shared.ended_runs), proposal)
-
-
-def offloads_that_may_repeat(user: User, conversation_id: str | UUID) -> tuple[list[str], list[Offload]]:
-    """What goes with this conversation, and what was offloaded elsewhere, where that is cited. Raises NotFound."""
-    conversation = accessible_conversation(user, conversation_id)
-    entries = MemoryEntry.objects.filter(user=user, conversation=conversation)
-    gone = [conversation.pk, *entries.values_list("pk", flat=True)]
-    texts = _telling_texts(conversation)
-    citing, answers = _citing(conversation, offloading_conversations(user.pk), gone, texts)
-    return [*texts, *answers], text_offloads(citing)
+    add_to_receipt(removal.receipt, removed)
+    repeating = {UUID(one) for one in removal.repeating}
+    proposal = propose_recitations(user, copies.citing | repeating, forgotten, now)
+    removal.entries, removal.repeating = {}, []
+    removal.phase = Removal.Phase.INDEX
+    removal.save(update_fields=["entries", "repeating", "phase"])
+    return (Leftovers(user.pk, tuple(sorted(stale)), offloads=tuple(files)),), tuple(runs), proposal
 
 
 def _citing(
-    conversation: Conversation, among: QuerySet[Conversation], gone: Collection[UUID], texts: Sequence[str]
+    user_id: UUID, home: UUID, among: QuerySet[Conversation], gone: Collection[UUID], texts: Sequence[str]
 ) -> tuple[set[UUID], list[str]]:
     """The others that cite it, and of its answers what no answer in the rest says too: such words tell nothing."""
-    others = among.exclude(pk=conversation.pk)
+    others = among.exclude(pk=home)
     citing = citing_conversations(others, gone, texts)
-    said = [sentence.strip() for text in _answers(conversation) for sentence in split_sentences(text)]
-    common = sentences_of_answers(conversation.user_id, {conversation.pk, *citing})
+    said = [sentence.strip() for text in _answers(home) for sentence in split_sentences(text)]
+    common = sentences_of_answers(user_id, {home, *citing})
     answers = [sentence for sentence in said if sentence not in common]
     return citing | citing_conversations(others, (), answers), answers
 
 
-def _telling_texts(conversation: Conversation) -> list[str]:
-    """What memory and profile may have of it: its entries, and the newest that its user said."""
-    said = Message.objects.filter(conversation=conversation, role=Message.Role.USER).order_by("-position")
-    entries = MemoryEntry.objects.filter(conversation=conversation)
-    return [*entries.values_list("text", flat=True), *_texts(said[:MAX_QUOTED])]
+def _said_texts(home: UUID) -> list[str]:
+    """The newest that its user said."""
+    said = Message.objects.filter(conversation=home, role=Message.Role.USER).order_by("-position")
+    return list(_texts(said[:MAX_QUOTED]))
 
 
-def _answers(conversation: Conversation) -> list[str]:
+def _answers(home: UUID) -> list[str]:
     """The newest of what was answered there, and what tools returned that was not here before."""
-    rows = Message.objects.filter(conversation=conversation).exclude(role=Message.Role.USER)
+    rows = Message.objects.filter(conversation=home).exclude(role=Message.Role.USER)
     parts = list(rows.order_by("-position").values_list("parts", flat=True)[:MAX_QUOTED])
     return [
         text
@@ -145,7 +195,7 @@ def _answers(conversation: Conversation) -> list[str]:
     ]
 
 
-def forget_everything(*, user: User, now: datetime, for_good: bool = False) -> Done:
+def forget_everything(*, user: User, now: datetime, for_good: bool = False) -> Begun:
     """One conversation after the other, each in its own transaction, then what belongs to none.
 
     Cut short, it has forgotten what it came to: asked again, it goes on.
@@ -156,43 +206,52 @@ def forget_everything(*, user: User, now: datetime, for_good: bool = False) -> D
         entries = MemoryEntry.objects.filter(pk__in=told.ids)
         shared = forget_shared_entries(told, lock_reach(user.pk, told.told | told.homes, entries, now), now)
     removed, runs, leftovers = shared.removed, shared.ended_runs, shared.leftovers
-    for conversation_id in conversation_ids_of(user):
+    removals: list[Removal] = []
+    for conversation in list(conversations_of(user.pk).order_by("pk")):
+        counts = _counts(conversation)
         with transaction.atomic():
-            entries = MemoryEntry.objects.filter(conversation=conversation_id)
-            for row in lock_reach(user.pk, [conversation_id], entries, now):
-                ended, left = _delete(row, removed, now, for_good)
-                runs += ended
-                leftovers.append(left)
+            entries = MemoryEntry.objects.filter(conversation=conversation)
+            for row in lock_reach(user.pk, [conversation.pk], entries, now):
+                detached = _detach(row, removed, now, for_good)
+                removed.update(counts)
+                runs += detached.ended_runs
+                leftovers.append(detached.leftovers)
+                removals.append(detached.removal)
     with transaction.atomic():
         begin_forgetting(user.pk)
         leftovers.append(_delete_rest(user, removed, now, for_good))
-        receipt = _receipt(user, ForgetReceipt.What.EVERYTHING, removed, now)
-    return Done(receipt, tuple(leftovers), tuple(runs))
+        receipt = ForgetReceipt.objects.create(user=user, what=ForgetReceipt.What.EVERYTHING, at=now)
+        add_to_receipt(receipt, removed)
+        Removal.objects.filter(pk__in=[one.pk for one in removals]).update(receipt=receipt)
+        for one in removals:
+            one.receipt = receipt
+    return Begun(receipt, tuple(leftovers), tuple(runs), tuple(removals))
 
 
-def _delete(
-    conversation: Conversation, removed: Counter[str], now: datetime, for_good: bool
-) -> tuple[list[UUID], Leftovers]:
-    """The runs that have lost their conversation, and what is left on disk. It is never learned again."""
-    runs = Run.objects.filter(conversation=conversation, status__in=Run.ACTIVE)
-    active = list(runs.values_list("pk", flat=True))
-    entries = MemoryEntry.objects.filter(conversation=conversation)
-    said = Message.objects.filter(conversation=conversation, role=Message.Role.USER)
-    removed.update(
+def _counts(conversation: Conversation) -> Counter[str]:
+    """What goes with it, counted before anything is locked; files and tombstones are counted when they go."""
+    return Counter(
         conversations=1,
         messages=Message.objects.filter(conversation=conversation).count(),
-        entries=entries.count(),
+        entries=MemoryEntry.objects.filter(conversation=conversation).count(),
         summaries=conversation.compactions.count(),
         events=conversation.events.count(),
         requests=conversation.request_texts.count(),
         offloaded=conversation.offloads.count(),
     )
-    if not conversation.temporary:
-        learned = chain(entries.values_list("text", flat=True), _texts(said))
-        removed["tombstones"] += raise_tombstones(conversation.user_id, learned, now, for_good=for_good)
-    leftovers = delete_conversation_data(conversation, forget_memory=True)
-    removed["files"] += len(leftovers.hashes)
-    return active, leftovers
+
+
+def _detach(
+    conversation: Conversation, removed: Counter[str], now: datetime, for_good: bool, **how: Any
+) -> Detached:
+    """With its entries. It is never learned again."""
+    is_learned = not conversation.temporary
+    if is_learned:
+        texts = conversation.memory_entries.values_list("text", flat=True)
+        removed["tombstones"] += raise_tombstones(conversation.owner_id, texts, now, for_good=for_good)
+    return detach_conversation(
+        conversation, now=now, forget_memory=True, raises_tombstones=is_learned, for_good=for_good, **how
+    )
 
 
 def _texts(rows: QuerySet[Message]) -> Iterator[str]:
@@ -219,8 +278,3 @@ def _delete_rest(user: User, removed: Counter[str], now: datetime, for_good: boo
     removed["profile_lines"] += empty_profile(user.pk, now)
     search_actions.delete_index(user.pk)
     return Leftovers(user_id=user.pk, days=days, hashes=hashes)
-
-
-def _receipt(user: User, what: str, removed: Counter[str], now: datetime) -> ForgetReceipt:
-    counts = {name: count for name, count in sorted(removed.items()) if count}
-    return ForgetReceipt.objects.create(user=user, what=what, removed=counts, at=now)

@@ -112,8 +112,13 @@ def _send(
 def find_receipt(user: User, conversation_id: str, new: NewMessage) -> Receipt | None:
     if new.client_id is None:
         return None
-    message = Message.objects.filter(user=user, client_id=new.client_id).first()
+    message = (
+        Message.objects.filter(user=user, client_id=new.client_id).select_related("conversation").first()
+    )
     if message is None:
+        return None
+    if message.conversation.user_id is None:  # it is being deleted
+        Message.objects.filter(pk=message.pk).update(client_id=None)
         return None
     if message.request_hash != new.request_hash(conversation_id):
         raise InvalidInput(
@@ -222,7 +227,7 @@ def new_message(
     return Message(
         conversation=conversation,
         branch_id=branch_id,
-        user_id=conversation.user_id,
+        user_id=conversation.owner_id,
         position=position,
         role=role,
         parts=parts,
@@ -254,7 +259,7 @@ def queue_run(
     )
     run = Run.objects.create(
         conversation=conversation,
-        user_id=conversation.user_id,
+        user_id=conversation.owner_id,
         question=question,
         answer=answer,
         continues=continues,

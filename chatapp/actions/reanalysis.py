@@ -66,9 +66,9 @@ def _note_claims(found: Reanalysis) -> None:
 def _note_messages(conversation_id: UUID, message_ids: Iterable[UUID]) -> None:
     conversation = Conversation.objects.select_for_update().filter(pk=conversation_id).first()
     if conversation is not None:
-        SearchOwner.objects.select_for_update().filter(user_id=conversation.user_id).first()
+        SearchOwner.objects.select_for_update().filter(user_id=conversation.owner_id).first()
         rows = Message.objects.filter(conversation=conversation, pk__in=message_ids)
-        note_messages(conversation.user_id, rows.only("role", "parts", "created_at"))
+        note_messages(conversation.owner_id, rows.only("role", "parts", "created_at"))
 
 
 @transaction.atomic

@@ -1,75 +1,69 @@
-"""Deletes conversations with all that hangs on them. What lies outside the database is returned as leftovers:
-`forgetting` removes it after the commit."""
+"""Takes conversations from their users. Their rows go in pieces (`removals`); what lies outside the database is
+returned as leftovers, and `forgetting` removes it after the commit."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, datetime
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 
 from chatapp.actions import memory as memory_actions
 from chatapp.actions import search as search_actions
-from chatapp.actions.purging import mark_purge
-from chatapp.models import Attachment, Conversation, Event, MemoryEntry, Run
+from chatapp.actions.removals import detach
+from chatapp.models import Conversation, MemoryEntry, Removal, Run
 
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:
     """What a deletion leaves on disk: daily files to write anew, hashes of bytes that may be unused now, and
-    what was offloaded: of whole conversations, and single files."""
+    offloaded files."""
 
     user_id: UUID
     days: tuple[date, ...] = ()
     hashes: tuple[str, ...] = ()
-    conversations: tuple[UUID, ...] = ()
     offloads: tuple[tuple[UUID, str], ...] = ()
 
 
-def _delete_attachments(conversation: Conversation) -> tuple[str, ...]:
-    """Those that no message of another conversation shows."""
-    links = Attachment.messages.through.objects
-    here = links.filter(message__conversation=conversation).values("attachment")
-    elsewhere = links.exclude(message__conversation=conversation).values("attachment")
-    own = Attachment.objects.filter(pk__in=here).exclude(pk__in=elsewhere)
-    hashes = tuple(own.values_list("sha256", flat=True))
-    own.delete()
-    return hashes
+@dataclass(frozen=True, slots=True)
+class Detached:
+    """A conversation that is gone for everybody: the work that is left, what lies on disk, and the runs it had."""
+
+    removal: Removal
+    leftovers: Leftovers
+    ended_runs: tuple[UUID, ...] = ()
 
 
-@transaction.atomic
-def delete_conversation_data(conversation: Conversation, *, forget_memory: bool) -> Leftovers:
-    """The conversation, its messages, events, checkpoints, attachments and index documents.
+def detach_conversation(
+    conversation: Conversation, *, now: datetime, forget_memory: bool, **how: Any
+) -> Detached:
+    """Called in a transaction, with `conversation` locked. It is gone for everybody with that commit.
 
     Its memory entries outlive it unless `forget_memory`; their files are written anew in either case, because
-    they name the conversation.
+    they name the conversation. `how` is as for `detach`.
     """
-    locked = Conversation.objects.select_for_update().filter(pk=conversation.pk).first()
-    if locked is None:
-        return Leftovers(user_id=conversation.user_id)
-    mark_purge()
-    entries = MemoryEntry.objects.filter(conversation=locked)
+    user_id = conversation.owner_id
+    entries = MemoryEntry.objects.filter(conversation=conversation)
     # Before the index: who learns takes it while holding entries.
-    held = list(entries.select_for_update().order_by("pk").values_list("pk", "day"))
-    days = tuple(sorted({day for _, day in held}))
-    memory_actions.mark_days_stale(locked.user_id, days)
+    held = list(entries.select_for_update().order_by("pk").values_list("pk", "day", "text"))
+    days = tuple(sorted({day for _, day, _ in held}))
+    memory_actions.mark_days_stale(user_id, days)
     if forget_memory:
-        search_actions.remove_entries(locked.user_id, [pk for pk, _ in held])
+        search_actions.remove_entries(user_id, [pk for pk, _, _ in held])
         entries.delete()
-    search_actions.remove_conversation(locked)
-    hashes = _delete_attachments(locked)
-    Event.objects.filter(conversation=locked).delete()
-    locked.delete()
-    return Leftovers(locked.user_id, days, hashes, conversations=(conversation.pk,))
+    gone = {str(pk): text for pk, _, text in held} if forget_memory and how.get("forgets") else {}
+    removal, ended = detach(conversation, now=now, entries=gone, **how)
+    return Detached(removal, Leftovers(user_id, days), tuple(ended))
 
 
 @transaction.atomic
-def delete_if_idle(conversation_id: UUID, *, idle_since: datetime) -> Leftovers | None:
+def detach_if_idle(conversation_id: UUID, *, idle_since: datetime, now: datetime) -> Detached | None:
     """Checks again under the lock that every new message takes first: None where it is not idle any more."""
     conversation = Conversation.objects.select_for_update().filter(pk=conversation_id).first()
     if conversation is None or conversation.pinned or conversation.last_activity_at >= idle_since:
         return None
     if Run.objects.filter(conversation=conversation, status__in=Run.ACTIVE).exists():
         return None
-    return delete_conversation_data(conversation, forget_memory=False)
+    return detach_conversation(conversation, now=now, forget_memory=False)

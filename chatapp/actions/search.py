@@ -7,13 +7,15 @@ What is shared stands in its user's index, and in that of the scope. Owners are 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from uuid import UUID, uuid4
 
 import numpy as np
-from django.db import transaction
-from django.db.models import QuerySet
+from django.db import connection, transaction
+from django.db.models import Q, QuerySet
 
-from chatapp.actions.claims import note_entry, note_messages
+from chatapp.actions.claims import find_message_claims, note_entry, note_messages, store_message_claims
+from chatapp.actions.search_removal import abandon_index, delete_abandoned
 from chatapp.actions.search_rows import append_postings, insert_documents
 from chatapp.actions.tombstones import lift_wished_back
 from chatapp.actions.vectors import remove_vectors
@@ -27,6 +29,7 @@ from chatapp.models import (
     SearchOwner,
     SearchPosting,
 )
+from chatapp.pieces import PIECE, TO_THE_END, Pace
 from chatapp.search.index import (
     ANALYSIS_VERSION,
     BLOCK,
@@ -44,45 +47,69 @@ from chatapp.selectors.unindexed import Batch, NewDocument, documents_of, messag
 
 SEAL_FROM = 256
 """Fewer documents than this stay unsealed: they are scored from their own rows."""
-SEAL_AT_ONCE = 4_096
-"""More than this is sealed in several transactions: nobody waits long for the lock. A common term's postings are
-written once in each, so a long import waits until there are so many."""
+SEAL_AT_ONCE = 1_024
+SEALED_TERMS = 10_000
+"""Of one transaction, so many documents and terms in them at most: nobody waits long for the lock."""
 _TERMS_PER_QUERY = 900
 
 
-def index_conversation(conversation_id: UUID) -> int:
-    """Everything said since the last time; how many documents came in. Safe to repeat, and to run twice at once."""
+def index_conversation(conversation_id: UUID, pace: Pace = TO_THE_END) -> int:
+    """Everything said since the last time; how many documents came in. Safe to repeat, and to run twice at once.
+    Where the time of `pace` is over before, the rest is left: `next_batch` tells whether there is one."""
     conversation = Conversation.objects.filter(pk=conversation_id, temporary=False).first()
     if conversation is None:
         return 0
     added = 0
-    while (batch := next_batch(conversation_id)) is not None:
-        added += _store_batch(conversation, batch)
-        seal_documents(at_least=SEAL_AT_ONCE, user_id=conversation.user_id)
-    seal_documents(user_id=conversation.user_id)
+
+    def step() -> bool:
+        nonlocal added
+        batch = next_batch(conversation_id)
+        if batch is None:
+            return not _seal_some(SEAL_FROM, user_id=conversation.owner_id)
+        stored = _store_batch(conversation, batch)
+        added += stored or 0
+        return stored is None
+
+    if connection.in_atomic_block:
+        pace = replace(pace, sleep=lambda _: None)
+    pace.work(step)
     return added
 
 
-@transaction.atomic
-def _store_batch(conversation: Conversation, batch: Batch) -> int:
-    if not Conversation.objects.select_for_update().filter(pk=conversation.pk).exists():
-        return 0
-    owner = _lock_owner(user_id=conversation.user_id)
-    cursor, _ = SearchCursor.objects.get_or_create(conversation=conversation)
-    if cursor.position != batch.after_position:
-        return 0  # another worker was faster
-    said = Message.objects.filter(conversation=conversation, position__gt=batch.after_position)
-    present = set(said.filter(position__lte=batch.position, forgotten_at=None).values_list("pk", flat=True))
-    documents = [document for document in batch.documents if document.source_id in present]
-    for row in said.filter(position__lte=batch.position).exclude(forgotten_at=None):
-        documents += message_documents(row)  # as it is now: it may have lost words since the batch was read
-    cursor.last_ordinal = _append(owner, documents, cursor.last_ordinal)
-    cursor.position = batch.position
-    cursor.save(update_fields=["position", "last_ordinal"])
-    claiming = said.filter(position__lte=batch.position, role=Message.Role.USER)
-    note_messages(conversation.user_id, claiming.only("role", "parts", "created_at"))
-    lift_wished_back(conversation.user_id, claiming.values_list("pk", flat=True))
-    return len(documents)
+def _store_batch(conversation: Conversation, batch: Batch) -> int | None:
+    """How many documents; None where the conversation is gone, or another worker was faster."""
+    said = Message.objects.filter(
+        conversation=conversation, position__gt=batch.after_position, position__lte=batch.position
+    )
+    claiming = list(
+        said.filter(role=Message.Role.USER, forgotten_at=None).only("role", "parts", "created_at")
+    )
+    claims = find_message_claims(conversation.owner_id, claiming)
+    with transaction.atomic():
+        if not Conversation.objects.select_for_update().filter(pk=conversation.pk).exists():
+            return None
+        owner = _lock_owner(user_id=conversation.user_id)
+        cursor, _ = SearchCursor.objects.get_or_create(conversation=conversation)
+        if cursor.position != batch.after_position:
+            return None
+        present = set(said.filter(forgotten_at=None).values_list("pk", flat=True))
+        documents = [document for document in batch.documents if document.source_id in present]
+        emptied = list(said.exclude(forgotten_at=None))
+        for row in emptied:
+            documents += message_documents(
+                row
+            )  # as it is now: it may have lost words since the batch was read
+        cursor.last_ordinal = _append(owner, documents, cursor.last_ordinal)
+        cursor.position = batch.position
+        cursor.save(update_fields=["position", "last_ordinal"])
+        store_message_claims(
+            conversation.owner_id,
+            [row for row in claiming if row.pk in present],
+            [claim for claim in claims if claim.message_id in present],
+        )
+        note_messages(conversation.owner_id, emptied)
+        lift_wished_back(conversation.owner_id, [row.pk for row in (*claiming, *emptied)])
+        return len(documents)
 
 
 def _lock_owner(*, user_id: UUID | None = None, scope_id: UUID | None = None) -> SearchOwner:
@@ -153,23 +180,31 @@ def reindex_message(row: Message) -> None:
 # --- Sealing --------------------------------------------------------------------------------------------
 
 
-def seal_documents(*, at_least: int = SEAL_FROM, **whose: UUID) -> None:
-    """Moves the oldest unsealed documents into blocks until fewer than `at_least` are left."""
-    while _seal_some(at_least, **whose):
+def seal_documents(**whose: UUID) -> None:
+    """Moves the oldest unsealed documents into blocks until fewer than `SEAL_FROM` are left."""
+    while _seal_some(SEAL_FROM, **whose):
         pass
 
 
 @transaction.atomic
 def _seal_some(at_least: int, **whose: UUID) -> bool:
+    """As many as one short transaction takes; whether there was anything to seal."""
     owner = _lock_owner(**whose)
     if owner.next_ordinal - owner.sealed_ordinal < at_least:
         return False
     first = owner.sealed_ordinal
     number = first // BLOCK
     end = min(owner.next_ordinal, first + SEAL_AT_ONCE, (number + 1) * BLOCK)
-    rows = SearchDocument.objects.filter(owner=owner, ordinal__gte=first, ordinal__lt=end).order_by("ordinal")
-    _append_columns(owner, number, first, end, rows)
-    stored = rows.values_list("ordinal", "terms", "counts")
+    # What belongs to a conversation that is being deleted is left out: its place in the block stays blank.
+    gone = Q(kind=SearchDocument.Kind.MESSAGE, conversation__isnull=False, conversation__user=None)
+    rows = SearchDocument.objects.filter(~gone, owner=owner, ordinal__gte=first, ordinal__lt=end)
+    rows = rows.order_by("ordinal")
+    stored = list(rows.values_list("ordinal", "terms", "counts"))
+    sizes = np.cumsum([len(counts) for _, _, counts in stored])
+    kept = max(1, int(np.searchsorted(sizes, SEALED_TERMS, "right")))
+    if kept < len(stored):
+        stored, end = stored[:kept], stored[kept][0]
+    _append_columns(owner, number, first, end, rows.filter(ordinal__lt=end))
     append_postings(owner, number, group_by_term([StoredTerms(*columns) for columns in stored]))
     owner.sealed_ordinal, owner.edition = end, uuid4()
     owner.save(update_fields=["sealed_ordinal", "edition"])
@@ -208,12 +243,6 @@ def unshare_entries(entry_ids: Collection[UUID]) -> None:
 def remove_messages(user_id: UUID, message_ids: Sequence[UUID]) -> None:
     said = SearchDocument.objects.filter(source_id__in=message_ids, kind=SearchDocument.Kind.MESSAGE)
     _remove(said.filter(owner__user_id=user_id))
-
-
-def remove_conversation(conversation: Conversation) -> None:
-    """Its messages; what memory entries say of it is theirs."""
-    said = SearchDocument.objects.filter(conversation=conversation).exclude(kind=SearchDocument.Kind.ENTRY)
-    _remove(said.filter(owner__user_id=conversation.user_id))
 
 
 @transaction.atomic
@@ -264,18 +293,20 @@ def _clean_postings(owner: SearchOwner, number: int, terms: Sequence[int], gone:
 
 def delete_shared_indexes() -> None:
     """Each comes again with its users' own."""
-    SearchOwner.objects.filter(scope__isnull=False).delete()
+    abandon_index(scope__isnull=False)
 
 
 @transaction.atomic
 def delete_index(user_id: UUID) -> None:
+    """Nothing in it is found from now on; its rows go in pieces (`search_removal`)."""
     SearchCursor.objects.filter(conversation__user_id=user_id).delete()
-    SearchOwner.objects.filter(user_id=user_id).delete()
+    abandon_index(user_id=user_id)
 
 
 def rebuild_index(user_id: UUID) -> int:
     """The whole index of a user from the rows it stands for; how many documents it has."""
     delete_index(user_id)
+    TO_THE_END.work(lambda: delete_abandoned(PIECE))
     conversations = Conversation.objects.filter(user_id=user_id, temporary=False).order_by("created_at", "pk")
     for conversation_id in conversations.values_list("pk", flat=True):
         index_conversation(conversation_id)

@@ -1,4 +1,4 @@
-"""The two bulk writes of the search index, each in the way that is quickest on its database."""
+"""The bulk writes of the search index, each in the way that is quickest on its database."""
 
 from __future__ import annotations
 
@@ -45,6 +45,12 @@ def append_postings(owner: SearchOwner, number: int, gained: Mapping[int, bytes]
         else:
             rows = [(owner.pk, number, term, gained[term]) for term in terms]
             cursor.executemany(f"{into} VALUES (%s, %s, %s, %s) {on_conflict}", rows)
+
+
+def update_postings(rows: Sequence[tuple[bytes, int]]) -> None:
+    """`(entries, primary key)` of each: one statement for all costs ten times as much in Django's way."""
+    with connection.cursor() as cursor:
+        cursor.executemany(f"UPDATE {_table(SearchPosting)} SET entries = %s WHERE id = %s", rows)
 
 
 def _table(model: type[Model]) -> str:

@@ -21,8 +21,14 @@ BATCH = 500
 
 def raise_tombstones(user_id: UUID, texts: Iterable[str], now: datetime, *, for_good: bool = False) -> int:
     """Called in the transaction that forgets them; how many sentences are barred."""
-    found = list(islice(fingerprinter_for(user_id).fingerprints(texts), MAX_SENTENCES))
-    rows = [
+    return store_tombstones(make_tombstones(user_id, texts, now, for_good=for_good), for_good=for_good)
+
+
+def make_tombstones(
+    user_id: UUID, texts: Iterable[str], now: datetime, *, for_good: bool = False
+) -> list[Tombstone]:
+    """Not stored yet."""
+    return [
         Tombstone(
             user_id=user_id,
             whole=fingerprint.whole,
@@ -30,8 +36,12 @@ def raise_tombstones(user_id: UUID, texts: Iterable[str], now: datetime, *, for_
             for_good=for_good,
             created_at=now,
         )
-        for fingerprint in found
+        for fingerprint in islice(fingerprinter_for(user_id).fingerprints(texts), MAX_SENTENCES)
     ]
+
+
+def store_tombstones(rows: list[Tombstone], *, for_good: bool = False) -> int:
+    """Called in the transaction that forgets what they bar; how many they are."""
     Tombstone.objects.bulk_create(
         rows,
         update_conflicts=True,

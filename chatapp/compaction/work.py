@@ -44,7 +44,7 @@ class CompactionWork:
     def on_record(self) -> Sequence[Message]:
         if not self.was_paused:
             return self.messages
-        pauses, here = off_record(self.row.conversation.user_id), self.row.conversation_id
+        pauses, here = off_record(self.row.conversation.owner_id), self.row.conversation_id
         return [
             message
             for message in self.messages

@@ -24,6 +24,7 @@ from chatapp.models.memory import (
 from chatapp.models.model_configs import ModelConfig
 from chatapp.models.offloads import Offload
 from chatapp.models.profile import Consolidation, Profile, ProfileVersion
+from chatapp.models.removals import Removal
 from chatapp.models.requests import RequestText, SentRequest
 from chatapp.models.retention import GroupRetention
 from chatapp.models.runs import AnswerPiece, Event, Run, Usage
@@ -66,6 +67,7 @@ __all__ = [
     "Profile",
     "ProfileVersion",
     "PurgeMark",
+    "Removal",
     "RequestText",
     "Run",
     "RunStep",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+from uuid import UUID
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
@@ -10,9 +13,19 @@ from chatapp.models.agents import Agent
 from chatapp.models.identity import new_id
 from chatapp.models.model_configs import ModelConfig
 
+_NULLABLE: dict[str, Any] = {"null": True}
+"""Out of the type checker's sight: only imports and removals meet a conversation without a user."""
+
+
+class OwnedConversations(models.Manager["Conversation"]):
+    """Those that have a user. Every door finds conversations by their user, so one without is at none."""
+
+    def get_queryset(self) -> models.QuerySet[Conversation]:
+        return super().get_queryset().filter(user__isnull=False)
+
 
 class Conversation(models.Model):
-    """One thread of one user.
+    """One thread of one user; without a user while it is imported or deleted (see `Removal`).
 
     `next_position` and `last_seq` are the counters behind gapless positions and event numbers; they are
     only moved while this row is locked.
@@ -23,7 +36,9 @@ class Conversation(models.Model):
         PAUSED = "paused"
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="conversations")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="conversations", **_NULLABLE
+    )
     title = models.CharField(max_length=200, blank=True)
     model = models.ForeignKey(ModelConfig, null=True, blank=True, on_delete=models.SET_NULL)
     agent = models.ForeignKey(
@@ -65,6 +80,9 @@ class Conversation(models.Model):
     memory = models.CharField(max_length=6, choices=Memory, default=Memory.ON)
     created_at = models.DateTimeField(auto_now_add=True)
 
+    objects = OwnedConversations()
+    with_unowned: models.Manager[Conversation] = models.Manager()
+
     class Meta:
         indexes = [
             # The sidebar: newest first, by keyset.
@@ -78,6 +96,12 @@ class Conversation(models.Model):
                 name="conversation_summary_waits",
             ),
         ]
+
+    @property
+    def owner_id(self) -> UUID:
+        """Its user's id. Only imports and removals meet a conversation that has none."""
+        assert self.user_id is not None
+        return self.user_id
 
     @property
     def uses_memory(self) -> bool:

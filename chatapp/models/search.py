@@ -25,8 +25,8 @@ class StaleDay(models.Model):
 
 
 class SearchOwner(models.Model):
-    """The index of one user, or of what an agent shares, and its counters. Locked while the index is written: ordinals
-    are given under it."""
+    """The index of one user, or of what an agent shares, and its counters; of neither while it is deleted. Locked while
+    the index is written: ordinals are given under it."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="+"
@@ -54,8 +54,8 @@ class SearchOwner(models.Model):
     class Meta:
         constraints = [
             models.CheckConstraint(
-                condition=Q(user=None, scope__isnull=False) | Q(user__isnull=False, scope=None),
-                name="search_owner_is_one",
+                condition=Q(user=None) | Q(scope=None),
+                name="search_owner_is_one_at_most",
             )
         ]
 

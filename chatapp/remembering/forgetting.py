@@ -1,4 +1,4 @@
-"""Deletion as a whole: the rows in one transaction, then what lies on disk. A crash between is mended by the sweeps."""
+"""Deletion as a whole: what is forgotten, then what lies on disk. A crash between is mended by the sweeps."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from chatapp import attachments, offloads
 from chatapp.actions import retention
 from chatapp.actions.forget import Done, forget_items, repeating_offloads
 from chatapp.actions.forget_shared import unshare_entry
-from chatapp.actions.forget_whole import forget_conversation, forget_everything, offloads_that_may_repeat
+from chatapp.actions.forget_whole import Begun, forget_conversation, forget_everything
 from chatapp.actions.queued_messages import withdraw_queued
 from chatapp.actions.retention import Leftovers
-from chatapp.errors import NotFound
 from chatapp.live import hub
 from chatapp.models import ForgetReceipt, Offload, User
+from chatapp.pieces import AT_THE_DOOR, BEHIND, Pace
 from chatapp.remembering import memory_files
 from chatapp.remembering.purging import purge_journal
+from chatapp.remembering.removing import Removing, claim, go_on_with, text_of_offload
 from chatapp.search.index import vocabulary
 from chatapp.selectors import memory as memory_selectors
 from chatapp.selectors.access import accessible_message, parse_id
@@ -32,7 +33,6 @@ from memory.redaction import Forgotten
 def remove_leftovers(leftovers: Leftovers) -> None:
     memory_files.write_days((leftovers.user_id, day) for day in leftovers.days)
     attachments.discard_content(leftovers.hashes)
-    offloads.delete_folders(leftovers.conversations)
     offloads.delete_files(leftovers.offloads)
 
 
@@ -144,43 +144,69 @@ def find_repeating_offloads(
 
 
 def _saying(forgotten: Forgotten, rows: Iterable[Offload]) -> list[UUID]:
-    return [row.pk for row in rows if forgotten.carried(_text_of(row))]
+    return [row.pk for row in rows if forgotten.carried(text_of_offload(row))]
 
 
 def forget_whole_conversation(
-    user: User, conversation_id: str | UUID, *, now: datetime, for_good: bool = False
+    user: User,
+    conversation_id: str | UUID,
+    *,
+    now: datetime,
+    for_good: bool = False,
+    pace: Pace = AT_THE_DOOR,
 ) -> Done:
-    """When this returns, no row, index document or file shows the conversation. Raises NotFound."""
-    texts, rows = offloads_that_may_repeat(user, conversation_id)
-    repeating = _saying(Forgotten(texts, vocabulary), rows)
-    return finish(
-        forget_conversation(
-            user=user, conversation_id=conversation_id, now=now, for_good=for_good, offloads=repeating
-        )
+    """When this returns, no door, search, recall or file of memory shows the conversation; rows that are left are
+    deleted by the worker. Raises NotFound."""
+    return finish_begun(
+        forget_conversation(user=user, conversation_id=conversation_id, now=now, for_good=for_good), now, pace
     )
 
 
 def forget_all(user: User, *, now: datetime, for_good: bool = False) -> Done:
-    return finish(forget_everything(user=user, now=now, for_good=for_good))
+    return finish_begun(forget_everything(user=user, now=now, for_good=for_good), now, AT_THE_DOOR)
 
 
-def _text_of(row: Offload) -> str:
-    try:
-        return offloads.read_text(row)
-    except NotFound:  # its file is gone already
-        return ""
+def finish_begun(begun: Begun, now: datetime, pace: Pace) -> Done:
+    """What its copies say and what lies on disk goes; then rows, for as long as `pace` says."""
+    for run_id in begun.ended_runs:
+        hub.stop_run(str(run_id))
+    work = [Removing(removal, now) for removal in begun.removals]
+    for one in work:
+        one.hide()
+    leftovers = (*begun.leftovers, *(left for one in work for left in one.leftovers))
+    ended_runs = (*begun.ended_runs, *(run_id for one in work for run_id in one.ended_runs))
+    proposal = next((one.proposal for one in work if one.proposal), None)
+    _finish(ended_runs, leftovers)
+    go_on_with(work, pace)
+    purge_journal()
+    begun.receipt.refresh_from_db()
+    return Done(begun.receipt, leftovers, ended_runs, proposal)
 
 
 # --- The clean-up -----------------------------------------------------------------------------------------
 
 
-def delete_idle_conversations(*, now: datetime, days: int) -> int:
+def delete_idle_conversations(*, now: datetime, days: int, pace: Pace = AT_THE_DOOR) -> int:
     """The clean-up: conversations nobody wrote to for as long as their user's groups say, else for `days` (0 = never).
     How many went."""
     deleted = 0
     for conversation_id, idle_since in idle_conversations(now, days):
-        leftovers = retention.delete_if_idle(conversation_id, idle_since=idle_since)
-        if leftovers is not None:
-            remove_leftovers(leftovers)
+        detached = retention.detach_if_idle(conversation_id, idle_since=idle_since, now=now)
+        if detached is not None:
+            work = Removing(detached.removal, now)
+            work.hide()
+            remove_leftovers(detached.leftovers)
+            go_on_with([work], pace)
             deleted += 1
     return deleted
+
+
+def remove_rest(removal_id: int, *, now: datetime, pace: Pace = BEHIND) -> None:
+    """The worker's share of a deletion: a few seconds of it, then others have their turn."""
+    work = claim(removal_id, now=now)
+    if work is None:
+        return
+    work.hide()
+    _finish(work.ended_runs, work.leftovers)
+    go_on_with([work], pace)
+    purge_journal()

@@ -23,7 +23,7 @@ def learn_from(
 
     The entry of the same span is passed over, so that a repeated job says the same again.
     """
-    user_id = row.conversation.user_id
+    user_id = row.conversation.owner_id
     lift_wished_back(
         user_id, [UUID(message.id) for message in messages if message.role == "user" and message.id]
     )

@@ -6,10 +6,12 @@ from typing import TypeVar
 from uuid import UUID
 
 from django.db import models
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 
 from chatapp.errors import NotFound
 from chatapp.models import Attachment, Compaction, Conversation, MemoryEntry, Message, Offload, Run, User
+
+Links = Attachment.messages.through
 
 Row = TypeVar("Row", bound=models.Model)
 
@@ -81,10 +83,17 @@ def accessible_offload(user: User, conversation_id: str | UUID, reference: str |
     return _only(rows, reference)
 
 
+def shown_attachments(user_id: UUID) -> QuerySet[Attachment]:
+    """Not those that only messages of deleted conversations show."""
+    links = Links.objects.filter(attachment=OuterRef("pk"))
+    is_shown = Exists(links.filter(message__conversation__user__isnull=False))
+    return Attachment.objects.filter(is_shown | ~Exists(links), user=user_id)
+
+
 def accessible_attachments(user: User, attachment_ids: list[str]) -> list[Attachment]:
     """In the order asked for; NotFound if one is missing."""
     ids = [parse_id(raw) for raw in attachment_ids]
-    found = Attachment.objects.filter(user=user).in_bulk(ids)
+    found = shown_attachments(user.pk).in_bulk(ids)
     if len(found) != len(set(ids)):
         raise NotFound("An attachment is missing: it was deleted, or it is not yours.")
     return [found[attachment_id] for attachment_id in ids]

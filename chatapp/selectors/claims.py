@@ -34,12 +34,16 @@ class Superseded:
     conversation_id: UUID | None
 
 
+_IS_SHOWN = Q(superseded_by__message=None) | Q(superseded_by__message__conversation__user__isnull=False)
+"""What took its place was not said in a conversation that is being deleted."""
+
+
 def superseded_claims(
     user_id: UUID, source_ids: Collection[UUID], *, before: datetime | None = None
 ) -> Mapping[UUID, list[Superseded]]:
     """By message or entry; with `before`, only what was over by then."""
     of_sources = Q(message__in=list(source_ids)) | Q(entry__in=list(source_ids))
-    rows = StoredClaim.objects.filter(of_sources, user_id=user_id, superseded_by__isnull=False)
+    rows = StoredClaim.objects.filter(of_sources, _IS_SHOWN, user_id=user_id, superseded_by__isnull=False)
     if before is not None:
         rows = rows.filter(superseded_by__said_at__lt=before)
     found: dict[UUID, list[Superseded]] = defaultdict(list)
@@ -79,6 +83,7 @@ def repeated_claims(
     for text in texts:
         for claim in find_claims(text, vocabulary):
             rows = StoredClaim.objects.filter(
+                _IS_SHOWN,
                 user_id=user_id,
                 key=hash_parts(claim.key),
                 value=hash_parts(claim.value),

@@ -31,12 +31,16 @@ def quiet_conversations(now: datetime) -> list[UUID]:
 
 def compaction_to_keep(compaction_id: UUID) -> Compaction | None:
     """None where its conversation's file has it, or nothing left by it."""
-    rows = Compaction.objects.select_related("branch").filter(status=Compaction.Status.DONE)
+    rows = Compaction.objects.select_related("branch").filter(
+        conversation__user__isnull=False, status=Compaction.Status.DONE
+    )
     return rows.filter(pk=compaction_id, context_kept_at=None).first()
 
 
 def compactions_to_keep(finished_before: datetime) -> list[UUID]:
-    rows = Compaction.objects.filter(status=Compaction.Status.DONE, context_kept_at=None)
+    rows = Compaction.objects.filter(
+        conversation__user__isnull=False, status=Compaction.Status.DONE, context_kept_at=None
+    )
     late = rows.filter(finished_at__lt=finished_before).order_by("finished_at", "pk")
     return list(late.values_list("pk", flat=True)[:20])
 

@@ -43,8 +43,8 @@ def shape_conversations(rows: Sequence[Conversation]) -> list[dict[str, Any]]:
     active = {
         run.conversation_id: run for run in Run.objects.filter(conversation__in=rows, status__in=Run.ACTIVE)
     }
-    days = retention_days_of((row.user_id for row in rows), settings.RETENTION_DAYS)
-    return [row_shapes.conversation_shape(row, days[row.user_id], active.get(row.pk)) for row in rows]
+    days = retention_days_of((row.owner_id for row in rows), settings.RETENTION_DAYS)
+    return [row_shapes.conversation_shape(row, days[row.owner_id], active.get(row.pk)) for row in rows]
 
 
 def shape_conversation(row: Conversation) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from chatapp.models import (
     Usage,
     User,
 )
+from chatapp.selectors.access import shown_attachments
 from chatapp.selectors.conversations import compaction_list
 from chatapp.selectors.pieces import with_stored_pieces
 
@@ -82,7 +83,7 @@ def own_conversations(user: User) -> Iterator[Conversation]:
 
 
 def own_attachments(user: User) -> Iterator[Attachment]:
-    return Attachment.objects.filter(user=user).order_by("pk").iterator(chunk_size=PAGE)
+    return shown_attachments(user.pk).order_by("pk").iterator(chunk_size=PAGE)
 
 
 def own_offloads(user: User) -> Iterator[Offload]:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from chatapp.errors import NotFound
 from chatapp.models import Attachment
-from chatapp.selectors.access import parse_id
+from chatapp.selectors.access import parse_id, shown_attachments
 
 
 def _known_ids(raw_ids: Iterable[str]) -> list[UUID]:
@@ -22,7 +22,7 @@ def _known_ids(raw_ids: Iterable[str]) -> list[UUID]:
 
 def attachments_by_id(user_id: UUID, raw_ids: Iterable[str]) -> dict[str, Attachment]:
     """Those that exist and are this user's."""
-    rows = Attachment.objects.filter(user_id=user_id, pk__in=_known_ids(raw_ids))
+    rows = shown_attachments(user_id).filter(pk__in=_known_ids(raw_ids))
     return {str(row.pk): row for row in rows}
 
 
@@ -32,7 +32,7 @@ def is_referenced(sha256: str) -> bool:
 
 def oldest_with_content(user_id: UUID, sha256: str) -> Attachment | None:
     """The same picture sent twice is one attachment to whoever compares two messages."""
-    return Attachment.objects.filter(user_id=user_id, sha256=sha256).order_by("created_at", "id").first()
+    return shown_attachments(user_id).filter(sha256=sha256).order_by("created_at", "id").first()
 
 
 def attached_files(user_id: UUID | str, conversation_id: UUID | str) -> list[Attachment]:

@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+import numpy as np
+import numpy.typing as npt
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.crypto import salted_hmac
 
@@ -22,13 +24,14 @@ from chatapp.models import (
     Message,
     Offload,
     ScopeClock,
+    SearchBlock,
     SearchDocument,
     SearchOwner,
     SearchPosting,
     Tombstone,
     User,
 )
-from chatapp.search.index import hash_term, vocabulary
+from chatapp.search.index import COLUMNS, hash_term, read_postings, unpack_columns, vocabulary
 from chatapp.selectors.access import parse_id
 from chatapp.selectors.search import open_index
 from memory.redaction import Forgotten
@@ -201,19 +204,32 @@ def recitations(conversation_ids: Collection[UUID], forgotten: Forgotten, limit:
 
 
 def words_still_said(user_id: UUID, words: Collection[str]) -> set[str]:
-    """Those that the user's search index still has."""
+    """Those that the user's search index still has, apart from conversations that are being deleted."""
     hashed = {hash_term(word): word for word in words}
     owner = SearchOwner.objects.filter(user_id=user_id).first()
     if owner is None or not hashed:
         return set()
     found: set[int] = set()
+    live = _live_documents(owner)
     for start in range(0, len(hashed), TERMS_PER_QUERY):
         some = list(hashed)[start : start + TERMS_PER_QUERY]
-        found |= set(SearchPosting.objects.filter(owner=owner, term__in=some).values_list("term", flat=True))
+        postings = SearchPosting.objects.filter(owner=owner, term__in=some)
+        for term, block, entries in postings.values_list("term", "block", "entries"):
+            if live[block][read_postings(entries)["offset"]].any():
+                found.add(term)
     tail = SearchDocument.objects.filter(owner=owner, ordinal__gte=owner.sealed_ordinal)
-    for terms in tail.values_list("terms", flat=True):
+    is_deleted = Q(
+        kind=SearchDocument.Kind.MESSAGE, conversation__isnull=False, conversation__user__isnull=True
+    )
+    for terms in tail.filter(~is_deleted).values_list("terms", flat=True):
         found |= hashed.keys() & set(array("q", bytes(terms)))
     return {hashed[term] for term in found}
+
+
+def _live_documents(owner: SearchOwner) -> dict[int, npt.NDArray[np.bool_]]:
+    """By block, which of its places hold a document that can be found."""
+    rows = SearchBlock.objects.filter(owner=owner).values_list("number", "columns")
+    return {number: unpack_columns(np.frombuffer(columns, COLUMNS)).live for number, columns in rows}
 
 
 def proposal_items(user: User, items: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -270,7 +286,3 @@ def _item(kind: str, pk: UUID, text: str, at: datetime, conversation_id: UUID | 
         "created_at": at.isoformat().replace("+00:00", "Z"),
         "conversation_id": str(conversation_id) if conversation_id else None,
     }
-
-
-def conversation_ids_of(user: User) -> list[UUID]:
-    return list(Conversation.objects.filter(user=user).order_by("pk").values_list("pk", flat=True))

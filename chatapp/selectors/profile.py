@@ -17,7 +17,7 @@ def profile_text(conversation: Conversation) -> str:
     if is_closed or conversation.scope_id is not None:
         return ""
     allowed = Profile.objects.filter(user__uses_profile=True, user__memory_paused=False)
-    return allowed.filter(user_id=conversation.user_id).values_list("text", flat=True).first() or ""
+    return allowed.filter(user_id=conversation.owner_id).values_list("text", flat=True).first() or ""
 
 
 def profile_of(user_id: UUID) -> Profile:

@@ -8,16 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from math import inf
 from uuid import UUID
 
-from django.db.models import F, Q
+from django.db.models import F, Q, Window
+from django.db.models.functions import RowNumber
 
 from chatapp import mapping
 from chatapp.models import Conversation, Message, SearchCursor, SearchDocument, SearchOwner
 from chatapp.search.index import NO_ORDINAL, PackedTerms, pack_terms
 from memory.pieces import split_pieces
 
-BATCH = 1_000
+BATCH = 200
+BATCH_CHARS = 100_000
+"""So many messages and characters are indexed in one transaction: nobody waits long for the lock."""
 PICKED_UP_AFTER = timedelta(seconds=10)
 LOOKED_BACK = timedelta(days=1)
 CONVERSATIONS_AT_ONCE = 100
@@ -86,18 +90,24 @@ def message_documents(row: Message) -> Iterator[NewDocument]:
 def next_batch(conversation_id: UUID, limit: int = BATCH) -> Batch | None:
     """What is not indexed yet, as far as it is finished: an answer still being written waits for its end."""
     cursor = SearchCursor.objects.filter(conversation_id=conversation_id).first()
-    return _batch(conversation_id, cursor.position if cursor else -1, limit)
+    return _batch(conversation_id, cursor.position if cursor else -1, limit, BATCH_CHARS)
 
 
-def _batch(conversation_id: UUID, after: int, limit: int) -> Batch | None:
+def _batch(conversation_id: UUID, after: int, limit: int, most_chars: float = inf) -> Batch | None:
     rows = Message.objects.filter(conversation_id=conversation_id, position__gt=after).order_by("position")
     documents: list[NewDocument] = []
     position = after
-    for row in rows.only("conversation", "position", "role", "parts", "status", "created_at")[:limit]:
+    for row in rows.only("conversation", "position", "role", "parts", "status", "created_at")[
+        :limit
+    ].iterator():
         if row.status == Message.Status.STREAMING:
             break
-        documents += message_documents(row)
+        new = list(message_documents(row))
+        documents += new
         position = row.position
+        most_chars -= new[-1].end if new else 0
+        if most_chars <= 0:
+            break
     return Batch(after, position, documents) if position > after else None
 
 
@@ -107,10 +117,18 @@ _IS_BEHIND = Q(search_cursor=None, next_position__gt=0) | Q(
 
 
 def overlooked_conversations(now: datetime, limit: int = 20) -> list[UUID]:
-    """Of everybody: those whose worker was not woken, or died over its work."""
+    """Of everybody: those whose worker was not woken, or died over its work. The first of each user come before the
+    second of anybody."""
     rows = Conversation.objects.filter(_IS_BEHIND, temporary=False)
     rows = rows.filter(last_activity_at__gte=now - LOOKED_BACK, last_activity_at__lt=now - PICKED_UP_AFTER)
-    return list(rows.order_by("last_activity_at", "pk").values_list("pk", flat=True)[:limit])
+    place = Window(RowNumber(), partition_by="user", order_by="last_activity_at")
+    fair = rows.annotate(place=place).order_by("place", "last_activity_at", "pk")
+    return list(fair.values_list("pk", flat=True)[:limit])
+
+
+def has_more_to_index(conversation_id: UUID) -> bool:
+    """Whether something finished was said after what is indexed."""
+    return next_batch(conversation_id, limit=1) is not None
 
 
 def owner_of(conversation_id: str) -> UUID | None:

@@ -18,7 +18,7 @@ from chatapp.actions.forget_shared import unshare_entry
 from chatapp.actions.forget_whole import forget_conversation, forget_everything
 from chatapp.actions.memory import note_sources
 from chatapp.actions.memory_edits import DaySection
-from chatapp.actions.retention import delete_if_idle
+from chatapp.actions.retention import detach_if_idle
 from chatapp.actions.search import index_conversation, index_entry
 from chatapp.models import (
     Agent,
@@ -177,7 +177,7 @@ def test_the_clean_up_waits_for_an_entry_without_the_index(told: tuple[MemoryEnt
     say(entry.conversation, SAID)
     index_conversation(entry.conversation.pk)
     check_order(
-        lambda: delete_if_idle(entry.conversation.pk, idle_since=NOW + timedelta(days=900)),
+        lambda: detach_if_idle(entry.conversation.pk, idle_since=NOW + timedelta(days=900), now=NOW),
         MemoryEntry.objects.filter(pk=entry.pk),
         SearchOwner.objects.all(),
     )

@@ -8,6 +8,7 @@ from chatapp import diagnosis, metrics, tasks
 from chatapp.actions import search
 from chatapp.models import Conversation, SearchCodes, SearchOwner, SearchVectors, User
 from chatapp.remembering import embedding
+from chatapp.remembering.forgetting import forget_whole_conversation
 from chatapp.remembering.recall import recall_for, search_memory
 from chatapp.search.vectors import NEAREST_BY_CODE, OWNER
 from chatapp.selectors.search import SearchFilter, open_index
@@ -123,7 +124,7 @@ def test_what_is_removed_loses_its_vectors(alice: User, conversation: Conversati
     gone = conversation.messages.get(position=60)
     search.remove_messages(alice.pk, [gone.pk])
     assert size - stored_vectors() == 3  # the turn and its two sentences
-    search.remove_conversation(conversation)
+    forget_whole_conversation(alice, conversation.pk, now=NOW)
     assert stored_vectors() == 0
 
 

@@ -26,8 +26,8 @@ from chatapp.remembering.forget_wishes import propose_for_message
 from chatapp.remembering.forgetting import delete_idle_conversations
 from chatapp.remembering.forgetting import remove_rest as go_on_removing
 from chatapp.remembering.purging import purge_deleted
-from chatapp.runs import runner
 from chatapp.remembering.removing import delete_abandoned_indexes as go_on_deleting_indexes
+from chatapp.runs import runner
 from chatapp.selectors.compactions import compactions_to_keep, quiet_conversations, waiting_compactions
 from chatapp.selectors.consolidations import waiting_consolidations
 from chatapp.selectors.mcp_servers import servers_to_list

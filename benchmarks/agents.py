@@ -35,7 +35,7 @@ from agents.types import (
     ToolSpec,
 )
 from benchmarks.stage import ModelProcess, model_server, prepared_database, running_service
-from chatapp.database import in_database
+from chatapp.operations.database import in_database
 from memory.budget import TokenBudget
 from memory.policy import ContextPolicy
 from memory.tokens import text_message
@@ -192,15 +192,15 @@ async def report_loop(repeats: int) -> None:
 
 def stage_with_records() -> Stage:
     """Calls, results and usage recorded as in the service, in a conversation of its own."""
-    from chatapp import clock
-    from chatapp.actions.conversations import create_conversation
-    from chatapp.actions.messages import NewMessage, send_message
-    from chatapp.actions.model_configs import ensure_first_model
-    from chatapp.actions.runs import claim_run
-    from chatapp.actions.usage import CallTimes, CallUsage
-    from chatapp.models import User
-    from chatapp.runs.tool_desk import ToolDesk
-    from chatapp.selectors.model_configs import default_model
+    from chatapp.accounts.models import User
+    from chatapp.conversations.actions import create_conversation
+    from chatapp.operations import clock
+    from chatapp.providers.actions import ensure_first_model
+    from chatapp.providers.selectors import default_model
+    from chatapp.providers.usage import CallTimes, CallUsage
+    from chatapp.runs.actions.runs import claim_run
+    from chatapp.runs.actions.sending import NewMessage, send_message
+    from chatapp.runs.tool_access import ToolDesk
 
     ensure_first_model()
     config = default_model()

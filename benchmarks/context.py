@@ -215,13 +215,14 @@ FACT_BUDGET = 4_000
 
 def measure_facts() -> None:
     """Of 200 facts said long ago: how many the context holds when they are asked for, at equal budget."""
-    from chatapp import clock
-    from chatapp.actions.conversations import ImportedMessage, import_conversation
-    from chatapp.actions.model_configs import ensure_first_model
-    from chatapp.actions.search import index_conversation
+    from chatapp.accounts.models import User
     from chatapp.compaction.compactor import compact
     from chatapp.compaction.compactor import plan_compaction as plan_next
-    from chatapp.models import Compaction, User
+    from chatapp.compaction.models import Compaction
+    from chatapp.conversations.actions import ImportedMessage, import_conversation
+    from chatapp.operations import clock
+    from chatapp.providers.actions import ensure_first_model
+    from chatapp.recall.actions.index import index_conversation
 
     ensure_first_model()
     user = User.objects.create_user("facts@example.com")
@@ -253,10 +254,10 @@ def measure_facts() -> None:
 
 
 def _loaded(conversation: Any, question: str) -> Any:
-    from chatapp import clock
-    from chatapp.contexts import load_context
-    from chatapp.policies import rules_for
-    from chatapp.selectors.model_configs import default_model
+    from chatapp.context.assembly import load_context
+    from chatapp.context.policies import rules_for
+    from chatapp.operations import clock
+    from chatapp.providers.selectors import default_model
 
     config = default_model()
     rules = rules_for(config, conversation)
@@ -273,8 +274,8 @@ def _loaded(conversation: Any, question: str) -> Any:
 
 
 def checkpoint_and_recall(loaded: Any) -> tuple[Sequence[Message], int]:
-    from chatapp import clock
-    from chatapp.remembering.recalling import recall_turns
+    from chatapp.context.recalled import recall_turns
+    from chatapp.operations import clock
 
     context = loaded.assemble()
     whole = replace(context, recall=recall_turns(loaded, context, clock.now()).message)
@@ -293,7 +294,7 @@ def newest_only(loaded: Any) -> tuple[Sequence[Message], int]:
 
 def _filled(loaded: Any, frame: tuple[Message, ...]) -> tuple[Sequence[Message], int]:
     """System prompt, `frame`, as much newest history as fits, and the question; counted as the third is counted."""
-    from chatapp.mapping import message_value
+    from chatapp.conversations.message_values import message_value
 
     inputs = loaded.inputs
     fixed = (inputs.system, *frame)

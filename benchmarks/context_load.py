@@ -29,20 +29,21 @@ def prepare() -> str:
 
 
 def measure(sizes: list[int], runs: int) -> None:
-    from chatapp import clock
-    from chatapp.actions.conversations import ImportedMessage, import_conversation
-    from chatapp.actions.model_configs import ensure_first_model
-    from chatapp.models import Compaction, User
-    from chatapp.policies import rules_for
-    from chatapp.selectors.access import accessible_conversation
-    from chatapp.selectors.model_configs import default_model
+    from chatapp.accounts.models import User
+    from chatapp.compaction.models import Compaction
+    from chatapp.context.policies import rules_for
+    from chatapp.conversations.access import accessible_conversation
+    from chatapp.conversations.actions import ImportedMessage, import_conversation
+    from chatapp.operations import clock
+    from chatapp.providers.actions import ensure_first_model
+    from chatapp.providers.selectors import default_model
     from tests.acceptance.conversations import long_history
 
     ensure_first_model()
     user = User.objects.create_user("bench@example.com")
 
     def loader(conversation_id: str) -> Callable[[], Any]:
-        from chatapp.contexts import load_context
+        from chatapp.context.assembly import load_context
         from memory.tokens import text_message
 
         question = text_message("user", "What was the code of note 17?", kind="question")

@@ -19,11 +19,14 @@ RETURNED_WORDS = 600
 
 
 def measure(requests: int, conversations: int) -> None:
-    from chatapp import clock
-    from chatapp.actions.conversations import ImportedMessage, import_conversation
-    from chatapp.models import Event, RequestText, Run, ToolCall, User
-    from chatapp.remembering.forgetting import forget_entry
-    from chatapp.remembering.memory_changes import add_entry
+    from chatapp.accounts.models import User
+    from chatapp.context.models import RequestText
+    from chatapp.conversations.actions import ImportedMessage, import_conversation
+    from chatapp.forgetting.services import forget_entry
+    from chatapp.long_term.changes import add_entry
+    from chatapp.operations import clock
+    from chatapp.realtime.models import Event
+    from chatapp.runs.models import Run, ToolCall
 
     chance = random.Random(11)
     words = [

@@ -19,12 +19,12 @@ PAUSE_S = 0.01
 
 
 def measure(counts: list[int], megabytes: int) -> None:
-    from chatapp import clock
-    from chatapp.actions.conversations import ImportedMessage, import_conversation
-    from chatapp.actions.search import index_conversation
-    from chatapp.models import User
-    from chatapp.pieces import TO_THE_END
-    from chatapp.remembering.forgetting import forget_whole_conversation
+    from chatapp.accounts.models import User
+    from chatapp.conversations.actions import ImportedMessage, import_conversation
+    from chatapp.forgetting.services import forget_whole_conversation
+    from chatapp.operations import clock
+    from chatapp.operations.work_budget import TO_THE_END
+    from chatapp.recall.actions.index import index_conversation
 
     chance = random.Random(5)
     words = [f"{chance.choice('bcdfg')}{chance.choice('aeiou')}{number:04d}" for number in range(8_000)]
@@ -63,9 +63,9 @@ def measure(counts: list[int], megabytes: int) -> None:
 
 
 def finish_removals() -> None:
-    from chatapp import clock
-    from chatapp.models import Removal
-    from chatapp.remembering.forgetting import remove_rest
+    from chatapp.forgetting.models import Removal
+    from chatapp.forgetting.services import remove_rest
+    from chatapp.operations import clock
 
     while (row := Removal.objects.first()) is not None:
         remove_rest(row.pk, now=clock.now())
@@ -75,8 +75,8 @@ def waits(what: str, other: object, work: Callable[[], object]) -> None:
     """Print how long the work took, and the longest and the median write of the other user meanwhile."""
     from django.db import connection
 
-    from chatapp import clock
-    from chatapp.actions.conversations import create_conversation
+    from chatapp.conversations.actions import create_conversation
+    from chatapp.operations import clock
 
     taken: list[float] = []
     is_over = threading.Event()

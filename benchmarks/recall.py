@@ -76,19 +76,19 @@ class Installation:
     """A database of its own with one user per history."""
 
     def __init__(self) -> None:
-        from chatapp.actions.model_configs import ensure_first_model
+        from chatapp.providers.actions import ensure_first_model
 
         ensure_first_model()
         self._users: dict[str, Any] = {}
 
     def take_in(self, history: History) -> str:
         """The id of the conversation it became, all of it indexed."""
-        from chatapp import clock
-        from chatapp.actions.conversations import import_conversation
-        from chatapp.actions.search import index_conversation
-        from chatapp.api.imports import read_messages
-        from chatapp.models import User
-        from chatapp.remembering.embedding import embed_index
+        from chatapp.accounts.models import User
+        from chatapp.conversations.actions import import_conversation
+        from chatapp.conversations.api.imports import read_messages
+        from chatapp.operations import clock
+        from chatapp.recall.actions.index import index_conversation
+        from chatapp.recall.embedding import embed_index
 
         user = User.objects.create_user(f"{history.name.replace(' ', '-')}@example.com")
         conversation = import_conversation(
@@ -101,8 +101,8 @@ class Installation:
 
     def begin_another(self, conversation_id: str) -> str:
         """The id of an empty conversation of the same user."""
-        from chatapp import clock
-        from chatapp.actions.conversations import create_conversation
+        from chatapp.conversations.actions import create_conversation
+        from chatapp.operations import clock
 
         user = self._users[conversation_id]
         fresh = str(create_conversation(user=user, now=clock.now()).pk)
@@ -114,7 +114,7 @@ class Installation:
 
     def assembled(self, conversation_id: str, question: str, budget: int) -> list[str]:
         """What the inspector shows: the context the model would be sent."""
-        from chatapp.inspector import inspect_context
+        from chatapp.context.inspector import inspect_context
 
         shown = inspect_context(
             user=self._users[conversation_id],

@@ -18,7 +18,7 @@ def latest(conversation_id: str, question: str, budget: int) -> list[str]:
 
 
 def _newest_first(conversation_id: str) -> Iterable[str]:
-    from chatapp.models import Message
+    from chatapp.conversations.models import Message
 
     rows = Message.objects.filter(conversation_id=conversation_id).order_by("-position")
     return (parts[0]["text"] for parts in rows.values_list("parts", flat=True))

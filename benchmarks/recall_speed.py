@@ -50,7 +50,7 @@ def _report_all(user: Any, questions: Sequence[str], how: str = "") -> None:
 
 def _store_vectors(user: Any, count: int) -> None:
     """Vectors of chance: how long it takes does not depend on what they mean."""
-    from chatapp.actions.vectors import DocumentVectors, begin_vectors, store_vectors
+    from chatapp.recall.actions.vectors import DocumentVectors, begin_vectors, store_vectors
 
     dice = np.random.default_rng(count)
     while missing := begin_vectors(user_id=user.pk, model=MODEL)[:DOCUMENTS_AT_ONCE]:
@@ -64,21 +64,24 @@ def _endpoint_of_chance() -> Iterator[None]:
     """One that takes no time: what it takes is not ours."""
     from django.conf import settings
 
-    from chatapp.remembering import recall
+    from chatapp.recall import search as recall_search
 
     dice = np.random.default_rng(1)
-    asked, recall.embed_question = recall.embed_question, lambda _: dice.normal(size=DIMENSIONS).tolist()
+    asked, recall_search.embed_question = (
+        recall_search.embed_question,
+        lambda _: dice.normal(size=DIMENSIONS).tolist(),
+    )
     settings.EMBEDDINGS_MODEL = MODEL
     try:
         yield
     finally:
-        settings.EMBEDDINGS_MODEL, recall.embed_question = "", asked
+        settings.EMBEDDINGS_MODEL, recall_search.embed_question = "", asked
 
 
 def _user_with(histories: Sequence[History], count: int) -> tuple[Any, Any]:
-    from chatapp import clock
-    from chatapp.actions.conversations import ImportedMessage, import_conversation
-    from chatapp.models import User
+    from chatapp.accounts.models import User
+    from chatapp.conversations.actions import ImportedMessage, import_conversation
+    from chatapp.operations import clock
 
     said = [message for history in histories for message in history.messages]
     words = sorted({word for message in said for word in message["content"].split()})
@@ -98,14 +101,14 @@ def _changed(text: str, words: Sequence[str], dice: random.Random) -> str:
 
 
 def _index(conversation_id: Any) -> None:
-    from chatapp.actions.search import index_conversation
+    from chatapp.recall.actions.index import index_conversation
 
     index_conversation(conversation_id)
 
 
 def _recaller(user: Any, budget: int) -> Callable[[str], object]:
-    from chatapp import clock
-    from chatapp.remembering.recall import recall_for
+    from chatapp.operations import clock
+    from chatapp.recall.search import recall_for
     from memory.ranking import RecallSize
 
     room = RecallSize(budget, 4 * budget)
@@ -113,15 +116,15 @@ def _recaller(user: Any, budget: int) -> Callable[[str], object]:
 
 
 def _searcher(user: Any) -> Callable[[str], object]:
-    from chatapp import clock
-    from chatapp.remembering.recall import search_memory
+    from chatapp.operations import clock
+    from chatapp.recall.search import search_memory
 
     return lambda question: search_memory(user_id=user.pk, query=question, limit=20, now=clock.now())
 
 
 def _found_after_ms(user: Any, conversation_id: Any) -> float:
     """From the commit of a message to the first search that finds it."""
-    from chatapp.models import Conversation
+    from chatapp.conversations.models import Conversation
     from tests.memory_store.rows import say
 
     say(Conversation.objects.get(pk=conversation_id), "The zeppelin lands at noon.")

@@ -10,6 +10,6 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatapp.settings")
 
 app = Celery("chatapp")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.autodiscover_tasks(["chatapp"])
+app.autodiscover_tasks(["chatapp.operations"])
 # Threads other than the one that imports this find it as the current app, too.
 app.set_default()

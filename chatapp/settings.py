@@ -8,7 +8,7 @@ from typing import Any
 import dj_database_url
 
 from agents.hooks import read_hooks
-from chatapp import environment as env
+from chatapp.operations import environment as env
 from memory.bounds import MAX_RETENTION_DAYS, MAX_TOKENS
 from memory.policy import merge_policies
 
@@ -135,7 +135,7 @@ CACHES = {
     "default": (
         {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
         if EMBEDDED
-        else {"BACKEND": "chatapp.caching.SharedCache", "LOCATION": REDIS_URL}
+        else {"BACKEND": "chatapp.operations.cache.SharedCache", "LOCATION": REDIS_URL}
     )
 }
 
@@ -149,14 +149,18 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TASK_DEFAULT_QUEUE = "palimpsest"
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "beat-schedule")
 CELERY_BEAT_SCHEDULE = {
-    "sweep": {"task": "chatapp.tasks.sweep", "schedule": SWEEP_S, "options": {"expires": 60}},
-    "clean-up": {"task": "chatapp.tasks.clean_up", "schedule": 3600.0},
-    "consolidate": {"task": "chatapp.tasks.consolidate_due", "schedule": 900.0, "options": {"expires": 900}},
+    "sweep": {"task": "chatapp.operations.tasks.sweep", "schedule": SWEEP_S, "options": {"expires": 60}},
+    "clean-up": {"task": "chatapp.operations.tasks.clean_up", "schedule": 3600.0},
+    "consolidate": {
+        "task": "chatapp.operations.tasks.consolidate_due",
+        "schedule": 900.0,
+        "options": {"expires": 900},
+    },
 }
 
 # --- Django ----------------------------------------------------------------------------------------
 INSTALLED_APPS = [
-    "chatapp.apps.PalimpsestAdminConfig",
+    "chatapp.operations.apps.PalimpsestAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -169,12 +173,12 @@ INSTALLED_APPS = [
     "allauth.account",
     "allauth.mfa",
     "allauth.usersessions",
-    "chatapp.apps.ChatappConfig",
+    "chatapp.operations.apps.ChatappConfig",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "chatapp.middleware.content_security_policy",
+    "chatapp.operations.security_headers.content_security_policy",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -185,7 +189,7 @@ MIDDLEWARE = [
     "allauth.usersessions.middleware.UserSessionsMiddleware",
 ]
 ROOT_URLCONF = "chatapp.urls"
-ASGI_APPLICATION = "chatapp.asgi.application"
+ASGI_APPLICATION = "chatapp.operations.serving.asgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -196,8 +200,8 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "chatapp.views.product_context",
-                "chatapp.frontend.front_end_context",
+                "chatapp.operations.views.product_context",
+                "chatapp.operations.frontend.front_end_context",
             ]
         },
     }
@@ -224,7 +228,7 @@ ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*", "password2*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
-ACCOUNT_ADAPTER = "chatapp.accounts.AccountAdapter"
+ACCOUNT_ADAPTER = "chatapp.accounts.sign_in.AccountAdapter"
 ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
 USERSESSIONS_TRACK_ACTIVITY = False  # would be a write to disk at every request
 EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
@@ -235,7 +239,7 @@ STATICFILES_DIRS = [("app", BASE_DIR / "static" / "app")]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {
-        "BACKEND": "chatapp.frontend.HashedStaticFiles",
+        "BACKEND": "chatapp.operations.frontend.HashedStaticFiles",
         # Public, and perhaps served by another account.
         "OPTIONS": {"file_permissions_mode": 0o644, "directory_permissions_mode": 0o755},
     },
@@ -244,7 +248,7 @@ NODE_MODULES_DIR = BASE_DIR / "static" / "node_modules"
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.FileSystemFinder",
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
-    "chatapp.frontend.NodeModulesFinder",
+    "chatapp.operations.frontend.NodeModulesFinder",
 ]
 
 _secure = PUBLIC_URL.startswith("https://")

@@ -1,1 +1,1 @@
-"""What leaves a context is summarised: when, what, and by whom."""
+"""Checkpoints: planned, summarised by a worker, edited, undone, previewed."""

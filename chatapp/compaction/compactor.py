@@ -14,8 +14,7 @@ from django.conf import settings
 
 from agents.context import AssembledContext
 from agents.summarise import SummaryResult, extract_fallback, summarise
-from chatapp import clock
-from chatapp.actions.compactions import (
+from chatapp.compaction.actions import (
     CompactionLease,
     PlannedSpan,
     claim_compaction,
@@ -26,8 +25,7 @@ from chatapp.actions.compactions import (
     release_compaction,
     renew_compaction,
 )
-from chatapp.apart import run_apart
-from chatapp.chat_models import chat_model_for
+from chatapp.compaction.models import Compaction
 from chatapp.compaction.planning import (
     AUTOMATIC,
     FINAL,
@@ -38,13 +36,15 @@ from chatapp.compaction.planning import (
     load_for_planning,
     summary_model_of,
 )
+from chatapp.compaction.selectors import active_compaction
 from chatapp.compaction.work import CompactionWork, finished_summary, read_work
-from chatapp.contexts import LoadedContext
-from chatapp.database import AWAY, in_database
-from chatapp.errors import LeaseLost
-from chatapp.models import Compaction
-from chatapp.remembering import memory_files
-from chatapp.selectors.compactions import active_compaction
+from chatapp.context.assembly import LoadedContext
+from chatapp.long_term import files as memory_files
+from chatapp.operations import clock
+from chatapp.operations.database import AWAY, in_database
+from chatapp.operations.errors import LeaseLost
+from chatapp.operations.separate_loop import run_apart
+from chatapp.providers.chat_models import chat_model_for
 from memory.summary import mark_truncated
 from memory.tokens import estimate_text
 

@@ -7,12 +7,16 @@ import logging
 from datetime import timedelta
 from uuid import UUID
 
-from chatapp import clock
-from chatapp.actions.compactions import mark_context_kept
-from chatapp.errors import NotFound
-from chatapp.offloads import CONTEXT_FILE, ConversationOffloads, discard_offloads, read_file
-from chatapp.selectors.compactions import compaction_to_keep, may_be_kept_already
-from chatapp.selectors.spans import span_messages, was_forgotten_since
+from chatapp.compaction.actions import mark_context_kept
+from chatapp.compaction.selectors import (
+    compaction_to_keep,
+    may_be_kept_already,
+    span_messages,
+    was_forgotten_since,
+)
+from chatapp.files.offloads import CONTEXT_FILE, ConversationOffloads, discard_offloads, read_file
+from chatapp.operations import clock
+from chatapp.operations.errors import NotFound
 
 log = logging.getLogger(__name__)
 

@@ -8,14 +8,14 @@ from uuid import UUID
 
 from agents.context import AssembledContext
 from agents.usage import count_tools
-from chatapp import clock
-from chatapp.actions.compactions import PlannedSpan
-from chatapp.contexts import LoadedContext, load_context
-from chatapp.errors import NotFound
-from chatapp.models import Conversation, ModelConfig
-from chatapp.selectors.compactions import turns_since_compaction, was_undone
-from chatapp.selectors.model_configs import accessible_model, fast_model_of, model_of
-from chatapp.selectors.spans import measure_span
+from chatapp.compaction.actions import PlannedSpan
+from chatapp.compaction.selectors import measure_span, turns_since_compaction, was_undone
+from chatapp.context.assembly import LoadedContext, load_context
+from chatapp.conversations.models import Conversation
+from chatapp.operations import clock
+from chatapp.operations.errors import NotFound
+from chatapp.providers.models import ModelConfig
+from chatapp.providers.selectors import accessible_model, fast_model_of, model_of
 from memory.compaction import CompactionPlan, plan_compaction
 from memory.errors import ContextError
 from memory.tokens import text_message

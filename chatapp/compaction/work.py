@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from agents.summarise import SummaryResult
-from chatapp.actions.compactions import CompactionLease, FinishedSummary
-from chatapp.actions.usage import priced_call
-from chatapp.models import Compaction, Conversation, ModelConfig
-from chatapp.policies import ContextRules, rules_for
-from chatapp.remembering.learning import learn_from
-from chatapp.selectors.model_configs import default_model, model_of
-from chatapp.selectors.pauses import off_record, was_paused
-from chatapp.selectors.spans import span_ends, span_messages
-from chatapp.toolbox import tools_for
+from chatapp.compaction.actions import CompactionLease, FinishedSummary
+from chatapp.compaction.models import Compaction
+from chatapp.compaction.selectors import span_ends, span_messages
+from chatapp.context.policies import ContextRules, rules_for
+from chatapp.context.tools.registry import tools_for
+from chatapp.conversations.models import Conversation
+from chatapp.long_term.learning import learn_from
+from chatapp.long_term.selectors.pauses import off_record, was_paused
+from chatapp.providers.models import ModelConfig
+from chatapp.providers.selectors import default_model, model_of
+from chatapp.providers.usage import priced_call
 from memory.hygiene import Learned
 from memory.policy import ContextPolicy
 from memory.reminder import ToolNote, list_achieved, reminder_message, write_reminder

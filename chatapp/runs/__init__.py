@@ -1,1 +1,1 @@
-"""One answer from its question to its last token: context, loop, tools, plan, hooks, stream."""
+"""One answer, from the stored question to its last token."""

@@ -20,32 +20,32 @@ from agents.text import storable_text
 from agents.tools.protocol import Tool, ToolCaller
 from agents.types import FinishReason, ReasoningDelta, TextDelta, TokenUsage
 from agents.usage import count_request
-from chatapp import clock
-from chatapp.actions.calibration import record_token_counts
-from chatapp.actions.endings import Outcome
-from chatapp.actions.model_configs import store_detected_sizes
-from chatapp.actions.requests import store_request
-from chatapp.actions.runs import record_facts
-from chatapp.actions.usage import CallUsage, priced_call
-from chatapp.attachments import load_data_urls
-from chatapp.chat_models import chat_model_for
 from chatapp.compaction.compactor import plan_compaction, queue_emergency
 from chatapp.compaction.planning import summary_model_of
-from chatapp.contexts import LoadedContext
-from chatapp.database import in_database, persistently
-from chatapp.errors import LeaseLost
-from chatapp.models import ModelConfig, Run
-from chatapp.policies import ContextRules, rules_for
-from chatapp.remembering.recalling import FAILED_SENTENCE, RECALL_FAILED
-from chatapp.runs import hooking
-from chatapp.runs.call_clock import CallClock
-from chatapp.runs.facts import RunFacts
+from chatapp.context.assembly import LoadedContext
+from chatapp.context.policies import ContextRules, rules_for
+from chatapp.context.recalled import FAILED_SENTENCE, RECALL_FAILED
+from chatapp.files.attachments import load_data_urls
+from chatapp.operations import clock
+from chatapp.operations.database import in_database, persistently
+from chatapp.operations.errors import LeaseLost
+from chatapp.providers.actions import record_token_counts, store_detected_sizes
+from chatapp.providers.chat_models import chat_model_for
+from chatapp.providers.models import ModelConfig
+from chatapp.providers.usage import CallUsage, priced_call
+from chatapp.runs import hooks
+from chatapp.runs.actions.endings import Outcome
+from chatapp.runs.actions.requests import store_request
+from chatapp.runs.actions.runs import record_facts
+from chatapp.runs.call_times import CallClock
 from chatapp.runs.hook_tools import HookRun
-from chatapp.runs.hooking import Firing
-from chatapp.runs.planning import PlanHost, Planning
+from chatapp.runs.hooks import Firing
+from chatapp.runs.models import Run
+from chatapp.runs.plans import PlanHost, Planning
 from chatapp.runs.preparing import PreparedRun, assemble_and_recall, describe_run
+from chatapp.runs.progress_facts import RunFacts
 from chatapp.runs.streaming import DeltaPump, LiveAnswer
-from chatapp.runs.tool_desk import ToolDesk
+from chatapp.runs.tool_access import ToolDesk
 from memory.errors import ContextError
 from memory.tokens import estimate_text, total_tokens
 
@@ -138,7 +138,7 @@ class Session:
     async def _run_hooks(self, loaded: LoadedContext) -> LoadedContext:
         """Of the turn's start. What was compacted on the way is loaded anew."""
         run = HookRun(self.live.lease, self.prepared.earlier)
-        loaded = await hooking.start_turn(loaded, run, reload=self._reload, tell=self._tell_hooks)
+        loaded = await hooks.start_turn(loaded, run, reload=self._reload, tell=self._tell_hooks)
         self.loaded = loaded
         return loaded
 

@@ -12,11 +12,11 @@ from agents.ports import CallKey, CallResult, EarlierCall, ToolUse
 from agents.tool_calls import CallDesk
 from agents.tool_running import run_calls
 from agents.tools.protocol import ResultLimit, ToolCaller
-from chatapp.actions.hook_actions import name_of, tool_name_of
-from chatapp.actions.runs import Lease
-from chatapp.contexts import LoadedContext
-from chatapp.errors import InvalidInput
-from chatapp.runs.tool_desk import HookDesk
+from chatapp.agent_presets.hook_actions import name_of, tool_name_of
+from chatapp.context.assembly import LoadedContext
+from chatapp.operations.errors import InvalidInput
+from chatapp.runs.actions.runs import Lease
+from chatapp.runs.tool_access import HookDesk
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,16 +13,17 @@ from agents.context import AssembledContext
 from agents.plan.choosing import RunMode
 from agents.ports import CallKey, EarlierCall
 from agents.prompts import CONTINUE_PROMPT
-from chatapp import clock
-from chatapp.contexts import LoadedContext, load_context
-from chatapp.errors import NotFound
-from chatapp.mapping import message_value
-from chatapp.models import ModelConfig, Run
-from chatapp.remembering.recalling import Recalled, recall_turns
-from chatapp.runs.planning import PlanSetup, mode_of, set_up_plan
-from chatapp.selectors.forgetting import forgotten_count_of
-from chatapp.selectors.model_configs import model_of
-from chatapp.selectors.tool_calls import earlier_calls
+from chatapp.context.assembly import LoadedContext, load_context
+from chatapp.context.recalled import Recalled, recall_turns
+from chatapp.conversations.message_values import message_value
+from chatapp.forgetting.selectors.forgotten import forgotten_count_of
+from chatapp.operations import clock
+from chatapp.operations.errors import NotFound
+from chatapp.providers.models import ModelConfig
+from chatapp.providers.selectors import model_of
+from chatapp.runs.models import Run
+from chatapp.runs.plans import PlanSetup, mode_of, set_up_plan
+from chatapp.runs.selectors import earlier_calls
 from memory.errors import ContextError, PolicyError
 from memory.tokens import text_message
 from memory.types import Message

@@ -24,16 +24,18 @@ from agents.react import AgentStep, CallFinished, CallSent, Notice, ToolFinished
 from agents.summarise import SummaryResult
 from agents.tools.protocol import Right, Tool, ToolCaller, ToolFailure, ToolOutput, ToolTraits
 from agents.types import Purpose, ReasoningDelta, TextDelta, TokenUsage, ToolSpec
-from chatapp import clock
-from chatapp.actions.usage import CallUsage, priced_call, record_background_calls
-from chatapp.chat_models import ask_in_thread, chat_model_for
-from chatapp.errors import NotFound
-from chatapp.models import Agent, ModelConfig, User
-from chatapp.policies import ContextRules, rules_for
-from chatapp.runs.call_clock import OpenCall
-from chatapp.runs.planning import fast_model_for, ruled_model, rules_of_steps, with_findings
-from chatapp.selectors.model_configs import default_model
-from chatapp.toolbox import tools_of
+from chatapp.accounts.models import User
+from chatapp.agent_presets.models import Agent
+from chatapp.context.policies import ContextRules, rules_for
+from chatapp.context.tools.registry import tools_of
+from chatapp.operations import clock
+from chatapp.operations.errors import NotFound
+from chatapp.providers.chat_models import ask_in_thread, chat_model_for
+from chatapp.providers.models import ModelConfig
+from chatapp.providers.selectors import default_model
+from chatapp.providers.usage import CallUsage, priced_call, record_background_calls
+from chatapp.runs.call_times import OpenCall
+from chatapp.runs.plans import fast_model_for, ruled_model, rules_of_steps, with_findings
 from memory.errors import ContextError, PolicyError
 from memory.tokens import text_message
 

@@ -18,10 +18,14 @@ from uuid import UUID
 
 from django.conf import settings
 
-from chatapp import clock
-from chatapp.actions.compactions import release_all_compactions
-from chatapp.actions.consolidations import release_all_consolidations
-from chatapp.actions.endings import (
+from chatapp.compaction.actions import release_all_compactions
+from chatapp.long_term.actions.consolidations import release_all_consolidations
+from chatapp.operations import clock
+from chatapp.operations.database import AWAY, in_database, persistently
+from chatapp.operations.errors import LeaseLost, ReadForgotten
+from chatapp.realtime.hub import hub
+from chatapp.runs import hooks
+from chatapp.runs.actions.endings import (
     INTERRUPTED,
     NOT_STARTED,
     Outcome,
@@ -29,7 +33,7 @@ from chatapp.actions.endings import (
     interrupt_run,
     keep_late_text,
 )
-from chatapp.actions.runs import (
+from chatapp.runs.actions.runs import (
     Lease,
     checkpoint_answers,
     claim_run,
@@ -37,15 +41,11 @@ from chatapp.actions.runs import (
     renew_leases,
     stops_requested,
 )
-from chatapp.database import AWAY, in_database, persistently
-from chatapp.errors import LeaseLost, ReadForgotten
-from chatapp.live import hub
-from chatapp.models import Run
-from chatapp.runs import hooking
 from chatapp.runs.answering import Session
+from chatapp.runs.models import Run
 from chatapp.runs.preparing import PreparedRun, describe_run
+from chatapp.runs.selectors import GIVE_UP_AFTER, abandoned_runs, dead_runs, orphaned_runs, unfinished_runs
 from chatapp.runs.streaming import CHECKPOINT_S, DeltaPump, LiveAnswer
-from chatapp.selectors.runs import GIVE_UP_AFTER, abandoned_runs, dead_runs, orphaned_runs, unfinished_runs
 
 log = logging.getLogger(__name__)
 
@@ -238,7 +238,7 @@ async def _keep_late_text(live: LiveAnswer, forgotten_count: int) -> None:
 
 async def _end_turn(run_id: str) -> None:
     try:
-        await hooking.end_turn(UUID(run_id))
+        await hooks.end_turn(UUID(run_id))
     except Exception:
         # The next turn plans again; this answer is complete already.
         log.exception("What follows run %s failed.", run_id)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from agents.text import storable_text
-from chatapp.actions.runs import Lease, PartialAnswer
-from chatapp.live import Frame, conversation_topic, encode_frame, hub
-from chatapp.text import split_half
+from chatapp.operations.text import split_half
+from chatapp.realtime.hub import Frame, conversation_topic, encode_frame, hub
+from chatapp.runs.actions.runs import Lease, PartialAnswer
 
 IDLE_INTERVAL_S = 0.04
 MAX_INTERVAL_S = 0.4

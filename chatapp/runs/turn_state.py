@@ -7,10 +7,10 @@ from uuid import UUID
 
 from agents.hooks import TurnState, needs_turn_number
 from agents.usage import count_tools
-from chatapp.contexts import LoadedContext
-from chatapp.models import Message as MessageRow
-from chatapp.selectors.branches import visible_messages
-from chatapp.selectors.tool_calls import count_step_calls
+from chatapp.context.assembly import LoadedContext
+from chatapp.conversations.branches import visible_messages
+from chatapp.conversations.models import Message as MessageRow
+from chatapp.runs.selectors import count_step_calls
 from memory.summary import summary_message
 from memory.tokens import total_tokens
 from memory.turns import starts_turn

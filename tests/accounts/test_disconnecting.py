@@ -10,8 +10,8 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.test import Client
 
-from chatapp.live import Frame, hub, user_topic
-from chatapp.models import User
+from chatapp.accounts.models import User
+from chatapp.realtime.hub import Frame, hub, user_topic
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("static_files")]
 PASSWORD = "a long enough passphrase"

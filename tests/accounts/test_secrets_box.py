@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pytest_django.fixtures import Settings
 
-from chatapp import secrets_box
-from chatapp.secrets_box import SecretUnreadable, decrypt, encrypt
+from chatapp.operations import encryption
+from chatapp.operations.encryption import SecretUnreadable, decrypt, encrypt
 
 
 def test_what_was_encrypted_can_be_decrypted_and_not_be_read() -> None:
@@ -36,4 +36,4 @@ def test_a_former_secret_key_still_decrypts(settings: Settings) -> None:
 @pytest.mark.parametrize("stored", ["nonsense", "gAAAA", "ü"])
 def test_a_damaged_secret_is_told_apart(stored: str) -> None:
     with pytest.raises(SecretUnreadable):
-        secrets_box.decrypt(stored)
+        encryption.decrypt(stored)

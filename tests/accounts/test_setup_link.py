@@ -9,9 +9,9 @@ from allauth.usersessions.models import UserSession
 from django.db import connection
 from django.test import Client
 
-from chatapp.actions.accounts import claim_setup_link, create_user, ensure_setup_link
-from chatapp.errors import ServiceError
-from chatapp.models import SetupLink, User
+from chatapp.accounts.actions import claim_setup_link, create_user, ensure_setup_link
+from chatapp.accounts.models import SetupLink, User
+from chatapp.operations.errors import ServiceError
 
 pytestmark = pytest.mark.usefixtures("static_files")
 PASSWORD = "a long enough passphrase"

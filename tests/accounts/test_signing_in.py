@@ -9,10 +9,10 @@ from django.core.cache import cache
 from django.test import Client
 from pytest_django.fixtures import Settings
 
-from chatapp.accounts import invitation_path
-from chatapp.actions.accounts import create_user
-from chatapp.errors import Conflict, InvalidInput
-from chatapp.models import User
+from chatapp.accounts.actions import create_user
+from chatapp.accounts.models import User
+from chatapp.accounts.sign_in import invitation_path
+from chatapp.operations.errors import Conflict, InvalidInput
 
 pytestmark = pytest.mark.usefixtures("static_files")
 PASSWORD = "a long enough passphrase"

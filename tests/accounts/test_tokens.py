@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from chatapp import clock
-from chatapp.actions.accounts import create_token, delete_token, record_token_use
-from chatapp.errors import InvalidInput, NotFound
-from chatapp.models import ApiToken, User
-from chatapp.selectors.accounts import find_token, scopes_of
+from chatapp.accounts.actions import create_token, delete_token, record_token_use
+from chatapp.accounts.models import ApiToken, User
+from chatapp.accounts.selectors import find_token, scopes_of
+from chatapp.operations import clock
+from chatapp.operations.errors import InvalidInput, NotFound
 
 
 def authenticate_token(raw: str) -> tuple[User, frozenset[str]] | None:

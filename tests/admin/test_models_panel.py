@@ -11,10 +11,10 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 from pytest_django.fixtures import Settings
 
-from chatapp.actions.model_configs import ensure_first_model
-from chatapp.models import ModelConfig
-from chatapp.secrets_box import decrypt
-from chatapp.selectors.model_configs import default_model
+from chatapp.operations.encryption import decrypt
+from chatapp.providers.actions import ensure_first_model
+from chatapp.providers.models import ModelConfig
+from chatapp.providers.selectors import default_model
 from tests.servers.behaviour import ERRORS
 from tests.servers.openai_server import ModelServer
 

@@ -9,10 +9,14 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 from pytest_django.fixtures import Settings
 
-from chatapp import clock
-from chatapp.actions.accounts import create_token
-from chatapp.actions.conversations import create_conversation
-from chatapp.models import Compaction, Conversation, GroupRetention, Run, Usage, User
+from chatapp.accounts.actions import create_token
+from chatapp.accounts.models import User
+from chatapp.compaction.models import Compaction
+from chatapp.conversations.actions import create_conversation
+from chatapp.conversations.models import Conversation, GroupRetention
+from chatapp.operations import clock
+from chatapp.providers.models import Usage
+from chatapp.runs.models import Run
 
 pytestmark = pytest.mark.usefixtures("static_files")
 PAGES = ["user", "apitoken", "modelconfig", "conversation", "run", "compaction", "usage"]

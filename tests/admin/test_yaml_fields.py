@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from chatapp import clock
-from chatapp.actions.conversations import create_conversation
-from chatapp.admin.agents import AgentForm
-from chatapp.models import Agent, Conversation, DeploymentHook, McpServer, ModelConfig, User
+from chatapp.accounts.models import User
+from chatapp.agent_presets.admin.agents import AgentForm
+from chatapp.agent_presets.models import Agent, DeploymentHook, McpServer
+from chatapp.conversations.actions import create_conversation
+from chatapp.conversations.models import Conversation
+from chatapp.operations import clock
+from chatapp.providers.models import ModelConfig
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("static_files")]
 

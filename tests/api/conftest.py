@@ -16,7 +16,8 @@ from django.test import Client
 from tests.servers.openai_server import ModelServer
 
 if TYPE_CHECKING:
-    from chatapp.models import ModelConfig, User
+    from chatapp.accounts.models import User
+    from chatapp.providers.models import ModelConfig
     from tests.api.program import Program
 
 HERE = Path(__file__).parent

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from chatapp import clock
-from chatapp.actions.forget_proposals import record_proposal
-from chatapp.actions.memory_edits import add_entry
-from chatapp.models import Agent, ApiToken, Attachment, Compaction, Run, ToolCall, User
+from chatapp.accounts.models import ApiToken, User
+from chatapp.agent_presets.models import Agent
+from chatapp.compaction.models import Compaction
+from chatapp.files.models import Attachment
+from chatapp.forgetting.actions.proposals import record_proposal
+from chatapp.long_term.actions.entries import add_entry
+from chatapp.operations import clock
+from chatapp.runs.models import Run, ToolCall
 from tests.memory_store.rows import new_conversation, say
 
 

@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 from uuid import UUID
 
-from chatapp.api.cursors import encode_cursor
+from chatapp.operations.http.cursors import encode_cursor
 from memory.policy import ContextPolicy
 
 DEEP = 1_000

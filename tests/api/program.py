@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from chatapp.asgi import http_application
+from chatapp.operations.serving.asgi import http_application
 
 V1 = "/api/v1"
 PATIENCE_S = 20.0

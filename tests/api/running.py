@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from chatapp import lifecycle
-from chatapp.live import hub
+from chatapp.operations import lifecycle
+from chatapp.realtime.hub import hub
 from chatapp.runs import runner
 from tests.api.program import Answer, Program
 from tests.servers.openai_server import ModelServer

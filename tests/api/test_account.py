@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from chatapp.models import ApiToken, ModelConfig, Usage, User
+from chatapp.accounts.models import ApiToken, User
+from chatapp.providers.models import ModelConfig, Usage
 from tests.memory_store.rows import new_conversation
 
 V1 = "/api/v1"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chatapp.models import ModelConfig
+from chatapp.providers.models import ModelConfig
 from tests.api.program import Program
 from tests.api.running import new_conversation, running_service, send, wait_for_end, wait_for_words
 from tests.servers.behaviour import says

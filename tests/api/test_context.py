@@ -5,8 +5,10 @@ from __future__ import annotations
 from uuid import UUID
 
 from chatapp.compaction.compactor import compact
-from chatapp.database import in_database
-from chatapp.models import Event, Message, ModelConfig
+from chatapp.conversations.models import Message
+from chatapp.operations.database import in_database
+from chatapp.providers.models import ModelConfig
+from chatapp.realtime.models import Event
 from tests.api.program import Program
 from tests.api.running import new_conversation, running_service, send
 from tests.servers.behaviour import says

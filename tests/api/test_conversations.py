@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from chatapp.models import Agent, Conversation, ModelConfig, User
+from chatapp.accounts.models import User
+from chatapp.agent_presets.models import Agent
+from chatapp.conversations.models import Conversation
+from chatapp.providers.models import ModelConfig
 from tests.memory_store.rows import new_conversation, say
 
 CONVERSATIONS = "/api/v1/conversations"

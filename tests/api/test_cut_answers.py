@@ -13,7 +13,7 @@ from tests.servers.behaviour import Behaviour, says
 from tests.servers.openai_server import ModelServer
 
 if TYPE_CHECKING:
-    from chatapp.models import ModelConfig
+    from chatapp.providers.models import ModelConfig
     from tests.api.program import Program
 
 

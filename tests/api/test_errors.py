@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from chatapp.api.errors import field_path
+from chatapp.operations.http.errors import field_path
 
 CONVERSATIONS = "/api/v1/conversations"
 

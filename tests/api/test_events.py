@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from chatapp.actions.accounts import delete_token
-from chatapp.api import sse
-from chatapp.database import in_database
-from chatapp.event_log import read_after
-from chatapp.live import hub
-from chatapp.models import ApiToken, ModelConfig, User
+from chatapp.accounts.actions import delete_token
+from chatapp.accounts.models import ApiToken, User
+from chatapp.operations.database import in_database
+from chatapp.providers.models import ModelConfig
+from chatapp.realtime.api import sse
+from chatapp.realtime.event_log import read_after
+from chatapp.realtime.hub import hub
 from tests.api.program import Answer, Program
 from tests.api.running import (
     new_conversation,

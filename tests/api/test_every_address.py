@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
-from chatapp.api.root import api
-from chatapp.models import ModelConfig, User
+from chatapp.accounts.models import User
+from chatapp.providers.models import ModelConfig
+from chatapp.urls import api
 from tests.api import odd
 from tests.api.everything import one_of_everything
 from tests.api.program import Program

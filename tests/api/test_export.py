@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from chatapp.database import in_database
-from chatapp.models import ModelConfig, User
-from chatapp.offloads import ConversationOffloads
+from chatapp.accounts.models import User
+from chatapp.files.offloads import ConversationOffloads
+from chatapp.operations.database import in_database
+from chatapp.providers.models import ModelConfig
 from memory.types import ToolResultPart
 from tests.api.program import Program
 from tests.api.running import new_conversation, running_service, send

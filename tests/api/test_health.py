@@ -9,7 +9,8 @@ import pytest
 from celery import current_app
 from django.test import Client
 
-from chatapp.models import ModelConfig, User
+from chatapp.accounts.models import User
+from chatapp.providers.models import ModelConfig
 from tests.api.program import Program
 from tests.api.running import new_conversation, running_service, send
 

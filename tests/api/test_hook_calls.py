@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
-from chatapp import clock, tasks
-from chatapp.models import Agent, Message, ModelConfig, ToolCall
+from chatapp.agent_presets.models import Agent
+from chatapp.conversations.models import Message
+from chatapp.operations import clock, tasks
+from chatapp.providers.models import ModelConfig
+from chatapp.runs.models import ToolCall
 from tests.api import own_tools
 from tests.api.own_tools import audit, look_up, pay, send_mail
 from tests.api.program import Program

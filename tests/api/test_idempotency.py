@@ -9,7 +9,10 @@ from io import BytesIO
 import pytest
 from PIL import Image
 
-from chatapp.models import Attachment, Message, ModelConfig, Run
+from chatapp.conversations.models import Message
+from chatapp.files.models import Attachment
+from chatapp.providers.models import ModelConfig
+from chatapp.runs.models import Run
 from tests.api.program import Program
 from tests.api.running import new_conversation, read_all, running_service, send, wait_for_end, wait_for_words
 from tests.servers.behaviour import says

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from chatapp.models import Conversation, Message
+from chatapp.conversations.models import Conversation, Message
 from tests.api.program import Program
 from tests.api.running import running_service
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from chatapp.models import Branch, Conversation, User
+from chatapp.accounts.models import User
+from chatapp.conversations.models import Branch, Conversation
 from tests.memory_store.rows import new_conversation, say
 
 

@@ -8,9 +8,10 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.test import Client
 
-from chatapp import clock
-from chatapp.actions.conversations import ImportedMessage, import_conversation
-from chatapp.models import ModelConfig, User
+from chatapp.accounts.models import User
+from chatapp.conversations.actions import ImportedMessage, import_conversation
+from chatapp.operations import clock
+from chatapp.providers.models import ModelConfig
 from tests.api.program import Program
 from tests.api.running import running_service
 

@@ -6,16 +6,13 @@ from typing import Any
 
 from django.test import Client
 
-from chatapp.models import (
-    ApiToken,
-    Attachment,
-    ForgetReceipt,
-    MemoryEntry,
-    Message,
-    User,
-)
-from chatapp.models.identity import new_id
-from chatapp.selectors.exports import export_pages
+from chatapp.accounts.models import ApiToken, User
+from chatapp.conversations.export import export_pages
+from chatapp.conversations.models import Message
+from chatapp.files.models import Attachment
+from chatapp.forgetting.models import ForgetReceipt
+from chatapp.long_term.models import MemoryEntry
+from chatapp.operations.ids import new_id
 from tests.memory_store.rows import NOW, new_conversation, say
 
 V1 = "/api/v1"

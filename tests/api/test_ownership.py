@@ -9,8 +9,9 @@ from uuid import uuid4
 import pytest
 from django.test import Client
 
-from chatapp.api.root import api
-from chatapp.models import ApiToken, Conversation, User
+from chatapp.accounts.models import ApiToken, User
+from chatapp.conversations.models import Conversation
+from chatapp.urls import api
 from tests.api.everything import one_of_everything
 from tests.memory_store.rows import new_conversation
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from chatapp.models import ModelConfig
-from chatapp.rate_limits import FAILED_SIGN_INS_PER_MINUTE
+from chatapp.accounts.rate_limits import FAILED_SIGN_INS_PER_MINUTE
+from chatapp.providers.models import ModelConfig
 from tests.api.program import Program
 from tests.api.running import new_conversation, running_service, send
 

@@ -6,20 +6,20 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from chatapp import clock, tasks
-from chatapp.actions.endings import interrupt_run
-from chatapp.actions.runs import give_last_term
-from chatapp.database import in_database
-from chatapp.event_log import read_after
-from chatapp.models import Run
+from chatapp.operations import clock, tasks
+from chatapp.operations.database import in_database
+from chatapp.realtime.event_log import read_after
 from chatapp.runs import runner
+from chatapp.runs.actions.endings import interrupt_run
+from chatapp.runs.actions.runs import give_last_term
+from chatapp.runs.models import Run
 from tests.api.running import new_conversation, running_service, send, wait_for_end, wait_for_words
 from tests.context_engine.talking import settle
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
 
 if TYPE_CHECKING:
-    from chatapp.models import ModelConfig
+    from chatapp.providers.models import ModelConfig
     from tests.api.program import Program
 
 ASYNC = {"Prefer": "respond-async"}

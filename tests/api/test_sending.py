@@ -6,7 +6,9 @@ import asyncio
 
 import pytest
 
-from chatapp.models import Message, ModelConfig, Run
+from chatapp.conversations.models import Message
+from chatapp.providers.models import ModelConfig
+from chatapp.runs.models import Run
 from tests.api.program import V1, Program
 from tests.api.running import (
     new_conversation,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from chatapp.models import ModelConfig
+from chatapp.providers.models import ModelConfig
 from tests.api import own_tools
 from tests.api.own_tools import look_up
 from tests.api.program import Program

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
-from chatapp.models import ApiToken, User
+from chatapp.accounts.models import ApiToken, User
 
 ME = "/api/v1/me"
 CONVERSATIONS = "/api/v1/conversations"

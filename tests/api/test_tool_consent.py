@@ -11,9 +11,12 @@ import pytest
 from channels.testing import WebsocketCommunicator
 from django.test import override_settings
 
-from chatapp.consumers import ChatConsumer
-from chatapp.database import in_database
-from chatapp.models import Message, ModelConfig, ToolCall, User
+from chatapp.accounts.models import User
+from chatapp.conversations.models import Message
+from chatapp.operations.database import in_database
+from chatapp.providers.models import ModelConfig
+from chatapp.realtime.consumer import ChatConsumer
+from chatapp.runs.models import ToolCall
 from tests.api import own_tools
 from tests.api.own_tools import pay, send_mail
 from tests.api.program import Program

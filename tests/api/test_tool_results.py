@@ -13,7 +13,9 @@ import pytest
 from PIL import Image
 
 from agents.tools.protocol import ToolImage
-from chatapp.models import ModelConfig, Offload, ToolCall
+from chatapp.files.models import Offload
+from chatapp.providers.models import ModelConfig
+from chatapp.runs.models import ToolCall
 from tests.api import own_tools
 from tests.api.own_tools import look_up
 from tests.api.program import Program

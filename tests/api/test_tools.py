@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 from django.test import override_settings
 
-from chatapp.models import ModelConfig, RunStep, Usage
+from chatapp.providers.models import ModelConfig, Usage
+from chatapp.runs.models import RunStep
 from tests.api import own_tools
 from tests.api.own_tools import look_up, pay
 from tests.api.program import Program

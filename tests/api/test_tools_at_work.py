@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from chatapp.attachments import store_upload
-from chatapp.database import in_database
-from chatapp.mcp_servers import refresh_server
-from chatapp.models import McpServer, ModelConfig, User
+from chatapp.accounts.models import User
+from chatapp.agent_presets.mcp_servers import refresh_server
+from chatapp.agent_presets.models import McpServer
+from chatapp.files.attachments import store_upload
+from chatapp.operations.database import in_database
+from chatapp.providers.models import ModelConfig
 from tests.api.program import Program
 from tests.api.running import new_conversation, running_service, send
 from tests.servers.behaviour import Behaviour, says

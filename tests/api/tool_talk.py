@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chatapp.models import Message
+from chatapp.conversations.models import Message
 from tests.api.program import Program
 from tests.api.running import (
     new_conversation,

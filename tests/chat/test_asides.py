@@ -9,17 +9,12 @@ import pytest
 from django.test import Client
 
 from agents.events import Fact, HookFired, RunFinished, RunNotice, UsageTotals
-from chatapp import event_log
-from chatapp.models import (
-    Conversation,
-    ForgetProposal,
-    ForgetReceipt,
-    MemoryEntry,
-    Message,
-    Run,
-    ToolCall,
-    User,
-)
+from chatapp.accounts.models import User
+from chatapp.conversations.models import Conversation, Message
+from chatapp.forgetting.models import ForgetProposal, ForgetReceipt
+from chatapp.long_term.models import MemoryEntry
+from chatapp.realtime import event_log
+from chatapp.runs.models import Run, ToolCall
 from tests.memory_store.rows import NOW, new_conversation, say
 
 pytestmark = pytest.mark.django_db

@@ -12,12 +12,14 @@ from asgiref.sync import async_to_sync, sync_to_async
 from django.db import transaction
 
 from agents.events import ConversationUpdated
-from chatapp import clock, event_log
-from chatapp.actions.conversations import create_conversation
-from chatapp.connection import MAX_QUEUED_FRAMES, Connection
-from chatapp.live import Frame, conversation_topic, encode_frame, hub, user_topic
-from chatapp.models import Conversation, User
-from chatapp.selectors.access import lock_conversation
+from chatapp.accounts.models import User
+from chatapp.conversations.access import lock_conversation
+from chatapp.conversations.actions import create_conversation
+from chatapp.conversations.models import Conversation
+from chatapp.operations import clock
+from chatapp.realtime import event_log
+from chatapp.realtime.hub import Frame, conversation_topic, encode_frame, hub, user_topic
+from chatapp.realtime.subscriptions import MAX_QUEUED_FRAMES, Connection
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -6,7 +6,7 @@ import pytest
 from django.db import OperationalError, connection
 from django.db.backends.utils import CursorWrapper
 
-from chatapp.database import in_database, persistently
+from chatapp.operations.database import in_database, persistently
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from chatapp.database import THREADS, beside_database, in_database
-from chatapp.models import User
+from chatapp.accounts.models import User
+from chatapp.operations.database import THREADS, beside_database, in_database
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -7,19 +7,21 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 from django.db import connection, transaction
 
-from chatapp import clock
-from chatapp.actions.conversations import create_conversation
-from chatapp.actions.endings import Outcome, finish_run, interrupt_run, request_stop
-from chatapp.actions.injecting import inject_message, take_injected
-from chatapp.actions.messages import NewMessage, Receipt, regenerate_message, send_message
-from chatapp.actions.runs import Lease, PartialAnswer, checkpoint_answers, claim_run, record_plan
-from chatapp.actions.usage import CallTimes, CallUsage
-from chatapp.errors import Conflict, InvalidInput, LeaseLost, NotFound
-from chatapp.event_log import read_after
-from chatapp.models import AnswerPiece, Conversation, Message, Run, Usage, User
-from chatapp.selectors.branches import visible_messages
-from chatapp.selectors.conversations import shape_messages
-from chatapp.selectors.messages import stored_answer_text
+from chatapp.accounts.models import User
+from chatapp.conversations.actions import create_conversation
+from chatapp.conversations.branches import visible_messages
+from chatapp.conversations.models import Conversation, Message
+from chatapp.conversations.selectors import shape_messages, stored_answer_text
+from chatapp.operations import clock
+from chatapp.operations.errors import Conflict, InvalidInput, LeaseLost, NotFound
+from chatapp.providers.models import Usage
+from chatapp.providers.usage import CallTimes, CallUsage
+from chatapp.realtime.event_log import read_after
+from chatapp.runs.actions.endings import Outcome, finish_run, interrupt_run, request_stop
+from chatapp.runs.actions.injecting import inject_message, take_injected
+from chatapp.runs.actions.runs import Lease, PartialAnswer, checkpoint_answers, claim_run, record_plan
+from chatapp.runs.actions.sending import NewMessage, Receipt, regenerate_message, send_message
+from chatapp.runs.models import AnswerPiece, Run
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -10,18 +10,21 @@ import pytest
 
 from agents.ports import CallResult, RequestedCall
 from agents.tool_calls import calling_part
-from chatapp import clock
-from chatapp.actions.conversations import create_conversation
-from chatapp.actions.endings import interrupt_run
-from chatapp.actions.injecting import inject_message
-from chatapp.actions.messages import NewMessage, send_message
-from chatapp.actions.runs import Lease, claim_run
-from chatapp.actions.tool_calls import finish_tool_call, record_tool_calls
-from chatapp.actions.usage import CallTimes, CallUsage
-from chatapp.errors import LeaseLost
-from chatapp.mapping import parts_to_json
-from chatapp.models import Conversation, Message, Run, RunStep, ToolCall, Usage, User
-from chatapp.plain_sql import insert_rows, update_row
+from chatapp.accounts.models import User
+from chatapp.conversations.actions import create_conversation
+from chatapp.conversations.message_values import parts_to_json
+from chatapp.conversations.models import Conversation, Message
+from chatapp.operations import clock
+from chatapp.operations.errors import LeaseLost
+from chatapp.operations.statements import insert_rows, update_row
+from chatapp.providers.models import Usage
+from chatapp.providers.usage import CallTimes, CallUsage
+from chatapp.runs.actions.endings import interrupt_run
+from chatapp.runs.actions.injecting import inject_message
+from chatapp.runs.actions.runs import Lease, claim_run
+from chatapp.runs.actions.sending import NewMessage, send_message
+from chatapp.runs.actions.tool_calls import finish_tool_call, record_tool_calls
+from chatapp.runs.models import Run, RunStep, ToolCall
 from memory.types import ToolResultPart
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -13,10 +13,12 @@ from uuid import UUID
 
 from django.test import override_settings
 
-from chatapp.actions.accounts import create_token
+from chatapp.accounts.actions import create_token
+from chatapp.accounts.models import User
 from chatapp.compaction.compactor import compact
-from chatapp.database import in_database
-from chatapp.models import Compaction, ModelConfig, User
+from chatapp.compaction.models import Compaction
+from chatapp.operations.database import in_database
+from chatapp.providers.models import ModelConfig
 from tests.acceptance.conversations import long_history
 from tests.api.program import Program
 from tests.api.running import running_service, send

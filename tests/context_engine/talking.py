@@ -12,10 +12,10 @@ from uuid import UUID
 from asgiref.sync import sync_to_async
 from django.db.models import Q
 
-from chatapp import clock, tasks
-from chatapp.database import in_database
-from chatapp.event_log import read_after
-from chatapp.models import Compaction
+from chatapp.compaction.models import Compaction
+from chatapp.operations import clock, tasks
+from chatapp.operations.database import in_database
+from chatapp.realtime.event_log import read_after
 from chatapp.runs import runner
 from tests.api.program import Program
 from tests.api.running import new_conversation, running_service

@@ -9,7 +9,9 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from chatapp.models import Agent, Conversation, ModelConfig
+from chatapp.agent_presets.models import Agent
+from chatapp.conversations.models import Conversation
+from chatapp.providers.models import ModelConfig
 from tests.api.program import V1
 
 pytestmark = pytest.mark.django_db

@@ -10,13 +10,16 @@ from django.db import transaction
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from chatapp import clock
-from chatapp.actions.checkpoint_changes import undo_compaction
+from chatapp.accounts.models import User
+from chatapp.compaction.actions import undo_compaction
 from chatapp.compaction.compactor import compact, plan_compaction
-from chatapp.contexts import load_context
-from chatapp.models import Branch, Compaction, Conversation, Message, ModelConfig, User
-from chatapp.selectors.branches import lineage_below
-from chatapp.selectors.model_configs import default_model
+from chatapp.compaction.models import Compaction
+from chatapp.context.assembly import load_context
+from chatapp.conversations.branches import lineage_below
+from chatapp.conversations.models import Branch, Conversation, Message
+from chatapp.operations import clock
+from chatapp.providers.models import ModelConfig
+from chatapp.providers.selectors import default_model
 from memory.tokens import estimate_parts, text_message
 from memory.types import TextPart
 from tests.context_engine.talking import words

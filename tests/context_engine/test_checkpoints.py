@@ -8,9 +8,13 @@ from uuid import UUID
 
 import pytest
 
+from chatapp.accounts.models import User
 from chatapp.compaction.compactor import compact, plan_compaction
-from chatapp.database import in_database
-from chatapp.models import Compaction, MemoryEntry, Message, ModelConfig, User
+from chatapp.compaction.models import Compaction
+from chatapp.conversations.models import Message
+from chatapp.long_term.models import MemoryEntry
+from chatapp.operations.database import in_database
+from chatapp.providers.models import ModelConfig
 from tests.context_engine.chatting import chatting, make_model, on_a_loop
 from tests.servers.behaviour import ERRORS, Behaviour, says
 from tests.servers.openai_server import ModelServer

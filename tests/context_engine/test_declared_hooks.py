@@ -14,10 +14,14 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from agents.yaml_text import write_yaml
-from chatapp import clock
-from chatapp.actions.conversations import create_conversation
-from chatapp.admin.hooks import EXAMPLE, DeploymentHookForm
-from chatapp.models import Agent, Conversation, DeploymentHook, Event, ModelConfig, User
+from chatapp.accounts.models import User
+from chatapp.agent_presets.admin.hooks import EXAMPLE, DeploymentHookForm
+from chatapp.agent_presets.models import Agent, DeploymentHook
+from chatapp.conversations.actions import create_conversation
+from chatapp.conversations.models import Conversation
+from chatapp.operations import clock
+from chatapp.providers.models import ModelConfig
+from chatapp.realtime.models import Event
 from tests.api.program import Program
 from tests.context_engine.talking import talking
 

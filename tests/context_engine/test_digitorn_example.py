@@ -13,11 +13,14 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.core.management import call_command
 
-from chatapp import clock
-from chatapp.database import in_database
-from chatapp.models import Agent, Conversation, MemoryEntry, ModelConfig
-from chatapp.policies import rules_for
-from chatapp.secrets_box import decrypt
+from chatapp.agent_presets.models import Agent
+from chatapp.context.policies import rules_for
+from chatapp.conversations.models import Conversation
+from chatapp.long_term.models import MemoryEntry
+from chatapp.operations import clock
+from chatapp.operations.database import in_database
+from chatapp.operations.encryption import decrypt
+from chatapp.providers.models import ModelConfig
 from memory.tokens import estimate_text
 from tests.api.program import Program
 from tests.context_engine.talking import Talk, last_chat, talking, words, work

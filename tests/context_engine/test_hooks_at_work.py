@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
-from chatapp import clock
-from chatapp.database import in_database
-from chatapp.models import Agent, Compaction, Conversation, ModelConfig
+from chatapp.agent_presets.models import Agent
+from chatapp.compaction.models import Compaction
+from chatapp.conversations.models import Conversation
+from chatapp.operations import clock
+from chatapp.operations.database import in_database
+from chatapp.providers.models import ModelConfig
 from tests.acceptance.conversations import long_history
 from tests.api.program import Program
 from tests.api.running import wait_for_words

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
-from chatapp.models import Event, Message, Usage, User
+from chatapp.accounts.models import User
+from chatapp.conversations.models import Message
+from chatapp.providers.models import Usage
+from chatapp.realtime.models import Event
 from tests.context_engine.chatting import Chat, chatting, on_a_loop
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer

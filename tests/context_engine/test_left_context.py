@@ -12,15 +12,18 @@ from celery.signals import before_task_publish
 from django.test import override_settings
 
 from agents.tools.protocol import ToolCaller
-from chatapp import clock
-from chatapp.actions.conversations import create_conversation
+from chatapp.accounts.models import User
 from chatapp.compaction.left_context import keep_left_context
-from chatapp.database import in_database
-from chatapp.models import Compaction, Message, Offload, User
-from chatapp.offloads import ConversationOffloads
-from chatapp.remembering.forgetting import forget_message
-from chatapp.selectors.compactions import compactions_to_keep
-from chatapp.toolbox import BUILT_IN
+from chatapp.compaction.models import Compaction
+from chatapp.compaction.selectors import compactions_to_keep
+from chatapp.context.tools.registry import BUILT_IN
+from chatapp.conversations.actions import create_conversation
+from chatapp.conversations.models import Message
+from chatapp.files.models import Offload
+from chatapp.files.offloads import ConversationOffloads
+from chatapp.forgetting.services import forget_message
+from chatapp.operations import clock
+from chatapp.operations.database import in_database
 from tests.context_engine.chatting import Chat, chatting, on_a_loop
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -104,7 +107,7 @@ async def test_what_was_cleared_is_kept_at_once_and_not_by_the_sweep(alice: User
                 cleared = (await chat.post("context/clear")).json()
             finally:
                 before_task_publish.disconnect(note)
-        assert ("chatapp.tasks.keep_left_context", [cleared["id"]]) in woken
+        assert ("chatapp.operations.tasks.keep_left_context", [cleared["id"]]) in woken
         await keep(cleared)
         assert await kept(chat) == await covered(cleared)
 

@@ -8,8 +8,12 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from chatapp.db_memory import LoadedHistory, load_history
-from chatapp.models import Branch, Compaction, Conversation, Event, ModelConfig, User
+from chatapp.accounts.models import User
+from chatapp.compaction.models import Compaction
+from chatapp.context.loading import LoadedHistory, load_history
+from chatapp.conversations.models import Branch, Conversation
+from chatapp.providers.models import ModelConfig
+from chatapp.realtime.models import Event
 from memory.loading import NOTHING_LEFT_OUT, LoadLimits
 from tests.api.running import send
 from tests.context_engine.chatting import Chat, chatting, on_a_loop

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from chatapp.models import MemoryEntry, User
+from chatapp.accounts.models import User
+from chatapp.long_term.models import MemoryEntry
 from tests.context_engine.chatting import Chat, chatting, on_a_loop
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from chatapp.models import Event, Message, User
+from chatapp.accounts.models import User
+from chatapp.conversations.models import Message
+from chatapp.realtime.models import Event
 from tests.context_engine.chatting import Chat, chatting, on_a_loop
 
 pytestmark = pytest.mark.django_db(transaction=True)

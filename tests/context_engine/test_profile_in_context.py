@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
-from chatapp.actions.profile import write_profile
-from chatapp.clock import now
-from chatapp.database import in_database
-from chatapp.models import Agent, Conversation, User
+from chatapp.accounts.models import User
+from chatapp.agent_presets.models import Agent
+from chatapp.conversations.models import Conversation
+from chatapp.long_term.actions.profile import write_profile
+from chatapp.operations.clock import now
+from chatapp.operations.database import in_database
 from tests.context_engine.chatting import Chat, chatting, on_a_loop
 from tests.context_engine.talking import last_chat
 

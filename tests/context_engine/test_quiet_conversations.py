@@ -8,10 +8,12 @@ from uuid import UUID
 import pytest
 from asgiref.sync import sync_to_async
 
-from chatapp import clock, tasks
-from chatapp.database import in_database
-from chatapp.models import Conversation, MemoryEntry, ModelConfig
-from chatapp.selectors.compactions import QUIET_AFTER, quiet_conversations
+from chatapp.compaction.selectors import QUIET_AFTER, quiet_conversations
+from chatapp.conversations.models import Conversation
+from chatapp.long_term.models import MemoryEntry
+from chatapp.operations import clock, tasks
+from chatapp.operations.database import in_database
+from chatapp.providers.models import ModelConfig
 from tests.api.program import Program
 from tests.context_engine.talking import Talk, talking, words, work
 

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
-from chatapp.actions.requests import forget_request_texts
-from chatapp.attachments import store_image
-from chatapp.database import in_database
-from chatapp.models import Message, RequestText, SentRequest, User
+from chatapp.accounts.models import User
+from chatapp.context.models import RequestText, SentRequest
+from chatapp.conversations.models import Message
+from chatapp.files.attachments import store_image
+from chatapp.operations.database import in_database
+from chatapp.runs.actions.requests import forget_request_texts
 from tests.context_engine.chatting import Chat, chatting, on_a_loop
 from tests.files.test_attachments import picture
 from tests.servers.behaviour import ERRORS, says

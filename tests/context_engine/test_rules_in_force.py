@@ -7,11 +7,15 @@ from uuid import UUID
 
 import pytest
 
+from chatapp.accounts.models import User
+from chatapp.agent_presets.models import Agent
 from chatapp.compaction.compactor import plan_compaction
-from chatapp.contexts import load_context
-from chatapp.database import in_database
-from chatapp.db_memory import DbMemory
-from chatapp.models import Agent, Compaction, Conversation, ModelConfig, User
+from chatapp.compaction.models import Compaction
+from chatapp.context.assembly import load_context
+from chatapp.context.loading import DbMemory
+from chatapp.conversations.models import Conversation
+from chatapp.operations.database import in_database
+from chatapp.providers.models import ModelConfig
 from memory.protocols import BaseMemory
 from memory.tokens import text_message
 from tests.context_engine.chatting import chatting, make_model, on_a_loop

@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
-from chatapp import clock, tasks
-from chatapp.database import in_database
-from chatapp.models import Agent, Compaction, MemoryEntry, ModelConfig
+from chatapp.agent_presets.models import Agent
+from chatapp.compaction.models import Compaction
+from chatapp.long_term.models import MemoryEntry
+from chatapp.operations import clock, tasks
+from chatapp.operations.database import in_database
+from chatapp.providers.models import ModelConfig
 from memory.summary import EARLIER_TRUNCATED
 from tests.acceptance.conversations import long_history
 from tests.api.program import Program

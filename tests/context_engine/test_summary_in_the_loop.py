@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from chatapp.models import Compaction, ModelConfig, Usage
+from chatapp.compaction.models import Compaction
+from chatapp.providers.models import ModelConfig, Usage
 from tests.acceptance.conversations import long_history
 from tests.api import own_tools
 from tests.api.own_tools import look_up

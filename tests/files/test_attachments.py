@@ -10,9 +10,10 @@ from django.utils import timezone
 from PIL import Image
 from pytest_django import Settings
 
-from chatapp import attachments
-from chatapp.errors import InvalidInput, TooLarge
-from chatapp.models import Attachment, User
+from chatapp.accounts.models import User
+from chatapp.files import attachments
+from chatapp.files.models import Attachment
+from chatapp.operations.errors import InvalidInput, TooLarge
 from tests.memory_store.rows import new_conversation, say
 
 pytestmark = pytest.mark.django_db

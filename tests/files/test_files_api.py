@@ -9,7 +9,8 @@ from django.test import Client
 from PIL import Image
 from pytest_django import Settings
 
-from chatapp.models import Attachment, User
+from chatapp.accounts.models import User
+from chatapp.files.models import Attachment
 
 Clients = Callable[[User], Client]
 

@@ -10,24 +10,21 @@ from datetime import timedelta
 from PIL import Image
 
 from agents.events import MessageCompleted, MessageCreated, Recall, RecalledItem
-from chatapp import attachments, event_log, mapping, row_shapes
-from chatapp.actions.memory import record_entry, rewrite_entry
-from chatapp.actions.search import index_conversation
-from chatapp.models import (
-    Attachment,
-    Compaction,
-    Conversation,
-    MemoryEntry,
-    Message,
-    Profile,
-    ProfileVersion,
-    RequestText,
-    Run,
-    ToolCall,
-    User,
-)
-from chatapp.offloads import ConversationOffloads
-from chatapp.remembering import memory_files
+from chatapp.accounts.models import User
+from chatapp.compaction.models import Compaction
+from chatapp.context.models import RequestText
+from chatapp.conversations import message_values
+from chatapp.conversations import shapes as conversation_shapes
+from chatapp.conversations.models import Conversation, Message
+from chatapp.files import attachments
+from chatapp.files.models import Attachment
+from chatapp.files.offloads import ConversationOffloads
+from chatapp.long_term import files as memory_files
+from chatapp.long_term.actions.entries import record_entry, rewrite_entry
+from chatapp.long_term.models import MemoryEntry, Profile, ProfileVersion
+from chatapp.realtime import event_log
+from chatapp.recall.actions.index import index_conversation
+from chatapp.runs.models import Run, ToolCall
 from memory.types import ToolResultPart
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 
@@ -133,7 +130,7 @@ def log(conversation: Conversation, *messages: Message) -> None:
         fact = kind(
             conversation_id=str(conversation.pk),
             at=message.created_at,
-            message=row_shapes.message_shape(message),
+            message=conversation_shapes.message_shape(message),
         )
         event_log.append(conversation, fact)
 
@@ -153,7 +150,7 @@ def recalled_elsewhere(user: User, source: Message) -> Conversation:
                         "conversation_id": str(source.conversation_id),
                     },
                     tokens=9,
-                    preview=mapping.text_of(source.parts),
+                    preview=message_values.text_of(source.parts),
                 )
             ],
         ),

@@ -10,10 +10,13 @@ from django.contrib.sessions.models import Session
 from django.db import transaction
 from django.test import Client
 
-from chatapp import attachments, clock
-from chatapp.account_deletion import delete_account
-from chatapp.models import Conversation, MemoryEntry, Message, User
-from chatapp.remembering.memory_files import user_folder
+from chatapp.accounts.deletion import delete_account
+from chatapp.accounts.models import User
+from chatapp.conversations.models import Conversation, Message
+from chatapp.files import attachments
+from chatapp.long_term.files import user_folder
+from chatapp.long_term.models import MemoryEntry
+from chatapp.operations import clock
 from tests.forgetting.everywhere import files_with, tables_with
 from tests.forgetting.lives import SECRET, live
 

@@ -7,17 +7,15 @@ from pathlib import Path
 
 from django.conf import settings
 
-from chatapp.models import (
-    Conversation,
-    MemoryEntry,
-    Offload,
-    RequestText,
-    StoredClaim,
-    Tombstone,
-    ToolCall,
-    User,
-)
-from chatapp.remembering.forgetting import delete_idle_conversations
+from chatapp.accounts.models import User
+from chatapp.context.models import RequestText
+from chatapp.conversations.models import Conversation
+from chatapp.files.models import Offload
+from chatapp.forgetting.models import Tombstone
+from chatapp.forgetting.services import delete_idle_conversations
+from chatapp.long_term.models import MemoryEntry
+from chatapp.recall.models import StoredClaim
+from chatapp.runs.models import ToolCall
 from tests.forgetting.lives import SECRET, live
 from tests.memory_store.rows import NOW
 

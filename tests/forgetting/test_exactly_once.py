@@ -9,28 +9,24 @@ from uuid import UUID
 import pytest
 from django.db import IntegrityError
 
-from chatapp import clock, tasks
-from chatapp.actions.compactions import (
+from chatapp.accounts.models import User
+from chatapp.compaction.actions import (
     CompactionLease,
     FinishedSummary,
     claim_compaction,
     complete_compaction,
     release_all_compactions,
 )
-from chatapp.actions.search import index_conversation, rebuild_index
-from chatapp.actions.vectors import DocumentVectors, begin_vectors, store_vectors
-from chatapp.models import (
-    Compaction,
-    Event,
-    MemoryEntry,
-    Message,
-    SearchDocument,
-    SearchVectors,
-    StaleDay,
-    User,
-)
-from chatapp.remembering import memory_files
-from chatapp.remembering.recall import search_memory
+from chatapp.compaction.models import Compaction
+from chatapp.conversations.models import Message
+from chatapp.long_term import files as memory_files
+from chatapp.long_term.models import MemoryEntry
+from chatapp.operations import clock, tasks
+from chatapp.realtime.models import Event
+from chatapp.recall.actions.index import index_conversation, rebuild_index
+from chatapp.recall.actions.vectors import DocumentVectors, begin_vectors, store_vectors
+from chatapp.recall.models import SearchDocument, SearchVectors, StaleDay
+from chatapp.recall.search import search_memory
 from tests.context_engine.chatting import make_model
 from tests.memory_store.rows import NOW, new_conversation, say
 from tests.servers.behaviour import says

@@ -8,19 +8,21 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
-from chatapp.actions.claims import note_over
-from chatapp.actions.consolidations import queue_consolidation
-from chatapp.actions.memory import record_entry
-from chatapp.actions.memory_edits import add_entry
-from chatapp.actions.search import index_conversation, rebuild_index
-from chatapp.models import Message, Profile, StoredClaim, User
-from chatapp.remembering.consolidating import consolidate
-from chatapp.remembering.forgetting import forget_message
-from chatapp.remembering.recall import InContext, RecalledTurn
-from chatapp.remembering.recalling import mark_superseded
-from chatapp.selectors.claims import SaidAt
-from chatapp.selectors.pauses import OffRecord
-from chatapp.selectors.scopes import NOTHING_OF_ELSEWHERE
+from chatapp.accounts.models import User
+from chatapp.context.recalled import mark_superseded
+from chatapp.conversations.models import Message
+from chatapp.forgetting.services import forget_message
+from chatapp.long_term.actions.consolidations import queue_consolidation
+from chatapp.long_term.actions.entries import add_entry, record_entry
+from chatapp.long_term.consolidation import consolidate
+from chatapp.long_term.models import Profile
+from chatapp.long_term.selectors.pauses import OffRecord
+from chatapp.long_term.selectors.scopes import NOTHING_OF_ELSEWHERE
+from chatapp.recall.actions.claims import note_over
+from chatapp.recall.actions.index import index_conversation, rebuild_index
+from chatapp.recall.models import StoredClaim
+from chatapp.recall.search import InContext, RecalledTurn
+from chatapp.recall.selectors.claims import SaidAt
 from memory.ranking import RecallSize
 from tests.context_engine.chatting import make_model
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say

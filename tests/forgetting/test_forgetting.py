@@ -9,12 +9,16 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
-from chatapp import attachments
-from chatapp.actions.memory import record_entry
-from chatapp.actions.search import index_conversation
-from chatapp.models import Compaction, ForgetReceipt, MemoryEntry, Message, Profile, User
-from chatapp.offloads import ConversationOffloads
-from chatapp.remembering import memory_files
+from chatapp.accounts.models import User
+from chatapp.compaction.models import Compaction
+from chatapp.conversations.models import Message
+from chatapp.files import attachments
+from chatapp.files.offloads import ConversationOffloads
+from chatapp.forgetting.models import ForgetReceipt
+from chatapp.long_term import files as memory_files
+from chatapp.long_term.actions.entries import record_entry
+from chatapp.long_term.models import MemoryEntry, Profile
+from chatapp.recall.actions.index import index_conversation
 from memory.types import ToolResultPart
 from tests.forgetting.everywhere import files_with, tables_with
 from tests.forgetting.lives import KEPT, SAID, SECRET, Life, live

@@ -10,9 +10,12 @@ import pytest
 from django.test import Client
 
 from agents.events import Recall, RecalledItem
-from chatapp import event_log
-from chatapp.actions.memory import note_sources
-from chatapp.models import Consolidation, Conversation, MemoryEntry, Message, RequestText, User
+from chatapp.accounts.models import User
+from chatapp.context.models import RequestText
+from chatapp.conversations.models import Conversation, Message
+from chatapp.long_term.actions.entries import note_sources
+from chatapp.long_term.models import Consolidation, MemoryEntry
+from chatapp.realtime import event_log
 from tests.forgetting.everywhere import tables_with
 from tests.forgetting.lives import SAID, SECRET, Life, live
 from tests.memory_store.rows import NOW, new_conversation, say

@@ -11,17 +11,22 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.test import override_settings
 
-from chatapp import clock
-from chatapp.actions.compactions import FinishedSummary, claim_compaction, complete_compaction
-from chatapp.actions.endings import Outcome, finish_run
-from chatapp.actions.messages import NewMessage, send_message
-from chatapp.actions.profile import lock_profile, set_text
-from chatapp.actions.runs import PartialAnswer, checkpoint_answers, claim_run
-from chatapp.database import in_database
-from chatapp.errors import LeaseLost
-from chatapp.models import Compaction, MemoryEntry, Message, ProfileVersion, Run, Tombstone, User
-from chatapp.remembering.forgetting import forget_message
-from chatapp.selectors.forgetting import tombstones_of
+from chatapp.accounts.models import User
+from chatapp.compaction.actions import FinishedSummary, claim_compaction, complete_compaction
+from chatapp.compaction.models import Compaction
+from chatapp.conversations.models import Message
+from chatapp.forgetting.models import Tombstone
+from chatapp.forgetting.services import forget_message
+from chatapp.long_term.actions.profile import lock_profile, set_text
+from chatapp.long_term.models import MemoryEntry, ProfileVersion
+from chatapp.long_term.selectors.tombstones import tombstones_of
+from chatapp.operations import clock
+from chatapp.operations.database import in_database
+from chatapp.operations.errors import LeaseLost
+from chatapp.runs.actions.endings import Outcome, finish_run
+from chatapp.runs.actions.runs import PartialAnswer, checkpoint_answers, claim_run
+from chatapp.runs.actions.sending import NewMessage, send_message
+from chatapp.runs.models import Run
 from tests.api.program import Program
 from tests.context_engine.chatting import make_model, on_a_loop
 from tests.context_engine.talking import Talk, talking, work

@@ -11,9 +11,14 @@ import pytest
 from django.test import Client
 
 from agents.events import Recall, RecalledItem
-from chatapp import clock, event_log
-from chatapp.models import Conversation, MemoryEntry, Offload, RequestText, User
-from chatapp.offloads import ConversationOffloads
+from chatapp.accounts.models import User
+from chatapp.context.models import RequestText
+from chatapp.conversations.models import Conversation
+from chatapp.files.models import Offload
+from chatapp.files.offloads import ConversationOffloads
+from chatapp.long_term.models import MemoryEntry
+from chatapp.operations import clock
+from chatapp.realtime import event_log
 from memory.types import ToolResultPart
 from tests.forgetting.test_further_copies import forget
 from tests.memory_store.rows import NOW, new_conversation, say

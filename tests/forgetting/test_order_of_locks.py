@@ -12,27 +12,23 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 from django.db.models import QuerySet
 
-from chatapp.actions.compactions import FinishedSummary, claim_compaction, complete_compaction
-from chatapp.actions.consolidations import NewProfile, claim_consolidation, complete_consolidation
-from chatapp.actions.forget_shared import unshare_entry
-from chatapp.actions.forget_whole import forget_conversation, forget_everything
-from chatapp.actions.memory import note_sources
-from chatapp.actions.memory_edits import DaySection
-from chatapp.actions.retention import detach_if_idle
-from chatapp.actions.search import index_conversation, index_entry
-from chatapp.models import (
-    Agent,
-    Compaction,
-    Consolidation,
-    Conversation,
-    Event,
-    ForgetClock,
-    MemoryEntry,
-    SearchOwner,
-    User,
-)
-from chatapp.remembering.forgetting import forget_entry
-from chatapp.remembering.memory_changes import rewrite_day
+from chatapp.accounts.models import User
+from chatapp.agent_presets.models import Agent
+from chatapp.compaction.actions import FinishedSummary, claim_compaction, complete_compaction
+from chatapp.compaction.models import Compaction
+from chatapp.conversations.models import Conversation
+from chatapp.forgetting.actions.deletion import detach_if_idle
+from chatapp.forgetting.actions.shared import unshare_entry
+from chatapp.forgetting.actions.whole import forget_conversation, forget_everything
+from chatapp.forgetting.models import ForgetClock
+from chatapp.forgetting.services import forget_entry
+from chatapp.long_term.actions.consolidations import NewProfile, claim_consolidation, complete_consolidation
+from chatapp.long_term.actions.entries import DaySection, note_sources
+from chatapp.long_term.changes import rewrite_day
+from chatapp.long_term.models import Consolidation, MemoryEntry
+from chatapp.realtime.models import Event
+from chatapp.recall.actions.index import index_conversation, index_entry
+from chatapp.recall.models import SearchOwner
 from tests.blocking import somebody_waits
 from tests.forgetting.everywhere import tables_with
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say

@@ -10,14 +10,16 @@ import pytest
 from django.test import Client
 
 from agents.ports import CallResult, RequestedCall
-from chatapp.actions.conversations import create_conversation
-from chatapp.actions.endings import Outcome, finish_run
-from chatapp.actions.injecting import inject_message
-from chatapp.actions.messages import NewMessage, regenerate_message, send_message
-from chatapp.actions.runs import Lease, PartialAnswer, claim_run
-from chatapp.actions.tool_calls import finish_tool_call, record_tool_calls
-from chatapp.errors import LeaseLost
-from chatapp.models import Conversation, Message, Run, User
+from chatapp.accounts.models import User
+from chatapp.conversations.actions import create_conversation
+from chatapp.conversations.models import Conversation, Message
+from chatapp.operations.errors import LeaseLost
+from chatapp.runs.actions.endings import Outcome, finish_run
+from chatapp.runs.actions.injecting import inject_message
+from chatapp.runs.actions.runs import Lease, PartialAnswer, claim_run
+from chatapp.runs.actions.sending import NewMessage, regenerate_message, send_message
+from chatapp.runs.actions.tool_calls import finish_tool_call, record_tool_calls
+from chatapp.runs.models import Run
 from memory.types import ToolResultPart
 from tests.forgetting.everywhere import tables_with
 from tests.memory_store.rows import NOW

@@ -15,11 +15,13 @@ from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 from django.test import Client
 
-from chatapp import clock, tasks
-from chatapp.actions.forget_clock import begin_forgetting
-from chatapp.models import ForgetReceipt, MemoryEntry, PurgeMark, User
-from chatapp.remembering.purging import is_below, purge_deleted
-from chatapp.selectors.purging import due_purges, newest_purge
+from chatapp.accounts.models import User
+from chatapp.forgetting.actions.clock import begin_forgetting
+from chatapp.forgetting.models import ForgetReceipt, PurgeMark
+from chatapp.forgetting.purging import is_below, purge_deleted
+from chatapp.forgetting.selectors.removals import due_purges, newest_purge
+from chatapp.long_term.models import MemoryEntry
+from chatapp.operations import clock, tasks
 from tests.forgetting.everywhere import tables_with
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -8,9 +8,10 @@ from uuid import UUID
 
 import pytest
 
+from chatapp.accounts.models import User
 from chatapp.compaction.compactor import plan_compaction
-from chatapp.database import in_database
-from chatapp.models import MemoryEntry, User
+from chatapp.long_term.models import MemoryEntry
+from chatapp.operations.database import in_database
 from memory.sentences import bare_sentence, split_sentences
 from tests.api.program import Program
 from tests.context_engine.chatting import make_model, on_a_loop

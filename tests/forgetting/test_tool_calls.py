@@ -13,27 +13,23 @@ from django.test import Client
 
 from agents.plan.steps import PlanStep
 from agents.ports import CallResult, RequestedCall
-from chatapp import clock
-from chatapp.actions.conversations import create_conversation
-from chatapp.actions.endings import Outcome, finish_run
-from chatapp.actions.memory import record_entry
-from chatapp.actions.messages import NewMessage, send_message
-from chatapp.actions.runs import Lease, PartialAnswer, claim_run, record_facts, record_plan
-from chatapp.actions.tool_calls import finish_tool_call, record_tool_calls
-from chatapp.errors import LeaseLost
-from chatapp.models import (
-    Agent,
-    Compaction,
-    Conversation,
-    MemoryEntry,
-    Profile,
-    RequestText,
-    Run,
-    ToolCall,
-    User,
-)
-from chatapp.row_shapes import RESULT_PREVIEW_CHARS
-from chatapp.selectors.memory import user_zone
+from chatapp.accounts.models import User
+from chatapp.agent_presets.models import Agent
+from chatapp.compaction.models import Compaction
+from chatapp.context.models import RequestText
+from chatapp.conversations.actions import create_conversation
+from chatapp.conversations.models import Conversation
+from chatapp.conversations.shapes import RESULT_PREVIEW_CHARS
+from chatapp.long_term.actions.entries import record_entry
+from chatapp.long_term.models import MemoryEntry, Profile
+from chatapp.long_term.selectors.entries import user_zone
+from chatapp.operations import clock
+from chatapp.operations.errors import LeaseLost
+from chatapp.runs.actions.endings import Outcome, finish_run
+from chatapp.runs.actions.runs import Lease, PartialAnswer, claim_run, record_facts, record_plan
+from chatapp.runs.actions.sending import NewMessage, send_message
+from chatapp.runs.actions.tool_calls import finish_tool_call, record_tool_calls
+from chatapp.runs.models import Run, ToolCall
 from memory.types import ToolResultPart
 from tests.forgetting.everywhere import tables_with
 from tests.forgetting.test_while_it_is_read import in_context, keep_request

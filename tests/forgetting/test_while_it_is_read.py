@@ -13,15 +13,18 @@ import pytest
 from django.db import connection, transaction
 
 from agents import events
-from chatapp import clock
-from chatapp.actions.forget_clock import begin_forgetting
-from chatapp.actions.messages import NewMessage, send_message
-from chatapp.actions.runs import Lease, claim_run, record_facts
-from chatapp.errors import LeaseLost, ReadForgotten
-from chatapp.models import Conversation, RequestText, Run, SentRequest, User
-from chatapp.remembering.forgetting import forget_message, forget_whole_conversation
+from chatapp.accounts.models import User
+from chatapp.context.models import RequestText, SentRequest
+from chatapp.conversations.models import Conversation
+from chatapp.forgetting.actions.clock import begin_forgetting
+from chatapp.forgetting.selectors.forgotten import forgotten_count_of
+from chatapp.forgetting.services import forget_message, forget_whole_conversation
+from chatapp.operations import clock
+from chatapp.operations.errors import LeaseLost, ReadForgotten
 from chatapp.runs import runner
-from chatapp.selectors.forgetting import forgotten_count_of
+from chatapp.runs.actions.runs import Lease, claim_run, record_facts
+from chatapp.runs.actions.sending import NewMessage, send_message
+from chatapp.runs.models import Run
 from tests.api.running import running_service
 from tests.forgetting.everywhere import tables_with
 from tests.forgetting.lives import SAID, SECRET

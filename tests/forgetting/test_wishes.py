@@ -8,9 +8,12 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
-from chatapp import tasks
-from chatapp.actions.search import index_conversation
-from chatapp.models import ForgetProposal, MemoryEntry, Message, Tombstone, User
+from chatapp.accounts.models import User
+from chatapp.conversations.models import Message
+from chatapp.forgetting.models import ForgetProposal, Tombstone
+from chatapp.long_term.models import MemoryEntry
+from chatapp.operations import tasks
+from chatapp.recall.actions.index import index_conversation
 from memory.wishes import is_for_good, read_forget_wish, wished_remembered
 from tests.forgetting.everywhere import tables_with
 from tests.forgetting.lives import KEPT, SAID, SECRET, live

@@ -9,8 +9,8 @@ from asgiref.sync import async_to_sync
 from django.http import HttpRequest, HttpResponse
 from django.test import Client
 
-from chatapp.middleware import content_security_policy
-from chatapp.models import User
+from chatapp.accounts.models import User
+from chatapp.operations.security_headers import content_security_policy
 
 pytestmark = pytest.mark.usefixtures("static_files")
 

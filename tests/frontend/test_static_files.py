@@ -9,7 +9,13 @@ from urllib.parse import urljoin
 import pytest
 from django.conf import settings
 
-from chatapp.frontend import BARE_NAMES, NodeModulesFinder, build_import_map, import_map_json, source_modules
+from chatapp.operations.frontend import (
+    BARE_NAMES,
+    NodeModulesFinder,
+    build_import_map,
+    import_map_json,
+    source_modules,
+)
 
 pytestmark = pytest.mark.usefixtures("static_files")
 

@@ -14,24 +14,20 @@ from django.db.models.signals import post_delete
 from django.test import Client
 from PIL import Image
 
-from chatapp import attachments, clock, tasks
-from chatapp.actions import conversations as conversation_actions
-from chatapp.actions.conversations import ImportedMessage, import_conversation
-from chatapp.actions.messages import NewMessage, send_message
-from chatapp.actions.search import index_conversation
-from chatapp.errors import Conflict
-from chatapp.models import (
-    Conversation,
-    Message,
-    Removal,
-    SearchDocument,
-    SearchPosting,
-    Tombstone,
-    User,
-)
-from chatapp.pieces import Budget, Pace
-from chatapp.remembering.forgetting import delete_idle_conversations, forget_whole_conversation
-from chatapp.remembering.recall import search_memory
+from chatapp.accounts.models import User
+from chatapp.conversations import actions as conversation_actions
+from chatapp.conversations.actions import ImportedMessage, import_conversation
+from chatapp.conversations.models import Conversation, Message
+from chatapp.files import attachments
+from chatapp.forgetting.models import Removal, Tombstone
+from chatapp.forgetting.services import delete_idle_conversations, forget_whole_conversation
+from chatapp.operations import clock, tasks
+from chatapp.operations.errors import Conflict
+from chatapp.operations.work_budget import Budget, Pace
+from chatapp.recall.actions.index import index_conversation
+from chatapp.recall.models import SearchDocument, SearchPosting
+from chatapp.recall.search import search_memory
+from chatapp.runs.actions.sending import NewMessage, send_message
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Clients = Callable[..., Client]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from chatapp.models import Branch, Compaction, Conversation, Message, User
+from chatapp.accounts.models import User
+from chatapp.compaction.models import Compaction
+from chatapp.conversations.models import Branch, Conversation, Message
 
 NOW = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 

@@ -12,18 +12,21 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from chatapp import clock
-from chatapp.actions.consolidations import (
+from chatapp.accounts.models import User
+from chatapp.long_term import consolidation as consolidating
+from chatapp.long_term import files as memory_files
+from chatapp.long_term.actions.consolidations import (
     LEASE,
     claim_consolidation,
     queue_consolidation,
     release_all_consolidations,
 )
-from chatapp.actions.memory_edits import add_entry, edit_entry
-from chatapp.actions.profile import write_profile
-from chatapp.models import Consolidation, MemoryEntry, ModelConfig, Profile, ProfileVersion, Usage, User
-from chatapp.remembering import consolidating, memory_files
-from chatapp.selectors.consolidations import users_due, waiting_consolidations
+from chatapp.long_term.actions.entries import add_entry, edit_entry
+from chatapp.long_term.actions.profile import write_profile
+from chatapp.long_term.models import Consolidation, MemoryEntry, Profile, ProfileVersion
+from chatapp.long_term.selectors.profile import users_due, waiting_consolidations
+from chatapp.operations import clock
+from chatapp.providers.models import ModelConfig, Usage
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
 

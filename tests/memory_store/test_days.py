@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from chatapp.actions.memory import record_entry
-from chatapp.models import Message, StaleDay, User
-from chatapp.remembering import memory_files
+from chatapp.accounts.models import User
+from chatapp.conversations.models import Message
+from chatapp.long_term import files as memory_files
+from chatapp.long_term.actions.entries import record_entry
+from chatapp.recall.models import StaleDay
 from tests.memory_store.rows import finished_compaction, new_conversation, say
 
 Clients = Callable[..., Client]

@@ -9,25 +9,20 @@ from django.contrib.auth.models import Group
 from django.db import DataError, IntegrityError, connection, transaction
 from PIL import Image
 
-from chatapp import attachments
-from chatapp.actions.memory import record_entry
-from chatapp.actions.search import index_conversation
-from chatapp.models import (
-    Conversation,
-    GroupRetention,
-    MemoryEntry,
-    Message,
-    Run,
-    SearchDocument,
-    SearchPosting,
-    User,
-)
-from chatapp.remembering import memory_files
-from chatapp.remembering.forgetting import delete_idle_conversations, forget_whole_conversation
-from chatapp.remembering.recall import search_memory
-from chatapp.row_shapes import expires_at
-from chatapp.search.index import analyzer, hash_term
-from chatapp.selectors.conversations import shape_conversation
+from chatapp.accounts.models import User
+from chatapp.conversations.models import Conversation, GroupRetention, Message
+from chatapp.conversations.selectors import shape_conversation
+from chatapp.conversations.shapes import expires_at
+from chatapp.files import attachments
+from chatapp.forgetting.services import delete_idle_conversations, forget_whole_conversation
+from chatapp.long_term import files as memory_files
+from chatapp.long_term.actions.entries import record_entry
+from chatapp.long_term.models import MemoryEntry
+from chatapp.recall.actions.index import index_conversation
+from chatapp.recall.index import analyzer, hash_term
+from chatapp.recall.models import SearchDocument, SearchPosting
+from chatapp.recall.search import search_memory
+from chatapp.runs.models import Run
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 
 SECRET = "heliotrope"

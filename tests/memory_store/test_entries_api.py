@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from chatapp.actions.memory import note_sources, record_entry
-from chatapp.actions.memory_edits import add_entry
-from chatapp.models import Compaction, Conversation, EntryRevision, MemoryEntry, User
-from chatapp.remembering import memory_files
-from chatapp.remembering.recall import search_memory
-from chatapp.selectors.forgetting import tombstones_of
+from chatapp.accounts.models import User
+from chatapp.compaction.models import Compaction
+from chatapp.conversations.models import Conversation
+from chatapp.long_term import files as memory_files
+from chatapp.long_term.actions.entries import add_entry, note_sources, record_entry
+from chatapp.long_term.models import EntryRevision, MemoryEntry
+from chatapp.long_term.selectors.tombstones import tombstones_of
+from chatapp.recall.search import search_memory
 from memory.daily import parse_day
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 

@@ -4,8 +4,9 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
-from chatapp.actions.memory import record_entry
-from chatapp.models import MemoryEntry, User
+from chatapp.accounts.models import User
+from chatapp.long_term.actions.entries import record_entry
+from chatapp.long_term.models import MemoryEntry
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 
 Clients = Callable[[User], Client]

@@ -5,9 +5,13 @@ from uuid import uuid4
 import pytest
 from django.db import connection
 
-from chatapp.actions.memory import mark_days_stale, record_entry
-from chatapp.models import Conversation, Event, MemoryEntry, StaleDay, User
-from chatapp.remembering import memory_files
+from chatapp.accounts.models import User
+from chatapp.conversations.models import Conversation
+from chatapp.long_term import files as memory_files
+from chatapp.long_term.actions.entries import mark_days_stale, record_entry
+from chatapp.long_term.models import MemoryEntry
+from chatapp.realtime.models import Event
+from chatapp.recall.models import StaleDay
 from memory.daily import parse_day
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation
 

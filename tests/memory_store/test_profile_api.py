@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from chatapp.models import Profile, User
-from chatapp.remembering import memory_files
+from chatapp.accounts.models import User
+from chatapp.long_term import files as memory_files
+from chatapp.long_term.models import Profile
 
 Clients = Callable[..., Client]
 PROFILE = "/api/v1/memory/profile"

@@ -13,11 +13,14 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from chatapp.actions.memory_edits import add_entry, edit_entry
-from chatapp.actions.profile import write_profile
-from chatapp.models import MemoryEntry, Profile, SearchOwner, Usage, User
-from chatapp.remembering import memory_files
-from chatapp.remembering.recall import search_memory
+from chatapp.accounts.models import User
+from chatapp.long_term import files as memory_files
+from chatapp.long_term.actions.entries import add_entry, edit_entry
+from chatapp.long_term.actions.profile import write_profile
+from chatapp.long_term.models import MemoryEntry, Profile
+from chatapp.providers.models import Usage
+from chatapp.recall.models import SearchOwner
+from chatapp.recall.search import search_memory
 from memory.tokens import estimate_text
 from tests.memory_store.rows import NOW
 

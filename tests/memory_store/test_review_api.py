@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from chatapp.actions.memory import record_entry
-from chatapp.actions.search import rebuild_index
-from chatapp.models import Conversation, Event, MemoryEntry, MemoryPause, User
-from chatapp.remembering import memory_files
-from chatapp.remembering.recall import search_memory
+from chatapp.accounts.models import User
+from chatapp.conversations.models import Conversation
+from chatapp.long_term import files as memory_files
+from chatapp.long_term.actions.entries import record_entry
+from chatapp.long_term.models import MemoryEntry, MemoryPause
+from chatapp.realtime.models import Event
+from chatapp.recall.actions.index import rebuild_index
+from chatapp.recall.search import search_memory
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 
 Clients = Callable[..., Client]

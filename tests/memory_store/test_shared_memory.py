@@ -14,17 +14,21 @@ from django.db import IntegrityError, transaction
 from django.test import Client, override_settings
 
 from agents.tools.protocol import ToolCaller, ToolFailure
-from chatapp import toolbox
-from chatapp.actions.accounts import create_token
-from chatapp.actions.conversations import create_conversation
-from chatapp.actions.forget_clock import check_nothing_forgotten
-from chatapp.actions.search import index_conversation
-from chatapp.database import in_database
-from chatapp.errors import ReadForgotten
-from chatapp.models import Agent, Conversation, MemoryEntry, Offload, Profile, User
-from chatapp.offloads import ConversationOffloads
-from chatapp.remembering.forgetting import forget_entry
-from chatapp.selectors.forgetting import forgotten_count_of
+from chatapp.accounts.actions import create_token
+from chatapp.accounts.models import User
+from chatapp.agent_presets.models import Agent
+from chatapp.context.tools import registry
+from chatapp.conversations.actions import create_conversation
+from chatapp.conversations.models import Conversation
+from chatapp.files.models import Offload
+from chatapp.files.offloads import ConversationOffloads
+from chatapp.forgetting.actions.clock import check_nothing_forgotten
+from chatapp.forgetting.selectors.forgotten import forgotten_count_of
+from chatapp.forgetting.services import forget_entry
+from chatapp.long_term.models import MemoryEntry, Profile
+from chatapp.operations.database import in_database
+from chatapp.operations.errors import ReadForgotten
+from chatapp.recall.actions.index import index_conversation
 from memory.types import ToolResultPart
 from tests.api.program import Program
 from tests.api.running import running_service
@@ -156,7 +160,7 @@ async def test_what_is_so_now_is_not_told_where_memory_is_shared(alice: User) ->
 
 
 async def use(tool: str, caller: ToolCaller, **arguments: Any) -> str:
-    return (await toolbox.BUILT_IN[tool].call(arguments, caller)).text
+    return (await registry.BUILT_IN[tool].call(arguments, caller)).text
 
 
 @on_a_loop

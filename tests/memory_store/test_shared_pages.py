@@ -14,10 +14,15 @@ from django.db.models import Model
 from django.db.models.signals import post_save
 from django.test import Client
 
-from chatapp.database import in_database
-from chatapp.models import Agent, Conversation, Event, ForgetReceipt, MemoryEntry, User
-from chatapp.remembering import memory_files
-from chatapp.remembering.forgetting import forget_chosen, take_out_of_shared
+from chatapp.accounts.models import User
+from chatapp.agent_presets.models import Agent
+from chatapp.conversations.models import Conversation
+from chatapp.forgetting.models import ForgetReceipt
+from chatapp.forgetting.services import forget_chosen, take_out_of_shared
+from chatapp.long_term import files as memory_files
+from chatapp.long_term.models import MemoryEntry
+from chatapp.operations.database import in_database
+from chatapp.realtime.models import Event
 from tests.context_engine.chatting import on_a_loop
 from tests.forgetting.everywhere import tables_with
 from tests.memory_store.rows import NOW, new_conversation, say

@@ -8,11 +8,13 @@ from datetime import UTC, datetime
 import pytest
 from django.test import Client
 
-from chatapp import clock, tasks
-from chatapp.actions.checkpoint_changes import undo_compaction
-from chatapp.actions.memory import record_entry
-from chatapp.models import Compaction, MemoryEntry, User
-from chatapp.remembering.recall import search_memory
+from chatapp.accounts.models import User
+from chatapp.compaction.actions import undo_compaction
+from chatapp.compaction.models import Compaction
+from chatapp.long_term.actions.entries import record_entry
+from chatapp.long_term.models import MemoryEntry
+from chatapp.operations import clock, tasks
+from chatapp.recall.search import search_memory
 from tests.context_engine.chatting import make_model
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 from tests.servers.openai_server import ModelServer

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from chatapp.actions.model_configs import save_model_config
-from chatapp.detection import detect_in_background
-from chatapp.models import ModelConfig
+from chatapp.providers.actions import save_model_config
+from chatapp.providers.detection import detect_in_background
+from chatapp.providers.models import ModelConfig
 from tests.model_configs.ollama_server import ollama_server
 from tests.servers.openai_server import ModelServer
 

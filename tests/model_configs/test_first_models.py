@@ -9,16 +9,12 @@ import pytest
 from django.db import connection
 from pytest_django.fixtures import Settings
 
-from chatapp.actions.model_configs import (
-    ensure_first_model,
-    offer_models,
-    save_model_config,
-    set_default_model,
-)
-from chatapp.errors import NotFound
-from chatapp.models import ModelConfig, User
-from chatapp.secrets_box import decrypt
-from chatapp.selectors.model_configs import accessible_model, default_model, fast_model_of, visible_models
+from chatapp.accounts.models import User
+from chatapp.operations.encryption import decrypt
+from chatapp.operations.errors import NotFound
+from chatapp.providers.actions import ensure_first_model, offer_models, save_model_config, set_default_model
+from chatapp.providers.models import ModelConfig
+from chatapp.providers.selectors import accessible_model, default_model, fast_model_of, visible_models
 
 pytestmark = pytest.mark.django_db
 

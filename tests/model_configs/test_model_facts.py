@@ -9,9 +9,9 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from agents.types import TokenUsage
-from chatapp.model_facts import TABLE, find_facts, normalize_name, price_call
-from chatapp.models import ModelConfig
-from chatapp.selectors.model_configs import resolve_budget_inputs
+from chatapp.providers.model_facts import TABLE, find_facts, normalize_name, price_call
+from chatapp.providers.models import ModelConfig
+from chatapp.providers.selectors import resolve_budget_inputs
 from memory.budget import resolve_budget
 
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 import pytest
 from pytest_django.fixtures import Settings
 
-from chatapp.actions.model_configs import ensure_first_model
-from chatapp.detection import detect_in_background, offer_ollama
-from chatapp.models import ModelConfig
-from chatapp.ollama import OLLAMA_DEFAULT_WINDOW, detect_ollama, ollama_window
-from chatapp.selectors.model_configs import default_model
+from chatapp.providers.actions import ensure_first_model
+from chatapp.providers.detection import (
+    OLLAMA_DEFAULT_WINDOW,
+    detect_in_background,
+    detect_ollama,
+    offer_ollama,
+    ollama_window,
+)
+from chatapp.providers.models import ModelConfig
+from chatapp.providers.selectors import default_model
 from tests.model_configs.ollama_server import ollama_server
 
 VERSION = {"/api/version": {"version": "0.30.1"}}

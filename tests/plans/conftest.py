@@ -19,7 +19,7 @@ from tests.plans.planned_server import PlannedServer, planned_server
 from tests.servers.openai_server import ModelServer
 
 if TYPE_CHECKING:
-    from chatapp.models import ModelConfig
+    from chatapp.providers.models import ModelConfig
 
 __all__ = ["alice_client", "alice_program", "charlie_client", "charlie_program", "pytest_pyfunc_call"]
 

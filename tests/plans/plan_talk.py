@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from chatapp.database import in_database
-from chatapp.models import Usage
+from chatapp.operations.database import in_database
+from chatapp.providers.models import Usage
 from tests.context_engine.talking import Talk
 from tests.servers.behaviour import ERRORS
 

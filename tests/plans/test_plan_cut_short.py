@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from chatapp.database import in_database
-from chatapp.models import Run
+from chatapp.operations.database import in_database
+from chatapp.runs.models import Run
 from tests.api.program import Program
 from tests.api.running import send, wait_for_end
 from tests.context_engine.talking import settle, talking

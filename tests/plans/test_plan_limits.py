@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from chatapp.models import ModelConfig
+from chatapp.providers.models import ModelConfig
 from tests.api.program import Program
 from tests.context_engine.talking import talking, words
 from tests.plans.plan_talk import ask_planned

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from chatapp.database import in_database
-from chatapp.models import ModelConfig
+from chatapp.operations.database import in_database
+from chatapp.providers.models import ModelConfig
 from tests.api.program import Program
 from tests.api.running import read_all, send
 from tests.context_engine.talking import settle, talking

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from chatapp.database import in_database
-from chatapp.models import Agent
+from chatapp.agent_presets.models import Agent
+from chatapp.operations.database import in_database
 from tests.api import own_tools
 from tests.api.program import Program
 from tests.context_engine.talking import Talk, talking

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from chatapp.search.vectors import (
+from chatapp.recall.vectors import (
     NEAR_DOCUMENTS,
     NEAREST_BY_CODE,
     NOTHING_NEAR,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from chatapp.models import Event, SearchDocument, User
+from chatapp.accounts.models import User
+from chatapp.realtime.models import Event
+from chatapp.recall.models import SearchDocument
 from tests.api.test_health import sample
 from tests.context_engine.chatting import Chat, chatting, on_a_loop
 

@@ -8,25 +8,24 @@ import pytest
 from django.db.models import F, Value
 from django.db.models.functions import Replace
 
-from chatapp import tasks
-from chatapp.actions import search
-from chatapp.actions.memory import record_entry
-from chatapp.actions.reanalysis import PIECES_AT_ONCE
-from chatapp.models import (
-    Agent,
-    Conversation,
-    MemoryEntry,
-    Message,
+from chatapp.accounts.models import User
+from chatapp.agent_presets.models import Agent
+from chatapp.conversations.models import Conversation, Message
+from chatapp.long_term.actions.entries import record_entry
+from chatapp.long_term.models import MemoryEntry
+from chatapp.operations import tasks
+from chatapp.recall.actions import index as index_actions
+from chatapp.recall.actions.reanalysis import PIECES_AT_ONCE
+from chatapp.recall.models import (
     SearchBlock,
     SearchDocument,
     SearchOwner,
     SearchPosting,
     SearchVectors,
     StoredClaim,
-    User,
 )
-from chatapp.remembering.recall import search_memory
-from chatapp.selectors.reanalysis import DOCUMENTS_AT_ONCE, indexes_to_reanalyse
+from chatapp.recall.search import search_memory
+from chatapp.recall.selectors.reanalysis import DOCUMENTS_AT_ONCE, indexes_to_reanalyse
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 
 pytestmark = pytest.mark.django_db
@@ -45,9 +44,9 @@ def write_as_before(user: User, wrong: str, right: str, *said: str) -> Conversat
     filler = [f"We talked about topic{number % 97} again." for number in range(MANY)]
     wrongly = [text.replace(right, wrong) for text in said]
     say(conversation, *wrongly, *filler)
-    search.index_conversation(conversation.pk)
+    index_actions.index_conversation(conversation.pk)
     say(conversation, *wrongly)
-    search.index_conversation(conversation.pk)
+    index_actions.index_conversation(conversation.pk)
     for row in Message.objects.filter(conversation=conversation):
         row.parts = [{"type": "text", "text": row.parts[0]["text"].replace(wrong, right)}]
         row.save(update_fields=["parts"])
@@ -68,7 +67,7 @@ def work_until_done(limit: int = 20) -> int:
 
 def stored(user: User) -> list[Any]:
     """All that searching reads of a user's index, once all of it is sealed."""
-    search.seal_documents(at_least=1, user_id=user.pk)
+    index_actions.seal_documents(at_least=1, user_id=user.pk)
     owner = SearchOwner.objects.get(user=user)
     documents = SearchDocument.objects.filter(owner=owner).order_by("ordinal")
     postings = SearchPosting.objects.filter(owner=owner).order_by("term", "block")
@@ -90,23 +89,23 @@ def test_wrong_stems_of_an_older_version_are_corrected_where_they_are(alice: Use
     assert set(texts(alice, "boiler")) == set(said)
     assert texts(alice, "walrus") == []
     corrected = stored(alice)
-    search.rebuild_index(alice.pk)
+    index_actions.rebuild_index(alice.pk)
     assert corrected == stored(alice)
 
 
 def test_it_is_done_once_in_pieces_and_what_comes_in_meanwhile_is_not_read_again(alice: User) -> None:
     conversation = write_as_before(alice, "walrus", "boiler", "My boiler is old.")
     say(conversation, *(f"Note {number}." for number in range(PIECES_AT_ONCE * DOCUMENTS_AT_ONCE)))
-    search.index_conversation(conversation.pk)
+    index_actions.index_conversation(conversation.pk)
     assert work_until_done() == 2
     say(conversation, "And one more.")
-    search.index_conversation(conversation.pk)
+    index_actions.index_conversation(conversation.pk)
     assert indexes_to_reanalyse() == []
 
 
 def test_a_new_index_is_of_this_version(alice: User) -> None:
     say(conversation := new_conversation(alice), "Hello there, lamp.")
-    search.index_conversation(conversation.pk)
+    index_actions.index_conversation(conversation.pk)
     assert indexes_to_reanalyse() == []
 
 
@@ -146,7 +145,7 @@ def test_an_entry_is_corrected_in_its_users_index_and_where_it_is_shared(alice: 
     entry = MemoryEntry.objects.get()
     entry.scope = Agent.objects.create(name="Porter", shares_memory=True)
     entry.save(update_fields=["scope"])
-    search.index_entry(entry)
+    index_actions.index_entry(entry)
     assert SearchOwner.objects.filter(scope__isnull=False).count() == 1
     MemoryEntry.objects.update(text=Replace(F("text"), Value("walrus"), Value("boiler")))
     SearchOwner.objects.update(analysis_version=0, analysed_ordinal=0)

@@ -2,8 +2,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from chatapp.models import Branch, Conversation, User
-from chatapp.remembering.recall import InContext, RecalledTurn, recall_for
+from chatapp.accounts.models import User
+from chatapp.conversations.models import Branch, Conversation
+from chatapp.recall.search import InContext, RecalledTurn, recall_for
 from memory.ranking import RecallSize
 from tests.memory_store.rows import NOW, new_conversation, say
 from tests.search.test_search_index import filler

@@ -5,8 +5,9 @@ import json
 import pytest
 from django.test import Client
 
-from chatapp.actions.model_configs import ensure_first_model
-from chatapp.models import SearchDocument, User
+from chatapp.accounts.models import User
+from chatapp.providers.actions import ensure_first_model
+from chatapp.recall.models import SearchDocument
 from tests.memory_store.test_memory_api import Clients
 from tests.search.long_friendship import ASKED, Asked, lines
 

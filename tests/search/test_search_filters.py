@@ -2,10 +2,11 @@ from datetime import timedelta
 
 import pytest
 
-from chatapp.actions.search import index_conversation
-from chatapp.models import Conversation, User
-from chatapp.search.index import questions
-from chatapp.selectors.search import SearchFilter, open_index
+from chatapp.accounts.models import User
+from chatapp.conversations.models import Conversation
+from chatapp.recall.actions.index import index_conversation
+from chatapp.recall.index import questions
+from chatapp.recall.selectors.search import SearchFilter, open_index
 from tests.memory_store.rows import NOW, new_conversation, say
 from tests.memory_store.test_memory_api import Clients
 

@@ -5,10 +5,12 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
-from chatapp.actions import search
-from chatapp.actions.memory import record_entry
-from chatapp.models import Conversation, Message, SearchDocument, SearchOwner, SearchPosting, User
-from chatapp.remembering.recall import recall_for, search_memory
+from chatapp.accounts.models import User
+from chatapp.conversations.models import Conversation, Message
+from chatapp.long_term.actions.entries import record_entry
+from chatapp.recall.actions import index as index_actions
+from chatapp.recall.models import SearchDocument, SearchOwner, SearchPosting
+from chatapp.recall.search import recall_for, search_memory
 from memory.ranking import RecallSize
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 
@@ -37,7 +39,7 @@ def test_a_turn_is_found_as_soon_as_it_is_said(alice: User, conversation: Conver
 
 def test_old_turns_are_found_among_many_sealed_ones(alice: User, conversation: Conversation):
     say(conversation, "My locker code is 4711.", *filler(1_500), "The weather is dull.")
-    search.index_conversation(conversation.pk)
+    index_actions.index_conversation(conversation.pk)
     assert texts(alice, "what is the code of my locker?")[0] == "My locker code is 4711."
     owner = SearchOwner.objects.get()
     assert owner.sealed_ordinal > 1_000
@@ -46,8 +48,8 @@ def test_old_turns_are_found_among_many_sealed_ones(alice: User, conversation: C
 
 def test_indexing_again_adds_nothing(alice: User, conversation: Conversation):
     say(conversation, *filler(300))
-    assert search.index_conversation(conversation.pk) == 300
-    assert search.index_conversation(conversation.pk) == 0
+    assert index_actions.index_conversation(conversation.pk) == 300
+    assert index_actions.index_conversation(conversation.pk) == 0
     assert SearchDocument.objects.count() == 300
 
 
@@ -55,14 +57,14 @@ def test_a_search_that_comes_before_the_worker_finds_the_same_and_writes_nothing
     alice: User, conversation: Conversation
 ):
     say(conversation, *filler(300), "The lamp is broken.", "Which lamp?", "The one on the desk.")
-    search.index_conversation(conversation.pk)
+    index_actions.index_conversation(conversation.pk)
     say(conversation, "I bought a new lamp.", *filler(40), "It has a green shade.")
     say(new_conversation(alice), "A lamp for the cellar.", at=NOW + timedelta(days=1))
     rows = SearchDocument.objects.count()
     before = search_memory(user_id=alice.pk, query="Which lamp did I buy?", limit=20, now=NOW)
     assert SearchDocument.objects.count() == rows
     for row in Conversation.objects.all():
-        search.index_conversation(row.pk)
+        index_actions.index_conversation(row.pk)
     assert search_memory(user_id=alice.pk, query="Which lamp did I buy?", limit=20, now=NOW) == before
     assert SearchDocument.objects.count() == rows + 43
 
@@ -159,12 +161,12 @@ def test_a_memory_entry_is_found(alice: User, conversation: Conversation):
 
 def test_a_removed_message_leaves_the_tail_and_the_blocks(alice: User, conversation: Conversation):
     sealed = say(conversation, *filler(300), "The word is xylophone.")[-1]
-    search.index_conversation(conversation.pk)
+    index_actions.index_conversation(conversation.pk)
     fresh = say(conversation, "The xylophone again.")[0]
-    search.index_conversation(conversation.pk)
+    index_actions.index_conversation(conversation.pk)
     assert len(texts(alice, "xylophone")) == 2
     postings = SearchPosting.objects.count()
-    search.remove_messages(alice.pk, [sealed.pk, fresh.pk])
+    index_actions.remove_messages(alice.pk, [sealed.pk, fresh.pk])
     assert texts(alice, "xylophone") == []
     assert SearchPosting.objects.count() < postings
     assert SearchOwner.objects.get().document_count == SearchDocument.objects.count() == 300
@@ -174,7 +176,7 @@ def test_a_rebuilt_index_gives_the_same_answers(alice: User, conversation: Conve
     say(conversation, *filler(400), "The lamp is broken.")
     say(new_conversation(alice), "A lamp for the desk.", *filler(30), at=NOW + timedelta(days=1))
     before = search_memory(user_id=alice.pk, query="lamps topic3", limit=20, now=NOW)
-    search.rebuild_index(alice.pk)
+    index_actions.rebuild_index(alice.pk)
     assert search_memory(user_id=alice.pk, query="lamps topic3", limit=20, now=NOW) == before
 
 
@@ -184,7 +186,7 @@ def test_two_workers_on_one_conversation_index_each_turn_once(alice: User, conve
 
     def work() -> None:
         try:
-            search.index_conversation(conversation.pk)
+            index_actions.index_conversation(conversation.pk)
         finally:
             connection.close()
 
@@ -193,7 +195,7 @@ def test_two_workers_on_one_conversation_index_each_turn_once(alice: User, conve
         worker.start()
     for worker in workers:
         worker.join()
-    search.index_conversation(conversation.pk)
+    index_actions.index_conversation(conversation.pk)
     ordinals = list(SearchDocument.objects.order_by("ordinal").values_list("ordinal", flat=True))
     assert ordinals == list(range(1_200))
     assert SearchDocument.objects.values("source_id").distinct().count() == 1_200

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 import pytest
 from django.db import transaction
 
-from chatapp.actions import search
-from chatapp.models import Conversation, SearchBlock, SearchOwner, User
-from chatapp.search.index import BLOCK, blank_rows
-from chatapp.search.shelf import Shelf
-from chatapp.selectors.search_sealed import open_sealed
+from chatapp.accounts.models import User
+from chatapp.conversations.models import Conversation
+from chatapp.recall.actions import index as index_actions
+from chatapp.recall.index import BLOCK, blank_rows
+from chatapp.recall.index_cache import Shelf
+from chatapp.recall.models import SearchBlock, SearchOwner
+from chatapp.recall.selectors.sealed import open_sealed
 from tests.memory_store.rows import new_conversation, say
 from tests.search.test_search_index import filler, texts
 
@@ -22,7 +24,7 @@ SAID = "The word is xylophone."
 def conversation(alice: User) -> Conversation:
     conversation = new_conversation(alice)
     say(conversation, *filler(300), SAID)
-    search.index_conversation(conversation.pk)
+    index_actions.index_conversation(conversation.pk)
     assert texts(alice, "xylophone") == [SAID]
     return conversation
 
@@ -36,31 +38,31 @@ def test_a_search_reads_what_is_sealed_once(
 
 
 def test_what_was_removed_since_the_last_search_is_not_found(alice: User, conversation: Conversation):
-    search.remove_messages(alice.pk, [conversation.messages.get(position=300).pk])
+    index_actions.remove_messages(alice.pk, [conversation.messages.get(position=300).pk])
     assert texts(alice, "xylophone") == []
     assert texts(alice, "topic3")
 
 
 def test_what_was_sealed_since_the_last_search_is_found(alice: User, conversation: Conversation):
     say(conversation, *filler(300), "Another xylophone.")
-    search.index_conversation(conversation.pk)
+    index_actions.index_conversation(conversation.pk)
     assert set(texts(alice, "xylophone")) == {SAID, "Another xylophone."}
 
 
 def test_a_removal_that_was_taken_back_leaves_nothing_behind(alice: User, conversation: Conversation):
     with transaction.atomic():
-        search.remove_messages(alice.pk, [conversation.messages.get(position=300).pk])
+        index_actions.remove_messages(alice.pk, [conversation.messages.get(position=300).pk])
         assert texts(alice, "xylophone") == []
         transaction.set_rollback(True)
     assert texts(alice, "xylophone") == [SAID]
-    search.remove_messages(alice.pk, [conversation.messages.get(position=299).pk])
+    index_actions.remove_messages(alice.pk, [conversation.messages.get(position=299).pk])
     assert texts(alice, "xylophone") == [SAID]
 
 
 def test_an_index_that_was_built_anew_is_read_anew(alice: User, conversation: Conversation):
-    search.delete_index(alice.pk)
+    index_actions.delete_index(alice.pk)
     say(conversation, "Another xylophone.")
-    search.rebuild_index(alice.pk)
+    index_actions.rebuild_index(alice.pk)
     assert set(texts(alice, "xylophone")) == {SAID, "Another xylophone."}
 
 

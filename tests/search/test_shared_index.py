@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 from django.core.management import call_command
 
-from chatapp.actions.memory import rewrite_entry
-from chatapp.actions.search import index_entry, rebuild_index
-from chatapp.models import Agent, MemoryEntry, SearchDocument, SearchOwner, SearchPosting, User
-from chatapp.remembering.forgetting import forget_all, forget_entry, take_out_of_shared
-from chatapp.remembering.recall import search_memory
-from chatapp.search.index import NO_ORDINAL
-from chatapp.selectors.search import open_index
+from chatapp.accounts.models import User
+from chatapp.agent_presets.models import Agent
+from chatapp.forgetting.services import forget_all, forget_entry, take_out_of_shared
+from chatapp.long_term.actions.entries import rewrite_entry
+from chatapp.long_term.models import MemoryEntry
+from chatapp.recall.actions.index import index_entry, rebuild_index
+from chatapp.recall.index import NO_ORDINAL
+from chatapp.recall.models import SearchDocument, SearchOwner, SearchPosting
+from chatapp.recall.search import search_memory
+from chatapp.recall.selectors.search import open_index
 from tests.memory_store.rows import NOW, new_conversation, say
 
 pytestmark = pytest.mark.django_db

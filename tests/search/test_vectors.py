@@ -4,14 +4,16 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from chatapp import diagnosis, metrics, tasks
-from chatapp.actions import search
-from chatapp.models import Conversation, SearchCodes, SearchOwner, SearchVectors, User
-from chatapp.remembering import embedding
-from chatapp.remembering.forgetting import forget_whole_conversation
-from chatapp.remembering.recall import recall_for, search_memory
-from chatapp.search.vectors import NEAREST_BY_CODE, OWNER
-from chatapp.selectors.search import SearchFilter, open_index
+from chatapp.accounts.models import User
+from chatapp.conversations.models import Conversation
+from chatapp.forgetting.services import forget_whole_conversation
+from chatapp.operations import doctor, metrics, tasks
+from chatapp.recall import embedding
+from chatapp.recall.actions import index as index_actions
+from chatapp.recall.models import SearchCodes, SearchOwner, SearchVectors
+from chatapp.recall.search import recall_for, search_memory
+from chatapp.recall.selectors.search import SearchFilter, open_index
+from chatapp.recall.vectors import NEAREST_BY_CODE, OWNER
 from memory.ranking import RecallSize, add_nearness
 from tests.memory_store.rows import NOW, new_conversation, say
 from tests.search.test_search_index import filler
@@ -38,7 +40,7 @@ def server(settings) -> Iterator[EmbeddingsServer]:
 def conversation(alice: User) -> Conversation:
     conversation = new_conversation(alice)
     say(conversation, *filler(60), SAID, *filler(60))
-    search.index_conversation(conversation.pk)
+    index_actions.index_conversation(conversation.pk)
     return conversation
 
 
@@ -83,9 +85,9 @@ def test_an_endpoint_that_is_down_costs_one_question_and_is_told_in_log_and_metr
 
 
 def test_the_doctor_asks_the_endpoint(server: EmbeddingsServer):
-    assert [finding.what for finding in diagnosis.check_embeddings()] == ["answers, 96 dimensions"]
+    assert [finding.what for finding in doctor.check_embeddings()] == ["answers, 96 dimensions"]
     server.is_down = True
-    (finding,) = diagnosis.check_embeddings()
+    (finding,) = doctor.check_embeddings()
     assert not finding.is_well
     assert "EMBEDDINGS_BASE_URL" in finding.remedy
 
@@ -99,7 +101,7 @@ def test_a_worker_that_meets_a_dead_endpoint_goes_on_where_it_was(
     server.is_down = False
     tasks.embed_index(str(alice.pk))
     say(conversation, "The zeppelin has landed.")
-    search.index_conversation(conversation.pk)
+    index_actions.index_conversation(conversation.pk)
     assert embedding.embed_index(alice.pk) == 1
     owner = SearchOwner.objects.get()
     assert owner.embedded_ordinal == owner.next_ordinal == 122
@@ -122,7 +124,7 @@ def test_what_is_removed_loses_its_vectors(alice: User, conversation: Conversati
     embedding.embed_index(alice.pk)
     size = stored_vectors()
     gone = conversation.messages.get(position=60)
-    search.remove_messages(alice.pk, [gone.pk])
+    index_actions.remove_messages(alice.pk, [gone.pk])
     assert size - stored_vectors() == 3  # the turn and its two sentences
     forget_whole_conversation(alice, conversation.pk, now=NOW)
     assert stored_vectors() == 0
@@ -145,10 +147,10 @@ def test_an_endpoint_whose_vectors_grow_holds_up_no_forgetting(
     embedding.embed_index(alice.pk)
     server.dimensions *= 2
     say(conversation, *filler(20))
-    search.index_conversation(conversation.pk)
+    index_actions.index_conversation(conversation.pk)
     embedding.embed_index(alice.pk)
     size = stored_vectors()
-    search.remove_messages(alice.pk, [conversation.messages.get(position=60).pk])
+    index_actions.remove_messages(alice.pk, [conversation.messages.get(position=60).pk])
     assert size - stored_vectors() == 3
 
 
@@ -166,7 +168,7 @@ def test_what_came_in_since_stands_for_nothing_in_an_index_that_is_open(
     index = open_index(alice.pk)
     elsewhere = new_conversation(alice)
     say(elsewhere, "We adopted a greyhound.")
-    search.index_conversation(elsewhere.pk)
+    index_actions.index_conversation(elsewhere.pk)
     embedding.embed_index(alice.pk)
     asked = embedding.embed_question(QUESTION)
     near = index.near(asked or [], "concepts").nearness
@@ -185,7 +187,7 @@ def test_a_filter_is_asked_before_the_nearest_are_counted(
 ):
     elsewhere = new_conversation(alice)
     say(elsewhere, *[f"Your pet dog {number} is a greyhound." for number in range(NEAREST_BY_CODE + 10)])
-    search.index_conversation(elsewhere.pk)
+    index_actions.index_conversation(elsewhere.pk)
     embedding.embed_index(alice.pk)
     only = SearchFilter(conversation_id=conversation.pk)
     found = search_memory(user_id=alice.pk, query=QUESTION, limit=3, now=NOW, only=only)

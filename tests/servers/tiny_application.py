@@ -13,9 +13,9 @@ import json
 import sys
 from typing import Any
 
-from chatapp.serving.listener import open_listener
-from chatapp.serving.server import Server
-from chatapp.serving.server_limits import Limits
+from chatapp.operations.serving.listener import open_listener
+from chatapp.operations.serving.server import Server
+from chatapp.operations.serving.server_limits import Limits
 
 CHUNK = b"x" * 65_536
 

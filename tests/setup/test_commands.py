@@ -7,9 +7,9 @@ import io
 import pytest
 from django.core.management import CommandError, call_command
 
-from chatapp.actions.model_configs import ensure_first_model
-from chatapp.models import ApiToken, User
-from chatapp.selectors.accounts import find_token, scopes_of
+from chatapp.accounts.models import ApiToken, User
+from chatapp.accounts.selectors import find_token, scopes_of
+from chatapp.providers.actions import ensure_first_model
 
 PASSWORD = "correct horse battery"
 

@@ -6,7 +6,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from chatapp.serving.forwarded import client_address, read_claims
+from chatapp.operations.serving.forwarded import client_address, read_claims
 
 PROXIES = [ip_network("10.0.0.0/8"), ip_network("fd00::/8")]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from chatapp.private_files import close_exposed
+from chatapp.operations.private_files import close_exposed
 from tests.environment import ROOT
 from tests.servers.people import ALICE
 from tests.servers.service import Service, run_manage

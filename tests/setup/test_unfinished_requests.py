@@ -11,7 +11,7 @@ import httpx2
 import pytest
 from websockets.sync.client import connect
 
-from chatapp.serving.server_limits import network_of
+from chatapp.operations.serving.server_limits import network_of
 from tests.reliability.browsers import BrowserSession
 from tests.servers.people import ALICE
 from tests.servers.tiny_process import start_tiny

@@ -90,7 +90,7 @@ def test_no_order_ends_with_a_time_which_two_rows_may_share():
     found = [
         f"{path.relative_to(ROOT)}:{line}"
         for path in sources("chatapp")
-        if "admin" not in path.parts  # Django's change list adds the primary key itself
+        if "admin" not in path.with_suffix("").parts  # Django's change list adds the primary key itself
         for column, line in orderings(ast.parse(path.read_text()))
         if column == "at" or column.endswith("_at")
     ]

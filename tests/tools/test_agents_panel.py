@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from agents.presets import read_preset
-from chatapp.models import Agent, Conversation, McpServer, Message, ModelConfig, Run, ToolCall, Usage
+from chatapp.agent_presets.models import Agent, McpServer
+from chatapp.conversations.models import Conversation, Message
+from chatapp.providers.models import ModelConfig, Usage
+from chatapp.runs.models import Run, ToolCall
 from tests.api import own_tools
 from tests.plans.planned_server import plan_of, planned_server, tool_call
 from tests.servers.behaviour import Behaviour

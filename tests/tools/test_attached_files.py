@@ -12,13 +12,14 @@ from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
 from agents.tools import pdf_pages
 from agents.tools.protocol import ToolCaller, ToolFailure
-from chatapp import clock, mapping
-from chatapp.actions.conversations import create_conversation
-from chatapp.actions.messages import NewMessage, send_message
-from chatapp.attachments import store_upload
-from chatapp.database import in_database
-from chatapp.models import Message
-from chatapp.toolbox import BUILT_IN
+from chatapp.context.tools.registry import BUILT_IN
+from chatapp.conversations import message_values
+from chatapp.conversations.actions import create_conversation
+from chatapp.conversations.models import Message
+from chatapp.files.attachments import store_upload
+from chatapp.operations import clock
+from chatapp.operations.database import in_database
+from chatapp.runs.actions.sending import NewMessage, send_message
 from tests.tools.test_offloads import picture
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -133,7 +134,7 @@ async def test_the_model_sees_a_line_and_the_page_a_part(attach):
     file, text = question.parts
     assert (file["type"], file["name"], file["size_bytes"]) == ("file", "plan.txt", 11)
     assert text["text"] == "Look at this."
-    seen = mapping.message_value(question).text
+    seen = message_values.message_value(question).text
     assert seen == f"[Attached file {file_id}: plan.txt (text/plain, 11 bytes)]\nLook at this."
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agents.guarded_http import ForbiddenHost, HostRules
 from agents.tools.http_fetch import MAX_BYTES, HttpFetch
 from agents.tools.protocol import ToolCaller, ToolFailure
-from chatapp import toolbox
+from chatapp.context.tools import registry
 from tests.servers.web_server import WebPage, WebServer
 
 CALLER = ToolCaller("alice", "c", "r")
@@ -227,7 +227,7 @@ def test_no_address_that_is_not_public_passes_without_being_own(address):
 
 
 def test_it_is_off_until_an_operator_names_a_host(db, settings):
-    names = [tool.spec.name for tool in toolbox.tools_of(None)]
+    names = [tool.spec.name for tool in registry.tools_of(None)]
     assert "http_fetch" not in names
     settings.HTTP_FETCH_HOSTS = ["docs.python.org"]
-    assert "http_fetch" in [tool.spec.name for tool in toolbox.tools_of(None)]
+    assert "http_fetch" in [tool.spec.name for tool in registry.tools_of(None)]

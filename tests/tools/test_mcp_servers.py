@@ -6,13 +6,14 @@ import html
 
 import pytest
 
-from chatapp import clock, tasks, toolbox
-from chatapp.actions.conversations import create_conversation
-from chatapp.actions.mcp_servers import LIST_AGAIN_AFTER, record_problem, save_mcp_server
-from chatapp.database import in_database
-from chatapp.mcp_servers import check_server, refresh_server
-from chatapp.models import Agent, McpServer
-from chatapp.selectors.mcp_servers import servers_to_list
+from chatapp.agent_presets.actions import LIST_AGAIN_AFTER, record_problem, save_mcp_server
+from chatapp.agent_presets.mcp_servers import check_server, refresh_server
+from chatapp.agent_presets.models import Agent, McpServer
+from chatapp.agent_presets.selectors import servers_to_list
+from chatapp.context.tools import registry
+from chatapp.conversations.actions import create_conversation
+from chatapp.operations import clock, tasks
+from chatapp.operations.database import in_database
 from tests.servers.mcp_server import McpProcess
 from tests.tools.test_mcp import CALLER
 
@@ -33,7 +34,7 @@ def server_row(**values):
 
 
 def names(agent=None):
-    return [tool.spec.name for tool in toolbox.tools_of(agent) if "__" in tool.spec.name]
+    return [tool.spec.name for tool in registry.tools_of(agent) if "__" in tool.spec.name]
 
 
 def test_a_server_serves_the_agents_that_name_it_and_nobody_else():
@@ -63,7 +64,7 @@ def test_an_agent_of_a_user_has_only_what_is_for_everyone(alice, settings):
     private, public = server_row(), server_row(name="web", for_everyone=True)
     agent = Agent.objects.create(name="Mine", owner=alice, tools=["clock", "calculator"])
     agent.mcp_servers.add(private, public)
-    assert [tool.spec.name for tool in toolbox.tools_of(agent)] == ["clock", "web__find"]
+    assert [tool.spec.name for tool in registry.tools_of(agent)] == ["clock", "web__find"]
 
 
 def test_only_the_chosen_tools_of_a_server_are_offered():
@@ -79,7 +80,7 @@ async def test_its_tools_are_listed_once_and_called_in_a_conversation(process, a
     )
     await in_database(refresh_server)(server.pk)
     conversation = await in_database(create_conversation)(user=alice, now=clock.now())
-    tools = {tool.spec.name: tool for tool in await in_database(toolbox.tools_for)(conversation)}
+    tools = {tool.spec.name: tool for tool in await in_database(registry.tools_for)(conversation)}
     assert (await tools["test__add"].call({"a": 2, "b": 3}, CALLER)).text == "5"
 
 

@@ -7,12 +7,15 @@ from datetime import timedelta
 import pytest
 
 from agents.tools.protocol import ToolCaller, ToolFailure
-from chatapp import clock, toolbox
-from chatapp.actions.conversations import ImportedMessage, create_conversation, import_conversation
-from chatapp.actions.memory_edits import add_entry
-from chatapp.actions.messages import NewMessage, send_message
-from chatapp.database import in_database
-from chatapp.models import Conversation, MemoryEntry, MemoryPause, Message, Run
+from chatapp.context.tools import registry
+from chatapp.conversations.actions import ImportedMessage, create_conversation, import_conversation
+from chatapp.conversations.models import Conversation, Message
+from chatapp.long_term.actions.entries import add_entry
+from chatapp.long_term.models import MemoryEntry, MemoryPause
+from chatapp.operations import clock
+from chatapp.operations.database import in_database
+from chatapp.runs.actions.sending import NewMessage, send_message
+from chatapp.runs.models import Run
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -36,7 +39,7 @@ def caller_in(conversation):
 
 
 async def use(tool, caller, **arguments):
-    return (await toolbox.BUILT_IN[tool].call(arguments, caller)).text
+    return (await registry.BUILT_IN[tool].call(arguments, caller)).text
 
 
 async def test_what_was_said_in_another_conversation_is_found_and_read(history, alice):
@@ -104,7 +107,7 @@ async def test_a_temporary_conversation_finds_its_own_turns_and_is_found_by_no_o
 
 def test_a_temporary_conversation_has_no_memory_tools(alice):
     chat = create_conversation(user=alice, now=clock.now(), temporary=True)
-    names = {tool.spec.name for tool in toolbox.tools_for(chat)}
+    names = {tool.spec.name for tool in registry.tools_for(chat)}
     assert "conversation_search" in names
     assert not names & {"memory_search", "memory_read"}
 

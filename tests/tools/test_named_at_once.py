@@ -12,8 +12,8 @@ from django.db import connection, transaction
 from django.http import HttpResponse
 from django.test import Client
 
-from chatapp.actions.model_configs import ensure_first_model
-from chatapp.models import Agent, McpServer
+from chatapp.agent_presets.models import Agent, McpServer
+from chatapp.providers.actions import ensure_first_model
 from tests.blocking import somebody_waits
 from tests.tools.test_agents_panel import FORM
 from tests.tools.test_mcp_servers import form_of

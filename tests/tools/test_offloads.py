@@ -15,15 +15,15 @@ from PIL import Image
 
 from agents.tool_results import fits
 from agents.tools.protocol import ResultLimit, ToolCaller, ToolFailure
-from chatapp import clock
-from chatapp.actions.conversations import ImportedMessage, create_conversation, import_conversation
-from chatapp.database import in_database
-from chatapp.diagnosis import check_bucket
-from chatapp.errors import InvalidInput, NotFound
-from chatapp.models import Offload
-from chatapp.offloads import ConversationOffloads, discard_offloads, object_store, sweep_offloads
-from chatapp.remembering.forgetting import forget_message, forget_whole_conversation
-from chatapp.toolbox import BUILT_IN
+from chatapp.context.tools.registry import BUILT_IN
+from chatapp.conversations.actions import ImportedMessage, create_conversation, import_conversation
+from chatapp.files.models import Offload
+from chatapp.files.offloads import ConversationOffloads, discard_offloads, object_store, sweep_offloads
+from chatapp.forgetting.services import forget_message, forget_whole_conversation
+from chatapp.operations import clock
+from chatapp.operations.database import in_database
+from chatapp.operations.doctor import check_bucket
+from chatapp.operations.errors import InvalidInput, NotFound
 from memory.tokens import text_message
 from memory.types import ToolResultPart
 from tests.servers.s3 import S3Server

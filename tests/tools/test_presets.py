@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.presets import Preset, PresetError, read_preset, write_preset
-from chatapp import toolbox
-from chatapp.actions.model_configs import ensure_first_model
-from chatapp.models import Agent, Conversation, McpServer, ModelConfig
+from chatapp.agent_presets.models import Agent, McpServer
+from chatapp.context.tools import registry
+from chatapp.conversations.models import Conversation
+from chatapp.providers.actions import ensure_first_model
+from chatapp.providers.models import ModelConfig
 
 pytestmark = pytest.mark.django_db
 
@@ -277,7 +279,7 @@ def test_an_agent_without_memory_neither_reads_nor_is_remembered(alice):
     agent = Agent.objects.create(name="Amnesiac", uses_memory=False)
     chat = Conversation(user=alice, agent=agent)
     assert not chat.uses_memory
-    assert not {tool.spec.name for tool in toolbox.tools_for(chat)} & {"memory_search", "memory_read"}
+    assert not {tool.spec.name for tool in registry.tools_for(chat)} & {"memory_search", "memory_read"}
     agent.enabled = False
     assert chat.uses_memory, "one that is switched off is as good as none"
 

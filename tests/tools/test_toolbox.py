@@ -7,9 +7,10 @@ from datetime import timedelta
 import pytest
 
 from agents.tools.protocol import ToolCaller
-from chatapp import clock, toolbox
-from chatapp.actions.conversations import create_conversation
-from chatapp.models import Agent
+from chatapp.agent_presets.models import Agent
+from chatapp.context.tools import registry
+from chatapp.conversations.actions import create_conversation
+from chatapp.operations import clock
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -25,29 +26,29 @@ def conversation(alice):
 
 def test_without_an_agent_it_is_the_deployments_choice(conversation, settings):
     settings.DEFAULT_TOOLS = ["clock", "no_such_tool"]
-    assert names(toolbox.tools_for(conversation)) == ["clock"]
+    assert names(registry.tools_for(conversation)) == ["clock"]
 
 
 def test_an_agent_has_the_tools_it_names_and_no_others(conversation):
     conversation.agent = Agent.objects.create(name="Sums", tools=["calculator"])
-    assert names(toolbox.tools_for(conversation)) == ["calculator"]
+    assert names(registry.tools_for(conversation)) == ["calculator"]
     conversation.agent.tools = []
-    assert toolbox.tools_for(conversation) == ()
+    assert registry.tools_for(conversation) == ()
 
 
 def test_an_agent_that_names_none_has_the_deployments_choice(conversation, settings):
     settings.DEFAULT_TOOLS = ["calculator"]
     conversation.agent = Agent.objects.create(name="Any")
-    assert names(toolbox.tools_for(conversation)) == ["calculator"]
+    assert names(registry.tools_for(conversation)) == ["calculator"]
 
 
 def test_an_agent_that_was_switched_off_lends_no_tools(conversation, settings):
     settings.DEFAULT_TOOLS = []
     conversation.agent = Agent.objects.create(name="Off", tools=["clock"], enabled=False)
-    assert toolbox.tools_for(conversation) == ()
+    assert registry.tools_for(conversation) == ()
 
 
-@pytest.mark.parametrize("tool", toolbox.BUILT_IN.values(), ids=toolbox.BUILT_IN)
+@pytest.mark.parametrize("tool", registry.BUILT_IN.values(), ids=registry.BUILT_IN)
 def test_every_tool_has_a_closed_schema_without_identity_and_a_time_out(tool):
     parameters = tool.spec.parameters
     assert parameters["type"] == "object"
@@ -60,7 +61,7 @@ def test_every_tool_has_a_closed_schema_without_identity_and_a_time_out(tool):
 async def test_the_clock_knows_where_the_user_lives(transactional_db, alice):
     caller = ToolCaller(user_id=str(alice.pk), conversation_id="c", run_id="r")
     await type(alice).objects.filter(pk=alice.pk).aupdate(time_zone="Pacific/Kiritimati")
-    told = (await toolbox.BUILT_IN["clock"].call({}, caller)).text
+    told = (await registry.BUILT_IN["clock"].call({}, caller)).text
     there = clock.now() + timedelta(hours=14)
     assert f"{there:%Y-%m-%d}" in told
     assert "in Pacific/Kiritimati (UTC+1400" in told

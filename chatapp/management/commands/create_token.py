@@ -6,9 +6,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from chatapp.actions.accounts import create_token
-from chatapp.errors import ServiceError
-from chatapp.selectors.accounts import SCOPES, find_user
+from chatapp.accounts.actions import create_token
+from chatapp.accounts.selectors import SCOPES, find_user
+from chatapp.operations.errors import ServiceError
 
 
 class Command(BaseCommand):

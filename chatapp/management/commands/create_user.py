@@ -8,8 +8,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from chatapp.actions.accounts import create_user
-from chatapp.errors import ServiceError
+from chatapp.accounts.actions import create_user
+from chatapp.operations.errors import ServiceError
 
 
 class Command(BaseCommand):

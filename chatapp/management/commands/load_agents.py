@@ -13,10 +13,10 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agents.hooks import Hook
 from agents.profiles import AgentProfile, ProfileError, list_ignored, read_agent_file
-from chatapp import clock
-from chatapp.actions.agents import LoadedAgent, load_agents
-from chatapp.errors import ServiceError
-from chatapp.toolbox import local_tools, tool_names
+from chatapp.agent_presets.actions import LoadedAgent, load_agents
+from chatapp.context.tools.registry import local_tools, tool_names
+from chatapp.operations import clock
+from chatapp.operations.errors import ServiceError
 
 
 class Command(BaseCommand):

@@ -6,9 +6,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from chatapp.actions.purging import mark_purge
-from chatapp.remembering.purging import purge_deleted
-from chatapp.selectors.purging import newest_purge
+from chatapp.forgetting.actions.purging import mark_purge
+from chatapp.forgetting.purging import purge_deleted
+from chatapp.forgetting.selectors.removals import newest_purge
 
 
 class Command(BaseCommand):

@@ -6,10 +6,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from chatapp.actions.search import delete_shared_indexes, rebuild_index
-from chatapp.models import User
-from chatapp.remembering.memory_files import rebuild_files
-from chatapp.selectors.accounts import all_users, find_user
+from chatapp.accounts.models import User
+from chatapp.accounts.selectors import all_users, find_user
+from chatapp.long_term.files import rebuild_files
+from chatapp.recall.actions.index import delete_shared_indexes, rebuild_index
 
 
 class Command(BaseCommand):

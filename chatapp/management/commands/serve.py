@@ -7,8 +7,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
-from chatapp.serving.launcher import WebProcess
-from chatapp.serving.listener import CannotServe
+from chatapp.operations.serving.launcher import WebProcess
+from chatapp.operations.serving.listener import CannotServe
 
 
 class Command(BaseCommand):

@@ -1,0 +1,1 @@
+"""Users, sign-in, tokens, invitations, rate limits, export and deletion of an account."""

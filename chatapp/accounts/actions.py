@@ -1,0 +1,159 @@
+"""Every write to users, their API tokens and the one-time set-up link."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from datetime import timedelta
+from hmac import compare_digest
+from typing import Any
+from uuid import UUID
+
+from allauth.usersessions.models import UserSession
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.password_validation import validate_password
+from django.contrib.contenttypes.models import ContentType
+from django.contrib.sessions.models import Session
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+
+from chatapp.accounts.models import ApiToken, SetupLink, User
+from chatapp.accounts.selectors import SCOPES, accessible_token, has_admin, hash_token, is_only_admin
+from chatapp.forgetting.actions.purging import mark_purge
+from chatapp.operations import clock
+from chatapp.operations.errors import Conflict, InvalidInput, NotFound
+from chatapp.operations.text import normalize_text
+
+TOKEN_MARK = "pal_"
+PREFIX_CHARS = 10
+USE_IS_RECORDED_EVERY = timedelta(minutes=1)
+
+
+def create_user(*, email: str, password: str, name: str = "", is_admin: bool = False) -> User:
+    """Raises InvalidInput for an address or password that is not acceptable, Conflict for a taken address."""
+    user = _new_user(email, password, name, is_admin)
+    with transaction.atomic():
+        _save_new(user)
+    return user
+
+
+def ensure_setup_link() -> str | None:
+    """A fresh token for `/setup/<token>`, replacing the one before; None once there is an admin."""
+    token = secrets.token_urlsafe(32)
+    with transaction.atomic():
+        if has_admin():
+            SetupLink.objects.all().delete()
+            return None
+        SetupLink.objects.update_or_create(pk=1, defaults={"token_hash": hash_token(token)})
+    return token
+
+
+def claim_setup_link(*, token: str, email: str, password: str, name: str = "") -> User:
+    """The first admin. Raises NotFound when the link is wrong, used or replaced; else like `create_user`."""
+    user = _new_user(email, password, name, is_admin=True)
+    with transaction.atomic():
+        link = SetupLink.objects.select_for_update().first()
+        if link is None or not compare_digest(link.token_hash, hash_token(token)):
+            raise NotFound("This set-up link was used or replaced. Start the service again for a new one.")
+        link.delete()
+        if has_admin():
+            raise Conflict("There is an admin already.")
+        _save_new(user)
+    return user
+
+
+def check_replaceable(user: User) -> None:
+    """Raises Conflict for the only admin: nobody could make another one."""
+    if is_only_admin(user):
+        raise Conflict("This is the only admin: make somebody else one first.", code="only_admin")
+
+
+def delete_user(*, user: User) -> None:
+    """The account itself with its tokens, sessions and what operators noted of it; it holds nothing else any more.
+
+    What came in meanwhile goes with it. Raises Conflict for the only admin.
+    """
+    with transaction.atomic():
+        list(User.objects.select_for_update().filter(is_superuser=True).order_by("pk"))
+        check_replaceable(user)
+        keys = UserSession.objects.filter(user=user).values_list("session_key", flat=True)
+        Session.objects.filter(session_key__in=list(keys)).delete()
+        of_users = ContentType.objects.get_for_model(User)
+        LogEntry.objects.filter(content_type=of_users, object_id=str(user.pk)).delete()
+        user.delete()
+        mark_purge()
+
+
+def create_token(*, user: User, name: str, scopes: Sequence[str]) -> tuple[ApiToken, str]:
+    """The row and the secret, which is told this once. A scope never gives more than its owner may do.
+
+    Raises InvalidInput.
+    """
+    unknown = sorted(set(scopes) - set(SCOPES))
+    if unknown or not scopes:
+        raise InvalidInput(
+            f"Scopes are one or more of {', '.join(SCOPES)}.",
+            details=[{"field": "scopes", "unknown": unknown}],
+        )
+    raw = TOKEN_MARK + secrets.token_urlsafe(32)
+    with transaction.atomic():
+        token = ApiToken.objects.create(
+            user=user,
+            name=normalize_text(name.strip(), 100, "The name") or "unnamed",
+            prefix=raw[:PREFIX_CHARS],
+            token_hash=hash_token(raw),
+            scopes=[scope for scope in SCOPES if scope in scopes],
+        )
+    return token, raw
+
+
+def delete_token(*, user: User, token_id: UUID | str) -> None:
+    """Raises NotFound, also for another user's."""
+    with transaction.atomic():
+        accessible_token(user, token_id).delete()
+
+
+def record_token_use(*, token: ApiToken) -> None:
+    """Notes that the token is in use, at most once a minute: a read must not become a write each time."""
+    now = clock.now()
+    due_before = now - USE_IS_RECORDED_EVERY
+    if token.last_used_at is not None and token.last_used_at > due_before:
+        return
+    is_due = Q(last_used_at=None) | Q(last_used_at__lte=due_before)
+    ApiToken.objects.filter(is_due, pk=token.pk).update(last_used_at=now)
+
+
+def _new_user(email: str, password: str, name: str, is_admin: bool) -> User:
+    """Not saved yet: checking and hashing a password takes too long for a transaction."""
+    email = User.objects.normalize_email(email.strip()).lower()
+    user = User(
+        email=email,
+        name=normalize_text(name.strip(), 150, "The name"),
+        is_staff=is_admin,
+        is_superuser=is_admin,
+    )
+    _check("email", validate_email, email)
+    _check("email", User._meta.get_field("email").run_validators, email)
+    _check("password", validate_password, password, user)
+    user.set_password(password)
+    return user
+
+
+def _check(field: str, validate: Any, *values: Any) -> None:
+    try:
+        validate(*values)
+    except ValidationError as error:
+        details = [{"field": field, "message": message} for message in error.messages]
+        raise InvalidInput(" ".join(error.messages), details=details) from None
+
+
+def _save_new(user: User) -> None:
+    try:
+        with transaction.atomic():
+            user.save(force_insert=True)
+    except IntegrityError:
+        raise Conflict(
+            "There is an account with this e-mail address already.", details={"field": "email"}
+        ) from None

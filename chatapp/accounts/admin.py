@@ -1,0 +1,188 @@
+"""Users, invitations and API tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.usersessions.models import UserSession
+from django import forms
+from django.conf import settings
+from django.contrib import admin
+from django.contrib.auth.admin import GroupAdmin
+from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
+from django.contrib.auth.forms import BaseUserCreationForm, UserChangeForm
+from django.contrib.auth.models import Group
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+
+from chatapp.accounts.deletion import delete_account
+from chatapp.accounts.models import ApiToken, User
+from chatapp.accounts.selectors import is_only_admin
+from chatapp.accounts.sign_in import invitation_path
+from chatapp.conversations.models import GroupRetention
+from chatapp.operations import clock
+from chatapp.operations.admin.pages import ViewOnlyAdmin
+
+# Their pages would show operators second factors and session keys: with those one can act as somebody else.
+admin.site.unregister([Authenticator, UserSession])
+
+
+class NewUserForm(BaseUserCreationForm):  # type: ignore[type-arg]
+    class Meta:
+        model = User
+        fields = ("email", "name")
+        field_classes: dict[str, Any] = {}
+
+    def clean_email(self) -> str:
+        return str(self.cleaned_data["email"]).lower()
+
+
+class UserForm(UserChangeForm):  # type: ignore[type-arg]
+    class Meta:
+        model = User
+        fields = "__all__"
+        field_classes: dict[str, Any] = {}
+
+    def clean_email(self) -> str:
+        return str(self.cleaned_data["email"]).lower()
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        stays_admin = cleaned.get("is_active", True) and cleaned.get(
+            "is_superuser", self.instance.is_superuser
+        )
+        if not stays_admin and is_only_admin(self.instance):
+            raise ValidationError("This is the only admin: make somebody else one first.")
+        return cleaned
+
+
+class InvitationForm(forms.Form):
+    email = forms.EmailField(label="E-mail address of the invited person")
+
+
+@admin.register(User)
+class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]
+    form = UserForm
+    add_form = NewUserForm
+    add_form_template = None
+    change_list_template = "admin/chatapp/user/change_list.html"
+    fieldsets = (
+        (None, {"fields": ("email", "name", "password", "time_zone")}),
+        ("Rights", {"fields": ("is_active", "is_staff", "is_superuser", "groups", "user_permissions")}),
+        ("Dates", {"fields": ("last_login", "date_joined")}),
+    )
+    add_fieldsets = ((None, {"classes": ("wide",), "fields": ("email", "name", "password1", "password2")}),)
+    readonly_fields = ("last_login", "date_joined")
+    list_display = ("email", "name", "is_active", "is_staff", "is_superuser", "last_login", "date_joined")
+    list_filter = ("is_active", "is_staff", "is_superuser", "groups")
+    search_fields = ("email", "name")
+    ordering = ("email",)
+    actions = ("deactivate",)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Admins only, one account at a time, and never the only admin."""
+        return bool(request.user.is_superuser) and not (obj is not None and is_only_admin(obj))
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        return {
+            name: action for name, action in super().get_actions(request).items() if name != "delete_selected"
+        }
+
+    def get_deleted_objects(
+        self, objs: Any, request: HttpRequest
+    ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
+        """In short: what operators need not see is not listed."""
+        told = [f"{user.email}: conversations, memory, files, tokens, sessions and usage" for user in objs]
+        return told, {}, set(), []
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        delete_account(obj, now=clock.now())
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        """Operators who are not admins cannot make themselves one."""
+        if request.user.is_superuser:
+            return self.readonly_fields
+        return (*self.readonly_fields, "is_staff", "is_superuser", "groups", "user_permissions")
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Nor can they take over an admin's account by changing its password."""
+        is_protected = obj is not None and obj.is_superuser and not request.user.is_superuser
+        return not is_protected and super().has_change_permission(request, obj)
+
+    @admin.action(description="Deactivate: sign out and keep out", permissions=["change"])
+    def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        chosen = queryset.filter(is_superuser=False, is_active=True)
+        count = 0
+        for user in chosen:  # one by one: each save also ends the user's connections
+            user.is_active = False
+            user.save(update_fields=["is_active"])
+            count += 1
+        self.message_user(request, f"{count} deactivated. Admins are deactivated one by one, in their form.")
+
+    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
+        """A former address must not sign in any longer; allauth keeps its own list."""
+        super().save_model(request, obj, form, change)
+        EmailAddress.objects.filter(user=obj).exclude(email__iexact=obj.email).delete()
+
+    def get_urls(self) -> list[URLPattern]:
+        invite = self.admin_site.admin_view(self.invite)
+        return [path("invite/", invite, name="chatapp_user_invite"), *super().get_urls()]
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        return super().changelist_view(request, {**(extra_context or {}), "signup": settings.SIGNUP})
+
+    def invite(self, request: HttpRequest) -> HttpResponse:
+        """Makes a link with which one address can sign up. Nothing is stored or sent."""
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        form = InvitationForm(request.POST or None)
+        link = ""
+        if form.is_valid():
+            link_path = invitation_path(form.cleaned_data["email"])
+            link = (
+                f"{settings.PUBLIC_URL}{link_path}"
+                if settings.PUBLIC_URL
+                else request.build_absolute_uri(link_path)
+            )
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": "Invite somebody",
+            "form": form,
+            "link": link,
+            "signup": settings.SIGNUP,
+        }
+        return TemplateResponse(request, "admin/chatapp/user/invite.html", context)
+
+
+@admin.register(ApiToken)
+class ApiTokenAdmin(ViewOnlyAdmin):
+    """The secrets themselves are not stored; deleting a token locks its program out at once."""
+
+    list_display = ("name", "prefix", "user", "scopes", "created_at", "last_used_at")
+    list_select_related = ("user",)
+    search_fields = ("name", "prefix", "user__email")
+    ordering = ("-created_at",)
+    fields = ("name", "prefix", "user", "scopes", "created_at", "last_used_at")
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return admin.ModelAdmin.has_delete_permission(self, request, obj)
+
+
+admin.site.unregister(Group)  # Django's own page, which knows no periods
+
+
+class RetentionInline(admin.StackedInline):  # type: ignore[type-arg]  # not generic where it runs
+    model = GroupRetention
+    extra = 1
+
+
+@admin.register(Group)
+class GroupsAdmin(GroupAdmin):
+    inlines = (RetentionInline,)
+    list_display = ("name", "retention")

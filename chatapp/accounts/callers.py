@@ -1,0 +1,124 @@
+"""Who calls: a program with a Bearer token and its scopes, or a page with the browser's session and CSRF token."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NoReturn
+from uuid import UUID
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.middleware.csrf import CsrfViewMiddleware
+from ninja.security import APIKeyCookie, HttpBearer
+
+from chatapp.accounts.actions import record_token_use
+from chatapp.accounts.models import User
+from chatapp.accounts.rate_limits import check_failed_sign_in
+from chatapp.accounts.selectors import SCOPES, find_token, scopes_of
+from chatapp.operations.errors import Forbidden, Unauthorized
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """`token_id` is set for a program, `session_key` for a page."""
+
+    user: User
+    scopes: frozenset[str]
+    token_id: UUID | None = None
+    session_key: str | None = None
+
+    @property
+    def is_operator(self) -> bool:
+        """By what it may do here: an operator's token without this scope is a user's."""
+        return "admin" in self.scopes
+
+
+class ApiRequest(HttpRequest):
+    """A request that passed `allow(…)`. `request.user` is the same user as `request.auth.user`."""
+
+    auth: Caller
+
+
+def allow(*scopes: str) -> list[Any]:
+    """For `auth=`: whoever is signed in, and tokens with at least one of the scopes."""
+    return [BearerAuth(*scopes), SessionAuth(*scopes)]
+
+
+def client_address(request: HttpRequest) -> str:
+    """The launcher has replaced it by the forwarded one where the proxy is trusted."""
+    return str(request.META.get("REMOTE_ADDR", ""))
+
+
+class BearerAuth(HttpBearer):
+    """A wrong token is refused, not ignored in favour of a session."""
+
+    openapi_description = f"An API token. Scopes: {', '.join(SCOPES)}."
+
+    def __init__(self, *scopes: str) -> None:
+        self.scopes = frozenset(scopes)
+        super().__init__()
+
+    async def authenticate(self, request: HttpRequest, token: str) -> Caller:
+        caller = await sync_to_async(_caller_with_token)(token.strip())
+        if caller is None:
+            await check_failed_sign_in(client_address(request))
+            raise Unauthorized("This token is not valid.")
+        _check_scopes(self.scopes, caller)
+        request.user = caller.user
+        return caller
+
+
+class CsrfCheck(CsrfViewMiddleware):
+    """Django's check without its page."""
+
+    @classmethod
+    def run(cls, request: HttpRequest) -> None:
+        """Raises Forbidden."""
+        check = cls(lambda _: HttpResponse())
+        check.process_request(request)
+        request.csrf_processing_done = False  # type: ignore[attr-defined]
+        check.process_view(request, HttpResponse, (), {})
+
+    def _reject(self, request: HttpRequest, reason: str) -> NoReturn:
+        raise Forbidden(f"{reason.rstrip('.')}. Reload the page.", code="csrf_failed")
+
+
+class SessionAuth(APIKeyCookie):
+    param_name = settings.SESSION_COOKIE_NAME
+
+    def __init__(self, *scopes: str) -> None:
+        self.scopes = frozenset(scopes)
+        super().__init__()
+
+    def authenticate(self, request: HttpRequest, key: str | None) -> Caller | None:
+        """The user of the session, who is active: others are anonymous to Django."""
+        user = request.user
+        if not isinstance(user, User) or not user.is_active:
+            return None
+        CsrfCheck.run(request)
+        scopes = frozenset(SCOPES) if user.is_superuser else frozenset(SCOPES) - {"admin"}
+        caller = Caller(user, scopes, session_key=request.session.session_key)
+        _check_scopes(self.scopes, caller)
+        request.user = user
+        return caller
+
+    async def __call__(self, request: HttpRequest) -> Caller | None:
+        """In a thread: the session is read from the database, an upload's form from its body."""
+        if settings.SESSION_COOKIE_NAME not in request.COOKIES:
+            return None
+        return await sync_to_async(self.authenticate)(request, None)
+
+
+def _caller_with_token(raw: str) -> Caller | None:
+    token = find_token(raw)
+    if token is None:
+        return None
+    record_token_use(token=token)
+    return Caller(token.user, scopes_of(token), token_id=token.pk)
+
+
+def _check_scopes(wanted: frozenset[str], caller: Caller) -> None:
+    if not wanted & caller.scopes:
+        names = " or ".join(sorted(wanted))
+        raise Forbidden(f"This needs a token with the scope {names}.", code="insufficient_scope")

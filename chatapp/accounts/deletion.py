@@ -1,0 +1,46 @@
+"""Accounts end as a whole: all that their user said, uploaded and is remembered by, then account and sessions."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+from django.db import transaction
+
+from chatapp.accounts.actions import check_replaceable, delete_user
+from chatapp.accounts.models import User
+from chatapp.forgetting.actions.forget import Done
+from chatapp.forgetting.actions.whole import Begun, forget_everything
+from chatapp.forgetting.removing import Removing, go_on_with
+from chatapp.forgetting.services import finish
+from chatapp.long_term.files import user_folder
+from chatapp.operations.errors import Forbidden
+from chatapp.operations.work_budget import TO_THE_END
+
+
+def delete_own_account(user: User, password: str | None, *, needs_password: bool, now: datetime) -> None:
+    """Raises Forbidden where the password is asked for and not right, Conflict for the only admin."""
+    if needs_password and not user.check_password(password or ""):
+        raise Forbidden("Enter your password to delete the account.", code="wrong_password")
+    delete_account(user, now=now)
+
+
+def delete_account(user: User, *, now: datetime) -> None:
+    """Raises Conflict for the only admin. Cut short, it can be asked for again, or what is left of files is swept."""
+    check_replaceable(user)
+    folder = user_folder(user.pk)
+    begun = forget_everything(user=user, now=now)
+    work = [Removing(removal, now, transaction.on_commit) for removal in begun.removals]
+    for one in work:
+        one.hide()
+    go_on_with(work, TO_THE_END)
+    delete_user(user=user)
+    # An operator's view is one transaction: files follow its commit.
+    transaction.on_commit(partial(_remove_files, begun, folder))
+
+
+def _remove_files(begun: Begun, folder: Path) -> None:
+    finish(Done(begun.receipt, begun.leftovers, begun.ended_runs))
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,61 @@
+"""Who may open a socket: pages of our own origin with their session, programs with a token."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.http.request import validate_host
+
+from chatapp.accounts.selectors import find_token, scopes_of
+from chatapp.operations.database import in_database
+
+PAGE_SCHEMES = {"ws": "http", "wss": "https"}
+
+
+def _headers(scope: dict[str, Any]) -> dict[bytes, str]:
+    return {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
+
+
+def is_own_origin(origin: str, scheme: str, host: str) -> bool:
+    """Scheme, host and port: the address users know us by, or the one this request came to."""
+    if settings.PUBLIC_URL:
+        return origin == settings.PUBLIC_URL
+    hostname = host.rsplit(":", 1)[0] if not host.endswith("]") else host
+    return validate_host(hostname, settings.ALLOWED_HOSTS) and origin == f"{PAGE_SCHEMES[scheme]}://{host}"
+
+
+class OriginCheck:
+    """Channels' own validator ignores port and scheme. Without an Origin header it is no browser."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        headers = _headers(scope)
+        origin = headers.get(b"origin")
+        if origin is not None and not is_own_origin(
+            origin, scope.get("scheme", "ws"), headers.get(b"host", "")
+        ):
+            await send({"type": "websocket.close", "code": 4403})
+            return
+        await self.inner(scope, receive, send)
+
+
+class BearerAuth:
+    """`Authorization: Bearer` wins over a session; a wrong token is refused, not ignored."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        scheme, _, token = _headers(scope).get(b"authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            found = await in_database(find_token)(token.strip())
+            if found is None or "chat" not in scopes_of(found):
+                await send({"type": "websocket.close", "code": 4401})
+                return
+            scope["user"], scope["token_id"] = found.user, found.pk
+        elif b"origin" not in _headers(scope):
+            scope["user"] = None  # a session cookie without an origin is nobody's page
+        await self.inner(scope, receive, send)

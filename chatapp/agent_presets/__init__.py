@@ -1,0 +1,1 @@
+"""Agents as presets, hooks declared for them, MCP servers, YAML."""

@@ -1,0 +1,240 @@
+"""Every write to agents: by hand, and from profiles as they are written in YAML."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+
+from agents.hooks import Hook, write_hooks
+from agents.mcp import McpToolFacts
+from agents.profiles import ADDRESSES, AgentFile, AgentProfile, Brain
+from chatapp.accounts.models import User
+from chatapp.agent_presets.hook_actions import check_hooks
+from chatapp.agent_presets.models import Agent, DeploymentHook, McpServer
+from chatapp.conversations.actions import update_conversation
+from chatapp.conversations.models import Conversation
+from chatapp.operations import encryption, jobs
+from chatapp.operations.errors import Conflict, InvalidInput, NotFound
+from chatapp.providers.actions import free_name, key_differs, save_model_config
+from chatapp.providers.models import ModelConfig
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedAgent:
+    agent: Agent
+    is_new: bool
+    summary_model: ModelConfig | None
+
+
+def load_agents(*, file: AgentFile, now: datetime, tools: Collection[str] = ()) -> list[LoadedAgent]:
+    """With the file's hooks, all or none. What is known by its name is brought up to date; models are known by
+    address and model. A conversation has the hooks it is given here, and no others.
+
+    Raises InvalidInput for a hook that names neither an action nor one of the `tools`, for an MCP server and for a
+    conversation that is not there.
+    """
+    for place, hooks in file.hooks_by_place.items():
+        check_hooks(hooks, place, tools)
+    with transaction.atomic():
+        store_deployment_hooks(hooks=file.hooks)
+        for conversation_id, hooks in file.conversations.items():
+            _give_hooks(conversation_id, hooks, now)
+        return [_load(profile) for profile in file.agents]
+
+
+def _give_hooks(conversation_id: UUID, hooks: Sequence[Hook], now: datetime) -> None:
+    row = Conversation.objects.filter(pk=conversation_id).select_related("user").first()
+    if row is None:
+        raise InvalidInput(f"conversations: there is no conversation {conversation_id}.")
+    changes = {"hooks": write_hooks(hooks)}
+    update_conversation(user=row.user, conversation_id=str(row.pk), changes=changes, now=now)
+
+
+def _load(profile: AgentProfile) -> LoadedAgent:
+    # The one that answers first: where there was only the Demo model, it becomes the default.
+    model = _model_for(profile.brain)
+    summary_model = _model_for(profile.summary_brain) if profile.summary_brain else None
+    policy = dict(profile.context_policy)
+    if summary_model is not None:
+        policy["summary_model"] = str(summary_model.pk)
+        policy |= _summary_settings(profile.summary_brain)
+    values: dict[str, Any] = {
+        "model": model,
+        "mode": profile.mode,
+        "system_prompt": profile.system_prompt,
+        "greeting": profile.greeting,
+        "temperature": profile.brain.temperature,
+        "timeout_s": profile.brain.timeout or profile.timeout_s,
+        "context_policy": policy,
+        "hooks": write_hooks(profile.hooks),
+        "uses_memory": profile.uses_memory,
+        "shares_memory": profile.shares_memory,
+    }
+    if profile.tools is not None:
+        values["tools"] = list(profile.tools)
+    # A profile that names no tools makes an agent without any; what an operator gives it stays.
+    agent, is_new = Agent.objects.update_or_create(
+        name=profile.name, owner=None, defaults=values, create_defaults={"tools": []} | values
+    )
+    if profile.mcp_servers is not None:
+        agent.mcp_servers.set(_servers(profile.name, profile.mcp_servers))
+    return LoadedAgent(agent, is_new, summary_model)
+
+
+def _summary_settings(brain: Brain | None) -> dict[str, float]:
+    """What a file says of how its summary brain is asked, as fields of the policy."""
+    if brain is None:
+        return {}
+    said = {"summary_temperature": brain.temperature, "summary_timeout_s": brain.timeout or None}
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _servers(agent: str, names: Sequence[str]) -> list[McpServer]:
+    found = {server.name: server for server in McpServer.objects.filter(name__in=names)}
+    missing = next((name for name in names if name not in found), None)
+    if missing is not None:
+        raise InvalidInput(f"{agent}: there is no MCP server {missing}.")
+    return list(found.values())
+
+
+def _model_for(brain: Brain) -> ModelConfig:
+    """The row for this address and model, made where there is none. A key that is given is stored, encrypted."""
+    rows = ModelConfig.objects.filter(kind=ModelConfig.Kind.OPENAI, model_id=brain.model)
+    found = next((row for row in rows if _address_of(row) == brain.base_url), None)
+    if found is None:
+        found = ModelConfig(name=free_name(brain.model), model_id=brain.model, base_url=brain.base_url)
+        return save_model_config(config=found, api_key=brain.api_key)
+    if brain.api_key and not found.from_environment and key_differs(found, brain.api_key):
+        save_model_config(config=found, api_key=brain.api_key)
+    return found
+
+
+def _address_of(config: ModelConfig) -> str:
+    return config.base_url.rstrip("/") or ADDRESSES["openai"]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentValues:
+    """What an agent is made of, checked: columns by name, and its MCP servers. What is not there stays as it is."""
+
+    columns: Mapping[str, Any]
+    servers: Sequence[McpServer] | None = None
+
+
+def create_agent(*, owner: User | None, values: AgentValues) -> Agent:
+    """Without an owner, for everybody. Raises Conflict where the name is taken, or the owner has too many."""
+    with transaction.atomic():
+        if owner is not None:
+            User.objects.select_for_update().get(pk=owner.pk)
+            if Agent.objects.filter(owner=owner).count() >= settings.MAX_OWN_AGENTS:
+                raise Conflict(
+                    f"You have {settings.MAX_OWN_AGENTS} agents, which is the most; delete one first."
+                )
+        with _once_named(owner.pk if owner else None, values, None):
+            agent = Agent.objects.create(owner=owner, **values.columns)
+        agent.mcp_servers.set(values.servers or ())
+        return agent
+
+
+def update_agent(*, agent: Agent, change: Callable[[Agent], AgentValues]) -> Agent:
+    """`change` is given the agent as it stands, locked, and says what it is to be: of two changes at once the later
+    finds what the earlier did. Raises what `change` raises, Conflict where the name is taken, NotFound."""
+    with transaction.atomic():
+        row = Agent.objects.select_for_update().filter(pk=agent.pk).first()
+        if row is None:
+            raise NotFound
+        values = change(row)
+        for name, value in values.columns.items():
+            setattr(row, name, value)
+        with _once_named(row.owner_id, values, row):
+            row.save(update_fields=list(values.columns))
+        if values.servers is not None:
+            row.mcp_servers.set(values.servers)
+        return row
+
+
+def delete_agent(*, agent: Agent) -> None:
+    """Its conversations go on without one."""
+    agent.delete()
+
+
+@contextmanager
+def _once_named(owner_id: UUID | None, values: AgentValues, itself: Agent | None) -> Iterator[None]:
+    """Raises Conflict where the name is taken, also where somebody takes it at the same moment."""
+    _refuse_taken(owner_id, values, itself)
+    try:
+        with transaction.atomic():
+            yield
+    except IntegrityError:
+        _refuse_taken(owner_id, values, itself)
+        raise
+
+
+def _refuse_taken(owner_id: UUID | None, values: AgentValues, itself: Agent | None) -> None:
+    if "name" not in values.columns:
+        return
+    same = Agent.objects.filter(owner=owner_id, name=values.columns["name"])
+    if (same.exclude(pk=itself.pk) if itself else same).exists():
+        raise Conflict("There is an agent of this name already.", code="name_taken")
+
+
+def save_agent(*, agent: Agent) -> None:
+    """As edited by an operator."""
+    agent.save()
+
+
+def save_deployment_hook(*, hook: DeploymentHook) -> None:
+    """As edited by an operator, checked."""
+    hook.hook_id = hook.declaration["id"]
+    hook.save()
+
+
+def store_deployment_hooks(*, hooks: Sequence[Hook]) -> None:
+    """What is known by its id is brought up to date; one that an operator switched off stays so."""
+    with transaction.atomic():
+        for hook in hooks:
+            declaration: dict[str, Any] = hook.model_dump(mode="json", exclude_none=True)
+            DeploymentHook.objects.update_or_create(hook_id=hook.id, defaults={"declaration": declaration})
+
+
+LIST_AGAIN_AFTER = timedelta(minutes=10)
+LEARNED = ("tools", "listed_at", "asked_at", "problem")
+
+
+def save_mcp_server(*, server: McpServer, headers: Mapping[str, str] | None = None) -> McpServer:
+    """As edited by an operator. `headers` are write-only: None keeps the stored ones. Its tools are listed anew."""
+    if headers is not None:
+        server.headers_encrypted = encryption.encrypt(json.dumps(dict(headers)) if headers else "")
+    server.asked_at = None
+    former = McpServer.objects.filter(pk=server.pk).first()
+    if former and former.url != server.url:
+        server.tools, server.listed_at, server.problem = [], None, ""
+    server.save()
+    if server.enabled:
+        jobs.wake_worker("list_mcp_tools", str(server.pk))
+    return server
+
+
+def claim_listing(*, server_id: UUID, now: datetime) -> bool:
+    """Whether this caller is the one to ask the server now."""
+    due = Q(asked_at=None) | Q(asked_at__lt=now - LIST_AGAIN_AFTER)
+    return bool(McpServer.objects.filter(due, pk=server_id, enabled=True).update(asked_at=now))
+
+
+def record_tools(*, server_id: UUID, tools: Sequence[McpToolFacts], now: datetime) -> None:
+    listed = [asdict(facts) for facts in tools]
+    McpServer.objects.filter(pk=server_id).update(tools=listed, listed_at=now, asked_at=now, problem="")
+
+
+def record_problem(*, server_id: UUID, problem: str, now: datetime) -> None:
+    """What it listed before stays: a server that is down for a minute keeps its tools."""
+    McpServer.objects.filter(pk=server_id).update(problem=problem, asked_at=now)

@@ -1,0 +1,91 @@
+"""Hooks as operators declare them: those of the whole deployment, and the check that all their forms share."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest
+from django.utils.html import format_html
+
+from agents.hooks import HookLevel, read_hooks
+from chatapp.agent_presets.actions import save_deployment_hook
+from chatapp.agent_presets.hook_actions import check_declared
+from chatapp.agent_presets.models import DeploymentHook
+from chatapp.context.tools.registry import tool_names
+from chatapp.operations.admin.fields import YamlField
+from chatapp.operations.errors import InvalidInput
+from memory.errors import PolicyError
+
+
+def check_hook_field(declared: Any, level: HookLevel) -> list[dict[str, Any]]:
+    """As they are stored. Raises ValidationError, which names the place."""
+    if not isinstance(declared, list):
+        raise ValidationError("Enter a list of hooks.")
+    try:
+        return check_declared(read_hooks(declared, level), is_operator=True, tools=tool_names())
+    except PolicyError as error:
+        raise ValidationError(f"{error.field}: {error.problem}") from None
+    except InvalidInput as error:
+        raise ValidationError(error.message) from None
+
+
+EXAMPLE = """\
+id: long
+on: turn_end
+condition: {type: message_count, threshold: 500}
+action: {type: log, message: "{turn} turns, {tokens} tokens"}
+cooldown: 3600
+"""
+HOOKS_HELP = format_html(
+    "A list of hooks, as YAML, such as<pre>{}</pre>", "- " + EXAMPLE.strip().replace("\n", "\n  ")
+)
+
+
+class DeploymentHookForm(forms.ModelForm):  # type: ignore[type-arg]
+    class Meta:
+        model = DeploymentHook
+        fields = ("declaration", "enabled")
+        field_classes: ClassVar = {"declaration": YamlField}
+        help_texts: ClassVar = {
+            "declaration": format_html("One hook, as YAML, such as<pre>{}</pre>", EXAMPLE.strip())
+        }
+
+    def clean_declaration(self) -> dict[str, Any]:
+        [checked] = check_hook_field([self.cleaned_data["declaration"]], "deployment")
+        others = DeploymentHook.objects.exclude(pk=self.instance.pk)
+        if others.filter(hook_id=checked["id"]).exists():
+            raise ValidationError(f"There is a hook {checked['id']} already.")
+        return checked
+
+
+@admin.register(DeploymentHook)
+class DeploymentHookAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """In force in every conversation; one of the same id of an agent or a conversation takes its place there."""
+
+    form = DeploymentHookForm
+    list_display = ("hook_id", "moment", "condition", "action", "enabled")
+    list_filter = ("enabled",)
+    search_fields = ("hook_id",)
+
+    def save_model(self, request: HttpRequest, obj: DeploymentHook, form: Any, change: bool) -> None:
+        save_deployment_hook(hook=obj)
+
+    @admin.display(description="on")
+    def moment(self, hook: DeploymentHook) -> str:
+        return str(hook.declaration["on"])
+
+    @admin.display(description="if")
+    def condition(self, hook: DeploymentHook) -> str:
+        return _described(hook.declaration["condition"])
+
+    @admin.display(description="do")
+    def action(self, hook: DeploymentHook) -> str:
+        return str(hook.declaration["action"]["type"])
+
+
+def _described(condition: dict[str, Any]) -> str:
+    """Such as `turn_count 5`."""
+    return " ".join(str(value) for value in condition.values())

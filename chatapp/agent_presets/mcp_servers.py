@@ -1,0 +1,80 @@
+"""MCP servers as the toolbox and operators meet them: their tools from their rows, and asking them what they have."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import dataclass
+from uuid import UUID
+
+from agents.mcp import McpEndpoint, McpListing, McpProblem, McpTool, McpToolFacts, list_tools, offer_tools
+from chatapp.agent_presets.actions import claim_listing, record_problem, record_tools
+from chatapp.agent_presets.models import McpServer
+from chatapp.operations import clock, encryption
+from chatapp.providers.chat_models import ask_in_thread
+
+log = logging.getLogger(__name__)
+
+NO_HEADERS = "Its stored headers can no longer be read; an operator has to enter them again."
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCheck:
+    is_working: bool
+    text: str
+
+
+def endpoint_of(server: McpServer) -> McpEndpoint:
+    """With its headers, decrypted. Raises SecretUnreadable."""
+    stored = encryption.decrypt(server.headers_encrypted)
+    return McpEndpoint(
+        name=server.name,
+        url=server.url,
+        headers=json.loads(stored) if stored else {},
+        is_own=server.is_own,
+        timeout_s=server.timeout_s,
+    )
+
+
+def offered_tools(server: McpServer) -> list[McpTool]:
+    """By what it listed last; none where its headers cannot be read."""
+    try:
+        endpoint = endpoint_of(server)
+    except encryption.SecretUnreadable:
+        log.error("The MCP server %s is left out. %s", server.name, NO_HEADERS)
+        return []
+    listed = (McpToolFacts(**facts) for facts in server.tools)
+    chosen = [facts for facts in listed if not server.tool_filter or facts.name in server.tool_filter]
+    return offer_tools(endpoint, chosen, needs_consent=server.needs_consent)
+
+
+def check_server(server: McpServer) -> ServerCheck:
+    """Asks what it has and keeps it. Blocks until it answered or its time-out has passed."""
+    try:
+        listing = ask_in_thread(list_tools(endpoint_of(server)))
+    except encryption.SecretUnreadable:
+        check = ServerCheck(False, NO_HEADERS)
+    except McpProblem as problem:
+        check = ServerCheck(False, str(problem))
+    else:
+        record_tools(server_id=server.pk, tools=listing.tools, now=clock.now())
+        return ServerCheck(True, _describe(listing))
+    record_problem(server_id=server.pk, problem=check.text, now=clock.now())
+    return check
+
+
+def _describe(listing: McpListing) -> str:
+    names = ", ".join(facts.name for facts in listing.tools) or "none"
+    said = f"It answers. Its tools: {names}."
+    if listing.left_out:
+        names = ", ".join(listing.left_out)
+        said += f" Left out, because their schemas or names cannot be used or hide something: {names}."
+    return said
+
+
+def refresh_server(server_id: UUID) -> None:
+    """Of several workers that are told to, one asks."""
+    if claim_listing(server_id=server_id, now=clock.now()):
+        server = McpServer.objects.filter(pk=server_id).first()
+        if server is not None:
+            check_server(server)

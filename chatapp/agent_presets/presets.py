@@ -1,0 +1,175 @@
+"""Agents as presets: checked against what their maker may choose, and made portable.
+
+Operators may choose everything. Users choose, for themselves, among what everybody has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.conf import settings
+
+from agents.presets import Preset, PresetError, make_preset
+from chatapp.agent_presets.actions import AgentValues
+from chatapp.agent_presets.hook_actions import check_declared
+from chatapp.agent_presets.models import Agent, McpServer
+from chatapp.agent_presets.selectors import servers_by_name
+from chatapp.context.policies import rules_for
+from chatapp.context.tools.registry import local_tools, tool_names
+from chatapp.operations.errors import InvalidInput, NotFound
+from chatapp.providers.models import ModelConfig
+from chatapp.providers.selectors import accessible_model, default_model
+from memory.errors import PolicyError
+from memory.policy import check_user_fields, merge_policies
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedPreset:
+    """`notes` says what an import left out, one sentence each."""
+
+    values: AgentValues
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Check:
+    """One preset, and for whom. A `lenient` check leaves out what this deployment has not, and notes it.
+
+    `agent` is the one that is changed: in `wanted` fields only, all else stays as it is.
+    """
+
+    preset: Preset
+    is_operator: bool
+    is_lenient: bool = False
+    agent: Agent | None = None
+    wanted: Collection[str] = frozenset(Preset.model_fields)
+    notes: list[str] = field(default_factory=list)
+
+    def run(self) -> CheckedPreset:
+        model = self.agent.model if self.agent and "model" not in self.wanted else self._model()
+        made = {name: make() for name, make in self._fields(model).items() if name in self.wanted}
+        servers = made.pop("mcp_servers", None)
+        return CheckedPreset(AgentValues(made, servers), tuple(self.notes))
+
+    def _fields(self, model: ModelConfig | None) -> dict[str, Callable[[], Any]]:
+        preset = self.preset
+        return {
+            "name": self._name,
+            "model": lambda: model,
+            "mode": lambda: preset.mode,
+            "system_prompt": lambda: preset.system_prompt,
+            "greeting": lambda: preset.greeting,
+            "temperature": lambda: preset.temperature,
+            "timeout_s": self._timeout_s,
+            "tools": self._tools,
+            "uses_memory": lambda: preset.uses_memory,
+            "context_policy": lambda: self._policy(model),
+            "hooks": self._hooks,
+            "mcp_servers": self._servers,
+        }
+
+    def _name(self) -> str:
+        name = " ".join(self.preset.name.split())
+        if not name:
+            raise _invalid("name", "must not be empty")
+        return name
+
+    def _model(self) -> ModelConfig | None:
+        if self.preset.model is None:
+            return None
+        try:
+            return accessible_model(self.preset.model)
+        except NotFound:
+            self._missing("model", f"There is no model {self.preset.model} here")
+            return None
+
+    def _timeout_s(self) -> float:
+        if self.preset.timeout_s and not self.is_operator:
+            self._missing("timeout_s", "Only an operator sets a time limit")
+            return 0.0
+        return self.preset.timeout_s
+
+    def _tools(self) -> list[str] | None:
+        if self.preset.tools is None:
+            return None
+        known = frozenset(local_tools())
+        allowed = known if self.is_operator else known & frozenset(settings.DEFAULT_TOOLS)
+        for name in self.preset.tools:
+            if name not in allowed:
+                self._missing("tools", f"There is no tool {name} to choose")
+        return [name for name in dict.fromkeys(self.preset.tools) if name in allowed]
+
+    def _servers(self) -> Sequence[McpServer]:
+        found = servers_by_name(self.preset.mcp_servers, only_for_everyone=not self.is_operator)
+        for name in self.preset.mcp_servers:
+            if name not in {server.name for server in found}:
+                self._missing("mcp_servers", f"There is no MCP server {name} to choose")
+        return found
+
+    def _policy(self, model: ModelConfig | None) -> Mapping[str, Any]:
+        policy = self.preset.context_policy
+        try:
+            if self.is_operator:
+                merge_policies(("agent", policy))
+            else:
+                check_user_fields(policy, rules_for(model or default_model()).most, "agent")
+        except PolicyError as error:
+            raise _invalid("context_policy", str(error)) from None
+        return policy
+
+    def _hooks(self) -> list[dict[str, Any]]:
+        return check_declared(self.preset.hooks, is_operator=self.is_operator, tools=tool_names())
+
+    def _missing(self, place: str, problem: str) -> None:
+        if not self.is_lenient:
+            raise _invalid(place, problem)
+        self.notes.append(f"{problem}; it was left out.")
+
+
+def _invalid(place: str, problem: str) -> InvalidInput:
+    return InvalidInput(f"{place}: {problem}.", details=[{"field": place, "message": problem}])
+
+
+def check_preset(preset: Preset, *, is_operator: bool, is_import: bool = False) -> CheckedPreset:
+    """Raises InvalidInput, which names the field."""
+    return _Check(preset, is_operator, is_import).run()
+
+
+def check_changes(agent: Agent, changes: Mapping[str, Any], *, is_operator: bool) -> AgentValues:
+    """Only what is sent: what else the agent has may no longer be here or allowed. Raises InvalidInput, which names the
+    field."""
+    wanted = set(changes)
+    content: dict[str, Any] = {"name": agent.name, **changes}
+    if "model" in changes:  # what a policy may say depends on it
+        wanted.add("context_policy")
+        content.setdefault("context_policy", agent.context_policy)
+    try:
+        preset = make_preset(content)
+    except PresetError as error:
+        raise _invalid(error.place, error.problem) from None
+    return _Check(preset, is_operator, agent=agent, wanted=wanted).run().values
+
+
+def preset_of(agent: Agent) -> Preset:
+    """Raises InvalidInput for a stored one that is not valid any more."""
+    try:
+        return make_preset(
+            {
+                "name": agent.name,
+                "model": agent.model.name if agent.model else None,
+                "mode": agent.mode,
+                "system_prompt": agent.system_prompt,
+                "greeting": agent.greeting,
+                "temperature": agent.temperature,
+                "timeout_s": agent.timeout_s,
+                "tools": agent.tools,
+                "mcp_servers": [server.name for server in agent.mcp_servers.all()],
+                "uses_memory": agent.uses_memory,
+                "context_policy": agent.context_policy,
+                "hooks": agent.hooks,
+            }
+        )
+    except PresetError as error:
+        raise _invalid(error.place, error.problem) from None

@@ -1,0 +1,70 @@
+"""Which agents there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import F, Q, QuerySet
+
+from chatapp.accounts.models import User
+from chatapp.agent_presets.models import Agent, DeploymentHook, McpServer
+from chatapp.operations.errors import NotFound
+
+
+def visible_agents(user: User) -> QuerySet[Agent]:
+    """What this user may choose: enabled ones for everybody, then his own."""
+    rows = Agent.objects.filter(Q(owner=None) | Q(owner=user), enabled=True).select_related("model")
+    return rows.order_by(F("owner").asc(nulls_first=True), "name")
+
+
+def accessible_agent(user: User, name_or_id: str) -> Agent:
+    """By id or by name, of two with one name the user's own. Raises NotFound, also for a disabled one."""
+    rows = visible_agents(user).filter(_is_named(name_or_id))
+    agent = rows.order_by(F("owner").asc(nulls_last=True)).first()
+    if agent is None:
+        raise NotFound("There is no such agent, or it is switched off.", code="agent_not_found")
+    return agent
+
+
+def _is_named(name_or_id: str) -> Q:
+    try:
+        return Q(pk=UUID(name_or_id)) | Q(name=name_or_id)
+    except ValueError:
+        return Q(name=name_or_id)
+
+
+def deployment_hooks() -> list[dict[str, Any]]:
+    """As they were declared, the oldest first; those that are switched off are not among them."""
+    return list(DeploymentHook.objects.filter(enabled=True).values_list("declaration", flat=True))
+
+
+def servers_for_everyone() -> list[McpServer]:
+    return list(McpServer.objects.filter(enabled=True, for_everyone=True))
+
+
+def servers_of(agent: Agent | None) -> list[McpServer]:
+    """Those it names; where it chose no tools of its own, those for everyone as well. An agent that a user made has
+    none but those for everyone."""
+    wanted = Q()
+    if agent is None or agent.tools is None:
+        wanted |= Q(for_everyone=True)
+    if agent is not None:
+        wanted |= Q(agents=agent)
+    rows = McpServer.objects.filter(wanted, enabled=True)
+    if agent is not None and agent.owner_id is not None:
+        rows = rows.filter(for_everyone=True)
+    return list(rows.distinct())
+
+
+def servers_by_name(names: Sequence[str], *, only_for_everyone: bool) -> list[McpServer]:
+    rows = McpServer.objects.filter(name__in=list(names))
+    return list(rows.filter(for_everyone=True, enabled=True) if only_for_everyone else rows)
+
+
+def servers_to_list(before: datetime) -> list[UUID]:
+    """Enabled ones that were not asked since."""
+    due = Q(asked_at=None) | Q(asked_at__lt=before)
+    return list(McpServer.objects.filter(due, enabled=True).values_list("pk", flat=True))

@@ -1,0 +1,99 @@
+"""What left the context: checkpoints, the entries of the daily files with what they said before, and pauses."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import F, Q
+
+from chatapp.operations.ids import new_id
+
+
+class Compaction(models.Model):
+    """A checkpoint. Its span is what it adds to `previous`; its summary stands for both.
+
+    It never deletes messages, so it can be edited and undone.
+    """
+
+    class Status(models.TextChoices):
+        PENDING = "pending"
+        RUNNING = "running"
+        DONE = "done"
+        FAILED = "failed"
+        UNDONE = "undone"
+
+    ACTIVE = (Status.PENDING, Status.RUNNING)
+    CLEARED = "cleared"
+    """The strategy of a checkpoint that says nothing: the user wanted a new context."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    conversation = models.ForeignKey(
+        "chatapp.Conversation", on_delete=models.CASCADE, related_name="compactions"
+    )
+    branch = models.ForeignKey("chatapp.Branch", on_delete=models.CASCADE, related_name="+")
+    previous = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="+")
+    model = models.ForeignKey("chatapp.ModelConfig", null=True, on_delete=models.SET_NULL, related_name="+")
+    first_position = models.PositiveBigIntegerField()
+    last_position = models.PositiveBigIntegerField()
+    message_count = models.PositiveIntegerField()
+    kept_count = models.PositiveIntegerField()
+    status = models.CharField(max_length=10, choices=Status, default=Status.PENDING)
+    strategy = models.CharField(max_length=12)
+    keep_hint = models.TextField(blank=True, help_text="What the user asked to keep.")
+    summary = models.TextField(blank=True)
+    summary_tokens = models.PositiveIntegerField(default=0)
+    summary_max_tokens = models.PositiveIntegerField(
+        default=0, help_text="A hook's own limit; 0 = the policy's."
+    )
+    is_partial = models.BooleanField(default=False, help_text="The same backlog goes on after it.")
+    reminder = models.TextField(blank=True, help_text="What stands behind the summary from now on.")
+    fallback_reason = models.TextField(blank=True, help_text="Why the extractive summary took over.")
+    error = models.TextField(blank=True)
+    budget_tokens = models.PositiveIntegerField(default=0, help_text="The input budget it was made for.")
+    span_tokens = models.PositiveIntegerField(default=0)
+    covered_tokens = models.PositiveIntegerField(
+        default=0, help_text="Its span's and those of the summaries it builds on; 0 where the user cleared."
+    )
+    tokens_before = models.PositiveIntegerField(default=0)
+    tokens_after = models.PositiveIntegerField(default=0)
+    usage = models.JSONField(default=dict)
+    holder = models.CharField(max_length=100, blank=True)
+    fence = models.PositiveIntegerField(default=0)
+    lease_expires_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True)
+    context_kept_at = models.DateTimeField(null=True, help_text="When context.jsonl held what left by it.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["conversation"],
+                condition=Q(status__in=["pending", "running"]),
+                name="one_active_compaction",
+            ),
+            models.UniqueConstraint(
+                fields=["branch", "first_position", "last_position"],
+                condition=Q(status="done"),
+                name="one_summary_per_span",
+            ),
+            models.CheckConstraint(
+                condition=Q(first_position__lte=F("last_position")), name="compaction_span_not_empty"
+            ),
+        ]
+        indexes = [
+            # The latest finished checkpoint of a branch.
+            models.Index(
+                fields=["branch", "-last_position"], condition=Q(status="done"), name="compaction_latest"
+            ),
+            # The sweep of what is pending too long.
+            models.Index(
+                fields=["lease_expires_at"],
+                condition=Q(status__in=["pending", "running"]),
+                name="compaction_active",
+            ),
+            # The sweep of what left a context and is not in its file yet.
+            models.Index(
+                fields=["finished_at"],
+                condition=Q(status="done", context_kept_at=None),
+                name="compaction_not_kept",
+            ),
+        ]

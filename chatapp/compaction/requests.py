@@ -1,0 +1,103 @@
+"""What a user asks of a conversation's context: a summary now, how it would be, and a new beginning."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from chatapp.accounts.models import User
+from chatapp.compaction import shapes
+from chatapp.compaction.actions import CLEARED, PlannedSpan, clear_context
+from chatapp.compaction.compactor import WAIT_STEP_S, queue_due
+from chatapp.compaction.models import Compaction
+from chatapp.compaction.planning import Wish, find_span, load_end
+from chatapp.compaction.selectors import active_compaction, span_messages
+from chatapp.context.assembly import LoadedContext
+from chatapp.context.policies import rules_for
+from chatapp.conversations.access import accessible_conversation
+from chatapp.operations import clock
+from chatapp.operations.database import in_database
+from chatapp.operations.errors import Conflict
+from chatapp.providers.selectors import model_of
+from memory.fallback import write_extract
+from memory.summary import mark_truncated
+from memory.tokens import estimate_text
+
+WAIT_LIMIT_S = 300.0
+
+
+async def compact_now(
+    *, user: User, conversation_id: str, keep: str | None, strategy: str | None, wait: bool
+) -> dict[str, Any]:
+    """Queues a compaction of all but the newest messages; with `wait`, returns when it has ended.
+
+    Raises Conflict when one is under way, or there is too little to summarise.
+    """
+    row = await in_database(_queue_asked)(user, conversation_id, keep or "", strategy)
+    deadline = asyncio.get_running_loop().time() + WAIT_LIMIT_S
+    while wait and row.status in Compaction.ACTIVE and asyncio.get_running_loop().time() < deadline:
+        await asyncio.sleep(WAIT_STEP_S)
+        await in_database(row.refresh_from_db)()
+    return shapes.compaction_shape(row)
+
+
+def _queue_asked(user: User, conversation_id: str, keep: str, strategy: str | None) -> Compaction:
+    conversation = accessible_conversation(user, conversation_id)
+    row = queue_due(load_end(conversation), _wish(keep, strategy))
+    if row is not None:
+        return row
+    if active_compaction(conversation.pk):
+        raise Conflict("A summary of this conversation is being written already.", code="compaction_active")
+    raise Conflict("There is too little here to summarise.", code="nothing_to_compact")
+
+
+def clear_conversation(user: User, conversation_id: str) -> dict[str, Any]:
+    """`/context clear`. Raises NotFound and Conflict."""
+    conversation = accessible_conversation(user, conversation_id)
+    config = model_of(conversation)
+    row = clear_context(
+        user=user,
+        conversation_id=conversation_id,
+        budget_tokens=rules_for(config, conversation).budget.input_tokens,
+        tokens=estimate_text(CLEARED),
+        now=clock.now(),
+    )
+    return shapes.compaction_shape(row)
+
+
+def preview_compaction(
+    *, user: User, conversation_id: str, keep: str | None, strategy: str | None
+) -> dict[str, Any]:
+    """What `compact_now` would cover and leave, with a draft of its summary that no model wrote. Writes nothing.
+
+    Raises NotFound, and Conflict where there is too little to summarise.
+    """
+    loaded = load_end(accessible_conversation(user, conversation_id))
+    span = find_span(loaded, _wish(keep or "", strategy))
+    if span is None:
+        raise Conflict("There is too little here to summarise.", code="nothing_to_compact")
+    draft = _draft(loaded, span)
+    return {
+        "preview": True,
+        "strategy": span.strategy,
+        "first_position": span.first_position,
+        "last_position": span.last_position,
+        "message_count": span.message_count,
+        "kept_count": span.kept_count,
+        "tokens_before": span.tokens_before,
+        "tokens_after": estimate_text(draft),
+        "summary": draft,
+    }
+
+
+def _draft(loaded: LoadedContext, span: PlannedSpan) -> str:
+    previous = span.previous.summary if span.previous else ""
+    if span.strategy == "truncate":
+        return mark_truncated(previous)
+    messages = list(span_messages(span.branch, span.first_position, span.last_position))
+    longest = min(loaded.rules.policy.summary_max_tokens, span.tokens_before // 2)
+    return write_extract(previous, messages, longest)
+
+
+def _wish(keep: str, strategy: str | None) -> Wish:
+    return Wish(at_once=True, by_user=True, keep_hint=keep, strategy=strategy or "")

@@ -1,0 +1,172 @@
+"""What pages and programs see of conversations, by keyset, newest first."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Count, Q, Sum
+
+from chatapp.compaction import shapes
+from chatapp.compaction.models import Compaction
+from chatapp.conversations.branches import visible_compactions, visible_messages
+from chatapp.conversations.message_values import MESSAGE_COLUMNS, messages_from_columns
+from chatapp.conversations.models import Branch, Conversation, Message
+from chatapp.runs.models import Run
+from memory.types import Message as MessageValue
+
+
+def compaction_list(branch: Branch) -> list[dict[str, Any]]:
+    """All that cover only what this branch shows, oldest first."""
+    rows = visible_compactions(branch).order_by("created_at", "first_position", "pk")
+    return [shapes.compaction_shape(row) for row in rows]
+
+
+PICKED_UP_AFTER = timedelta(seconds=5)
+QUIET_AFTER = timedelta(minutes=10)
+
+
+def waiting_compactions(now: datetime) -> list[UUID]:
+    """Pending for longer than a wake-up takes, or held by a worker that is gone."""
+    late = Q(status=Compaction.Status.PENDING, created_at__lt=now - PICKED_UP_AFTER)
+    late |= Q(status=Compaction.Status.RUNNING, lease_expires_at__lt=now)
+    return list(
+        Compaction.objects.filter(late).order_by("created_at", "pk").values_list("pk", flat=True)[:20]
+    )
+
+
+def quiet_conversations(now: datetime) -> list[UUID]:
+    """In which nothing was said for a while, and something waits to be summarised."""
+    rows = Conversation.objects.filter(summary_waits=True, last_activity_at__lt=now - QUIET_AFTER)
+    return list(rows.order_by("last_activity_at", "pk").values_list("pk", flat=True)[:20])
+
+
+def compaction_to_keep(compaction_id: UUID) -> Compaction | None:
+    """None where its conversation's file has it, or nothing left by it."""
+    rows = Compaction.objects.select_related("branch").filter(
+        conversation__user__isnull=False, status=Compaction.Status.DONE
+    )
+    return rows.filter(pk=compaction_id, context_kept_at=None).first()
+
+
+def compactions_to_keep(finished_before: datetime) -> list[UUID]:
+    rows = Compaction.objects.filter(
+        conversation__user__isnull=False, status=Compaction.Status.DONE, context_kept_at=None
+    )
+    late = rows.filter(finished_at__lt=finished_before).order_by("finished_at", "pk")
+    return list(late.values_list("pk", flat=True)[:20])
+
+
+def may_be_kept_already(row: Compaction) -> bool:
+    """Whether another compaction, since undone perhaps, covered messages of this one and has kept them."""
+    others = Compaction.objects.filter(conversation_id=row.conversation_id).exclude(pk=row.pk)
+    kept = others.exclude(context_kept_at=None).filter(first_position__lte=row.last_position)
+    return kept.filter(last_position__gte=row.first_position).exists()
+
+
+def turns_since_compaction(conversation: Conversation, upto: UUID | None = None) -> int | None:
+    """Answers begun since the last finished compaction, `upto` that of this run; None when there was none. A part of a
+    backlog is none."""
+    finished = conversation.compactions.filter(status=Compaction.Status.DONE, is_partial=False)
+    done = finished.order_by("-finished_at", "-pk").first()
+    if done is None or done.finished_at is None:
+        return None
+    begun = Run.objects.filter(conversation=conversation, created_at__gt=done.finished_at)
+    if upto is not None:
+        begun = begun.filter(created_at__lte=Run.objects.filter(pk=upto).values("created_at"))
+    return begun.count()
+
+
+def was_undone(branch: Branch, previous: Compaction | None, last_position: int, *, is_needed: bool) -> bool:
+    """Whether the user took back a summary that grew from `previous`: none comes back by itself in its place.
+
+    `is_needed`: the context is full, and more has left it than that summary covered.
+    """
+    undone = visible_compactions(branch).filter(status=Compaction.Status.UNDONE, previous=previous)
+    return (undone.filter(last_position__gte=last_position) if is_needed else undone).exists()
+
+
+def active_compaction(conversation_id: UUID) -> Compaction | None:
+    return Compaction.objects.filter(conversation_id=conversation_id, status__in=Compaction.ACTIVE).first()
+
+
+MAX_SPAN = 2_000
+"""Messages one compaction covers: a longer backlog becomes several checkpoints, each stored when it is done."""
+PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What a compaction adds to its predecessor. `is_whole` is False where MAX_SPAN ended it early.
+
+    `branch` is the one its last message was written in: all that leave it later see the same span.
+    """
+
+    branch: Branch
+
+    first_position: int
+    last_position: int
+    message_count: int
+    tokens: int
+    is_whole: bool
+
+
+def measure_span(branch: Branch, first_position: int, last_position: int) -> Span:
+    """From `first_position` on, ended before a user message where it would be too long."""
+    end = _early_end(branch, first_position, last_position)
+    is_whole = end is None
+    last = last_position if end is None else end
+    counted = visible_messages(branch, first_position - 1).filter(position__lte=last)
+    totals = counted.aggregate(count=Count("pk"), tokens=Sum("token_estimate"))
+    return Span(
+        _branch_at(branch, last), first_position, last, totals["count"], totals["tokens"] or 0, is_whole
+    )
+
+
+def _branch_at(branch: Branch, position: int) -> Branch:
+    """The one that owns the last message up to `position`."""
+    rows = visible_messages(branch).filter(position__lte=position).order_by("-position")
+    owner = rows.values_list("branch_id", flat=True).first()
+    return branch if owner in (None, branch.pk) else Branch.objects.get(pk=owner)
+
+
+def _early_end(branch: Branch, first_position: int, last_position: int) -> int | None:
+    rows = (
+        visible_messages(branch, first_position - 1).filter(position__lte=last_position).order_by("position")
+    )
+    beyond = rows[MAX_SPAN : MAX_SPAN + 1].values_list("position", flat=True).first()
+    if beyond is None:
+        return None
+    turn = (
+        rows.filter(position__gte=beyond, role=Message.Role.USER).values_list("position", flat=True).first()
+    )
+    return turn - 1 if turn is not None else None
+
+
+def span_messages(branch: Branch, first_position: int, last_position: int) -> Iterator[MessageValue]:
+    """In order, a page at a time."""
+    rows = visible_messages(branch, first_position - 1).filter(position__lte=last_position)
+    columns = rows.order_by("position").values_list(*MESSAGE_COLUMNS).iterator(chunk_size=PAGE)
+    while page := list(itertools.islice(columns, PAGE)):
+        yield from (message for message in messages_from_columns(page) if message.parts)
+
+
+def span_ends(branch: Branch, first_position: int, last_position: int) -> tuple[UUID, UUID]:
+    """The ids of its first and last message."""
+    rows = (
+        visible_messages(branch, first_position - 1).filter(position__lte=last_position).order_by("position")
+    )
+    ids = rows.values_list("pk", flat=True)
+    first, last = ids.first(), ids.last()
+    if first is None or last is None:
+        raise ValueError(f"There are no messages from {first_position} to {last_position}.")
+    return first, last
+
+
+def was_forgotten_since(conversation_id: UUID, moment: datetime) -> bool:
+    """Whether something in it was."""
+    return Message.objects.filter(conversation_id=conversation_id, forgotten_at__gte=moment).exists()

@@ -1,0 +1,1 @@
+"""What one model call is given: policies, loading, assembly, tools, the inspector."""

@@ -1,0 +1,98 @@
+"""What a model would be sent for a question in a conversation: loaded, fitted, with the rules in force."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from django.conf import settings
+
+from agents.context import AssembledContext, ContextInputs
+from agents.prompts import system_prompt
+from agents.tools.protocol import Tool
+from chatapp.context.loading import LoadedHistory, load_history
+from chatapp.context.policies import ContextRules, agent_of, rules_for
+from chatapp.context.tools.registry import tools_for
+from chatapp.conversations.models import Branch, Conversation
+from chatapp.long_term.selectors.profile import profile_text
+from chatapp.providers.models import ModelConfig
+from memory.loading import LoadLimits
+from memory.profile import profile_message
+from memory.tokens import text_message
+from memory.types import Message
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedContext:
+    """The inputs of a context, and how it came to them."""
+
+    conversation: Conversation
+    branch: Branch
+    config: ModelConfig
+    rules: ContextRules
+    history: LoadedHistory
+    inputs: ContextInputs
+    tools: tuple[Tool, ...] = ()
+    turn_position: int | None = None
+    """Where the question stands that began this turn; None where it is not stored, or the next one is not asked yet."""
+
+    @property
+    def user_id(self) -> UUID:
+        return self.conversation.owner_id
+
+    @property
+    def time_limit_s(self) -> float:
+        """The shorter one of what the agent and the deployment allow one answer."""
+        agent = agent_of(self.conversation)
+        limit = float(settings.ANSWER_TIME_LIMIT_S)
+        return min(agent.timeout_s, limit) if agent and agent.timeout_s else limit
+
+    def with_notes(self, notes: Sequence[Message]) -> LoadedContext:
+        """With what hooks add to this one request."""
+        return replace(self, inputs=replace(self.inputs, notes=tuple(notes)))
+
+    def assemble(self) -> AssembledContext:
+        """Raises memory.errors.ContextError when the question or the system prompt is too large."""
+        return AssembledContext(self.inputs, self.inputs.fit())
+
+
+def load_context(
+    *,
+    conversation: Conversation,
+    branch: Branch,
+    before_position: int,
+    question: Message,
+    config: ModelConfig,
+    now: datetime,
+    rules: ContextRules | None = None,
+    turn_position: int | None = None,
+) -> LoadedContext:
+    """One pass over the database, read-only."""
+    rules = rules or rules_for(config, conversation)
+    history = load_history(
+        branch,
+        before_position=before_position,
+        budget_tokens=rules.budget.input_tokens,
+        limits=LoadLimits.of(rules.policy, rules.budget, rules.calibration),
+    )
+    today = now.astimezone(ZoneInfo(conversation.user.time_zone)).date()
+    agent = agent_of(conversation)
+    tools = tools_for(conversation)
+    prompt = (agent.system_prompt.strip() if agent else "") or config.system_prompt
+    inputs = ContextInputs(
+        system=text_message("system", system_prompt(prompt, today, has_tools=bool(tools))),
+        checkpoint=history.checkpoint,
+        messages=history.messages,
+        question=question,
+        policy=rules.policy,
+        budget=rules.budget,
+        calibration=rules.calibration,
+        left_out=history.left_out,
+        profile=profile_message(profile_text(conversation), rules.policy.profile_limit(rules.budget)),
+        tools=tuple(tool.spec for tool in tools),
+        temperature=agent.temperature if agent else None,
+    )
+    return LoadedContext(conversation, branch, config, rules, history, inputs, tools, turn_position)

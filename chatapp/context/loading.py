@@ -1,0 +1,180 @@
+"""What is stored, as the values of `memory` and `agents`, and back: parts, messages, checkpoints, plans."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+from django.db.models import Q, QuerySet
+
+from chatapp.compaction.models import Compaction
+from chatapp.conversations.branches import cleared_upto, covered_count, usable_checkpoint, visible_messages
+from chatapp.conversations.message_values import MESSAGE_COLUMNS, messages_from_columns
+from chatapp.conversations.models import Branch, Message
+from memory import types
+from memory.loader import View
+from memory.loading import NOTHING_LEFT_OUT, LeftOut, LoadLimits, StoredSize, choose_start, sample_positions
+from memory.tokens import total_tokens
+from memory.truncate import PINNED_SHARE
+from memory.types import Checkpoint
+from memory.types import Message as MessageValue
+
+
+def checkpoint_value(row: Compaction, message_count: int) -> types.Checkpoint:
+    """`message_count` is of all it stands for; the row's own is of what it added."""
+    return types.Checkpoint(
+        id=str(row.id),
+        summary=row.summary,
+        last_position=row.last_position,
+        message_count=message_count,
+        tokens=row.summary_tokens,
+        reminder=row.reminder,
+        covered_tokens=row.covered_tokens,
+        made_at=None if row.is_partial else row.finished_at,
+    )
+
+
+PAGE = 512
+MOST_SIZES = 10_000
+MAX_PINS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedHistory:
+    """`messages` are oldest first and end before the question: what the user pinned long ago, then all from one
+    position on. `left_out`: those between the checkpoint and that position, where no request could hold them."""
+
+    checkpoint: Checkpoint | None
+    checkpoint_row: Compaction | None
+    messages: tuple[MessageValue, ...]
+    left_out: LeftOut
+
+
+@dataclass(frozen=True, slots=True)
+class DbMemory:
+    """What is stored, as `memory.protocols.BaseMemory`: a view that fits, its summary first.
+
+    Read-only: every write is an action's, so that nothing is stored twice.
+    """
+
+    view: View
+
+    @property
+    def was_compacted(self) -> bool:
+        return self.view.was_compacted
+
+    @property
+    def original_count(self) -> int:
+        return self.view.original_count
+
+    @property
+    def compacted_count(self) -> int:
+        return self.view.compacted_count
+
+    def get_messages(self) -> tuple[MessageValue, ...]:
+        """Without system prompt and question: these are the agent's."""
+        frame = (message for message in (self.view.summary, self.view.reminder) if message)
+        return (*frame, *self.view.history)
+
+    def add_message(self, message: MessageValue) -> None:
+        """Nothing: see above."""
+
+    def clear(self) -> None:
+        """Nothing: see above."""
+
+
+def load_history(
+    branch: Branch, *, before_position: int, budget_tokens: int, limits: LoadLimits
+) -> LoadedHistory:
+    """All since the checkpoint where a request can hold it, else what stays: a million older messages cost nothing.
+
+    `budget_tokens` are as the model counts, `limits` in uncalibrated estimates.
+    """
+    row = usable_checkpoint(branch, before_position=before_position, budget_tokens=budget_tokens)
+    after = row.last_position if row else -1
+    start, tokens = _start_of(branch, after, before_position, limits, limits.window if row else limits.uncut)
+    loaded = _messages(branch, start, before_position)
+    pins = _pinned_before(branch, start, int(limits.window * PINNED_SHARE))
+    count = start - after - 1 - sum(1 for pin in pins if (pin.position or 0) > after)
+    return LoadedHistory(
+        checkpoint=checkpoint_value(row, covered_count(branch, row)) if row else None,
+        checkpoint_row=row,
+        messages=(*pins, *reversed(loaded)),
+        left_out=_left_out(branch, after, start, count, tokens - total_tokens(loaded)),
+    )
+
+
+def _start_of(branch: Branch, after: int, end: int, limits: LoadLimits, wanted: int) -> tuple[int, int]:
+    """The position to load from, and the tokens of all that was looked at on the way there."""
+    sizes: list[StoredSize] = []
+    tokens, page = 0, PAGE
+    while tokens <= wanted and len(sizes) < MOST_SIZES:
+        found = _sizes(branch, after, sizes[-1].position if sizes else end, page)
+        sizes += found
+        tokens += sum(size.tokens for size in found)
+        if len(found) < page and tokens <= wanted:
+            return after + 1, tokens
+        # As many as are missing, if they are a little smaller than those before.
+        page = max(PAGE, (wanted - tokens) * len(sizes) // max(1, tokens) * 9 // 8)
+    return choose_start(sizes, limits), tokens
+
+
+def _sizes(branch: Branch, after: int, end: int, most: int) -> list[StoredSize]:
+    """Newest first."""
+    rows = _visible(branch, after, end).values_list("position", "token_estimate", "role", "kind")
+    return list(map(StoredSize._make, _fetch(rows[:most])))
+
+
+def _left_out(branch: Branch, after: int, start: int, count: int, tokens: int) -> LeftOut:
+    if count <= 0:
+        return NOTHING_LEFT_OUT
+    # By place alone: with a range beside it, SQLite reads the whole range.
+    sampled = visible_messages(branch).filter(position__in=sample_positions(after + 1, start - 1))
+    rows = sampled.order_by("-position")
+    return LeftOut(count, start - 1, max(0, tokens), tuple(reversed(_read(rows))))
+
+
+def _pinned_before(branch: Branch, end: int, most_tokens: int) -> list[MessageValue]:
+    """In order: the newest of what the user pinned before `end` and did not clear, as many as fit; a pinned reply
+    behind the question it answers."""
+    newest = visible_messages(branch).filter(pinned=True, kind=Message.Kind.MESSAGE, position__lt=end)
+    pins = list(newest.order_by("-position")[:MAX_PINS].values_list("position", "parent_id", "role"))
+    if not pins:
+        return []
+    questions = [parent for _, parent, role in pins if role == Message.Role.ASSISTANT]
+    wanted = Q(position__in=[position for position, _, _ in pins]) | Q(
+        pk__in=questions, role=Message.Role.USER
+    )
+    rows = visible_messages(branch, cleared_upto(branch, end)).filter(wanted, position__lt=end)
+    found = messages_from_columns(list(rows.order_by("-position").values_list(*MESSAGE_COLUMNS)))
+    kept: list[MessageValue] = []
+    for message in found:
+        most_tokens -= message.tokens
+        if most_tokens >= 0 and message.parts:
+            kept.append(message)
+    return kept[::-1]
+
+
+def _messages(branch: Branch, start: int, end: int) -> list[MessageValue]:
+    """Newest first."""
+    return _read(_visible(branch, start - 1, end))
+
+
+def _visible(branch: Branch, after: int, end: int) -> QuerySet[Message]:
+    """Newest first. Finished messages only: an answer being written is not history yet."""
+    rows = visible_messages(branch, after).filter(position__lt=end)
+    return rows.exclude(status=Message.Status.STREAMING).order_by("-position")
+
+
+def _read(rows: QuerySet[Message]) -> list[MessageValue]:
+    messages = messages_from_columns(_fetch(rows.values_list(*MESSAGE_COLUMNS)))
+    return [message for message in messages if message.parts]
+
+
+def _fetch(rows: QuerySet[Message, Any]) -> list[tuple[Any, ...]]:
+    """As the database gives them: the ORM looks at each value once more."""
+    sql, params = rows.query.sql_with_params()
+    with connection.cursor() as cursor:
+        cursor.execute(sql, params)
+        return list(cursor.fetchall())

@@ -1,0 +1,42 @@
+"""The requests models were sent: by reference to stored messages, and what is stored nowhere else, once."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from chatapp.operations.ids import new_id
+
+
+class SentRequest(models.Model):
+    """One request of a run. `sha256` is that of the bytes that travelled; from `manifest` they are made again."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    run = models.ForeignKey("chatapp.Run", on_delete=models.CASCADE, related_name="sent_requests")
+    n = models.PositiveIntegerField(help_text="Its number in its run, from 1.")
+    purpose = models.CharField(max_length=12)
+    model_name = models.CharField(max_length=200)
+    sha256 = models.CharField(max_length=64)
+    tokens = models.PositiveIntegerField(help_text="As estimated when it was sent.")
+    # Text, not JSON: the order of its keys is the order of the bytes.
+    manifest = models.TextField()
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "n"], name="request_number_once")]
+
+
+class RequestText(models.Model):
+    """A text that requests of one conversation contain and that is stored nowhere else, under its hash: a system
+    prompt, a summary, recalled text, a message that was cut. Without it the request still tells that it was there."""
+
+    conversation = models.ForeignKey(
+        "chatapp.Conversation", on_delete=models.CASCADE, related_name="request_texts"
+    )
+    sha256 = models.CharField(max_length=64)
+    source = models.CharField(max_length=12)
+    content = models.TextField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["conversation", "sha256"], name="request_text_once"),
+        ]

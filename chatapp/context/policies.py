@@ -1,0 +1,155 @@
+"""The policy, budget, calibration and hooks in force for one conversation with one model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.conf import settings
+
+from agents.hooks import EffectiveHooks, Hook, compacts_itself, join_hooks, read_hooks, with_auto_compact
+from chatapp.agent_presets.models import Agent
+from chatapp.agent_presets.selectors import deployment_hooks
+from chatapp.conversations.models import Conversation
+from chatapp.providers.models import ModelConfig
+from chatapp.providers.selectors import model_of, resolve_budget_inputs
+from memory.budget import ResolvedBudget, Sizes, TokenBudget, resolve_budget
+from memory.policy import ContextPolicy, EffectivePolicy, check_user_fields, merge_policies
+from memory.tokens import Calibration
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRules:
+    """How much fits and how it is kept, each with where it came from. The hooks have the built-in one, too."""
+
+    effective: EffectivePolicy
+    resolved: ResolvedBudget
+    calibration: Calibration
+    effective_hooks: EffectiveHooks
+
+    @property
+    def policy(self) -> ContextPolicy:
+        return self.effective.policy
+
+    @property
+    def hooks(self) -> tuple[Hook, ...]:
+        return self.effective_hooks.hooks
+
+    @property
+    def leaves_it_to_hooks(self) -> bool:
+        """Whether declared hooks say when to compact."""
+        return self.effective.origins["auto_compact"] == "hooks"
+
+    @property
+    def summarises(self) -> bool:
+        """Whether what leaves the context becomes a checkpoint by itself."""
+        return self.policy.auto_compact or self.leaves_it_to_hooks
+
+    @property
+    def budget(self) -> TokenBudget:
+        return self.resolved.budget
+
+    @property
+    def most(self) -> ContextPolicy:
+        """The policy as a bound: where it leaves a size to the model, what that comes to."""
+        sizes = {
+            "context_size": self.budget.context_size,
+            "max_output_tokens": self.budget.max_output_tokens,
+        }
+        return self.policy.model_copy(update=sizes)
+
+
+def agent_of(conversation: Conversation | None) -> Agent | None:
+    """One that was switched off is as good as none."""
+    agent = conversation.agent if conversation else None
+    return agent if agent is not None and agent.enabled else None
+
+
+def rules_for(
+    config: ModelConfig, conversation: Conversation | None = None, agent: Agent | None = None
+) -> ContextRules:
+    """Always of the model actually used. Raises memory.errors.PolicyError for a stored policy that is not valid."""
+    agent = agent or agent_of(conversation)
+    # Without either it is about what the model can hold, and nobody's turn.
+    has_turns = conversation is not None or agent is not None
+    declared = _allowed(declared_hooks(conversation, agent)) if has_turns else EffectiveHooks()
+    effective = merge_policies(
+        ("environment", settings.CONTEXT_POLICY),
+        ("model", config.context_policy),
+        ("agent", agent.context_policy if agent else {}),
+        ("conversation", conversation.context_policy if conversation else {}),
+        *_switches(declared.hooks),
+    )
+    return ContextRules(
+        effective=effective,
+        resolved=_resolve_budget(config, effective),
+        calibration=Calibration(config.token_ratio, config.token_ratio_samples),
+        effective_hooks=with_auto_compact(declared, effective.policy),
+    )
+
+
+def check_own_policy(
+    conversation: Conversation, policy: Mapping[str, Any], *, is_operator: bool = False
+) -> None:
+    """Whether its user may give this conversation, as it is or is about to be, this policy.
+
+    Raises memory.errors.PolicyError. Operators may ask for anything that is valid.
+    """
+    merge_policies(("conversation", policy))
+    if is_operator or not policy:
+        return
+    agent = agent_of(conversation)
+    of_operator = agent if agent is not None and agent.owner_id is None else None
+    check_user_fields(policy, rules_for(model_of(conversation), agent=of_operator).most)
+
+
+def declared_hooks(conversation: Conversation | None, agent: Agent | None = None) -> EffectiveHooks:
+    """Of the environment, the deployment, the agent and the conversation. Raises memory.errors.PolicyError."""
+    agent = agent or agent_of(conversation)
+    return join_hooks(
+        ("environment", read_hooks(settings.HOOKS, "environment")),
+        ("deployment", read_hooks(deployment_hooks(), "deployment")),
+        ("agent", read_hooks(agent.hooks, "agent") if agent else ()),
+        ("conversation", read_hooks(conversation.hooks, "conversation") if conversation else ()),
+    )
+
+
+def _allowed(declared: EffectiveHooks) -> EffectiveHooks:
+    if settings.ENABLE_COMPACTION:
+        return declared
+    return replace(declared, hooks=tuple(hook for hook in declared.hooks if not compacts_itself([hook])))
+
+
+def _switches(declared: Sequence[Hook]) -> list[tuple[str, Mapping[str, Any]]]:
+    """What nobody below can overrule: the deployment's switch, and hooks that say themselves when to compact."""
+    if not settings.ENABLE_COMPACTION:
+        return [("environment", {"auto_compact": False})]
+    return [("hooks", {"auto_compact": False})] if compacts_itself(declared) else []
+
+
+def _resolve_budget(config: ModelConfig, effective: EffectivePolicy) -> ResolvedBudget:
+    """A window of the whole deployment stands below the one an operator entered for this model."""
+    inputs = resolve_budget_inputs(config)
+    return resolve_budget(
+        model=_first_said(_sizes_of(effective, of_deployment=False), inputs.model),
+        environment=_first_said(_sizes_of(effective, of_deployment=True), inputs.environment),
+        detected=inputs.detected,
+        system_reserve=effective.policy.system_reserve,
+        input_limit=effective.policy.max_input_tokens,
+    )
+
+
+def _sizes_of(effective: EffectivePolicy, *, of_deployment: bool) -> Sizes:
+    said = {
+        name: getattr(effective.policy, name)
+        for name in ("context_size", "max_output_tokens")
+        if (effective.origins[name] == "environment") == of_deployment
+    }
+    return Sizes(**said)
+
+
+def _first_said(first: Sizes, second: Sizes) -> Sizes:
+    return Sizes(
+        first.context_size or second.context_size, first.max_output_tokens or second.max_output_tokens
+    )

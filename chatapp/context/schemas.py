@@ -1,0 +1,44 @@
+"""What the API answers, for its description and as a check. `mapping` makes the values; more fields may be added."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import (
+    BaseModel,
+    Field,
+)
+
+from chatapp.conversations.schemas import MessageText
+from chatapp.operations.http.schemas import Shape
+from memory.bounds import (
+    MAX_TOKENS,
+    Id,
+)
+
+
+class InspectedMessage(Shape):
+    role: str
+    content: Any
+    source: Any
+    tokens: int
+
+
+class Inspection(Shape):
+    messages: list[InspectedMessage]
+    total_tokens: int
+    budget_tokens: int
+    pressure: float
+    compaction: Any
+    recalled: list[Any]
+
+
+class ContextQuestion(BaseModel):
+    query: MessageText = ""
+    budget_tokens: int | None = Field(
+        None,
+        ge=1,
+        le=MAX_TOKENS,
+        description="For all messages together. Tool schemas are not part of it: they stand in the model's reserve.",
+    )
+    model: Id | None = None

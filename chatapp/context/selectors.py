@@ -1,0 +1,76 @@
+"""The requests of a run, what one of them is built from again, and what texts of them say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Q, QuerySet
+
+from agents.manifest import Manifest, OwnText, StoredSpan, read_manifest
+from chatapp.context.models import RequestText, SentRequest
+from chatapp.conversations.message_values import MESSAGE_COLUMNS, messages_from_columns
+from chatapp.conversations.models import Message
+from chatapp.operations.errors import NotFound
+from chatapp.runs.models import Run
+from memory.types import Message as MessageValue
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRequest:
+    """`messages` by position and `texts` by hash: those that are still there."""
+
+    row: SentRequest
+    manifest: Manifest
+    messages: Mapping[int, MessageValue]
+    texts: Mapping[str, str]
+
+
+def requests_of(run: Run) -> list[SentRequest]:
+    return list(SentRequest.objects.filter(run=run).defer("manifest").order_by("n"))
+
+
+def stored_request(run: Run, n: int) -> StoredRequest:
+    """Raises NotFound."""
+    row = SentRequest.objects.filter(run=run, n=n).first()
+    if row is None:
+        raise NotFound()
+    manifest = read_manifest(row.manifest)
+    spans = [piece for piece in manifest.pieces if isinstance(piece, StoredSpan)]
+    own = [piece for piece in (*manifest.pieces, manifest.tools) if isinstance(piece, OwnText)]
+    return StoredRequest(row, manifest, _messages(run, spans), _texts(run, own))
+
+
+def _messages(run: Run, spans: list[StoredSpan]) -> dict[int, MessageValue]:
+    """What was deleted but leaves its place behind, is gone, too."""
+    where = Q(pk=None)
+    for span in spans:
+        where |= Q(position__gte=span.first_position, position__lte=span.last_position)
+    rows = Message.objects.filter(where, conversation_id=run.conversation_id).values_list(*MESSAGE_COLUMNS)
+    messages = messages_from_columns(list(rows))
+    return {
+        message.position: message for message in messages if message.parts and message.position is not None
+    }
+
+
+def _texts(run: Run, own: list[OwnText]) -> dict[str, str]:
+    hashes = {piece.text_sha256 for piece in own}
+    rows = RequestText.objects.filter(conversation_id=run.conversation_id, sha256__in=hashes)
+    return dict(rows.values_list("sha256", "content"))
+
+
+def told_texts(rows: QuerySet[RequestText]) -> Iterator[tuple[RequestText, str]]:
+    """Each with all that it says, without its JSON around it."""
+    for row in rows.iterator():
+        yield row, "\n".join(strings_in(json.loads(row.content)))
+
+
+def strings_in(value: Any) -> Iterator[str]:
+    """Of a JSON value; the names in its objects are none."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (list, tuple, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from strings_in(item)

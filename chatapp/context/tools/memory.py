@@ -1,0 +1,141 @@
+"""The memory of the user who asks, and the earlier turns of the conversation that asks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from heapq import nlargest
+from uuid import UUID
+
+from agents.tools.memory_tools import Hit
+from agents.tools.protocol import ToolCaller, ToolFailure
+from chatapp.conversations import message_values
+from chatapp.conversations.models import Message
+from chatapp.long_term.files import daily_entry
+from chatapp.long_term.selectors.entries import day_entries, entry_of
+from chatapp.long_term.selectors.pauses import off_record
+from chatapp.long_term.selectors.scopes import reach_in, shared_entry
+from chatapp.operations import clock
+from chatapp.operations.database import persistently
+from chatapp.operations.errors import NotFound
+from chatapp.recall.index import analyzer
+from chatapp.recall.search import search_memory, source_of
+from chatapp.recall.selectors.search import EVERYTHING, SearchFilter
+from chatapp.recall.selectors.sources import Found
+from chatapp.recall.selectors.turns import line_parts, messages_around, run_line
+from memory.daily import render_day
+
+SEARCHED = 20_000
+"""Messages of one conversation that are looked at, newest first. Older ones are found by `memory_search`."""
+
+
+class UserMemory:
+    async def search(self, caller: ToolCaller, query: str, limit: int) -> Sequence[Hit]:
+        return await persistently(_search)(caller, query, limit)
+
+    async def read_day(self, caller: ToolCaller, day: date) -> str:
+        return await persistently(_read_day)(caller, day)
+
+    async def read_entry(self, caller: ToolCaller, entry_id: str) -> str:
+        return await persistently(_read_entry)(caller, entry_id)
+
+    async def read_around(self, caller: ToolCaller, message_id: str, around: int) -> Sequence[Hit]:
+        return await persistently(_read_around)(caller, message_id, around)
+
+
+class OwnConversation:
+    async def search(self, caller: ToolCaller, query: str, limit: int) -> Sequence[Hit]:
+        return await persistently(_search_line)(caller, query, limit)
+
+
+def _search(caller: ToolCaller, query: str, limit: int) -> list[Hit]:
+    """Of what was said off the record, and where nothing of elsewhere may be known, only what was said here."""
+    user_id, here = UUID(caller.user_id), UUID(caller.conversation_id)
+    reach = reach_in(here)
+    only = EVERYTHING if reach.knows_own else SearchFilter(conversation_id=here)
+    found = search_memory(
+        user_id=user_id, query=query, limit=limit, now=clock.now(), only=only, scope_id=reach.scope_id
+    )
+    paused = off_record(user_id)
+    return [
+        Hit(item.text, _named(item), item.said_at, item.role)
+        for item in found
+        if item.conversation_id == here or not paused.covers(item.conversation_id, item.said_at)
+    ]
+
+
+def _check_open(caller: ToolCaller) -> None:
+    reach = reach_in(caller.conversation_id)
+    if reach.scope_id is not None:
+        raise ToolFailure("Only this conversation is known here, and the shared entries memory_search finds.")
+    if not reach.knows_own:
+        raise ToolFailure("Memory is paused here, or the chat is temporary: only this conversation is known.")
+
+
+def _named(found: Found) -> str:
+    source = source_of(found)
+    if "message_id" in source:
+        return f"message {source['message_id']}"
+    shared = "shared " if found.kind == "shared" else ""
+    return f"{shared}entry {source.get('entry_id', '')} of {source.get('day', '')}"
+
+
+def _read_day(caller: ToolCaller, day: date) -> str:
+    _check_open(caller)
+    rows = day_entries(UUID(caller.user_id), day)
+    if not rows:
+        raise ToolFailure(f"There is no memory of {day.isoformat()}.")
+    return render_day(day, [daily_entry(row) for row in rows])
+
+
+def _read_entry(caller: ToolCaller, entry_id: str) -> str:
+    scope_id = reach_in(caller.conversation_id).scope_id
+    try:
+        if scope_id is not None:
+            shared = shared_entry(scope_id, entry_id)
+            return f"{shared.day.isoformat()}\n\n{shared.text}"  # and not where, or by whom
+        _check_open(caller)
+        row = entry_of(caller.user_id, entry_id)
+    except NotFound:
+        raise ToolFailure("There is no such entry.") from None
+    return render_day(row.day, [daily_entry(row)])
+
+
+def _read_around(caller: ToolCaller, message_id: str, around: int) -> list[Hit]:
+    try:
+        rows = messages_around(caller.user_id, message_id, around, own_conversation=caller.conversation_id)
+    except NotFound:
+        raise ToolFailure("There is no such message.") from None
+    here, paused = UUID(caller.conversation_id), off_record(UUID(caller.user_id))
+    known = [
+        row
+        for row in rows
+        if row.conversation_id == here or not paused.covers(row.conversation_id, row.created_at)
+    ]
+    if any(row.conversation_id != here for row in known):
+        _check_open(caller)
+    return [_hit(row, message_values.text_of(row.parts)) for row in known]
+
+
+def _search_line(caller: ToolCaller, query: str, limit: int) -> list[Hit]:
+    """Best is what has most of the question's words; among equals the newest."""
+    try:
+        line = run_line(caller.user_id, caller.run_id)
+    except NotFound as error:
+        raise ToolFailure(error.message) from None
+    wanted = frozenset(analyzer.words(query))
+    rows = line_parts(line[:SEARCHED])
+    scored = ((_score(row, wanted), row.position, row) for row in rows)
+    best = nlargest(limit, (item for item in scored if item[0]), key=lambda item: item[:2])
+    return [_hit(row, message_values.text_of(row.parts)) for _, _, row in best]
+
+
+def _score(row: Message, wanted: frozenset[str]) -> float:
+    """The share of the wanted terms that it has."""
+    if not wanted:
+        return 0.0
+    return len(wanted & frozenset(analyzer.words(message_values.text_of(row.parts)))) / len(wanted)
+
+
+def _hit(row: Message, text: str) -> Hit:
+    return Hit(text, f"message {row.pk}", row.created_at, row.role)

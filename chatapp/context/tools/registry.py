@@ -1,0 +1,108 @@
+"""Which tools an answer may use: the built-in ones and those of MCP servers, by agent, conversation and rights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from agents.tools.protocol import Right, Tool
+from agents.tools.registry import Ports, built_in_tools, by_name
+from chatapp.agent_presets.mcp_servers import offered_tools
+from chatapp.agent_presets.models import Agent
+from chatapp.agent_presets.selectors import servers_for_everyone, servers_of
+from chatapp.context.policies import agent_of
+from chatapp.context.tools.clock import UserClock
+from chatapp.context.tools.files import AttachedFiles
+from chatapp.context.tools.memory import OwnConversation, UserMemory
+from chatapp.context.tools.offloads import OwnOffloads
+from chatapp.context.tools.web import AllowedHosts
+from chatapp.conversations.models import Conversation
+from chatapp.long_term.selectors.pauses import is_paused
+
+BUILT_IN: Mapping[str, Tool] = built_in_tools(
+    Ports(
+        memory=UserMemory(),
+        conversation=OwnConversation(),
+        files=AttachedFiles(),
+        offloads=OwnOffloads(),
+        web=AllowedHosts(),
+        clock=UserClock(),
+    )
+)
+
+
+def tools_for(conversation: Conversation) -> tuple[Tool, ...]:
+    """What the answers of this conversation may use, in a stable order. Reads the database only."""
+    return tools_of(
+        agent_of(conversation), uses_memory=conversation.uses_memory and not is_paused(conversation)
+    )
+
+
+def tools_of(agent: Agent | None, *, uses_memory: bool = True) -> tuple[Tool, ...]:
+    """An agent's own choice, or the deployment's where it made none. A name that means nothing any more is left out."""
+    rights = deployment_rights()
+    if not uses_memory or (agent is not None and not agent.uses_memory):
+        rights -= {"memory"}
+    names = _names_of(agent)
+    built_in = [tool for name, tool in local_tools().items() if name in names]
+    of_servers = [tool for server in servers_of(agent) for tool in offered_tools(server)]
+    return tuple(tool for tool in (*built_in, *of_servers) if tool.traits.rights <= rights)
+
+
+def local_tools() -> Mapping[str, Tool]:
+    """The built-in ones, and those of the operator's own in Python."""
+    return {**BUILT_IN, **by_name(import_string(dotted) for dotted in settings.EXTRA_TOOLS)}
+
+
+def unknown_default_tools() -> list[str]:
+    """Names in DEFAULT_TOOLS that no tool has."""
+    known = local_tools()
+    return [name for name in settings.DEFAULT_TOOLS if name not in known]
+
+
+def _names_of(agent: Agent | None) -> frozenset[str]:
+    """An agent that a user made has nothing that is not for everybody, whatever it was once given."""
+    default = frozenset(settings.DEFAULT_TOOLS)
+    if agent is None or agent.tools is None:
+        return default
+    names = frozenset(agent.tools)
+    return names if agent.owner_id is None else names & default
+
+
+def deployment_rights() -> frozenset[Right]:
+    """The web is closed until an operator names a host."""
+    rights: frozenset[Right] = frozenset({"memory", "conversation", "files", "server"})
+    return rights | {"web"} if settings.HTTP_FETCH_HOSTS or settings.HTTP_FETCH_OWN_HOSTS else rights
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFacts:
+    """`is_default`: it is there where a conversation has no agent. `is_on`: the deployment lets it be used at all."""
+
+    tool: Tool
+    is_default: bool
+    is_on: bool
+    server: str | None = None
+
+
+def tool_names() -> list[str]:
+    """Of all that agents may choose from."""
+    return [facts.tool.spec.name for facts in list_tools()]
+
+
+def list_tools() -> list[ToolFacts]:
+    """What agents may choose from: the built-in ones, and those of servers that are for everyone."""
+    rights = deployment_rights()
+    built_in = [
+        ToolFacts(tool, is_default=name in settings.DEFAULT_TOOLS, is_on=tool.traits.rights <= rights)
+        for name, tool in local_tools().items()
+    ]
+    of_servers = [
+        ToolFacts(tool, is_default=True, is_on=True, server=server.name)
+        for server in servers_for_everyone()
+        for tool in offered_tools(server)
+    ]
+    return [*built_in, *of_servers]

@@ -1,0 +1,1 @@
+"""Conversations and their messages: branches, pins, import, export."""

@@ -1,0 +1,37 @@
+"""The one way to a row: by its id and the user who asks. Not yours is not found."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.db.models import Exists, OuterRef, QuerySet
+
+from chatapp.accounts.models import User
+from chatapp.conversations.models import Conversation, Message
+from chatapp.files.models import Attachment
+from chatapp.operations.access import _only, parse_id
+
+Links = Attachment.messages.through
+
+
+def accessible_conversation(user: User, conversation_id: str | UUID) -> Conversation:
+    rows = Conversation.objects.filter(user=user)
+    rows = rows.select_related("model", "agent__model", "scope", "branch", "user")
+    return _only(rows, conversation_id)
+
+
+def lock_conversation(user: User, conversation_id: str | UUID) -> Conversation:
+    """The row, held until the transaction ends: everything that counts or appends does so under it."""
+    return _only(Conversation.objects.select_for_update().filter(user=user), conversation_id)
+
+
+def accessible_message(user: User, conversation_id: str | UUID, message_id: str | UUID) -> Message:
+    rows = Message.objects.filter(conversation__user=user, conversation_id=parse_id(conversation_id))
+    return _only(rows, message_id)
+
+
+def shown_attachments(user_id: UUID) -> QuerySet[Attachment]:
+    """Not those that only messages of deleted conversations show."""
+    links = Links.objects.filter(attachment=OuterRef("pk"))
+    is_shown = Exists(links.filter(message__conversation__user__isnull=False))
+    return Attachment.objects.filter(is_shown | ~Exists(links), user=user_id)

@@ -1,0 +1,94 @@
+"""Taking away: one conversation, streamed however long it is, or everything."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, Iterator
+from typing import IO, Literal
+
+from asgiref.sync import sync_to_async
+from django.db import close_old_connections
+from django.http import StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from ninja import Router
+
+from chatapp.accounts.archive import write_account_archive
+from chatapp.accounts.callers import ApiRequest, allow
+from chatapp.conversations.access import accessible_conversation
+from chatapp.conversations.export import json_pieces, markdown_pieces
+from chatapp.operations import clock
+from chatapp.operations.database import beside_database, in_database
+from chatapp.operations.errors import Forbidden
+from chatapp.operations.http import schemas as http_schemas
+
+router = Router(tags=["conversations"])
+
+CONTENT = {"schema": {"type": "string"}}
+DESCRIBED = {
+    "responses": {
+        200: {"content": {"application/json": {"schema": {"type": "object"}}, "text/markdown": CONTENT}}
+    }
+}
+ZIP = {"schema": {"type": "string", "format": "binary"}}
+CHUNK_BYTES = 2**18
+
+
+@router.get(
+    "/conversations/{conversation_id}/export",
+    auth=allow("chat", "read"),
+    response=http_schemas.answers(404, ok=None),
+    openapi_extra=DESCRIBED,
+)
+async def export(
+    request: ApiRequest, conversation_id: str, format: Literal["json", "markdown"] = "json"
+) -> HttpResponseBase:
+    """What the conversation shows, whole: messages, the metadata of their attachments, and (in JSON) its summaries and
+    the versions beside."""
+    row = await sync_to_async(accessible_conversation)(request.auth.user, conversation_id)
+    await sync_to_async(close_old_connections)()  # a long download must not hold one
+    if format == "json":
+        return _download(json_pieces(row), row.title, "application/json", "json")
+    return _download(markdown_pieces(row), row.title, "text/markdown", "md")
+
+
+def _download(pieces: Iterator[str], title: str, content_type: str, ending: str) -> StreamingHttpResponse:
+    response = StreamingHttpResponse(_streamed(pieces), content_type=f"{content_type}; charset=utf-8")
+    name = re.sub(r"[^A-Za-z0-9]+", "-", title).strip("-")[:60] or "conversation"
+    response["Content-Disposition"] = f'attachment; filename="{name}.{ending}"'
+    return response
+
+
+async def _streamed(pieces: Iterator[str]) -> AsyncGenerator[str, None]:
+    while (piece := await in_database(_next)(pieces)) is not None:
+        yield piece
+
+
+def _next(pieces: Iterator[str]) -> str | None:
+    return next(pieces, None)
+
+
+@router.get(
+    "/export",
+    auth=allow("chat", "read"),
+    response=http_schemas.answers(403, ok=None),
+    openapi_extra={"responses": {200: {"content": {"application/zip": ZIP}}}},
+    tags=["account"],
+)
+async def export_everything(request: ApiRequest) -> HttpResponseBase:
+    """Everything of yours, as a zip: conversations, files, memory with its history, agents, usage. A token needs the
+    scope `read`, or both `chat` and `memory`."""
+    scopes = request.auth.scopes
+    if "read" not in scopes and not {"chat", "memory"} <= scopes:
+        message = "This needs a token with the scope read, or with chat and memory."
+        raise Forbidden(message, code="insufficient_scope")
+    archive = await beside_database(write_account_archive)(request.auth.user)
+    response = StreamingHttpResponse(_chunks(archive), content_type="application/zip")
+    name = f"palimpsest-{clock.now().date().isoformat()}.zip"
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
+
+
+async def _chunks(archive: IO[bytes]) -> AsyncGenerator[bytes, None]:
+    with archive:
+        while chunk := await in_database(archive.read)(CHUNK_BYTES):
+            yield chunk

@@ -1,0 +1,161 @@
+"""Taking in a conversation from elsewhere: 100,000 messages in one request, read without building models of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from ninja import Router, Status
+from pydantic import ValidationError
+
+from chatapp.accounts.callers import ApiRequest, allow
+from chatapp.conversations import schemas
+from chatapp.conversations.actions import ImportedMessage, import_conversation
+from chatapp.conversations.schemas import ImportHead
+from chatapp.operations import clock
+from chatapp.operations.errors import InvalidInput, TooLarge
+from chatapp.operations.http import schemas as http_schemas
+from chatapp.operations.http.bodies import body_of, parse_json
+from chatapp.operations.text import normalize_text
+from chatapp.providers.selectors import accessible_model
+from memory.bounds import MAX_ID_CHARS, MAX_IMPORTED, MAX_TITLE_CHARS, was_possible
+
+router = Router(tags=["conversations"])
+
+ROLES = ("assistant", "system", "user")
+MAX_REPORTED = 20
+
+BODY_SCHEMA = {
+    "type": "object",
+    "required": ["messages"],
+    "properties": {
+        "title": {"type": "string", "maxLength": MAX_TITLE_CHARS},
+        "model": {"type": ["string", "null"], "maxLength": MAX_ID_CHARS},
+        "messages": {
+            "type": "array",
+            "minItems": 1,
+            "maxItems": MAX_IMPORTED,
+            "items": {
+                "type": "object",
+                "required": ["role", "content"],
+                "properties": {
+                    "role": {"enum": list(ROLES)},
+                    "content": {"type": "string"},
+                    "created_at": {
+                        "type": ["string", "null"],
+                        "format": "date-time",
+                        "description": "Not before 1970, nor more than a day in the future; without a zone it is UTC.",
+                    },
+                },
+            },
+        },
+    },
+}
+DESCRIBED = {"requestBody": {"required": True, "content": {"application/json": {"schema": BODY_SCHEMA}}}}
+
+
+@router.post(
+    "/conversations/import",
+    auth=allow("chat"),
+    response=http_schemas.answers(404, created=schemas.Imported),
+    openapi_extra=DESCRIBED,
+)
+async def import_messages(request: ApiRequest) -> Any:
+    """All or nothing. `content` is a string, or parts of type text. What is too long for a context is summarised
+    in the background."""
+    return Status(201, await sync_to_async(_import)(request))
+
+
+def _import(request: ApiRequest) -> dict[str, Any]:
+    body = body_of(request, parse_json)
+    if not isinstance(body, dict):
+        raise _invalid([("body", "is not an object")])
+    head, now = _head(body), clock.now()
+    messages = read_messages(body.get("messages"), now)
+    conversation = import_conversation(
+        user=request.auth.user,
+        messages=messages,
+        now=now,
+        title=head.title,
+        model=accessible_model(head.model) if head.model else None,
+    )
+    return {"id": str(conversation.pk), "message_count": len(messages)}
+
+
+def _head(body: dict[str, Any]) -> ImportHead:
+    try:
+        return ImportHead.model_validate({name: body[name] for name in ("title", "model") if name in body})
+    except ValidationError as error:
+        raise _invalid([(str(item["loc"][0]), item["msg"]) for item in error.errors()]) from None
+
+
+def read_messages(raw: Any, now: datetime) -> list[ImportedMessage]:
+    """Raises InvalidInput with the first problems, by their place; TooLarge."""
+    if not isinstance(raw, list) or not raw:
+        raise _invalid([("messages", "must be a list of at least one message")])
+    if len(raw) > MAX_IMPORTED:
+        raise TooLarge(
+            f"At most {MAX_IMPORTED:,} messages can be imported at once; use the command for more."
+        )
+    messages, problems = [], []
+    for number, item in enumerate(raw):
+        try:
+            messages.append(_read_message(item, now))
+        except ValueError as error:
+            problems.append((f"messages.{number}", str(error)))
+            if len(problems) == MAX_REPORTED:
+                break
+    if problems:
+        raise _invalid(problems)
+    return messages
+
+
+def _read_message(item: Any, now: datetime) -> ImportedMessage:
+    """Raises ValueError."""
+    if not isinstance(item, dict):
+        raise ValueError("is not an object")
+    role = item.get("role")
+    if role not in ROLES:
+        raise ValueError("role must be user, assistant or system")
+    text = _read_text(item.get("content"))
+    return ImportedMessage(
+        role, normalize_text(text, settings.MAX_MESSAGE_CHARS), _read_time(item.get("created_at"), now)
+    )
+
+
+def _read_text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        raise ValueError("content must be a string or a list of text parts")
+    texts = [
+        part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None
+        for part in content
+    ]
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError("content may only have parts of type text")
+    return "\n".join(text for text in texts if text)
+
+
+def _read_time(raw: Any, now: datetime) -> datetime | None:
+    """Without a zone it is UTC."""
+    if raw is None:
+        return None
+    if not isinstance(raw, str):
+        raise ValueError("created_at must be an ISO 8601 time")
+    try:
+        moment = datetime.fromisoformat(raw)
+        moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        raise ValueError("created_at must be an ISO 8601 time") from None
+    if not was_possible(moment, now):
+        raise ValueError("created_at must not be before 1970, nor more than a day in the future")
+    return moment
+
+
+def _invalid(problems: Sequence[tuple[str, str]]) -> InvalidInput:
+    details = [{"field": field, "message": message} for field, message in problems]
+    return InvalidInput(f"{problems[0][0]}: {problems[0][1]}", details=details)

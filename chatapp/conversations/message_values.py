@@ -1,0 +1,125 @@
+"""What is stored, as the values of `memory` and `agents`, and back: parts, messages, checkpoints, plans."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any, cast
+
+from django.db.models import IntegerField, TextField
+from django.db.models.functions import Cast
+
+from agents.tools.registry import READING_WHAT_IS_KEPT
+from chatapp.conversations.models import Message
+from memory import types
+
+
+def _file_line(*, file_id: str, name: str, mime_type: str, size_bytes: int, type: str) -> types.TextPart:
+    """A file that is no image is a line for the model; a tool reads what is in it."""
+    return types.TextPart(f"[Attached file {file_id}: {name} ({mime_type}, {size_bytes:,} bytes)]")
+
+
+_PART_TYPES: Mapping[str, Callable[..., Any]] = {
+    "text": types.TextPart,
+    "image": types.ImagePart,
+    "file": _file_line,
+    "tool_call": types.ToolCallPart,
+    "tool_result": types.ToolResultPart,
+    "reasoning": types.ReasoningPart,
+}
+
+
+def parts_from_json(stored: Iterable[Mapping[str, Any]]) -> tuple[types.Part, ...]:
+    return tuple(_PART_TYPES[part["type"]](**part) for part in stored)
+
+
+def parts_to_json(parts: Iterable[types.Part]) -> list[dict[str, Any]]:
+    """Without what is None or only in view, such as an image's data URL."""
+    return [
+        {name: value for name, value in asdict(part).items() if value is not None and name != "data_url"}
+        for part in parts
+    ]
+
+
+MESSAGE_COLUMNS = (
+    Cast("id", TextField()),
+    "role",
+    Cast("parts", TextField()),
+    "token_estimate",
+    "position",
+    Cast("pinned", IntegerField()),
+    Cast("created_at", TextField()),
+    "kind",
+)
+"""Plain, because a context reads two thousand rows: converting each column of each costs more than all the rest."""
+
+
+def messages_from_columns(rows: Sequence[tuple[Any, ...]]) -> list[types.Message]:
+    """From MESSAGE_COLUMNS, in their order, without model instances; all parts by one pass of the JSON parser."""
+    all_parts = json.loads(f"[{','.join(row[2] for row in rows)}]")
+    return [
+        types.Message(
+            role,
+            _read_parts(parts),
+            tokens,
+            _dashed(row_id),
+            position,
+            bool(pinned),
+            read_moment(created_at),
+            kind,
+        )
+        for (row_id, role, _, tokens, position, pinned, created_at, kind), parts in zip(
+            rows, all_parts, strict=True
+        )
+    ]
+
+
+def _read_parts(stored: list[dict[str, Any]]) -> tuple[types.Part, ...]:
+    if len(stored) == 1 and stored[0]["type"] == "text":
+        return (types.TextPart(stored[0]["text"]),)
+    return parts_from_json(stored)
+
+
+def _dashed(row_id: str) -> str:
+    """SQLite stores ids without their dashes."""
+    if len(row_id) == 36:
+        return row_id
+    return f"{row_id[:8]}-{row_id[8:12]}-{row_id[12:16]}-{row_id[16:20]}-{row_id[20:]}"
+
+
+def read_moment(stored: str) -> datetime:
+    """SQLite stores UTC without saying so; PostgreSQL says +00."""
+    return datetime.fromisoformat(stored if "+" in stored else f"{stored}+00:00")
+
+
+def message_value(row: Message) -> types.Message:
+    return types.Message(
+        role=cast(types.Role, row.role),
+        parts=parts_from_json(row.parts),
+        tokens=row.token_estimate,
+        id=str(row.id),
+        position=row.position,
+        pinned=row.pinned,
+        created_at=row.created_at,
+        kind=cast(types.Kind, row.kind),
+    )
+
+
+def text_of(parts: Sequence[Mapping[str, Any]]) -> str:
+    return "\n".join(part["text"] for part in parts if part["type"] == "text")
+
+
+def reasoning_of(parts: Sequence[Mapping[str, Any]]) -> str:
+    return "".join(part["text"] for part in parts if part["type"] == "reasoning")
+
+
+def results_in(parts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What tools returned."""
+    return [part["text"] for part in parts if part["type"] == "tool_result"]
+
+
+def results_from_outside(parts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What tools returned that read nothing of what is kept here."""
+    return results_in([part for part in parts if part.get("name") not in READING_WHAT_IS_KEPT])

@@ -1,0 +1,205 @@
+"""Conversations, their branches and their messages."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.models import Group
+from django.core.validators import MaxValueValidator
+from django.db import models
+from django.db.models import Q
+
+from chatapp.agent_presets.models import Agent
+from chatapp.operations.ids import new_id
+from memory.bounds import MAX_RETENTION_DAYS
+
+_NULLABLE: dict[str, Any] = {"null": True}
+"""Out of the type checker's sight: only imports and removals meet a conversation without a user."""
+
+
+class OwnedConversations(models.Manager["Conversation"]):
+    """Those that have a user. Every door finds conversations by their user, so one without is at none."""
+
+    def get_queryset(self) -> models.QuerySet[Conversation]:
+        return super().get_queryset().filter(user__isnull=False)
+
+
+class Conversation(models.Model):
+    """One thread of one user; without a user while it is imported or deleted (see `Removal`).
+
+    `next_position` and `last_seq` are the counters behind gapless positions and event numbers; they are
+    only moved while this row is locked.
+    """
+
+    class Memory(models.TextChoices):
+        ON = "on"
+        PAUSED = "paused"
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="conversations", **_NULLABLE
+    )
+    title = models.CharField(max_length=200, blank=True)
+    model = models.ForeignKey("chatapp.ModelConfig", null=True, blank=True, on_delete=models.SET_NULL)
+    agent = models.ForeignKey(
+        "chatapp.Agent", null=True, blank=True, on_delete=models.SET_NULL, related_name="conversations"
+    )
+    scope = models.ForeignKey(
+        "chatapp.Agent",
+        null=True,
+        blank=True,
+        editable=False,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        help_text="The agent whose shared memory it was begun in: its user's own is unknown there, for good.",
+    )
+    shared_in = models.UUIDField(
+        null=True,
+        editable=False,
+        db_index=True,  # who was told what others forget?
+        help_text="The id of that agent, also when it is deleted: forgetting follows it.",
+    )
+    mode = models.CharField(max_length=10, blank=True, choices=Agent.Mode, help_text="Empty: the agent's.")
+    branch = models.ForeignKey("Branch", null=True, on_delete=models.SET_NULL, related_name="+")
+    hook_state = models.JSONField(
+        default=dict, blank=True, help_text="When each hook fired last, and what they left for the next turn."
+    )
+    context_policy = models.JSONField(default=dict, blank=True)
+    hooks = models.JSONField(
+        default=list, blank=True, help_text="Its own, after the deployment's and the agent's."
+    )
+    summary_waits = models.BooleanField(
+        default=False, help_text="Something left its context that waits for more, to be summarised with it."
+    )
+    next_position = models.PositiveBigIntegerField(default=0)
+    last_seq = models.PositiveBigIntegerField(default=0)
+    last_activity_at = models.DateTimeField()
+    pinned = models.BooleanField(default=False)
+    archived = models.BooleanField(default=False)
+    temporary = models.BooleanField(default=False)
+    memory = models.CharField(max_length=6, choices=Memory, default=Memory.ON)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = OwnedConversations()
+    with_unowned: models.Manager[Conversation] = models.Manager()
+
+    class Meta:
+        indexes = [
+            # The sidebar: newest first, by keyset.
+            models.Index(fields=["user", "-last_activity_at", "-id"], name="conversation_sidebar"),
+            # The clean-up: idle for too long.
+            models.Index(fields=["last_activity_at"], condition=Q(pinned=False), name="conversation_idle"),
+            # The sweep: quiet, with something still to be summarised.
+            models.Index(
+                fields=["last_activity_at"],
+                condition=Q(summary_waits=True),
+                name="conversation_summary_waits",
+            ),
+        ]
+
+    @property
+    def owner_id(self) -> UUID:
+        """Its user's id. Only imports and removals meet a conversation that has none."""
+        assert self.user_id is not None
+        return self.user_id
+
+    @property
+    def uses_memory(self) -> bool:
+        """Whether what is said in it is remembered, and what was said elsewhere recalled."""
+        agent = self.agent
+        return not self.temporary and (agent is None or not agent.enabled or agent.uses_memory)
+
+    def __str__(self) -> str:
+        return str(self.id)  # not the title: lists of operators show this, and titles tell what was said
+
+
+class Branch(models.Model):
+    """One line of a conversation. `lineage` lists what its reader sees of its ancestors, nearest first:
+    `[[branch_id, last_visible_position], …]`; its own messages come after those."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="branches")
+    lineage = models.JSONField(default=list)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+
+class Message(models.Model):
+    class Role(models.TextChoices):
+        USER = "user"
+        ASSISTANT = "assistant"
+        TOOL = "tool"
+        SYSTEM = "system"
+
+    class Kind(models.TextChoices):
+        MESSAGE = "message"
+        INJECTED = "injected", "sent while an answer was being written"
+
+    class Status(models.TextChoices):
+        STREAMING = "streaming"
+        COMPLETE = "complete"
+        CUT = "cut", "ended at a limit"
+        STOPPED = "stopped"
+        FAILED = "failed"
+        INTERRUPTED = "interrupted"
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="messages")
+    branch = models.ForeignKey(Branch, on_delete=models.CASCADE, related_name="messages")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    parent = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="children")
+    position = models.PositiveBigIntegerField()
+    role = models.CharField(max_length=10, choices=Role)
+    kind = models.CharField(max_length=10, choices=Kind, default=Kind.MESSAGE)
+    parts = models.JSONField(default=list)
+    pinned = models.BooleanField(default=False)
+    token_estimate = models.PositiveIntegerField(default=0)
+    status = models.CharField(max_length=12, choices=Status, default=Status.COMPLETE)
+    model_name = models.CharField(max_length=200, blank=True)
+    usage = models.JSONField(null=True)
+    client_id = models.CharField(max_length=200, null=True)
+    request_hash = models.CharField(max_length=64, blank=True)
+    forgotten_at = models.DateTimeField(
+        null=True, help_text="When its words, or some of them, were forgotten."
+    )
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["conversation", "position"], name="message_position_once"),
+            # Idempotent sends: one message per key and user.
+            models.UniqueConstraint(
+                fields=["user", "client_id"],
+                condition=Q(client_id__isnull=False),
+                name="message_client_id_once",
+            ),
+        ]
+        indexes = [
+            # Loading a context and paging a view: one branch, by position.
+            models.Index(fields=["branch", "position"], name="message_branch_position"),
+            # The pinned ones among them, however long ago.
+            models.Index(fields=["branch", "position"], condition=Q(pinned=True), name="message_pinned"),
+        ]
+
+
+class GroupRetention(models.Model):
+    """Stands above RETENTION_DAYS for the members of its group; of several groups the longest period counts."""
+
+    group = models.OneToOneField(Group, on_delete=models.CASCADE, related_name="retention")
+    days = models.PositiveIntegerField(
+        validators=[MaxValueValidator(MAX_RETENTION_DAYS)],
+        help_text="Conversations nobody wrote to for so many days are cleaned up; 0 = never.",
+    )
+
+    class Meta:
+        verbose_name = "clean-up period"
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(days__gte=0, days__lte=MAX_RETENTION_DAYS),
+                name="groupretention_days_in_range",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.days} days" if self.days else "for ever"

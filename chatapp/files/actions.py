@@ -1,0 +1,127 @@
+"""Every write to attachment rows. Their bytes are `attachments`' concern."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from datetime import datetime
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q
+
+from chatapp.accounts.models import User
+from chatapp.compaction.models import Compaction
+from chatapp.conversations.models import Conversation
+from chatapp.files.models import Attachment, Offload
+from chatapp.operations.errors import NotFound
+
+
+@transaction.atomic
+def create_attachment(
+    *, user: User, name: str, sha256: str, mime_type: str, width: int, height: int, size_bytes: int
+) -> Attachment:
+    return Attachment.objects.create(
+        user=user,
+        name=name[:255],
+        sha256=sha256,
+        mime_type=mime_type,
+        width=width,
+        height=height,
+        size_bytes=size_bytes,
+    )
+
+
+@transaction.atomic
+def delete_attachment(attachment: Attachment) -> None:
+    Attachment.objects.filter(pk=attachment.pk).delete()
+
+
+@transaction.atomic
+def delete_unused_attachments(*, before: datetime) -> list[str]:
+    """Uploads never sent with a message; the hashes whose bytes may now be unused."""
+    unused = Attachment.objects.filter(messages=None, created_at__lt=before).select_for_update(of=("self",))
+    hashes = list(unused.values_list("sha256", flat=True))
+    unused.delete()
+    return hashes
+
+
+def delete_unshared_attachments(message_ids: Iterable[UUID]) -> tuple[str, ...]:
+    """Those that no other message shows, in the transaction that empties these; the hashes of their bytes."""
+    links = Attachment.messages.through.objects
+    here = links.filter(message__in=list(message_ids))
+    elsewhere = links.exclude(message__in=list(message_ids)).values("attachment")
+    own = Attachment.objects.filter(pk__in=here.values("attachment")).exclude(pk__in=elsewhere)
+    hashes = tuple(own.values_list("sha256", flat=True))
+    own.delete()
+    here.delete()
+    return hashes
+
+
+@transaction.atomic
+def record_offload(
+    *,
+    conversation_id: UUID,
+    kind: Offload.Kind,
+    name: str,
+    mime_type: str,
+    size_bytes: int,
+    now: datetime,
+    tool_name: str = "",
+    offload_id: UUID | None = None,
+) -> Offload:
+    """The row of this file: made now, or the one it has, of which a context grows by `size_bytes`.
+
+    Raises NotFound when the conversation was deleted meanwhile.
+    """
+    if not Conversation.objects.select_for_update().filter(pk=conversation_id).exists():
+        raise NotFound("The conversation was deleted.")
+    values = {
+        "kind": kind,
+        "tool_name": tool_name[:100],
+        "mime_type": mime_type,
+        "size_bytes": size_bytes,
+        "created_at": now,
+    } | ({"pk": offload_id} if offload_id else {})
+    row, is_new = Offload.objects.get_or_create(conversation_id=conversation_id, name=name, defaults=values)
+    if not is_new and kind == Offload.Kind.CONTEXT:
+        row.size_bytes += size_bytes
+        row.save(update_fields=["size_bytes"])
+    return row
+
+
+@transaction.atomic
+def delete_offloads(*, conversation_id: UUID, offload_ids: Iterable[UUID]) -> list[str]:
+    """The names of their files, which nothing needs any more."""
+    rows = Offload.objects.filter(conversation_id=conversation_id, pk__in=list(offload_ids))
+    names = list(rows.values_list("name", flat=True))
+    rows.delete()
+    return names
+
+
+def delete_all_offloads(conversation_ids: Iterable[UUID]) -> list[tuple[UUID, str]]:
+    """Of these conversations; which files nothing needs any more. Inside the caller's transaction.
+
+    What is left of the messages in context.jsonl is appended again by the sweep.
+    """
+    conversation_ids = list(conversation_ids)
+    Compaction.objects.filter(conversation_id__in=conversation_ids).update(context_kept_at=None)
+    rows = Offload.objects.filter(conversation_id__in=conversation_ids)
+    files = list(rows.values_list("conversation_id", "name"))
+    rows.delete()
+    return files
+
+
+def delete_repeating_offloads(
+    conversation_ids: Iterable[UUID], known: Collection[UUID], *, since: datetime
+) -> list[tuple[UUID, str]]:
+    """Of these conversations: those `known` to say what is forgotten, and what was written `since` anybody looked."""
+    late = Q(created_at__gte=since) | Q(
+        kind=Offload.Kind.CONTEXT, conversation__compactions__context_kept_at__gte=since
+    )
+    found = Offload.objects.filter(late | Q(pk__in=known), conversation_id__in=list(conversation_ids))
+    rows = Offload.objects.filter(pk__in=set(found.values_list("pk", flat=True)))
+    cut = set(rows.filter(kind=Offload.Kind.CONTEXT).values_list("conversation_id", flat=True))
+    Compaction.objects.filter(conversation_id__in=cut).update(context_kept_at=None)
+    files = list(rows.values_list("conversation_id", "name"))
+    rows.delete()
+    return files

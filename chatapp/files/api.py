@@ -1,0 +1,205 @@
+"""Uploads: images in and out, cleaned; texts, CSV and PDF for the agent's tools to read."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from asgiref.sync import sync_to_async
+from django.http import FileResponse, HttpResponse
+from ninja import File, Query, Router, Status, UploadedFile
+from pydantic import Field
+
+from chatapp.accounts.callers import ApiRequest, allow
+from chatapp.accounts.models import User
+from chatapp.files.attachments import check_size, content_path, delete_attachment, store_upload
+from chatapp.files.models import Attachment, Offload
+from chatapp.files.offloads import PAGE_CHARS, read_content, read_text
+from chatapp.files.selectors import accessible_attachments, accessible_offload
+from chatapp.operations.errors import NotFound
+from chatapp.operations.http import schemas as http_schemas
+from chatapp.operations.text import normalize_text
+from memory.bounds import Position
+
+files_router = Router(tags=["files"])
+
+EXTENSIONS = {
+    "image/png": "png",
+    "image/jpeg": "jpg",
+    "image/webp": "webp",
+    "application/pdf": "pdf",
+    "text/csv": "csv",
+    "text/plain": "txt",
+}
+YEAR_S = 365 * 24 * 3600
+
+
+class StoredFile(http_schemas.Shape):
+    id: str
+    name: str
+    mime_type: str
+    width: int
+    height: int
+    size_bytes: int
+    url: str
+    created_at: http_schemas.Moment
+
+
+def _shape(row: Attachment) -> dict[str, Any]:
+    return {
+        "id": str(row.pk),
+        "name": row.name,
+        "mime_type": row.mime_type,
+        "width": row.width,
+        "height": row.height,
+        "size_bytes": row.size_bytes,
+        "url": f"/api/v1/files/{row.pk}",
+        "created_at": row.created_at.isoformat().replace("+00:00", "Z"),
+    }
+
+
+@files_router.post("/files", auth=allow("chat"), response=http_schemas.answers(413, created=StoredFile))
+async def upload(request: ApiRequest, file: File[UploadedFile]) -> Any:
+    """As the form field `file`: a PNG, JPEG, WebP or GIF image, which is stored upright and without metadata; or a
+    text, a CSV or a PDF, which the tool `files_read` reads. What a file is, its content says."""
+    return Status(201, await sync_to_async(_store)(request.auth.user, file))
+
+
+def _store(user: User, file: UploadedFile) -> dict[str, Any]:
+    check_size(file.size or 0)
+    name = normalize_text((file.name or "file")[:255], 255, "The file's name")
+    return _shape(store_upload(user=user, name=name, content=file.read()))
+
+
+BINARY = {"schema": {"type": "string", "format": "binary"}}
+DOWNLOAD = {"responses": {200: {"content": dict.fromkeys(EXTENSIONS, BINARY)}}}
+SHOWN = frozenset({"image/png", "image/jpeg", "image/webp"})
+
+
+@files_router.get(
+    "/files/{file_id}",
+    auth=allow("chat", "read"),
+    response=http_schemas.answers(404, ok=None),
+    openapi_extra=DOWNLOAD,
+)
+async def download(request: ApiRequest, file_id: str) -> Any:
+    """The file itself; what is no image as a download."""
+    return await sync_to_async(_response)(request.auth.user, file_id)
+
+
+def _response(user: User, file_id: str) -> FileResponse:
+    [row] = accessible_attachments(user, [file_id])
+    path = content_path(row.sha256)
+    if not path.exists():
+        raise NotFound("The content of this file is gone.")
+    response = FileResponse(path.open("rb"), content_type=row.mime_type)
+    extension = EXTENSIONS.get(row.mime_type)
+    # Shown in the page only because we wrote it ourselves; anything else would be handed out as a download.
+    kind = "inline" if row.mime_type in SHOWN else "attachment"
+    response["Content-Disposition"] = f'{kind}; filename="{row.pk}.{extension or "bin"}"'
+    response["X-Content-Type-Options"] = "nosniff"
+    response["Content-Security-Policy"] = "default-src 'none'; sandbox"
+    response["Cache-Control"] = f"private, max-age={YEAR_S}, immutable"
+    return response
+
+
+@files_router.delete("/files/{file_id}", auth=allow("chat"), response=http_schemas.answers(404))
+async def delete(request: ApiRequest, file_id: str) -> Any:
+    """Messages that showed it go on without it."""
+    await sync_to_async(_delete)(request.auth.user, file_id)
+    return Status(204, None)
+
+
+def _delete(user: User, file_id: str) -> None:
+    [row] = accessible_attachments(user, [file_id])
+    delete_attachment(row)
+
+
+router = Router(tags=["tools"])
+
+MAX_PAGE_CHARS = 200_000
+CONTENT = {
+    "responses": {
+        200: {
+            "content": {
+                kind: {"schema": {"type": "string", "format": "binary"}}
+                for kind in ("text/plain", "application/jsonl", "image/png", "image/jpeg", "image/webp")
+            }
+        }
+    }
+}
+
+
+class OffloadPage(http_schemas.Shape):
+    ref: str
+    kind: str = Field(description="result, image or context.")
+    tool: str = Field(description="The tool that gave it; empty for a context.")
+    mime_type: str
+    size_bytes: int
+    total_chars: int | None = Field(description="null for an image.")
+    offset: int
+    text: str
+    next_offset: int | None
+    content_url: str = Field(description="The whole of it, as a file.")
+    created_at: http_schemas.Moment
+
+
+@router.get(
+    "/conversations/{conversation_id}/offloads/{ref}",
+    auth=allow("chat", "read"),
+    response=http_schemas.answers(404, ok=OffloadPage),
+)
+async def read_page(
+    request: ApiRequest,
+    conversation_id: str,
+    ref: str,
+    offset: Position = 0,
+    limit: Annotated[int, Query(ge=1, le=MAX_PAGE_CHARS)] = PAGE_CHARS,
+) -> Any:
+    """A page of an offloaded result; `next_offset` is null at its end. Of an image, what is known about it."""
+    return await sync_to_async(_page)(request.auth.user, conversation_id, ref, offset, limit)
+
+
+def _page(user: User, conversation_id: str, ref: str, offset: int, limit: int) -> dict[str, Any]:
+    row = accessible_offload(user, conversation_id, ref)
+    text = None if row.kind == Offload.Kind.IMAGE else read_text(row)
+    page = (text or "")[offset : offset + limit]
+    end = offset + len(page)
+    return {
+        "ref": str(row.pk),
+        "kind": row.kind,
+        "tool": row.tool_name,
+        "mime_type": row.mime_type,
+        "size_bytes": row.size_bytes,
+        "total_chars": None if text is None else len(text),
+        "offset": offset,
+        "text": page,
+        "next_offset": end if text is not None and page and end < len(text) else None,
+        "content_url": f"/api/v1/conversations/{conversation_id}/offloads/{row.pk}/content",
+        "created_at": row.created_at.isoformat().replace("+00:00", "Z"),
+    }
+
+
+@router.get(
+    "/conversations/{conversation_id}/offloads/{ref}/content",
+    auth=allow("chat", "read"),
+    response=http_schemas.answers(404, ok=None),
+    openapi_extra=CONTENT,
+)
+async def read_whole(request: ApiRequest, conversation_id: str, ref: str) -> Any:
+    """All of it: text as a download, an image to be shown."""
+    return await sync_to_async(_content)(request.auth.user, conversation_id, ref)
+
+
+def _content(user: User, conversation_id: str, ref: str) -> HttpResponse:
+    row = accessible_offload(user, conversation_id, ref)
+    is_image = row.kind == Offload.Kind.IMAGE
+    response = HttpResponse(
+        read_content(row), content_type=row.mime_type if is_image else f"{row.mime_type}; charset=utf-8"
+    )
+    # An image was written by ourselves; everything else is a stranger's words.
+    disposition = "inline" if is_image else "attachment"
+    response["Content-Disposition"] = f'{disposition}; filename="{row.name.rpartition("/")[2]}"'
+    response["X-Content-Type-Options"] = "nosniff"
+    response["Content-Security-Policy"] = "default-src 'none'; sandbox"
+    response["Cache-Control"] = "private, no-store"
+    return response

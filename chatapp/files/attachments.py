@@ -1,0 +1,149 @@
+"""The bytes of uploads: kept once under their hash, handed to model calls, swept when nothing needs them."""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from uuid import UUID
+
+from django.conf import settings
+
+from chatapp.accounts.models import User
+from chatapp.files import actions as file_actions
+from chatapp.files import selectors as file_selectors
+from chatapp.files.documents import read_document
+from chatapp.files.images import clean_image
+from chatapp.files.models import Attachment
+from chatapp.operations.database import persistently
+from chatapp.operations.errors import TooLarge
+
+KEEP_UNUSED = timedelta(hours=24)
+
+
+def files_folder() -> Path:
+    return Path(settings.DATA_DIR) / "files"
+
+
+def content_path(sha256: str) -> Path:
+    return files_folder() / sha256[:2] / sha256
+
+
+@contextmanager
+def _sole_user(sha256: str) -> Iterator[None]:
+    """Between storing bytes and their row, nobody may find them unused and remove them."""
+    folder = files_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / f".lock-{sha256[:1]}", "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _write_content(path: Path, content: bytes) -> None:
+    if path.exists() and path.stat().st_size == len(content):
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f"{path.name}.new")
+    with open(draft, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(draft, path)
+    descriptor = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def check_size(size_bytes: int) -> None:
+    """Raises TooLarge."""
+    if size_bytes > settings.MAX_UPLOAD_BYTES:
+        limit = settings.MAX_UPLOAD_BYTES / 2**20
+        raise TooLarge(f"The file is too large; at most {limit:,.0f} MB are accepted.")
+
+
+def store_upload(*, user: User, name: str, content: bytes) -> Attachment:
+    """An image, or a text, CSV or PDF: by what it is, not by what it says it is. Raises InvalidInput, TooLarge."""
+    check_size(len(content))
+    document = read_document(content, name)
+    if document is None:
+        return store_image(user=user, name=name, content=content)
+    return _store(user, name, document.content, document.mime_type)
+
+
+def store_image(*, user: User, name: str, content: bytes) -> Attachment:
+    check_size(len(content))
+    image = clean_image(content, settings.MAX_IMAGE_PIXELS)
+    return _store(user, name, image.content, image.mime_type, image.width, image.height)
+
+
+def _store(
+    user: User, name: str, content: bytes, mime_type: str, width: int = 0, height: int = 0
+) -> Attachment:
+    """The bytes are on disk before the row that names them exists."""
+    sha256 = hashlib.sha256(content).hexdigest()
+    with _sole_user(sha256):
+        _write_content(content_path(sha256), content)
+        return file_actions.create_attachment(
+            user=user,
+            name=name,
+            sha256=sha256,
+            mime_type=mime_type,
+            width=width,
+            height=height,
+            size_bytes=len(content),
+        )
+
+
+def read_content(attachment: Attachment) -> bytes:
+    return content_path(attachment.sha256).read_bytes()
+
+
+def data_url(attachment: Attachment) -> str:
+    """What a model call carries. Reads the file."""
+    return f"data:{attachment.mime_type};base64,{base64.b64encode(read_content(attachment)).decode()}"
+
+
+def data_urls_of(user_id: UUID, attachment_ids: Iterable[str]) -> dict[str, str]:
+    """Ids that are gone, or another user's, are left out."""
+    found = file_selectors.attachments_by_id(user_id, attachment_ids)
+    return {
+        attachment_id: data_url(row)
+        for attachment_id, row in found.items()
+        if content_path(row.sha256).exists()
+    }
+
+
+load_data_urls = persistently(data_urls_of)
+"""`await load_data_urls(user_id, attachment_ids)` → data URL by id; in a thread, because images are large."""
+
+
+def discard_content(hashes: Iterable[str]) -> int:
+    """Removes the bytes no row names any more; how many files went."""
+    removed = 0
+    for sha256 in sorted(set(hashes)):
+        with _sole_user(sha256):
+            path = content_path(sha256)
+            if path.exists() and not file_selectors.is_referenced(sha256):
+                path.unlink()
+                removed += 1
+    return removed
+
+
+def delete_attachment(attachment: Attachment) -> None:
+    file_actions.delete_attachment(attachment)
+    discard_content([attachment.sha256])
+
+
+def sweep_files(*, now: datetime) -> int:
+    """Uploads that no message used within a day, and files without a row: what a crash or a closed tab left."""
+    discarded = discard_content(file_actions.delete_unused_attachments(before=now - KEEP_UNUSED))
+    return discarded + discard_content(
+        path.name for path in files_folder().glob("[0-9a-f][0-9a-f]/*") if path.is_file()
+    )

@@ -1,0 +1,90 @@
+"""Uploaded images made clean: sniffed, measured before they are decoded, turned upright, encoded anew."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import threading
+import warnings
+from dataclasses import dataclass
+
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from chatapp.operations.errors import InvalidInput, TooLarge
+
+ACCEPTED_FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
+# A decoded image takes up to 160 MB: a few at a time, however many are uploaded at once.
+_DECODERS = threading.BoundedSemaphore(2)
+_NOT_AN_IMAGE = "This file is not an image that can be read. PNG, JPEG, WebP and GIF are accepted."
+
+
+@dataclass(frozen=True, slots=True)
+class CleanImage:
+    """An image as this service wrote it: nothing of the uploaded file but its pixels."""
+
+    content: bytes
+    mime_type: str
+    width: int
+    height: int
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.content).hexdigest()
+
+
+def _open_image(content: bytes) -> Image.Image:
+    """Reads the header only; the pixels are decoded after their number is known."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            return Image.open(io.BytesIO(content), formats=ACCEPTED_FORMATS)
+    except Image.DecompressionBombError:
+        raise _too_many_pixels() from None
+    except (UnidentifiedImageError, OSError, ValueError, SyntaxError):
+        raise InvalidInput(_NOT_AN_IMAGE, code="not_an_image") from None
+
+
+def _too_many_pixels() -> TooLarge:
+    return TooLarge("This image has too many pixels. Please make it smaller and upload it again.")
+
+
+def _target_format(image: Image.Image) -> str:
+    """GIF becomes PNG: a model sees the first frame only, so that is what is shown. MPO is a phone's JPEG."""
+    return {"GIF": "PNG", "WEBP": "WEBP", "PNG": "PNG"}.get(str(image.format), "JPEG")
+
+
+def _encode_image(image: Image.Image, target: str) -> bytes:
+    buffer = io.BytesIO()
+    if target == "JPEG":
+        image.convert("RGB").save(buffer, "JPEG", quality=90)
+    elif target == "WEBP":
+        image.save(buffer, "WEBP", quality=90, method=3)
+    else:
+        image.save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def _bare_pixels(image: Image.Image) -> Image.Image:
+    """Upright, in a plain colour mode and without metadata: no place, no camera, no comment leaves with the pixels."""
+    ImageOps.exif_transpose(image, in_place=True)
+    has_alpha = "A" in image.mode or "transparency" in image.info
+    plain = image.convert("RGBA") if has_alpha else image.convert("L" if image.mode in ("1", "L") else "RGB")
+    plain.info = {}
+    return plain
+
+
+def clean_image(content: bytes, max_pixels: int) -> CleanImage:
+    """Decodes, turns upright and encodes anew. Raises InvalidInput or TooLarge. Takes about 0.1 s a megapixel."""
+    image = _open_image(content)
+    if image.width * image.height > max_pixels:
+        raise _too_many_pixels()
+    target = _target_format(image)
+    try:
+        with _DECODERS:
+            bare = _bare_pixels(image)
+            encoded = _encode_image(bare, target)
+    except Image.DecompressionBombError:
+        raise _too_many_pixels() from None
+    except (OSError, ValueError, SyntaxError, EOFError, IndexError, TypeError, MemoryError):
+        raise InvalidInput(_NOT_AN_IMAGE, code="not_an_image") from None
+    return CleanImage(encoded, f"image/{target.lower()}", bare.width, bare.height)

@@ -1,0 +1,54 @@
+"""Conversations, their branches and their messages."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+from chatapp.operations.ids import new_id
+
+
+class Attachment(models.Model):
+    """An upload of one user. The bytes lie under their hash, once however often they were uploaded."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="attachments")
+    messages = models.ManyToManyField("chatapp.Message", related_name="attachments")
+    name = models.CharField(max_length=255)
+    sha256 = models.CharField(max_length=64, db_index=True)  # is anything else using these bytes?
+    mime_type = models.CharField(max_length=100)
+    width = models.PositiveIntegerField(default=0)
+    height = models.PositiveIntegerField(default=0)
+    size_bytes = models.PositiveBigIntegerField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    @property
+    def is_image(self) -> bool:
+        """Only what this service encoded itself is stored under such a type."""
+        return self.mime_type.startswith("image/")
+
+
+class Offload(models.Model):
+    """The id is the reference a model is given. `name` is the file's, within the conversation's folder."""
+
+    class Kind(models.TextChoices):
+        RESULT = "result", "a tool's result"
+        IMAGE = "image", "an image a tool gave"
+        CONTEXT = "context", "messages that left the context"
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    conversation = models.ForeignKey(
+        "chatapp.Conversation", on_delete=models.CASCADE, related_name="offloads"
+    )
+    kind = models.CharField(max_length=10, choices=Kind)
+    name = models.CharField(max_length=100)
+    tool_name = models.CharField(max_length=100, blank=True)
+    mime_type = models.CharField(max_length=100)
+    size_bytes = models.PositiveBigIntegerField()
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            # The same image twice is one file and one reference; there is one context.jsonl.
+            models.UniqueConstraint(fields=["conversation", "name"], name="offload_file_once"),
+        ]

@@ -1,0 +1,137 @@
+"""Bytes by path, on local disk or in an S3-compatible bucket. What a path means is its user's concern."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+import obstore
+from obstore.exceptions import BaseError
+from obstore.store import S3Store
+
+from chatapp.operations.ids import new_id
+
+AWAY = (OSError, BaseError)
+"""What a disk that is full and a bucket that does not answer raise."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    path: str
+    modified_at: datetime
+
+
+class ObjectStore(Protocol):
+    """Paths are relative, with slashes, and made of our own ids. What was written is durable when a call returns."""
+
+    def write(self, path: str, content: bytes) -> None: ...
+
+    def append(self, path: str, content: bytes) -> None:
+        """Adds to the end, whoever else does so at the same moment."""
+        ...
+
+    def read(self, path: str) -> bytes:
+        """Raises FileNotFoundError."""
+        ...
+
+    def delete(self, path: str) -> None:
+        """Deleting what is not there is no error."""
+        ...
+
+    def delete_folder(self, folder: str) -> None: ...
+
+    def walk(self) -> Iterator[StoredObject]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DiskStore:
+    root: Path
+
+    def write(self, path: str, content: bytes) -> None:
+        target = self._made(path)
+        draft = target.with_name(f".{target.name}.{new_id()}")
+        with open(draft, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, target)
+        _sync_folder(target.parent)
+
+    def append(self, path: str, content: bytes) -> None:
+        """One `write` to a file opened for appending: the system keeps those of several processes apart."""
+        target = self._made(path)
+        with open(target, "ab", buffering=0) as file:
+            file.write(content)
+            os.fsync(file.fileno())
+        _sync_folder(target.parent)
+
+    def read(self, path: str) -> bytes:
+        return (self.root / path).read_bytes()
+
+    def delete(self, path: str) -> None:
+        (self.root / path).unlink(missing_ok=True)
+
+    def delete_folder(self, folder: str) -> None:
+        shutil.rmtree(self.root / folder, ignore_errors=True)
+
+    def walk(self) -> Iterator[StoredObject]:
+        for file in self.root.rglob("*"):
+            if file.is_file():
+                modified_at = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+                yield StoredObject(file.relative_to(self.root).as_posix(), modified_at)
+
+    def _made(self, path: str) -> Path:
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return target
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@dataclass(frozen=True, slots=True)
+class BucketStore:
+    """Objects cannot grow: what is appended is a part of its own, below the path, in the order of its id."""
+
+    bucket: S3Store
+
+    def write(self, path: str, content: bytes) -> None:
+        obstore.put(self.bucket, path, content)
+
+    def append(self, path: str, content: bytes) -> None:
+        obstore.put(self.bucket, f"{path}/{new_id()}", content)
+
+    def read(self, path: str) -> bytes:
+        try:
+            return bytes(obstore.get(self.bucket, path).bytes())
+        except FileNotFoundError:
+            parts = sorted(self._below(path))
+            if not parts:
+                raise
+            return b"".join(bytes(obstore.get(self.bucket, part).bytes()) for part in parts)
+
+    def delete(self, path: str) -> None:
+        obstore.delete(self.bucket, [path, *self._below(path)])
+
+    def delete_folder(self, folder: str) -> None:
+        paths = list(self._below(folder))
+        if paths:
+            obstore.delete(self.bucket, paths)
+
+    def walk(self) -> Iterator[StoredObject]:
+        for page in obstore.list(self.bucket):
+            yield from (StoredObject(item["path"], item["last_modified"]) for item in page)
+
+    def _below(self, path: str) -> Iterator[str]:
+        for page in obstore.list(self.bucket, prefix=f"{path}/"):
+            yield from (item["path"] for item in page)

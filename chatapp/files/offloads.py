@@ -1,0 +1,231 @@
+"""What is too large for a context, kept by conversation where its agent and its user can read it later.
+
+A file is stored before the row that names it; what a crash leaves between is swept within hours.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from functools import lru_cache
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from django.conf import settings
+from obstore.store import S3Store
+
+from chatapp.conversations import message_values
+from chatapp.files import actions as offload_actions
+from chatapp.files.images import clean_image
+from chatapp.files.models import Offload
+from chatapp.files.object_store import BucketStore, DiskStore, ObjectStore
+from chatapp.files.selectors import known_offload_names, offload_of
+from chatapp.operations import clock
+from chatapp.operations.access import parse_id
+from chatapp.operations.errors import NotFound
+from chatapp.operations.ids import new_id
+from memory.types import Message, ToolResultPart
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig, RetryConfig, S3Config
+
+
+CONTEXT_FILE = "context.jsonl"
+PAGE_CHARS = 20_000
+SWEEP_AFTER = timedelta(hours=1)
+"""Long enough for whoever wrote a file to write its row."""
+RETRIES: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
+"""A tool's result waits for it."""
+EXTENSIONS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp"}
+
+
+def object_store() -> ObjectStore:
+    """Where the settings say."""
+    if settings.S3_BUCKET:
+        return BucketStore(
+            _bucket(
+                settings.S3_BUCKET,
+                settings.S3_ENDPOINT_URL,
+                settings.S3_REGION,
+                settings.S3_ACCESS_KEY_ID,
+                settings.S3_SECRET_ACCESS_KEY,
+            )
+        )
+    return DiskStore(Path(settings.DATA_DIR) / "offloads")
+
+
+@lru_cache(maxsize=4)
+def _bucket(bucket: str, endpoint: str, region: str, key_id: str, secret: str) -> S3Store:
+    """Without a key, the machine's own credentials (the AWS_… variables, a role)."""
+    config: S3Config = {"region": region}
+    if endpoint:
+        config["endpoint"] = endpoint
+    if key_id:
+        config["access_key_id"], config["secret_access_key"] = key_id, secret
+    options: ClientConfig = {"allow_http": endpoint.startswith("http://"), "timeout": "30s"}
+    return S3Store(bucket, prefix="offloads", config=config, client_options=options, retry_config=RETRIES)
+
+
+def probe_store() -> None:
+    """Writes, reads and deletes an object. Raises one of `object_store.AWAY`."""
+    store, path, content = object_store(), f"probe-{new_id()}", b"doctor"
+    store.write(path, content)
+    if store.read(path) != content:
+        raise OSError("what was written is not what is read")
+    store.delete(path)
+
+
+class ConversationOffloads:
+    """`memory.protocols.Offloader`: references are row ids. Blocks on disk, bucket and database."""
+
+    def offload_context(self, conversation_id: str, messages: Sequence[Message]) -> str:
+        """Appends one line of JSON a message; the reference is always the same one."""
+        lines = "".join(json.dumps(_as_line(message), ensure_ascii=False) + "\n" for message in messages)
+        content = lines.encode()
+        object_store().append(_path(parse_id(conversation_id), CONTEXT_FILE), content)
+        return self._record(
+            conversation_id, Offload.Kind.CONTEXT, CONTEXT_FILE, "application/jsonl", len(content)
+        )
+
+    def offload_tool_result(self, conversation_id: str, result: ToolResultPart) -> str:
+        offload_id = new_id()
+        name = f"tool_result-{offload_id}.txt"
+        content = result.text.encode("utf-8", "replace")
+        object_store().write(_path(parse_id(conversation_id), name), content)
+        return self._record(
+            conversation_id,
+            Offload.Kind.RESULT,
+            name,
+            "text/plain",
+            len(content),
+            tool_name=result.name,
+            offload_id=offload_id,
+        )
+
+    def offload_image(self, conversation_id: str, content: bytes, tool_name: str = "") -> str:
+        """Decoded and encoded anew like an upload. Raises InvalidInput or TooLarge for what is no usable image."""
+        image = clean_image(content, settings.MAX_IMAGE_PIXELS)
+        name = f"data/{image.sha256}.{EXTENSIONS[image.mime_type]}"
+        object_store().write(_path(parse_id(conversation_id), name), image.content)
+        return self._record(
+            conversation_id,
+            Offload.Kind.IMAGE,
+            name,
+            image.mime_type,
+            len(image.content),
+            tool_name=tool_name,
+        )
+
+    def read(self, conversation_id: str, reference: str, *, offset: int = 0, limit: int = PAGE_CHARS) -> str:
+        """A page of the text, in characters. Raises NotFound."""
+        return read_text(offload_of(conversation_id, reference))[offset : offset + limit]
+
+    def _record(
+        self,
+        conversation_id: str,
+        kind: Offload.Kind,
+        name: str,
+        mime_type: str,
+        size_bytes: int,
+        *,
+        tool_name: str = "",
+        offload_id: UUID | None = None,
+    ) -> str:
+        owner = parse_id(conversation_id)
+        try:
+            row = offload_actions.record_offload(
+                conversation_id=owner,
+                kind=kind,
+                name=name,
+                mime_type=mime_type,
+                size_bytes=size_bytes,
+                now=clock.now(),
+                tool_name=tool_name,
+                offload_id=offload_id,
+            )
+        except NotFound:
+            delete_folders([owner])
+            raise
+        return str(row.pk)
+
+
+def read_content(row: Offload) -> bytes:
+    """Raises NotFound."""
+    return read_file(row.conversation_id, row.name)
+
+
+def read_file(conversation_id: UUID, name: str) -> bytes:
+    """Raises NotFound."""
+    try:
+        return object_store().read(_path(conversation_id, name))
+    except FileNotFoundError:
+        raise NotFound("What was offloaded is gone.") from None
+
+
+def read_text(row: Offload) -> str:
+    """Raises NotFound, for an image too."""
+    if row.kind == Offload.Kind.IMAGE:
+        raise NotFound("This is an image: view it instead.")
+    return read_content(row).decode("utf-8", "replace")
+
+
+def discard_offloads(conversation_id: UUID, references: Iterable[str]) -> None:
+    """Rows and files of what must not be read again."""
+    names = offload_actions.delete_offloads(
+        conversation_id=conversation_id, offload_ids=[parse_id(reference) for reference in references]
+    )
+    delete_files((conversation_id, name) for name in names)
+
+
+def delete_files(files: Iterable[tuple[UUID, str]]) -> None:
+    """By conversation and name; their rows are gone already."""
+    store = object_store()
+    for conversation_id, name in files:
+        store.delete(_path(conversation_id, name))
+
+
+def delete_folders(conversation_ids: Iterable[UUID]) -> None:
+    """All files of conversations that are gone."""
+    store = object_store()
+    for conversation_id in conversation_ids:
+        store.delete_folder(str(conversation_id))
+
+
+def sweep_offloads(*, now: datetime) -> int:
+    """Files of conversations that are gone, and files without a row; how many went."""
+    store = object_store()
+    old = sorted(found.path for found in store.walk() if found.modified_at < now - SWEEP_AFTER)
+    removed = 0
+    for conversation_id, names in _names_by_conversation(old):
+        known = known_offload_names(conversation_id)
+        for name in names:
+            # What was appended to a bucket lies in parts below the name.
+            if name not in known and name.rpartition("/")[0] not in known:
+                store.delete(_path(conversation_id, name))
+                removed += 1
+    return removed
+
+
+def _names_by_conversation(paths: Iterable[str]) -> Iterator[tuple[UUID, list[str]]]:
+    """From sorted paths; what is no folder of ours is left alone."""
+    for folder, inside in groupby(paths, key=lambda path: path.partition("/")[0]):
+        with contextlib.suppress(ValueError):
+            yield UUID(folder), [path.partition("/")[2] for path in inside]
+
+
+def _path(conversation_id: UUID, name: str) -> str:
+    return f"{conversation_id}/{name}"
+
+
+def _as_line(message: Message) -> dict[str, object]:
+    return {
+        "id": message.id,
+        "position": message.position,
+        "role": message.role,
+        "at": message.created_at.isoformat() if message.created_at else None,
+        "parts": message_values.parts_to_json(message.parts),
+    }

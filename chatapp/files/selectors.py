@@ -1,0 +1,92 @@
+"""The one way to a row: by its id and the user who asks. Not yours is not found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from agents.tools.offloaded import CONTEXT_REFERENCE
+from chatapp.accounts.models import User
+from chatapp.conversations.access import shown_attachments
+from chatapp.files.models import Attachment, Offload
+from chatapp.operations.access import _only, parse_id
+from chatapp.operations.errors import NotFound
+
+
+def accessible_offload(user: User, conversation_id: str | UUID, reference: str | UUID) -> Offload:
+    rows = Offload.objects.filter(conversation__user=user, conversation_id=parse_id(conversation_id))
+    return _only(rows, reference)
+
+
+def accessible_attachments(user: User, attachment_ids: list[str]) -> list[Attachment]:
+    """In the order asked for; NotFound if one is missing."""
+    ids = [parse_id(raw) for raw in attachment_ids]
+    found = shown_attachments(user.pk).in_bulk(ids)
+    if len(found) != len(set(ids)):
+        raise NotFound("An attachment is missing: it was deleted, or it is not yours.")
+    return [found[attachment_id] for attachment_id in ids]
+
+
+def _known_ids(raw_ids: Iterable[str]) -> list[UUID]:
+    known = []
+    for raw in raw_ids:
+        try:
+            known.append(parse_id(raw))
+        except NotFound:
+            continue
+    return known
+
+
+def attachments_by_id(user_id: UUID, raw_ids: Iterable[str]) -> dict[str, Attachment]:
+    """Those that exist and are this user's."""
+    rows = shown_attachments(user_id).filter(pk__in=_known_ids(raw_ids))
+    return {str(row.pk): row for row in rows}
+
+
+def is_referenced(sha256: str) -> bool:
+    return Attachment.objects.filter(sha256=sha256).exists()
+
+
+def oldest_with_content(user_id: UUID, sha256: str) -> Attachment | None:
+    """The same picture sent twice is one attachment to whoever compares two messages."""
+    return shown_attachments(user_id).filter(sha256=sha256).order_by("created_at", "id").first()
+
+
+def attached_files(user_id: UUID | str, conversation_id: UUID | str) -> list[Attachment]:
+    """Of this user, on messages of this conversation, oldest first."""
+    rows = Attachment.objects.filter(
+        user_id=parse_id(user_id),
+        messages__conversation_id=parse_id(conversation_id),
+        messages__conversation__user_id=parse_id(user_id),
+    )
+    return list(rows.distinct().order_by("created_at", "id"))
+
+
+def offload_of(conversation_id: UUID | str, reference: str) -> Offload:
+    """Of a conversation whose user is known already; CONTEXT_REFERENCE is what left its context. Raises NotFound."""
+    rows = Offload.objects.filter(conversation_id=parse_id(conversation_id))
+    if reference == CONTEXT_REFERENCE:
+        row = rows.filter(kind=Offload.Kind.CONTEXT).first()
+    else:
+        row = rows.filter(pk=parse_id(reference)).first()
+    if row is None:
+        raise NotFound("Nothing was offloaded here under this reference.")
+    return row
+
+
+def offloads_of(conversation_id: UUID | str) -> list[Offload]:
+    """Of a conversation whose user is known already, oldest first."""
+    return list(
+        Offload.objects.filter(conversation_id=parse_id(conversation_id)).order_by("created_at", "pk")
+    )
+
+
+def text_offloads(conversation_ids: Iterable[UUID]) -> list[Offload]:
+    rows = Offload.objects.filter(conversation__in=list(conversation_ids))
+    return list(rows.exclude(kind=Offload.Kind.IMAGE))
+
+
+def known_offload_names(conversation_id: UUID) -> frozenset[str]:
+    """File names; none where the conversation is gone."""
+    rows = Offload.objects.filter(conversation_id=conversation_id)
+    return frozenset(rows.values_list("name", flat=True))

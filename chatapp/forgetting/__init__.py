@@ -1,0 +1,1 @@
+"""What a deletion reaches, proposals, receipts."""

@@ -1,0 +1,54 @@
+"""What was found for a wish to forget waits here for the user's word."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from agents.events import ForgetProposed
+from chatapp.accounts.models import User
+from chatapp.conversations.models import Conversation, Message
+from chatapp.forgetting.models import ForgetProposal, ForgetReceipt
+from chatapp.realtime import event_log
+
+
+def record_proposal(*, user: User, items: Sequence[dict[str, Any]], now: datetime) -> ForgetProposal:
+    with transaction.atomic():
+        return ForgetProposal.objects.create(user=user, items=list(items), created_at=now)
+
+
+def propose_in_chat(
+    *, asked: Message, items: Sequence[dict[str, Any]], now: datetime
+) -> ForgetProposal | None:
+    """Tells the conversation of it, once per message. None where the wish is gone, or was taken up already."""
+    with transaction.atomic():
+        conversation = Conversation.objects.select_for_update().filter(pk=asked.conversation_id).first()
+        if conversation is None or ForgetProposal.objects.filter(asked_in=asked.pk).exists():
+            return None
+        proposal = ForgetProposal.objects.create(
+            user_id=conversation.owner_id,
+            conversation=conversation,
+            asked_in=asked.pk,
+            items=list(items),
+            created_at=now,
+        )
+        event_log.append(
+            conversation,
+            ForgetProposed(
+                conversation_id=str(conversation.pk),
+                at=now,
+                proposal_id=str(proposal.pk),
+                message_id=str(asked.pk),
+                item_count=len(items),
+            ),
+        )
+        return proposal
+
+
+def note_confirmed(*, proposal_id: UUID, receipt: ForgetReceipt) -> None:
+    with transaction.atomic():
+        ForgetProposal.objects.filter(pk=proposal_id).update(receipt=receipt)

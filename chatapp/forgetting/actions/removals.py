@@ -1,0 +1,263 @@
+"""Deletes a conversation: one short transaction takes it from its user, the rest follows in pieces (see `Removal`).
+
+A conversation without a user is at no door: everything that reads for a request, a run or a search asks whose it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import models, transaction
+from django.db.models import F, QuerySet
+from django.db.models.functions import Cast, Length
+
+from chatapp.compaction.models import Compaction
+from chatapp.context.models import RequestText, SentRequest
+from chatapp.conversations import message_values
+from chatapp.conversations.models import Conversation, Message
+from chatapp.files.models import Attachment, Offload
+from chatapp.forgetting.actions.purging import mark_purge
+from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal, Tombstone
+from chatapp.long_term.actions.tombstones import MAX_SENTENCES, make_tombstones, store_tombstones
+from chatapp.long_term.models import EntrySource, MemoryEntry
+from chatapp.operations import clock
+from chatapp.operations.errors import Conflict
+from chatapp.operations.work_budget import Budget, Spending, delete_some
+from chatapp.providers.models import Usage
+from chatapp.realtime.models import Event
+from chatapp.recall.models import SearchDocument
+from chatapp.runs.models import Run, RunStep, ToolCall
+
+LEASE = timedelta(seconds=90)
+"""Longer than a worker stays at it; renewed each time it comes."""
+MESSAGES_AT_ONCE = 50
+CHARS_AT_ONCE = 50_000
+
+
+def detach(
+    conversation: Conversation,
+    *,
+    now: datetime,
+    forgets: bool = False,
+    raises_tombstones: bool = False,
+    for_good: bool = False,
+    entries: Mapping[str, str] | None = None,
+    repeating: Iterable[UUID] = (),
+    receipt: ForgetReceipt | None = None,
+) -> tuple[Removal, list[UUID]]:
+    """Called in a transaction, with `conversation` locked: it is gone for everybody when that commits. Return the
+    work that is left, and the runs that have lost it."""
+    runs = Run.objects.filter(conversation=conversation, status__in=Run.ACTIVE)
+    ended = list(runs.values_list("pk", flat=True))
+    runs.update(status=Run.Status.INTERRUPTED, fence=F("fence") + 1, lease_expires_at=None, finished_at=now)
+    ToolCall.objects.filter(run__in=ended, state__in=ToolCall.OPEN).update(
+        state=ToolCall.State.INTERRUPTED, finished_at=now
+    )
+    Compaction.objects.filter(conversation=conversation, status__in=Compaction.ACTIVE).update(
+        status=Compaction.Status.FAILED, fence=F("fence") + 1, lease_expires_at=None, finished_at=now
+    )
+    EntrySource.objects.filter(conversation=conversation).delete()
+    ForgetProposal.objects.filter(conversation=conversation).delete()
+    kept = MemoryEntry.objects.filter(conversation=conversation)
+    SearchDocument.objects.filter(source_id__in=kept.values("pk")).update(conversation=None)
+    kept.update(conversation=None)
+    removal = Removal.objects.create(
+        conversation_id=conversation.pk,
+        user_id=conversation.owner_id,
+        phase=Removal.Phase.HIDE,
+        forgets=forgets,
+        raises_tombstones=raises_tombstones,
+        for_good=for_good,
+        entries=dict(entries or {}),
+        repeating=[str(one) for one in repeating],
+        receipt=receipt,
+        lease_expires_at=now + LEASE,
+    )
+    Conversation.objects.filter(pk=conversation.pk).update(user=None)
+    mark_purge()
+    return removal, ended
+
+
+def begin_import(conversation: Conversation) -> Removal:
+    """Called in the transaction that creates it: it is taken from its user until it is complete."""
+    removal = Removal.objects.create(
+        conversation_id=conversation.pk,
+        user_id=conversation.owner_id,
+        phase=Removal.Phase.IMPORT,
+        lease_expires_at=clock.now() + LEASE,
+    )
+    Conversation.objects.filter(pk=conversation.pk).update(user=None)
+    return removal
+
+
+def renew_import(removal: Removal) -> None:
+    """In each transaction that adds rows. Raises Conflict where a sweep took them for left over."""
+    held = Removal.objects.filter(pk=removal.pk, phase=Removal.Phase.IMPORT)
+    if not held.update(lease_expires_at=clock.now() + LEASE):
+        raise Conflict("The import took too long and was given up. Please try again.")
+
+
+def end_import(removal: Removal) -> None:
+    """In the transaction that gives the conversation to its user. Raises Conflict like `renew_import`."""
+    renew_import(removal)
+    Removal.objects.filter(pk=removal.pk).delete()
+
+
+def claim_removal(*, removal_id: int, now: datetime) -> Removal | None:
+    """None where it is done, or somebody is at work."""
+    claimed = Removal.objects.filter(pk=removal_id, lease_expires_at__lt=now).update(
+        lease_expires_at=now + LEASE
+    )
+    return Removal.objects.filter(pk=removal_id).select_related("receipt__user").first() if claimed else None
+
+
+def release_removal(*, removal_id: int, now: datetime) -> None:
+    """For whoever comes next."""
+    Removal.objects.filter(pk=removal_id).update(lease_expires_at=now)
+
+
+def enter_phase(removal: Removal, phase: str) -> None:
+    removal.phase = phase
+    removal.save(update_fields=["phase"])
+
+
+def end_removal(removal: Removal) -> None:
+    Removal.objects.filter(pk=removal.pk).delete()
+
+
+# --- Rows, in pieces ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedRows:
+    """What one transaction did: whether nothing is left, and the hashes of files that may be unused now."""
+
+    is_done: bool
+    hashes: tuple[str, ...] = ()
+
+
+def remove_rows(removal: Removal, budget: Budget) -> RemovedRows:
+    """One transaction. Rows that others point to go after those that point to them."""
+    home = removal.conversation_id
+    groups = _next_messages(removal, budget)
+    with transaction.atomic():
+        spending = budget.start()
+        if not _forget_usage(home, spending):
+            return RemovedRows(False)
+        for rows in _hanging_on(home):
+            if not delete_some(rows, spending):
+                return RemovedRows(False)
+        hashes = _delete_messages(removal, groups, spending)
+        if Message.objects.filter(conversation=home).exists():
+            return RemovedRows(False, hashes)
+        Conversation.with_unowned.filter(pk=home, user=None).delete()
+        return RemovedRows(True, hashes)
+
+
+def _hanging_on(home: UUID) -> list[QuerySet[Any]]:
+    """Not their answers: a run goes with its message."""
+    return [
+        Event.objects.filter(conversation=home),
+        ToolCall.objects.filter(run__conversation=home),
+        RunStep.objects.filter(run__conversation=home),
+        SentRequest.objects.filter(run__conversation=home),
+        RequestText.objects.filter(conversation=home),
+        Offload.objects.filter(conversation=home),
+        Compaction.objects.filter(conversation=home).order_by("-created_at"),
+        Run.objects.filter(conversation=home),
+    ]
+
+
+def _forget_usage(home: UUID, spending: Spending) -> bool:
+    """What it cost stays counted, without saying where."""
+    rows = Usage.objects.filter(conversation=home)
+    while some := list(rows.values_list("pk", flat=True)[: max(1, min(100, spending.rows_left))]):
+        Usage.objects.filter(pk__in=some).update(conversation=None, run=None)
+        spending.spend(len(some))
+        if spending.is_spent:
+            return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Messages that are deleted together, and the tombstones of what their user said in them."""
+
+    ids: list[UUID]
+    chars: int
+    tombstones: list[Tombstone]
+
+
+def _next_messages(removal: Removal, budget: Budget) -> list[_Group]:
+    """The newest, because an older one is another's parent: as many as one transaction may delete."""
+    rows = Message.objects.filter(conversation=removal.conversation_id).order_by("-position")
+    sized = rows.annotate(chars=Length(Cast("parts", models.TextField())))
+    groups: list[_Group] = []
+    ids: list[UUID] = []
+    total = chars = 0
+    for pk, size in sized.values_list("pk", "chars")[: budget.rows]:
+        ids.append(pk)
+        chars += size
+        total += size
+        if len(ids) >= min(MESSAGES_AT_ONCE, budget.rows) or chars >= CHARS_AT_ONCE:
+            groups.append(_Group(ids, chars, _tombstones(removal, ids)))
+            ids, chars = [], 0
+        if total >= budget.chars:
+            break
+    return [*groups, _Group(ids, chars, _tombstones(removal, ids))] if ids else groups
+
+
+def _tombstones(removal: Removal, ids: Collection[UUID]) -> list[Tombstone]:
+    """Made before the transaction begins: reading sentences takes longer than deleting them."""
+    if not removal.raises_tombstones or removal.tombstone_count >= MAX_SENTENCES:
+        return []
+    said = Message.objects.filter(pk__in=ids, role=Message.Role.USER).values_list("parts", flat=True)
+    texts = map(message_values.text_of, said)
+    return make_tombstones(removal.user_id, texts, removal.created_at, for_good=removal.for_good)
+
+
+def _delete_messages(removal: Removal, groups: Iterable[_Group], spending: Spending) -> tuple[str, ...]:
+    """Until the budget is spent; the hashes of files that nothing else shows."""
+    hashes: list[str] = []
+    tombstones = 0
+    for group in groups:
+        tombstones += store_tombstones(group.tombstones, for_good=removal.for_good)
+        hashes += _delete_attachments(group.ids)
+        Message.objects.filter(pk__in=group.ids).delete()
+        spending.spend(len(group.ids), group.chars)
+        if spending.is_spent:
+            break
+    if tombstones:
+        removal.tombstone_count += tombstones
+        removal.save(update_fields=["tombstone_count"])
+    add_to_receipt(removal.receipt, {"tombstones": tombstones, "files": len(hashes)})
+    return tuple(hashes)
+
+
+def _delete_attachments(message_ids: Collection[UUID]) -> list[str]:
+    """Those that no other message shows."""
+    links = Attachment.messages.through.objects
+    here = set(links.filter(message__in=message_ids).values_list("attachment", flat=True))
+    if not here:
+        return []
+    elsewhere = links.filter(attachment__in=here).exclude(message__in=message_ids)
+    own = Attachment.objects.filter(pk__in=here - set(elsewhere.values_list("attachment", flat=True)))
+    hashes = list(own.values_list("sha256", flat=True))
+    own.delete()
+    return hashes
+
+
+def add_to_receipt(receipt: ForgetReceipt | None, removed: Mapping[str, int]) -> None:
+    """Called in the transaction that removes it; `receipt` is as it is afterwards."""
+    if receipt is None or not any(removed.values()):
+        return
+    receipt.refresh_from_db(fields=["removed"])
+    counts = {**receipt.removed}
+    for name, count in removed.items():
+        counts[name] = counts.get(name, 0) + count
+    receipt.removed = {name: counts[name] for name in sorted(counts) if counts[name]}
+    receipt.save(update_fields=["removed"])

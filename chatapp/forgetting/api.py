@@ -1,0 +1,208 @@
+"""Forgetting: at once, or proposed and confirmed; and the receipts of it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from asgiref.sync import sync_to_async
+from ninja import Router
+from pydantic import BaseModel, Field, model_validator
+
+from chatapp.accounts.callers import ApiRequest, allow
+from chatapp.accounts.models import User
+from chatapp.conversations.schemas import MessageText
+from chatapp.forgetting.actions.forget import Done
+from chatapp.forgetting.models import ForgetProposal, ForgetReceipt
+from chatapp.forgetting.selectors.forgotten import accessible_proposal, accessible_receipts, proposal_items
+from chatapp.forgetting.services import (
+    forget_all,
+    forget_day,
+    forget_entry,
+    forget_message,
+    forget_whole_conversation,
+)
+from chatapp.forgetting.wishes import confirm_forgetting, propose_forgetting
+from chatapp.operations import clock
+from chatapp.operations.http import schemas as http_schemas
+from chatapp.operations.http.cursors import decode_cursor, encode_cursor
+from memory.bounds import MAX_QUERY_CHARS, Cursor, Day, Id, PageSize
+
+forgetting_router = Router(tags=["memory"])
+
+MAX_ITEMS = 500
+
+
+ForGood = Annotated[
+    bool, Field(description="It is not remembered even when you ask for it later (`remember that…`).")
+]
+
+
+class Wish(BaseModel):
+    """Exactly one of them says what is to be forgotten."""
+
+    entry_id: Id | None = None
+    message_id: Id | None = None
+    conversation_id: Id | None = None
+    day: Day | None = None
+    everything: Literal[True] | None = None
+    for_good: ForGood = False
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        if len(self.model_dump(exclude_none=True, exclude={"for_good"})) != 1:
+            raise ValueError("give exactly one of entry_id, message_id, conversation_id, day, everything")
+        return self
+
+
+class Question(BaseModel):
+    query: Annotated[MessageText, Field(min_length=1, max_length=MAX_QUERY_CHARS)]
+
+
+class Confirmation(BaseModel):
+    proposal_id: Id
+    item_ids: list[Id] = Field(min_length=1, max_length=MAX_ITEMS)
+    for_good: ForGood = False
+
+
+class Item(http_schemas.Shape):
+    kind: Literal["message", "entry"]
+    id: str
+    preview: str
+    created_at: http_schemas.Moment
+    conversation_id: str | None
+
+
+class Proposal(http_schemas.Shape):
+    proposal_id: str
+    items: list[Item]
+
+
+class Receipt(http_schemas.Shape):
+    id: str
+    what: Literal["entry", "message", "conversation", "day", "everything", "chosen"]
+    removed: dict[str, int] = Field(description="How much went, by kind; no content.")
+    at: http_schemas.Moment
+
+
+class ForgetAnswer(Receipt):
+    proposal: Proposal | None = Field(None, description="What says it again elsewhere, and is still there.")
+
+
+@forgetting_router.post(
+    "/memory/forget", auth=allow("memory"), response=http_schemas.answers(404, 422, ok=ForgetAnswer)
+)
+async def forget(request: ApiRequest, wish: Wish) -> Any:
+    """One entry, one message, one conversation, one day, or everything, with all that was made of it: summaries, files,
+    index, recalled copies. It is not learned again, unless you ask to remember it and it was not `for_good`. A day is
+    yours, from midnight to midnight; an answer is of the day it was asked for, and of its question's. It cannot be
+    undone.
+    """
+    return await sync_to_async(_forget)(request.auth.user, wish)
+
+
+def _forget(user: User, wish: Wish) -> dict[str, Any]:
+    done = _carry_out(user, wish)
+    answer = _receipt(done.receipt)
+    if done.proposal is not None:
+        answer["proposal"] = _proposal(user, done.proposal)
+    return answer
+
+
+def _carry_out(user: User, wish: Wish) -> Done:
+    now, for_good = clock.now(), wish.for_good
+    if wish.entry_id is not None:
+        return forget_entry(user, wish.entry_id, now=now, for_good=for_good)
+    if wish.message_id is not None:
+        return forget_message(user, wish.message_id, now=now, for_good=for_good)
+    if wish.conversation_id is not None:
+        return forget_whole_conversation(user, wish.conversation_id, now=now, for_good=for_good)
+    if wish.day is not None:
+        return forget_day(user, wish.day, now=now, for_good=for_good)
+    return forget_all(user, now=now, for_good=for_good)
+
+
+@forgetting_router.post(
+    "/memory/forget/propose", auth=allow("memory"), response=http_schemas.answers(422, ok=Proposal)
+)
+async def propose(request: ApiRequest, question: Question) -> Any:
+    """What a wish such as "forget that I live in Paris" may mean. Nothing is forgotten before it is confirmed."""
+    return await sync_to_async(_propose)(request.auth.user, question.query)
+
+
+def _propose(user: User, query: str) -> dict[str, Any]:
+    return _proposal(user, propose_forgetting(user, query, now=clock.now()))
+
+
+@forgetting_router.get(
+    "/memory/forget/proposals/{proposal_id}",
+    auth=allow("memory", "read"),
+    response=http_schemas.answers(404, ok=Proposal),
+)
+async def read_proposal(request: ApiRequest, proposal_id: str) -> Any:
+    """What is still there of it, as it reads now. `memory.forget_proposed` names it."""
+    return await sync_to_async(_read_proposal)(request.auth.user, proposal_id)
+
+
+def _read_proposal(user: User, proposal_id: str) -> dict[str, Any]:
+    return _proposal(user, accessible_proposal(user, proposal_id))
+
+
+@forgetting_router.post(
+    "/memory/forget/confirm", auth=allow("memory"), response=http_schemas.answers(404, 422, ok=Receipt)
+)
+async def confirm(request: ApiRequest, confirmation: Confirmation) -> Any:
+    """Forgets the chosen items of a proposal. Asked again, it answers with the same receipt."""
+    return await sync_to_async(_confirm)(request.auth.user, confirmation)
+
+
+def _confirm(user: User, confirmation: Confirmation) -> dict[str, Any]:
+    return _receipt(
+        confirm_forgetting(
+            user,
+            confirmation.proposal_id,
+            confirmation.item_ids,
+            for_good=confirmation.for_good,
+            now=clock.now(),
+        )
+    )
+
+
+@forgetting_router.get(
+    "/memory/receipts",
+    auth=allow("memory", "read"),
+    response=http_schemas.answers(ok=http_schemas.Page[Receipt]),
+)
+async def receipts(
+    request: ApiRequest,
+    cursor: Cursor = None,
+    limit: PageSize = 50,
+) -> Any:
+    """What was forgotten and when, newest first, without what it was."""
+    return await sync_to_async(_receipts)(request.auth.user, cursor, limit)
+
+
+def _receipts(user: User, cursor: str | None, limit: int) -> dict[str, Any]:
+    rows = accessible_receipts(user, before=decode_cursor(cursor), limit=limit + 1)
+    page = rows[:limit]
+    more = len(rows) > limit
+    return {
+        "items": [_receipt(row) for row in page],
+        "next_cursor": encode_cursor(page[-1].at, page[-1].pk) if more else None,
+    }
+
+
+def _receipt(row: ForgetReceipt) -> dict[str, Any]:
+    return {
+        "id": str(row.pk),
+        "what": row.what,
+        "removed": row.removed,
+        "at": row.at.isoformat().replace("+00:00", "Z"),
+    }
+
+
+def _proposal(user: User, row: ForgetProposal) -> dict[str, Any]:
+    return {
+        "proposal_id": str(row.pk),
+        "items": proposal_items(user, row.items),
+        "receipt": _receipt(row.receipt) if row.receipt else None,
+    }

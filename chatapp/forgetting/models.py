@@ -1,0 +1,117 @@
+"""What forgetting leaves behind: receipts, fingerprints and open questions, none of them with any content."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+from chatapp.operations.ids import new_id
+
+
+class ForgetReceipt(models.Model):
+    """That something was forgotten, and how much went with it."""
+
+    class What(models.TextChoices):
+        ENTRY = "entry"
+        MESSAGE = "message"
+        CONVERSATION = "conversation"
+        DAY = "day"
+        EVERYTHING = "everything"
+        CHOSEN = "chosen"
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    what = models.CharField(max_length=12, choices=What)
+    removed = models.JSONField(default=dict)
+    at = models.DateTimeField()
+
+    class Meta:
+        # A user's receipts, newest first.
+        indexes = [models.Index(fields=["user", "-at"], name="forget_receipt_by_user")]
+
+
+class ForgetClock(models.Model):
+    """How often something of a user was forgotten. Its lock lets forgetting and the claims of runs in one at a time."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, primary_key=True, on_delete=models.CASCADE, related_name="+"
+    )
+    count = models.PositiveIntegerField(default=0)
+
+
+class ScopeClock(models.Model):
+    """How often somebody who added to an agent's shared memory forgot something: the clock of all who read it.
+    `shared_in` is that agent's id, and outlives it."""
+
+    shared_in = models.UUIDField(primary_key=True)
+    count = models.PositiveIntegerField(default=0)
+
+
+class PurgeMark(models.Model):
+    """Something was deleted whose bytes may still lie in the database's own files. Who has taken them out of there
+    removes the marks that were there before."""
+
+    created_at = models.DateTimeField(auto_now_add=True)
+    horizon = models.BigIntegerField(
+        null=True, help_text="On PostgreSQL: transactions of a lower number may still see what was deleted."
+    )
+
+
+class Tombstone(models.Model):
+    """One forgotten sentence as a keyed fingerprint (see `memory.tombstones`); `words` are packed int64. It stands
+    until its user says it anew, and then too where it is `for_good`."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    whole = models.BigIntegerField()
+    words = models.BinaryField()
+    for_good = models.BooleanField(default=False, help_text="Its user wished that it is never remembered.")
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "whole"], name="tombstone_once")]
+
+
+class ForgetProposal(models.Model):
+    """What was found for a wish to forget, until the user says which of it. `items` are kinds and ids.
+
+    `asked_in` is the message that holds the wish, where it was said in a chat: it goes with what is chosen.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    conversation = models.ForeignKey(
+        "chatapp.Conversation", null=True, on_delete=models.CASCADE, related_name="+"
+    )
+    asked_in = models.UUIDField(null=True)
+    items = models.JSONField(default=list)
+    receipt = models.ForeignKey(ForgetReceipt, null=True, on_delete=models.CASCADE, related_name="+")
+    created_at = models.DateTimeField()
+
+
+class Removal(models.Model):
+    """The work of deleting one conversation that has no user any more, done in pieces.
+
+    An import begins with one, too, and removes it when it is complete: what an import leaves half done is deleted.
+    Ids instead of foreign keys: it outlives the conversation, whose files go last, and says whose it was.
+    """
+
+    class Phase(models.TextChoices):
+        IMPORT = "import", "rows are still being added"
+        HIDE = "hide", "the index is told not to score it"
+        TRACES = "traces", "what was made of it elsewhere is redacted"
+        INDEX = "index", "its postings and documents go"
+        ROWS = "rows", "its messages and all other rows go"
+        FILES = "files", "its files go"
+
+    conversation_id = models.UUIDField(unique=True)
+    user_id = models.UUIDField(db_index=True)  # what is left of an account that is being deleted?
+    phase = models.CharField(max_length=8, choices=Phase)
+    forgets = models.BooleanField(default=False, help_text="Redact what was made of it elsewhere.")
+    raises_tombstones = models.BooleanField(default=False)
+    for_good = models.BooleanField(default=False)
+    tombstone_count = models.PositiveIntegerField(default=0)
+    entries = models.JSONField(default=dict, help_text="Deleted memory entries: text by id, until TRACES.")
+    repeating = models.JSONField(default=list, help_text="Conversations where an entry was said, too.")
+    receipt = models.ForeignKey(ForgetReceipt, null=True, on_delete=models.SET_NULL, related_name="+")
+    lease_expires_at = models.DateTimeField(db_index=True)  # the sweep: which has nobody at work?
+    created_at = models.DateTimeField(auto_now_add=True)

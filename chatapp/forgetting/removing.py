@@ -1,0 +1,150 @@
+"""Carries out removals: at the door for a second, and behind it by the worker, piece by piece.
+
+Each piece is a transaction of its own and may be repeated, so that the work goes on after a kill at any point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from chatapp.files import attachments, offloads
+from chatapp.files.models import Offload
+from chatapp.forgetting.actions.deletion import Leftovers
+from chatapp.forgetting.actions.removals import (
+    claim_removal,
+    end_removal,
+    enter_phase,
+    release_removal,
+    remove_rows,
+)
+from chatapp.forgetting.actions.whole import Copies, offloads_that_may_repeat, read_copies, redact_copies_of
+from chatapp.forgetting.models import ForgetProposal, Removal
+from chatapp.forgetting.selectors.removals import has_abandoned_index
+from chatapp.operations import jobs
+from chatapp.operations.errors import NotFound
+from chatapp.operations.work_budget import Budget, Pace
+from chatapp.recall.actions.removal import (
+    GoneDocuments,
+    clean_postings,
+    delete_abandoned,
+    delete_documents,
+    hide_documents,
+    read_gone_documents,
+)
+from chatapp.recall.index import vocabulary
+from memory.redaction import Forgotten
+
+ALL_AT_ONCE = Pace(seconds=float("inf"), sleep=lambda _: None)
+"""Within somebody's transaction there are no pieces: nobody else gets the lock between them."""
+
+
+def _call(action: Callable[[], Any]) -> None:
+    action()
+
+
+@dataclass(slots=True)
+class Removing:
+    """One removal under way. What `redact` leaves to do is for whoever called it."""
+
+    removal: Removal
+    now: datetime
+    remove_files: Callable[[Callable[[], Any]], None] = _call
+    """Calls what it is given, at once or after the commit."""
+    leftovers: list[Leftovers] = field(default_factory=list)
+    ended_runs: list[UUID] = field(default_factory=list)
+    proposal: ForgetProposal | None = None
+    _documents: GoneDocuments | None = None
+    _next_term: int = 0
+
+    def hide(self) -> None:
+        """From here on it is neither scored nor repeated elsewhere; only its own rows are left."""
+        removal = self.removal
+        if removal.phase == Removal.Phase.HIDE:
+            hide_documents(removal.conversation_id)
+            enter_phase(removal, Removal.Phase.TRACES if removal.forgets else Removal.Phase.INDEX)
+        if removal.phase == Removal.Phase.TRACES:
+            self._redact()
+
+    def _redact(self) -> None:
+        copies = read_copies(self.removal)
+        repeating = _saying(copies, offloads_that_may_repeat(self.removal, copies))
+        left, ended, self.proposal = redact_copies_of(self.removal, copies, now=self.now, offloads=repeating)
+        self.leftovers += left
+        self.ended_runs += ended
+
+    def go_on(self, pace: Pace) -> bool:
+        """Whether all of it is gone."""
+        return pace.work(lambda: self._step(pace.budget))
+
+    def _step(self, budget: Budget) -> bool:
+        """One transaction; whether it was the last."""
+        removal = self.removal
+        match removal.phase:
+            case Removal.Phase.INDEX:
+                if self._clean_index(budget):
+                    enter_phase(removal, Removal.Phase.ROWS)
+            case Removal.Phase.ROWS:
+                removed = remove_rows(removal, budget)
+                self.remove_files(partial(attachments.discard_content, removed.hashes))
+                if removed.is_done:
+                    enter_phase(removal, Removal.Phase.FILES)
+            case _:
+                self.remove_files(partial(offloads.delete_folders, [removal.conversation_id]))
+                end_removal(removal)
+                return True
+        return False
+
+    def _clean_index(self, budget: Budget) -> bool:
+        if self._documents is None:
+            self._documents = read_gone_documents(self.removal.conversation_id, with_terms=True)
+        if self._documents is not None and self._next_term < len(self._documents.terms):
+            self._next_term = clean_postings(self._documents, self._next_term, budget)
+            return False
+        return delete_documents(self.removal.conversation_id, budget)
+
+
+def _saying(copies: Copies, rows: Iterable[Offload]) -> list[UUID]:
+    forgotten = Forgotten([*copies.texts, *copies.answers], vocabulary)
+    return [row.pk for row in rows if forgotten.carried(text_of_offload(row))]
+
+
+def text_of_offload(row: Offload) -> str:
+    try:
+        return offloads.read_text(row)
+    except NotFound:  # its file is gone already
+        return ""
+
+
+def go_on_with(work: Iterable[Removing], pace: Pace) -> None:
+    """What is not done when the time is over is the worker's."""
+    pace = ALL_AT_ONCE if connection.in_atomic_block else pace
+    for one in work:
+        if not one.go_on(pace):
+            release_removal(removal_id=one.removal.pk, now=one.now)
+            jobs.wake_worker("remove_rest", str(one.removal.pk))
+            pace = Pace(0.0, pace.budget, pace.clock, pace.sleep)
+    if has_abandoned_index() and not pace.work(lambda: delete_abandoned(pace.budget)):
+        jobs.wake_worker("delete_abandoned_indexes", "")
+
+
+def delete_abandoned_indexes(pace: Pace) -> bool:
+    """Whether none is left."""
+    pace = ALL_AT_ONCE if connection.in_atomic_block else pace
+    return pace.work(lambda: delete_abandoned(pace.budget))
+
+
+def claim(removal_id: int, *, now: datetime) -> Removing | None:
+    """None where it is done, or somebody is at work."""
+    removal = claim_removal(removal_id=removal_id, now=now)
+    if removal is None:
+        return None
+    if removal.phase == Removal.Phase.IMPORT:  # whoever imported it is gone
+        enter_phase(removal, Removal.Phase.HIDE)
+    return Removing(removal, now)

@@ -1,0 +1,215 @@
+"""Deletion as a whole: what is forgotten, then what lies on disk. A crash between is mended by the sweeps."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from functools import partial
+from uuid import UUID
+
+from django.db import transaction
+
+from chatapp.accounts.models import User
+from chatapp.conversations.access import accessible_message
+from chatapp.conversations.selectors import idle_conversations
+from chatapp.files import attachments, offloads
+from chatapp.files.models import Offload
+from chatapp.forgetting.actions import deletion as retention
+from chatapp.forgetting.actions.deletion import Leftovers
+from chatapp.forgetting.actions.forget import Done, forget_items, repeating_offloads
+from chatapp.forgetting.actions.shared import unshare_entry
+from chatapp.forgetting.actions.whole import Begun, forget_conversation, forget_everything
+from chatapp.forgetting.models import ForgetReceipt
+from chatapp.forgetting.purging import purge_journal
+from chatapp.forgetting.removing import Removing, claim, go_on_with, text_of_offload
+from chatapp.forgetting.selectors.forgotten import messages_of_day
+from chatapp.long_term import files as memory_files
+from chatapp.long_term.selectors import entries as memory_selectors
+from chatapp.operations.access import parse_id
+from chatapp.operations.work_budget import AT_THE_DOOR, BEHIND, Pace
+from chatapp.realtime.hub import hub
+from chatapp.recall.index import vocabulary
+from chatapp.runs.actions.queued_messages import withdraw_queued
+from memory.redaction import Forgotten
+
+
+def remove_leftovers(leftovers: Leftovers) -> None:
+    memory_files.write_days((leftovers.user_id, day) for day in leftovers.days)
+    attachments.discard_content(leftovers.hashes)
+    offloads.delete_files(leftovers.offloads)
+
+
+def finish(done: Done) -> Done:
+    """What lies outside the database, once it is forgotten there."""
+    _finish(done.ended_runs, done.leftovers)
+    return done
+
+
+def _finish(ended_runs: Iterable[UUID], left: Sequence[Leftovers]) -> None:
+    for run_id in ended_runs:
+        hub.stop_run(str(run_id))
+    for leftovers in left:
+        remove_leftovers(leftovers)
+    memory_files.write_profiles({leftovers.user_id for leftovers in left})
+    purge_journal()
+
+
+# --- What is forgotten ------------------------------------------------------------------------------------
+
+
+def delete_message(user: User, conversation_id: str, message_id: str, *, now: datetime) -> None:
+    """What no model call has seen is taken back and the answer goes on, all else is forgotten. Raises NotFound."""
+    hashes = withdraw_queued(user=user, conversation_id=conversation_id, message_id=message_id, now=now)
+    if hashes is None:
+        forget_message(user, message_id, now=now, conversation_id=conversation_id)
+    else:
+        remove_leftovers(Leftovers(user.pk, hashes=hashes))
+        purge_journal()
+
+
+def forget_message(
+    user: User,
+    message_id: str | UUID,
+    *,
+    now: datetime,
+    conversation_id: str = "",
+    for_good: bool = False,
+) -> Done:
+    """Raises NotFound. With a `conversation_id` it must be in that one."""
+    if conversation_id:
+        accessible_message(user, conversation_id, message_id)
+    chosen, what = [parse_id(message_id)], ForgetReceipt.What.MESSAGE
+    return forget_chosen(user, chosen, [], what=what, now=now, for_good=for_good)
+
+
+def forget_entry(user: User, entry_id: str | UUID, *, now: datetime, for_good: bool = False) -> Done:
+    """Raises NotFound."""
+    chosen, what = [parse_id(entry_id)], ForgetReceipt.What.ENTRY
+    return forget_chosen(user, [], chosen, what=what, now=now, for_good=for_good)
+
+
+def forget_day(user: User, day: date, *, now: datetime, for_good: bool = False) -> Done:
+    """What was said on that day, by the user's clock, and what memory keeps of it. Raises NotFound."""
+    zone = memory_selectors.user_zone(user.time_zone)
+    start = datetime.combine(day, time.min, zone)
+    said = messages_of_day(user, start, datetime.combine(day + timedelta(days=1), time.min, zone))
+    entries = [entry.pk for entry in memory_selectors.day_entries(user.pk, day)]
+    return forget_chosen(user, said, entries, what=ForgetReceipt.What.DAY, now=now, for_good=for_good)
+
+
+def forget_chosen(
+    user: User,
+    message_ids: Iterable[UUID],
+    entry_ids: Iterable[UUID],
+    *,
+    what: str,
+    now: datetime,
+    lines: Mapping[UUID, Sequence[str]] | None = None,
+    asked_in: UUID | None = None,
+    for_good: bool = False,
+) -> Done:
+    """Raises NotFound where nothing of it is there."""
+    message_ids, entry_ids = list(message_ids), list(entry_ids)
+    repeating = find_repeating_offloads(user, message_ids, entry_ids, lines or {}, now=now)
+    return finish(
+        forget_items(
+            user=user,
+            message_ids=message_ids,
+            entry_ids=entry_ids,
+            what=what,
+            now=now,
+            lines=lines,
+            asked_in=asked_in,
+            for_good=for_good,
+            offloads=repeating,
+        )
+    )
+
+
+def take_out_of_shared(entry_id: UUID, *, now: datetime) -> None:
+    """By an operator, whose view is one transaction: files follow its commit. Raises NotFound for what is in no shared
+    memory."""
+    work = unshare_entry(entry_id=entry_id, now=now)
+    transaction.on_commit(partial(_finish, work.ended_runs, work.leftovers))
+
+
+def find_repeating_offloads(
+    user: User,
+    message_ids: Collection[UUID],
+    entry_ids: Collection[UUID],
+    lines: Mapping[UUID, Sequence[str]],
+    *,
+    now: datetime,
+) -> list[UUID]:
+    """Those elsewhere that say some of it. Read ahead: a store may be slow, and nothing is locked yet."""
+    texts, rows = repeating_offloads(user, message_ids, entry_ids, lines, now)
+    return _saying(Forgotten(texts, vocabulary), rows)
+
+
+def _saying(forgotten: Forgotten, rows: Iterable[Offload]) -> list[UUID]:
+    return [row.pk for row in rows if forgotten.carried(text_of_offload(row))]
+
+
+def forget_whole_conversation(
+    user: User,
+    conversation_id: str | UUID,
+    *,
+    now: datetime,
+    for_good: bool = False,
+    pace: Pace = AT_THE_DOOR,
+) -> Done:
+    """When this returns, no door, search, recall or file of memory shows the conversation; rows that are left are
+    deleted by the worker. Raises NotFound."""
+    return finish_begun(
+        forget_conversation(user=user, conversation_id=conversation_id, now=now, for_good=for_good), now, pace
+    )
+
+
+def forget_all(user: User, *, now: datetime, for_good: bool = False) -> Done:
+    return finish_begun(forget_everything(user=user, now=now, for_good=for_good), now, AT_THE_DOOR)
+
+
+def finish_begun(begun: Begun, now: datetime, pace: Pace) -> Done:
+    """What its copies say and what lies on disk goes; then rows, for as long as `pace` says."""
+    for run_id in begun.ended_runs:
+        hub.stop_run(str(run_id))
+    work = [Removing(removal, now) for removal in begun.removals]
+    for one in work:
+        one.hide()
+    leftovers = (*begun.leftovers, *(left for one in work for left in one.leftovers))
+    ended_runs = (*begun.ended_runs, *(run_id for one in work for run_id in one.ended_runs))
+    proposal = next((one.proposal for one in work if one.proposal), None)
+    _finish(ended_runs, leftovers)
+    go_on_with(work, pace)
+    purge_journal()
+    begun.receipt.refresh_from_db()
+    return Done(begun.receipt, leftovers, ended_runs, proposal)
+
+
+# --- The clean-up -----------------------------------------------------------------------------------------
+
+
+def delete_idle_conversations(*, now: datetime, days: int, pace: Pace = AT_THE_DOOR) -> int:
+    """The clean-up: conversations nobody wrote to for as long as their user's groups say, else for `days` (0 = never).
+    How many went."""
+    deleted = 0
+    for conversation_id, idle_since in idle_conversations(now, days):
+        detached = retention.detach_if_idle(conversation_id, idle_since=idle_since, now=now)
+        if detached is not None:
+            work = Removing(detached.removal, now)
+            work.hide()
+            remove_leftovers(detached.leftovers)
+            go_on_with([work], pace)
+            deleted += 1
+    return deleted
+
+
+def remove_rest(removal_id: int, *, now: datetime, pace: Pace = BEHIND) -> None:
+    """The worker's share of a deletion: a few seconds of it, then others have their turn."""
+    work = claim(removal_id, now=now)
+    if work is None:
+        return
+    work.hide()
+    _finish(work.ended_runs, work.leftovers)
+    go_on_with([work], pace)
+    purge_journal()

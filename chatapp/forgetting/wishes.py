@@ -1,0 +1,112 @@
+"""Wishes to forget: finds what is meant, proposes it, and forgets what the user confirms."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from chatapp.accounts.models import User
+from chatapp.conversations import message_values
+from chatapp.conversations.models import Message
+from chatapp.forgetting.actions.proposals import note_confirmed, propose_in_chat, record_proposal
+from chatapp.forgetting.models import ForgetProposal, ForgetReceipt
+from chatapp.forgetting.selectors.forgotten import accessible_proposal, proposed_lines
+from chatapp.forgetting.services import forget_chosen
+from chatapp.long_term.models import MemoryEntry
+from chatapp.operations import clock
+from chatapp.operations.access import parse_id
+from chatapp.operations.errors import InvalidInput
+from chatapp.recall.index import vocabulary
+from chatapp.recall.search import search_memory
+from memory.sentences import split_sentences
+from memory.wishes import is_for_good, read_forget_wish
+
+LOOKED_AT = 40
+LEAST_SHARE = 0.6
+"""Of the wish's telling words, what is found must say this share."""
+
+
+def propose_forgetting(user: User, query: str, *, now: datetime) -> ForgetProposal:
+    """What the wish may mean, best match first. Nothing is forgotten before it is confirmed."""
+    return record_proposal(user=user, items=_find_meant(user, read_forget_wish(query) or query, now), now=now)
+
+
+def propose_for_message(message_id: UUID) -> None:
+    """The worker's: for a wish that was written in a chat. Safe to call twice."""
+    asked = Message.objects.select_related("conversation__user").filter(pk=message_id).first()
+    wish = read_forget_wish(message_values.text_of(asked.parts)) if asked else None
+    if asked is None or wish is None:
+        return
+    now = clock.now()
+    items = _find_meant(asked.conversation.user, wish, now, apart_from={asked.pk})
+    if items:
+        propose_in_chat(asked=asked, items=items, now=now)
+
+
+def _find_meant(
+    user: User, wish: str, now: datetime, apart_from: Collection[UUID] = ()
+) -> list[dict[str, Any]]:
+    words = vocabulary.rare_words(wish) or vocabulary.telling_words(wish)
+    found = search_memory(user_id=user.pk, query=wish, limit=LOOKED_AT, now=now) if words else []
+    items: list[dict[str, Any]] = []
+    for one in found:
+        if one.message_id in apart_from or not _is_about(words, one.text):
+            continue
+        if one.message_id:
+            items.append({"kind": "message", "id": str(one.message_id)})
+        elif one.entry_id:
+            items += _entry_item(user, one.entry_id, words)
+    return items
+
+
+def _is_about(words: frozenset[str], text: str) -> bool:
+    return len(words & vocabulary.telling_words(text)) >= LEAST_SHARE * len(words)
+
+
+def _entry_item(user: User, entry_id: UUID, words: frozenset[str]) -> list[dict[str, Any]]:
+    """Of an entry only what the wish means: it may say much else."""
+    entry = MemoryEntry.objects.filter(user=user, pk=entry_id).first()
+    if entry is None:
+        return []
+    sentences = split_sentences(entry.text)
+    meant = [number for number, sentence in enumerate(sentences) if _is_about(words, sentence)]
+    item = {"kind": "entry", "id": str(entry_id), "revision": entry.revision}
+    return [{**item, "sentences": meant or list(range(len(sentences)))}]
+
+
+def confirm_forgetting(
+    user: User, proposal_id: str, item_ids: Collection[str], *, for_good: bool = False, now: datetime
+) -> ForgetReceipt:
+    """Forgets the chosen items, and the message that wished for it. A second time it is the same receipt.
+    `for_good`, or where the message wished so, no later wish to remember it counts.
+
+    Raises NotFound, also where all of it is gone; InvalidInput for what was not proposed.
+    """
+    proposal = accessible_proposal(user, proposal_id)
+    if proposal.receipt is not None:
+        return proposal.receipt
+    kinds = {item["id"]: item["kind"] for item in proposal.items}
+    unknown = sorted(set(item_ids) - set(kinds))
+    if unknown or not item_ids:
+        details = [{"field": "item_ids", "message": "must be ids of the proposal's items, at least one"}]
+        raise InvalidInput("Choose one or more of the proposed items.", details=details)
+    lines = proposed_lines(user, [item for item in proposal.items if item["id"] in item_ids])
+    done = forget_chosen(
+        user,
+        [parse_id(item) for item in item_ids if kinds[item] == "message"],
+        lines,
+        what=ForgetReceipt.What.CHOSEN,
+        now=now,
+        lines=lines,
+        asked_in=proposal.asked_in,
+        for_good=for_good or _wished_for_good(proposal),
+    )
+    note_confirmed(proposal_id=proposal.pk, receipt=done.receipt)
+    return done.receipt
+
+
+def _wished_for_good(proposal: ForgetProposal) -> bool:
+    asked = Message.objects.filter(pk=proposal.asked_in).first() if proposal.asked_in else None
+    return asked is not None and is_for_good(message_values.text_of(asked.parts))

@@ -1,0 +1,33 @@
+"""The one way to a row: by its id and the user who asks. Not yours is not found."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from chatapp.accounts.models import User
+from chatapp.conversations.models import Conversation
+from chatapp.long_term.models import MemoryEntry
+from chatapp.operations.access import _only
+
+
+def accessible_entry(user: User, entry_id: str | UUID) -> MemoryEntry:
+    return _only(
+        MemoryEntry.objects.select_related("conversation", "user", "scope").filter(user=user), entry_id
+    )
+
+
+def lock_entry(user: User, entry_id: str | UUID) -> MemoryEntry:
+    """Held until the transaction ends; its conversation first, as everywhere."""
+    conversation_id = accessible_entry(user, entry_id).conversation_id
+    if conversation_id:
+        Conversation.objects.select_for_update().filter(pk=conversation_id).first()
+    return _only(MemoryEntry.objects.select_for_update().filter(user=user), entry_id)
+
+
+def lock_shared_entry(entry_id: UUID) -> MemoryEntry:
+    """For an operator: what is in an agent's shared memory, whoever said it. Locked like `lock_entry`."""
+    shared = MemoryEntry.objects.filter(scope__isnull=False, state=MemoryEntry.State.KEPT)
+    conversation_id = _only(shared, entry_id).conversation_id
+    if conversation_id:
+        Conversation.objects.select_for_update().filter(pk=conversation_id).first()
+    return _only(shared.select_for_update(), entry_id)

@@ -1,0 +1,151 @@
+"""Consolidations as rows: queued before they are work, one at a time per user, done exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.db.models import F, Q
+
+from chatapp.accounts.models import User
+from chatapp.forgetting.actions.clock import wait_for_forgetting
+from chatapp.long_term.actions.profile import lock_profile, set_text
+from chatapp.long_term.models import Consolidation, MemoryEntry, ProfileVersion
+from chatapp.operations import jobs
+from chatapp.operations.errors import LeaseLost
+from chatapp.providers.usage import CallUsage, record_background_calls
+from chatapp.recall.actions.claims import note_over
+from chatapp.recall.selectors.claims import SaidAt
+
+LEASE = timedelta(seconds=300)
+"""Longer than a call and its one repetition take: it is not renewed."""
+MAX_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ConsolidationLease:
+    consolidation_id: UUID
+    fence: int
+
+    @property
+    def is_last_attempt(self) -> bool:
+        return self.fence > MAX_ATTEMPTS
+
+
+@dataclass(frozen=True, slots=True)
+class NewProfile:
+    """`text` grew from `version` and what the entries said in these revisions. `over` are the places of statements
+    that are so no more, each with that of what is."""
+
+    text: str
+    version: int
+    revisions: Mapping[UUID, int]
+    over: Sequence[tuple[SaidAt, SaidAt]] = ()
+
+
+def queue_consolidation(*, user_id: UUID, night: date | None = None, now: datetime) -> Consolidation | None:
+    """None when one is under way already, or was done this night."""
+    try:
+        with transaction.atomic():
+            row = Consolidation.objects.create(
+                user_id=user_id, night=night, lease_expires_at=now, created_at=now
+            )
+            jobs.wake_worker("consolidate", str(row.pk))
+            return row
+    except IntegrityError:
+        return None
+
+
+def claim_consolidation(*, consolidation_id: UUID, now: datetime) -> ConsolidationLease | None:
+    """A pending one, or one whose holder's lease ran out."""
+    free = Q(status=Consolidation.Status.PENDING)
+    free |= Q(status=Consolidation.Status.RUNNING, lease_expires_at__lt=now)
+    with transaction.atomic():
+        whose = Consolidation.objects.filter(pk=consolidation_id).values_list("user_id", flat=True).first()
+        if whose is None:
+            return None
+        wait_for_forgetting(whose)
+        claimed = Consolidation.objects.filter(free, pk=consolidation_id).update(
+            status=Consolidation.Status.RUNNING, fence=F("fence") + 1, lease_expires_at=now + LEASE
+        )
+        if not claimed:
+            return None
+        return ConsolidationLease(
+            consolidation_id, Consolidation.objects.values_list("fence", flat=True).get(pk=consolidation_id)
+        )
+
+
+def release_all_consolidations(*, now: datetime) -> None:
+    """For a process that knows it is the only one: whoever held them is gone, and so are the broker's messages."""
+    with transaction.atomic():
+        Consolidation.objects.filter(status=Consolidation.Status.RUNNING).update(lease_expires_at=now)
+        active = Consolidation.objects.filter(status__in=Consolidation.ACTIVE)
+        for consolidation_id in active.order_by("created_at", "pk").values_list("pk", flat=True):
+            jobs.wake_worker("consolidate", str(consolidation_id))
+
+
+def _lock_held(lease: ConsolidationLease) -> Consolidation:
+    held = Consolidation.objects.select_for_update().filter(
+        pk=lease.consolidation_id, fence=lease.fence, status=Consolidation.Status.RUNNING
+    )
+    row = held.first()
+    if row is None:
+        raise LeaseLost("Another worker took this consolidation over, or it began again.")
+    return row
+
+
+@transaction.atomic
+def complete_consolidation(
+    *, lease: ConsolidationLease, new: NewProfile, calls: Sequence[CallUsage], now: datetime
+) -> bool:
+    """Version, ledger and what is known now, together. Raises LeaseLost.
+
+    False where the profile was changed meanwhile: it is begun again then.
+    """
+    row = _lock_held(lease)
+    record_background_calls(User(pk=row.user_id), None, calls)
+    profile = lock_profile(row.user_id)
+    if profile.version != new.version:
+        _put_back(row, now)
+        return False
+    if set_text(profile, new.text, ProfileVersion.Author.CONSOLIDATION, now):
+        row.version = profile.version
+    for entry_id in sorted(new.revisions):
+        # In the order in which everybody locks them. One that was edited meanwhile is read again.
+        MemoryEntry.objects.filter(pk=entry_id, revision=new.revisions[entry_id]).update(consolidated_at=now)
+    note_over(row.user_id, new.over)
+    row.entry_count = len(new.revisions)
+    _end(row, Consolidation.Status.DONE, "", calls, now)
+    return True
+
+
+def _put_back(row: Consolidation, now: datetime) -> None:
+    row.status = Consolidation.Status.PENDING
+    row.lease_expires_at = now
+    row.save(update_fields=["status", "lease_expires_at"])
+    jobs.wake_worker("consolidate", str(row.pk))
+
+
+@transaction.atomic
+def end_consolidation(
+    *,
+    lease: ConsolidationLease,
+    status: str,
+    reason: str = "",
+    calls: Sequence[CallUsage] = (),
+    now: datetime,
+) -> None:
+    """Without a new version; `reason` says why not. Raises LeaseLost."""
+    row = _lock_held(lease)
+    record_background_calls(User(pk=row.user_id), None, calls)
+    _end(row, status, reason, calls, now)
+
+
+def _end(row: Consolidation, status: str, reason: str, calls: Sequence[CallUsage], now: datetime) -> None:
+    row.status, row.error, row.finished_at = status, reason, now
+    row.model = next((call.model for call in calls), None)
+    row.lease_expires_at = None
+    row.save()

@@ -1,0 +1,323 @@
+"""What is learned becomes entries, once each; and the marks that say which daily files are behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from uuid import UUID
+
+from django.db import transaction
+
+from agents.events import MemoryProposed, MemoryWritten
+from chatapp.accounts.models import User
+from chatapp.compaction.models import Compaction
+from chatapp.conversations.models import Conversation
+from chatapp.forgetting.actions.purging import mark_purge
+from chatapp.long_term.access import lock_entry, lock_shared_entry
+from chatapp.long_term.actions.tombstones import raise_tombstones
+from chatapp.long_term.models import EntryRevision, EntrySource, MemoryEntry
+from chatapp.long_term.selectors.entries import (
+    day_version,
+    entries_of_the_same,
+    kept_entries,
+    lock_day,
+    user_zone,
+)
+from chatapp.long_term.selectors.pauses import is_paused
+from chatapp.long_term.selectors.scopes import open_scope
+from chatapp.operations.errors import Conflict, InvalidInput, NotFound
+from chatapp.realtime import event_log
+from chatapp.recall.actions.index import index_entry, remove_entries
+from chatapp.recall.models import StaleDay
+
+PREVIEW_CHARS = 200
+
+
+@transaction.atomic
+def record_entry(
+    *, compaction: Compaction, text: str, first_message_id: UUID, last_message_id: UUID, at: datetime
+) -> MemoryEntry | None:
+    """The one entry of this span, made now or earlier; None for a temporary conversation, and while memory is paused.
+
+    What its user wrote in it stands, however often the span is summarised again.
+    """
+    conversation = compaction.conversation
+    if not conversation.uses_memory or is_paused(conversation):
+        return None
+    span = {"first_message_id": first_message_id, "last_message_id": last_message_id}
+    entry = _entry_of_span(compaction, span)
+    if entry is not None:
+        return _extract_again(entry, compaction, text)
+    scope_id = open_scope(conversation)
+    entry = MemoryEntry.objects.create(
+        compaction=compaction,
+        user=conversation.user,
+        day=at.astimezone(user_zone(conversation.user.time_zone)).date(),
+        conversation=conversation,
+        scope_id=scope_id,
+        shared_in=scope_id,
+        **span,
+        text=text,
+        state=MemoryEntry.State.PROPOSED if conversation.user.reviews_memory else MemoryEntry.State.KEPT,
+        created_at=at,
+    )
+    if entry.state == MemoryEntry.State.KEPT:
+        index_entry(entry)
+    else:
+        event_log.append(conversation, _told(MemoryProposed, entry, conversation, at))
+    return entry
+
+
+def _entry_of_span(compaction: Compaction, span: Mapping[str, UUID]) -> MemoryEntry | None:
+    """By the compaction where it is repeated, by the span where it was undone and done again."""
+    rows = MemoryEntry.objects.select_for_update().filter(conversation_id=compaction.conversation_id)
+    undone = rows.filter(**span, compaction__status=Compaction.Status.UNDONE)
+    return rows.filter(compaction=compaction).first() or undone.first()
+
+
+def _extract_again(entry: MemoryEntry, compaction: Compaction, text: str) -> MemoryEntry:
+    is_repeated = entry.compaction_id == compaction.pk
+    if not is_repeated:
+        entry.compaction = compaction
+        entry.save(update_fields=["compaction"])
+    if not is_repeated and entry.author == MemoryEntry.Author.EXTRACTION:
+        rewrite_entry(entry, text, MemoryEntry.Author.EXTRACTION)
+    return entry
+
+
+def index_standing(compaction: Compaction) -> None:
+    """Called in the transaction that finishes, undoes or redoes it: what was learned of these messages is found as long
+    as a summary stands for them. The entries are locked before the index, as everywhere."""
+    of_same = kept_entries().filter(pk__in=entries_of_the_same(compaction).values("pk"))
+    for entry in list(of_same.select_for_update().order_by("pk")):
+        index_entry(entry)
+
+
+def rewrite_entry(entry: MemoryEntry, text: str, author: MemoryEntry.Author) -> None:
+    """Called in a transaction that holds the row; what it said becomes its history."""
+    if text == entry.text:
+        return
+    EntryRevision.objects.create(
+        entry=entry,
+        number=entry.revision,
+        text=entry.text,
+        author=entry.author,
+        written_at=entry.updated_at,
+    )
+    entry.text, entry.author = text, author
+    entry.revision += 1
+    entry.consolidated_at = None
+    entry.save(update_fields=["text", "author", "revision", "consolidated_at", "updated_at"])
+    if entry.state == MemoryEntry.State.KEPT:
+        index_entry(entry)
+        mark_days_stale(entry.user_id, [entry.day])
+
+
+def note_sources(
+    *,
+    entry_ids: Iterable[str],
+    conversation: Conversation,
+    first_message_id: UUID,
+    last_message_id: UUID,
+    at: datetime,
+) -> None:
+    """Called in the transaction that records what was learned: this span says it, too. The entries are locked here, or
+    the foreign keys would do it at the commit, behind the index (`forget_reach`)."""
+    known = MemoryEntry.objects.filter(pk__in=list(entry_ids), user=conversation.user_id)
+    present = list(known.select_for_update().order_by("pk"))
+    EntrySource.objects.bulk_create(
+        [
+            EntrySource(
+                entry=entry,
+                conversation=conversation,
+                first_message_id=first_message_id,
+                last_message_id=last_message_id,
+                created_at=at,
+            )
+            for entry in present
+        ],
+        ignore_conflicts=True,
+    )
+
+
+def mark_entries_written(entry_ids: Iterable[UUID], *, at: datetime) -> int:
+    """Notes that the file holds these entries, and tells their conversations so; how many were news."""
+    return sum(_mark_entry_written(entry_id, at) for entry_id in entry_ids)
+
+
+@transaction.atomic
+def _mark_entry_written(entry_id: UUID, at: datetime) -> bool:
+    entry = kept_entries().filter(pk=entry_id, written_at=None).first()
+    if entry is None:
+        return False
+    # Locked before the claim, so that the order of locks is the same everywhere: conversation, then its rows.
+    conversation = _lock_conversation_of(entry)
+    claimed = MemoryEntry.objects.filter(pk=entry_id, written_at=None).update(written_at=at)
+    if claimed and conversation:
+        event_log.append(conversation, _told(MemoryWritten, entry, conversation, at))
+    return bool(claimed)
+
+
+def _lock_conversation_of(entry: MemoryEntry) -> Conversation | None:
+    if entry.conversation_id is None:
+        return None
+    return Conversation.objects.select_for_update().filter(pk=entry.conversation_id).first()
+
+
+def _told(
+    event: type[MemoryWritten] | type[MemoryProposed],
+    entry: MemoryEntry,
+    conversation: Conversation,
+    at: datetime,
+) -> MemoryWritten | MemoryProposed:
+    return event(
+        conversation_id=str(conversation.pk),
+        at=at,
+        entry_id=str(entry.pk),
+        day=entry.day.isoformat(),
+        preview=entry.text[:PREVIEW_CHARS],
+    )
+
+
+def mark_days_stale(user_id: UUID, days: Iterable[date]) -> None:
+    """Called in the transaction that changes or removes entries: their files must be written anew."""
+    StaleDay.objects.bulk_create([StaleDay(user_id=user_id, day=day) for day in sorted(set(days))])
+
+
+def clear_stale_marks(mark_ids: Iterable[int]) -> None:
+    StaleDay.objects.filter(pk__in=list(mark_ids)).delete()
+
+
+CHANGED = "It was changed meanwhile. Read it again and repeat your change."
+
+
+@dataclass(frozen=True, slots=True)
+class DaySection:
+    """What a day shall say at one place. `entry_id` is None for what is new, `clock` the local time it is dated."""
+
+    entry_id: str | None
+    text: str
+    clock: time | None = None
+
+
+@transaction.atomic
+def add_entry(
+    *, user: User, text: str, now: datetime, day: date | None = None, clock: time | None = None
+) -> MemoryEntry:
+    """In the user's own words, on that day of theirs; today by default."""
+    zone = user_zone(user.time_zone)
+    here = now.astimezone(zone)
+    day = day or here.date()
+    is_now = clock is None and day == here.date()
+    entry = MemoryEntry.objects.create(
+        user=user,
+        day=day,
+        text=text,
+        author=MemoryEntry.Author.USER,
+        created_at=now if is_now else datetime.combine(day, clock or here.time(), zone),
+    )
+    index_entry(entry)
+    return entry
+
+
+@transaction.atomic
+def edit_entry(*, user: User, entry_id: str, text: str, revision: int | None = None) -> MemoryEntry:
+    """Raises Conflict where `revision` is given and is not the present one."""
+    entry = lock_entry(user, entry_id)
+    if revision is not None:
+        check_revision(entry, revision)
+    rewrite_entry(entry, text, MemoryEntry.Author.USER)
+    return entry
+
+
+def check_revision(entry: MemoryEntry, read: int) -> None:
+    """Raises Conflict where it is not the one that was read."""
+    if read != entry.revision:
+        raise Conflict(CHANGED, details={"revision": entry.revision})
+
+
+@transaction.atomic
+def edit_shared_entry(*, entry_id: UUID, text: str, revision: int) -> MemoryEntry:
+    """By an operator, who has read that revision; else raises Conflict. Its user sees who wrote it, and can revert
+    it."""
+    entry = lock_shared_entry(entry_id)
+    check_revision(entry, revision)
+    rewrite_entry(entry, text, MemoryEntry.Author.OPERATOR)
+    return entry
+
+
+@transaction.atomic
+def revert_entry(*, user: User, entry_id: str, revision: int) -> MemoryEntry:
+    """Says again what it said then: a new revision, so that this can be reverted, too."""
+    entry = lock_entry(user, entry_id)
+    then = entry.revisions.filter(number=revision).first()
+    if then is None and revision != entry.revision:
+        raise NotFound("This entry has no such revision.")
+    if then is not None:
+        rewrite_entry(entry, then.text, MemoryEntry.Author.USER)
+    return entry
+
+
+@transaction.atomic
+def approve_entry(*, user: User, entry_id: str) -> MemoryEntry:
+    """What was proposed is remembered from now on."""
+    entry = lock_entry(user, entry_id)
+    if entry.state == MemoryEntry.State.PROPOSED:
+        entry.state = MemoryEntry.State.KEPT
+        entry.save(update_fields=["state"])
+        index_entry(entry)
+    return entry
+
+
+@transaction.atomic
+def rewrite_day(
+    *, user: User, day: date, sections: Sequence[DaySection], now: datetime, version: str
+) -> None:
+    """Afterwards the day says what `sections` say: other words are edits, what has no id is new. What is missing stays:
+    whoever calls this forgets it.
+
+    Raises Conflict where `version` is not that of the day, or a section names what is not there.
+    """
+    rows = lock_day(user, day)
+    if version != day_version(rows):
+        raise Conflict(CHANGED, details={"version": day_version(rows)})
+    known = {str(row.pk): row for row in rows}
+    _check_ids(sections, known)
+    for section in sections:
+        if section.entry_id is None:
+            add_entry(user=user, text=section.text, now=now, day=day, clock=section.clock)
+        elif section.text != known[section.entry_id].text.strip():
+            rewrite_entry(known[section.entry_id], section.text, MemoryEntry.Author.USER)
+
+
+def _check_ids(sections: Sequence[DaySection], known: dict[str, MemoryEntry]) -> None:
+    ids = [section.entry_id for section in sections if section.entry_id is not None]
+    missing = sorted(set(ids) - set(known))
+    if missing:
+        raise Conflict(
+            "The Markdown names an entry that is not in this day, or not any more. Read the day again.",
+            details={"entry_ids": missing},
+        )
+    if len(ids) != len(set(ids)):
+        raise InvalidInput("The Markdown names an entry twice.", details=[{"field": "markdown"}])
+
+
+@transaction.atomic
+def reject_entry(*, user: User, entry_id: str, now: datetime) -> None:
+    """What was proposed is not proposed again. Raises Conflict for what was approved already."""
+    entry = lock_entry(user, entry_id)
+    if entry.state != MemoryEntry.State.PROPOSED:
+        raise Conflict("This entry was approved already. Delete it to forget it.")
+    raise_tombstones(user.pk, [entry.text], now)
+    entry.delete()
+    mark_purge()
+
+
+@transaction.atomic
+def drop_entries(entries: Iterable[MemoryEntry]) -> None:
+    """With their history and their place in the index; what they said is not forgotten, it stands elsewhere now."""
+    for entry in entries:
+        remove_entries(entry.user_id, [entry.pk])
+        mark_days_stale(entry.user_id, [entry.day])
+        entry.delete()

@@ -1,0 +1,38 @@
+"""What users say about being remembered: pause, resume, review, the profile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from chatapp.accounts.models import User
+from chatapp.conversations.actions import _note_pause
+from chatapp.long_term.actions.entries import mark_days_stale
+from chatapp.long_term.selectors.entries import all_days
+
+
+@transaction.atomic
+def update_memory_settings(*, user: User, changes: Mapping[str, bool], now: datetime) -> User:
+    """`changes` holds columns by name: memory_paused, reviews_memory, uses_profile."""
+    locked = User.objects.select_for_update().get(pk=user.pk)
+    for name, value in changes.items():
+        setattr(locked, name, value)
+    locked.save(update_fields=list(changes))
+    if "memory_paused" in changes:
+        _note_pause(user, None, changes["memory_paused"], now)
+    return locked
+
+
+def update_settings(*, user: User, changes: Mapping[str, Any]) -> User:
+    """`changes` holds columns by name: name, time_zone. Daily files tell the time where their user lives: after a move
+    the sweep writes them anew."""
+    with transaction.atomic():
+        if changes.get("time_zone", user.time_zone) != user.time_zone:
+            mark_days_stale(user.pk, all_days(user.pk))
+        for name, value in changes.items():
+            setattr(user, name, value)
+        user.save(update_fields=list(changes))
+    return user

@@ -1,0 +1,67 @@
+"""Raises tombstones: what was forgotten is known by its fingerprints from now on, and not learned again, unless its
+user asks to remember it after all: then its tombstone goes."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from datetime import datetime
+from itertools import islice
+from uuid import UUID
+
+from chatapp.conversations import message_values
+from chatapp.forgetting.models import Tombstone
+from chatapp.long_term.selectors.pauses import sent_messages
+from chatapp.long_term.selectors.tombstones import fingerprinter_for, liftable_tombstones, tombstones_of
+from memory.wishes import wished_remembered
+
+MAX_SENTENCES = 20_000
+BATCH = 500
+
+
+def raise_tombstones(user_id: UUID, texts: Iterable[str], now: datetime, *, for_good: bool = False) -> int:
+    """Called in the transaction that forgets them; how many sentences are barred."""
+    return store_tombstones(make_tombstones(user_id, texts, now, for_good=for_good), for_good=for_good)
+
+
+def make_tombstones(
+    user_id: UUID, texts: Iterable[str], now: datetime, *, for_good: bool = False
+) -> list[Tombstone]:
+    """Not stored yet."""
+    return [
+        Tombstone(
+            user_id=user_id,
+            whole=fingerprint.whole,
+            words=array("q", fingerprint.words).tobytes(),
+            for_good=for_good,
+            created_at=now,
+        )
+        for fingerprint in islice(fingerprinter_for(user_id).fingerprints(texts), MAX_SENTENCES)
+    ]
+
+
+def store_tombstones(rows: list[Tombstone], *, for_good: bool = False) -> int:
+    """Called in the transaction that forgets what they bar; how many they are."""
+    Tombstone.objects.bulk_create(
+        rows,
+        update_conflicts=True,
+        unique_fields=["user", "whole"],
+        update_fields=["created_at", *(["for_good"] if for_good else [])],
+        batch_size=BATCH,
+    )
+    return len(rows)
+
+
+def lift_wished_back(user_id: UUID, message_ids: Iterable[UUID]) -> int:
+    """How many tombstones stand no more, because one of these messages asks to remember what they cover. Saying it
+    again is not enough; nor is what was imported, or said off the record."""
+    standing = liftable_tombstones(user_id)
+    if not standing:
+        return 0
+    tombstones, lifted = tombstones_of(user_id), set[int]()
+    for row in sent_messages(user_id, message_ids):
+        for sentence in wished_remembered(message_values.text_of(row.parts)):
+            wholes = tombstones.covering(sentence)
+            lifted |= {whole for whole in wholes if whole in standing and standing[whole] < row.created_at}
+    Tombstone.objects.filter(user=user_id, whole__in=lifted).delete()
+    return len(lifted)

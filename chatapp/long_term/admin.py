@@ -1,0 +1,86 @@
+"""What is in the memories that agents share, for operators to read, correct and take out; not who said it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from chatapp.forgetting.services import take_out_of_shared
+from chatapp.long_term.access import lock_shared_entry
+from chatapp.long_term.actions.entries import check_revision
+from chatapp.long_term.changes import edit_shared_entry
+from chatapp.long_term.models import SharedEntry
+from chatapp.operations import clock
+from chatapp.operations.errors import NotFound, ServiceError
+
+PREVIEW_CHARS = 120
+
+
+class SharedEntryForm(forms.ModelForm):  # type: ignore[type-arg]
+    """Brings back the revision it was opened with: what was forgotten since must not return with it."""
+
+    class Meta:
+        model = SharedEntry
+        fields = ("text", "revision")
+        widgets: ClassVar = {"revision": forms.HiddenInput}
+
+    def clean(self) -> dict[str, Any]:
+        """Locks the entry for the rest of the view, so that what holds here holds when it is saved."""
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        try:
+            entry = lock_shared_entry(self.instance.pk)
+            if "revision" in cleaned:
+                check_revision(entry, cleaned["revision"])
+        except ServiceError as error:
+            raise ValidationError(error.message) from None
+        return cleaned
+
+
+@admin.register(SharedEntry)
+class SharedEntryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """It stays an entry of whoever said it: words that are changed here change there, what is deleted here is shared
+    no more, and those who were told it lose it."""
+
+    form = SharedEntryForm
+    list_display = ("preview", "scope", "day", "author")
+    list_filter = ("scope",)
+    list_select_related = ("scope",)
+    list_per_page = 50
+    show_full_result_count = False
+    search_fields = ("text",)
+    ordering = ("-created_at", "-pk")
+    fields = ("scope", "day", "text", "author", "revision")
+    readonly_fields = ("scope", "day", "author")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[SharedEntry]:
+        """Closed ones, too: they may be opened again."""
+        return super().get_queryset(request).filter(scope__isnull=False, state=SharedEntry.State.KEPT)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    @admin.display(description="what it says")
+    def preview(self, entry: SharedEntry) -> str:
+        return entry.text if len(entry.text) <= PREVIEW_CHARS else f"{entry.text[:PREVIEW_CHARS]}…"
+
+    def save_model(self, request: HttpRequest, obj: SharedEntry, form: Any, change: bool) -> None:
+        edit_shared_entry(entry_id=obj.pk, **form.cleaned_data)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """The entry leaves the shared memory; its rows stay its user's."""
+        perms = set() if self.has_delete_permission(request) else {SharedEntry._meta.verbose_name}
+        return [str(entry) for entry in objs], {SharedEntry._meta.verbose_name_plural: len(objs)}, perms, []
+
+    def delete_model(self, request: HttpRequest, obj: SharedEntry) -> None:
+        with suppress(NotFound):  # it was taken out meanwhile
+            take_out_of_shared(obj.pk, now=clock.now())
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[SharedEntry]) -> None:
+        for entry in queryset:
+            self.delete_model(request, entry)

@@ -1,0 +1,173 @@
+"""The daily memory as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.http import HttpResponse
+from ninja import Router, Status
+from pydantic import TypeAdapter, ValidationError
+
+from chatapp.accounts.callers import ApiRequest, allow
+from chatapp.accounts.models import User
+from chatapp.long_term import changes, schemas, shapes
+from chatapp.long_term.actions.entries import DaySection
+from chatapp.long_term.files import daily_entry
+from chatapp.long_term.models import MemoryEntry
+from chatapp.long_term.schemas import EntryText, MarkdownIn
+from chatapp.long_term.selectors.entries import day_entries, day_version, list_days
+from chatapp.operations import clock
+from chatapp.operations.errors import InvalidInput, NotFound
+from chatapp.operations.http import schemas as http_schemas
+from chatapp.operations.http.etags import IfMatch, version_of
+from chatapp.recall.selectors.claims import repeated_claims
+from memory.bounds import Cursor, Day, PageSize
+from memory.daily import DailyEntry, parse_day, render_day
+
+memory_router = Router(tags=["memory"])
+
+_DAY: TypeAdapter[date] = TypeAdapter(Day)
+_ENTRY_TEXT: TypeAdapter[str] = TypeAdapter(EntryText)
+MARKDOWN = {"schema": {"type": "string"}}
+READ = {"responses": {200: {"content": {"text/markdown": MARKDOWN}}}}
+WRITTEN = {"requestBody": {"content": {"text/markdown": MARKDOWN}}}
+
+
+@memory_router.get(
+    "/memory/days",
+    auth=allow("memory", "read"),
+    response=http_schemas.answers(ok=http_schemas.Page[schemas.MemoryDay]),
+)
+async def days(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 50) -> Any:
+    """Days that hold memory entries, newest first. A day is one of your time zone's (`PATCH /me`)."""
+    return await sync_to_async(_days)(request.auth.user, cursor, limit)
+
+
+def _days(user: User, cursor: str | None, limit: int) -> dict[str, Any]:
+    found = list_days(user, before=_day_of_cursor(cursor), limit=limit + 1)
+    page = found[:limit]
+    return {
+        "items": [{"day": item.day.isoformat(), "entry_count": item.entry_count} for item in page],
+        "next_cursor": page[-1].day.isoformat() if len(found) > limit else None,
+    }
+
+
+def _day_of_cursor(cursor: str | None) -> date | None:
+    try:
+        return date.fromisoformat(cursor) if cursor else None
+    except ValueError:
+        details = [{"field": "cursor", "message": "Use next_cursor of the page before."}]
+        raise InvalidInput("This cursor is not one of ours.", details=details) from None
+
+
+def day_of_path(raw: str) -> date:
+    """Raises NotFound for what is no day."""
+    try:
+        return _DAY.validate_python(raw)
+    except ValidationError:
+        raise NotFound() from None
+
+
+@memory_router.get(
+    "/memory/days/{day}",
+    auth=allow("memory", "read"),
+    response=http_schemas.answers(404, ok=schemas.MemoryDayText),
+    openapi_extra=READ,
+)
+async def day_text(request: ApiRequest, response: HttpResponse, day: str) -> Any:
+    """One daily file: its Markdown, and its entries one by one. `Accept: text/markdown` gets the Markdown alone."""
+    shape = await sync_to_async(_day_text)(request.auth.user, day_of_path(day))
+    if request.headers.get("Accept", "").startswith("text/markdown"):
+        response = HttpResponse(shape["markdown"], content_type="text/markdown; charset=utf-8")
+        response["ETag"] = _etag(shape)
+        return response
+    response["ETag"] = _etag(shape)
+    return shape
+
+
+def _day_text(user: User, day: date) -> dict[str, Any]:
+    rows = day_entries(user.pk, day)
+    if not rows:
+        raise NotFound("There is no memory of this day.")
+    return _day_shape(day, rows)
+
+
+def _day_shape(day: date, rows: Sequence[MemoryEntry]) -> dict[str, Any]:
+    return {
+        "day": day.isoformat(),
+        "markdown": render_day(day, [daily_entry(row) for row in rows]),
+        "version": day_version(rows),
+        "entries": [shapes.entry_shape(row) | {"superseded": _superseded(row)} for row in rows],
+    }
+
+
+def _superseded(row: MemoryEntry) -> list[dict[str, Any]]:
+    """Its sentences that are over: what they say, until when it was so, and what is so since."""
+    over = repeated_claims(row.user_id, [row.text]).get(row.text, [])
+    return [
+        {
+            "text": claim.said,
+            "valid_until": claim.until.isoformat().replace("+00:00", "Z"),
+            "superseded_by": claim.text,
+        }
+        for claim in over
+    ]
+
+
+def _etag(shape: dict[str, Any]) -> str:
+    return f'"{shape["version"]}"'
+
+
+@memory_router.put(
+    "/memory/days/{day}",
+    auth=allow("memory"),
+    response=http_schemas.answers(404, 409, ok=schemas.MemoryDayText),
+    openapi_extra=WRITTEN,
+)
+async def write_day(
+    request: ApiRequest, response: HttpResponse, day: str, body: MarkdownIn, if_match: IfMatch = None
+) -> Any:
+    """The day says this from now on: changed sections become edits with a history, sections that are missing are
+    forgotten, a section of your own begins with `## 14:05` or stands ahead of the first one.
+
+    With `If-Match: <ETag of what you changed>`, 409 when it was changed meanwhile; without it, the last one wins.
+    """
+    shape = await sync_to_async(_write_day)(
+        request.auth.user, day_of_path(day), body.markdown, version_of(if_match)
+    )
+    response["ETag"] = _etag(shape)
+    return shape
+
+
+def _write_day(user: User, day: date, markdown: str, version: str | None) -> dict[str, Any]:
+    sections = _sections(markdown)
+    rows = changes.rewrite_day(user=user, day=day, sections=sections, version=version, now=clock.now())
+    return _day_shape(day, rows)
+
+
+def _sections(markdown: str) -> list[DaySection]:
+    """A section whose text was emptied is one that was removed."""
+    try:
+        return [_section(entry) for entry in parse_day(markdown) if entry.text.strip()]
+    except ValidationError as error:
+        message = f"A section is not acceptable: {error.errors()[0]['msg']}."
+        raise InvalidInput(message, details=[{"field": "markdown", "message": message}]) from None
+    except ValueError:
+        message = (
+            "The comment below a section's heading was changed. Leave it as it is, or remove the section."
+        )
+        raise InvalidInput(message, details=[{"field": "markdown", "message": message}]) from None
+
+
+def _section(entry: DailyEntry) -> DaySection:
+    return DaySection(entry_id=entry.id, text=_ENTRY_TEXT.validate_python(entry.text), clock=entry.clock)
+
+
+@memory_router.delete("/memory/days/{day}", auth=allow("memory"), response=http_schemas.answers(404))
+async def remove_day(request: ApiRequest, day: str) -> Any:
+    """Everything that is remembered of this day is forgotten."""
+    await sync_to_async(changes.forget_day)(user=request.auth.user, day=day_of_path(day))
+    return Status(204, None)

@@ -1,0 +1,105 @@
+"""Memory entries one by one: written, changed, forgotten, with everything they said before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from ninja import Router, Status
+
+from chatapp.accounts.callers import ApiRequest, allow
+from chatapp.accounts.models import User
+from chatapp.long_term import changes, schemas, shapes
+from chatapp.long_term.access import accessible_entry
+from chatapp.long_term.schemas import EntryChange, NewEntry, RevisionIn
+from chatapp.long_term.selectors.entries import entry_history
+from chatapp.operations import clock
+from chatapp.operations.http import schemas as http_schemas
+
+entries_router = Router(tags=["memory"])
+
+
+@entries_router.post(
+    "/memory/entries", auth=allow("memory"), response=http_schemas.answers(created=schemas.MemoryEntry)
+)
+async def add(request: ApiRequest, new: NewEntry) -> Any:
+    """Something to remember, in your own words."""
+    return Status(201, await sync_to_async(_add)(request.auth.user, new))
+
+
+def _add(user: User, new: NewEntry) -> dict[str, Any]:
+    entry = changes.add_entry(user=user, text=new.text, day=new.day, now=clock.now())
+    return shapes.entry_shape(entry)
+
+
+@entries_router.get(
+    "/memory/entries/{entry_id}",
+    auth=allow("memory", "read"),
+    response=http_schemas.answers(404, ok=schemas.MemoryEntry),
+)
+async def read(request: ApiRequest, entry_id: str) -> Any:
+    return await sync_to_async(_read)(request.auth.user, entry_id)
+
+
+def _read(user: User, entry_id: str) -> dict[str, Any]:
+    return shapes.entry_shape(accessible_entry(user, entry_id))
+
+
+@entries_router.patch(
+    "/memory/entries/{entry_id}",
+    auth=allow("memory"),
+    response=http_schemas.answers(404, 409, ok=schemas.MemoryEntry),
+)
+async def change(request: ApiRequest, entry_id: str, change: EntryChange) -> Any:
+    """Your words stand from now on, whatever is extracted again; what it said before is its history."""
+    return await sync_to_async(_change)(request.auth.user, entry_id, change)
+
+
+def _change(user: User, entry_id: str, change: EntryChange) -> dict[str, Any]:
+    entry = changes.edit_entry(user=user, entry_id=entry_id, text=change.text, revision=change.revision)
+    return shapes.entry_shape(entry)
+
+
+@entries_router.delete("/memory/entries/{entry_id}", auth=allow("memory"), response=http_schemas.answers(404))
+async def remove(request: ApiRequest, entry_id: str) -> Any:
+    """It is forgotten, with its history."""
+    await sync_to_async(changes.forget_entry)(user=request.auth.user, entry_id=entry_id)
+    return Status(204, None)
+
+
+@entries_router.get(
+    "/memory/entries/{entry_id}/history",
+    auth=allow("memory", "read"),
+    response=http_schemas.answers(404, ok=http_schemas.Page[schemas.EntryRevision]),
+)
+async def history(request: ApiRequest, entry_id: str) -> Any:
+    """What it says and everything it said before, newest first."""
+    return {"items": await sync_to_async(_history)(request.auth.user, entry_id), "next_cursor": None}
+
+
+def _history(user: User, entry_id: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "revision": said.number,
+            "text": said.text,
+            "author": said.author,
+            "written_at": said.written_at.isoformat().replace("+00:00", "Z"),
+            "is_current": said.is_current,
+        }
+        for said in entry_history(accessible_entry(user, entry_id))
+    ]
+
+
+@entries_router.post(
+    "/memory/entries/{entry_id}/revert",
+    auth=allow("memory"),
+    response=http_schemas.answers(404, ok=schemas.MemoryEntry),
+)
+async def revert(request: ApiRequest, entry_id: str, body: RevisionIn) -> Any:
+    """It says again what it said in that revision."""
+    return await sync_to_async(_revert)(request.auth.user, entry_id, body.revision)
+
+
+def _revert(user: User, entry_id: str, revision: int) -> dict[str, Any]:
+    entry = changes.revert_entry(user=user, entry_id=entry_id, revision=revision)
+    return shapes.entry_shape(entry)

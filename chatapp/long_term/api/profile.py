@@ -1,0 +1,196 @@
+"""The profile: what is always in context, with everything it said before."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import Annotated, Any
+
+from asgiref.sync import sync_to_async
+from django.http import HttpResponse
+from ninja import Path, Router, Status
+from pydantic import Field
+
+from chatapp.accounts.callers import ApiRequest, allow
+from chatapp.accounts.models import User
+from chatapp.long_term import changes as memory_changes
+from chatapp.long_term import schemas
+from chatapp.long_term.actions.consolidations import queue_consolidation
+from chatapp.long_term.models import Consolidation, Profile, ProfileVersion
+from chatapp.long_term.schemas import ProfileIn
+from chatapp.long_term.selectors.profile import (
+    accessible_version,
+    latest_consolidation,
+    profile_of,
+    version_page,
+)
+from chatapp.operations import clock
+from chatapp.operations.errors import InvalidInput
+from chatapp.operations.http import schemas as http_schemas
+from chatapp.operations.http.etags import IfMatch, version_of
+from memory.bounds import MAX_NUMBER, Cursor, PageSize
+from memory.policy import DEFAULT_POLICY
+from memory.profile import compare_lines
+from memory.tokens import estimate_text
+
+profile_router = Router(tags=["memory"])
+
+Number = Annotated[int, Path(ge=1, le=MAX_NUMBER)]
+Against = Annotated[int | None, Field(ge=0, le=MAX_NUMBER)]
+MARKDOWN = {"schema": {"type": "string"}}
+
+
+@profile_router.get(
+    "/memory/profile",
+    auth=allow("memory", "read"),
+    response=http_schemas.answers(ok=schemas.Profile),
+    openapi_extra={"responses": {200: {"content": {"text/markdown": MARKDOWN}}}},
+)
+async def read(request: ApiRequest, response: HttpResponse) -> Any:
+    """Your short standing memory. `Accept: text/markdown` gets the Markdown alone."""
+    shape = await sync_to_async(_read)(request.auth.user)
+    if request.headers.get("Accept", "").startswith("text/markdown"):
+        response = HttpResponse(shape["markdown"], content_type="text/markdown; charset=utf-8")
+        response["ETag"] = f'"{shape["version"]}"'
+        return response
+    response["ETag"] = f'"{shape["version"]}"'
+    return shape
+
+
+def _read(user: User) -> dict[str, Any]:
+    return _shape(user, profile_of(user.pk))
+
+
+def _shape(user: User, profile: Profile) -> dict[str, Any]:
+    newest = next(iter(version_page(user, before=None, limit=1)), None)
+    return {
+        "markdown": profile.text,
+        "version": profile.version,
+        "author": newest.author if newest else None,
+        "updated_at": _iso(newest.created_at) if newest else None,
+        "tokens": estimate_text(profile.text),
+        "budget_tokens": DEFAULT_POLICY.profile_budget,
+        "is_used": user.uses_profile and not user.memory_paused,
+        "consolidation": _consolidation(latest_consolidation(user.pk)),
+    }
+
+
+def _consolidation(row: Consolidation | None) -> dict[str, Any] | None:
+    if row is None:
+        return None
+    return {
+        "status": row.status,
+        "reason": row.error or None,
+        "entry_count": row.entry_count,
+        "version": row.version,
+        "created_at": _iso(row.created_at),
+        "finished_at": _iso(row.finished_at) if row.finished_at else None,
+    }
+
+
+def _iso(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+@profile_router.put(
+    "/memory/profile",
+    auth=allow("memory"),
+    response=http_schemas.answers(409, ok=schemas.Profile),
+    openapi_extra={"requestBody": {"content": {"text/markdown": MARKDOWN}}},
+)
+async def write(
+    request: ApiRequest, response: HttpResponse, body: ProfileIn, if_match: IfMatch = None
+) -> Any:
+    """In your own words; what you write or remove stays so. With `If-Match`, 409 when it was changed meanwhile."""
+    shape = await sync_to_async(_write)(request.auth.user, body.markdown, _expected(if_match))
+    response["ETag"] = f'"{shape["version"]}"'
+    return shape
+
+
+def _expected(if_match: str | None) -> int | None:
+    """A tag that is none of ours matches no version."""
+    version = version_of(if_match)
+    if version is None:
+        return None
+    return int(version) if version.isascii() and version.isdigit() else -1
+
+
+def _write(user: User, markdown: str, version: int | None) -> dict[str, Any]:
+    profile = memory_changes.write_profile(user=user, text=markdown, version=version, now=clock.now())
+    return _shape(user, profile)
+
+
+@profile_router.get(
+    "/memory/profile/versions",
+    auth=allow("memory", "read"),
+    response=http_schemas.answers(ok=http_schemas.Page[schemas.ProfileVersion]),
+)
+async def versions(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 50) -> Any:
+    """Newest first: who changed it, and when."""
+    return await sync_to_async(_versions)(request.auth.user, cursor, limit)
+
+
+def _versions(user: User, cursor: str | None, limit: int) -> dict[str, Any]:
+    if cursor and not (cursor.isascii() and cursor.isdigit() and int(cursor) <= MAX_NUMBER):
+        details = [{"field": "cursor", "message": "Use next_cursor of the page before."}]
+        raise InvalidInput("This cursor is not one of ours.", details=details)
+    found = version_page(user, before=int(cursor) if cursor else None, limit=limit + 1)
+    page = found[:limit]
+    next_cursor = str(page[-1].number) if len(found) > limit else None
+    return {"items": [_version(row) for row in page], "next_cursor": next_cursor}
+
+
+def _version(row: ProfileVersion) -> dict[str, Any]:
+    return {
+        "version": row.number,
+        "author": row.author,
+        "created_at": _iso(row.created_at),
+        "tokens": estimate_text(row.text),
+    }
+
+
+@profile_router.get(
+    "/memory/profile/versions/{version}",
+    auth=allow("memory", "read"),
+    response=http_schemas.answers(404, ok=schemas.ProfileVersionText),
+)
+async def read_version(request: ApiRequest, version: Number, against: Against = None) -> Any:
+    """One version, and what it changed, line by line: `against` the one before it by default."""
+    return await sync_to_async(_read_version)(request.auth.user, version, against)
+
+
+def _read_version(user: User, number: int, against: int | None) -> dict[str, Any]:
+    row = accessible_version(user, number)
+    against = number - 1 if against is None else against
+    before = accessible_version(user, against).text if against else ""
+    changes = [asdict(change) for change in compare_lines(before, row.text)]
+    return {**_version(row), "markdown": row.text, "against": against, "changes": changes}
+
+
+@profile_router.post(
+    "/memory/profile/versions/{version}/revert",
+    auth=allow("memory"),
+    response=http_schemas.answers(404, ok=schemas.Profile),
+)
+async def revert(request: ApiRequest, version: Number) -> Any:
+    """It says again what it said in that version, as a new one."""
+    return await sync_to_async(_revert)(request.auth.user, version)
+
+
+def _revert(user: User, number: int) -> dict[str, Any]:
+    return _shape(user, memory_changes.revert_profile(user=user, number=number, now=clock.now()))
+
+
+@profile_router.post(
+    "/memory/profile/consolidate",
+    auth=allow("memory"),
+    response=http_schemas.answers(accepted=schemas.Profile),
+)
+async def consolidate(request: ApiRequest) -> Any:
+    """Takes over now what was noted since the last time, instead of at night. `consolidation` tells how it goes."""
+    return Status(202, await sync_to_async(_consolidate)(request.auth.user))
+
+
+def _consolidate(user: User) -> dict[str, Any]:
+    queue_consolidation(user_id=user.pk, now=clock.now())
+    return _read(user)

@@ -1,0 +1,89 @@
+"""Whether and how anything is remembered, and what waits for approval."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from asgiref.sync import sync_to_async
+from ninja import Router, Status
+from pydantic import Field
+
+from chatapp.accounts.callers import ApiRequest, allow
+from chatapp.accounts.models import User
+from chatapp.long_term import changes as memory_changes
+from chatapp.long_term import schemas, shapes
+from chatapp.long_term.actions.settings import update_memory_settings
+from chatapp.long_term.selectors.entries import proposed_page
+from chatapp.operations import clock
+from chatapp.operations.http import schemas as http_schemas
+from chatapp.operations.http.cursors import decode_cursor, encode_cursor
+from chatapp.operations.http.schemas import MemorySettingsChanges
+
+settings_router = Router(tags=["memory"])
+
+Cursor = Annotated[str | None, Field(max_length=200)]
+Limit = Annotated[int, Field(ge=1, le=100)]
+COLUMNS = {"paused": "memory_paused", "review": "reviews_memory", "profile": "uses_profile"}
+
+
+@settings_router.get(
+    "/memory/settings", auth=allow("memory", "read"), response=http_schemas.answers(ok=schemas.MemorySettings)
+)
+async def read(request: ApiRequest) -> Any:
+    return _shape(request.auth.user)
+
+
+@settings_router.patch(
+    "/memory/settings", auth=allow("memory"), response=http_schemas.answers(ok=schemas.MemorySettings)
+)
+async def change(request: ApiRequest, changes: MemorySettingsChanges) -> Any:
+    """Only what is sent is changed."""
+    return await sync_to_async(_change)(request.auth.user, changes.sent())
+
+
+def _change(user: User, changes: dict[str, bool]) -> dict[str, bool]:
+    columns = {COLUMNS[name]: value for name, value in changes.items()}
+    return _shape(update_memory_settings(user=user, changes=columns, now=clock.now()))
+
+
+def _shape(user: User) -> dict[str, bool]:
+    return {name: getattr(user, column) for name, column in COLUMNS.items()}
+
+
+@settings_router.get(
+    "/memory/review",
+    auth=allow("memory", "read"),
+    response=http_schemas.answers(ok=http_schemas.Page[schemas.MemoryEntry]),
+)
+async def waiting(request: ApiRequest, cursor: Cursor = None, limit: Limit = 50) -> Any:
+    """Entries that wait for your approval, newest first. Until then they are in no file, search, recall or profile."""
+    return await sync_to_async(_waiting)(request.auth.user, cursor, limit)
+
+
+def _waiting(user: User, cursor: str | None, limit: int) -> dict[str, Any]:
+    rows, has_more = proposed_page(user, after=decode_cursor(cursor), limit=limit)
+    next_cursor = encode_cursor(rows[-1].created_at, rows[-1].pk) if has_more else None
+    return {"items": [shapes.entry_shape(row) for row in rows], "next_cursor": next_cursor}
+
+
+@settings_router.post(
+    "/memory/review/{entry_id}/approve",
+    auth=allow("memory"),
+    response=http_schemas.answers(404, ok=schemas.MemoryEntry),
+)
+async def approve(request: ApiRequest, entry_id: str) -> Any:
+    """It is remembered from now on. Approving twice is approving once."""
+    return await sync_to_async(_approve)(request.auth.user, entry_id)
+
+
+def _approve(user: User, entry_id: str) -> dict[str, Any]:
+    return shapes.entry_shape(memory_changes.approve_entry(user=user, entry_id=entry_id))
+
+
+@settings_router.post(
+    "/memory/review/{entry_id}/reject", auth=allow("memory"), response=http_schemas.answers(404, 409)
+)
+async def reject(request: ApiRequest, entry_id: str) -> Any:
+    """It is forgotten before it was remembered. What was approved already is deleted as an entry."""
+    await sync_to_async(memory_changes.reject_entry)(user=request.auth.user, entry_id=entry_id)
+    return Status(204, None)

@@ -1,0 +1,86 @@
+"""The memories that agents share, as their users know them: read-only, and without a word of who said it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from ninja import Router
+from pydantic import Field
+
+from chatapp.accounts.callers import ApiRequest, allow
+from chatapp.accounts.models import User
+from chatapp.long_term.models import MemoryEntry
+from chatapp.long_term.selectors.scopes import accessible_scope, readable_scopes, shared_page
+from chatapp.operations.http import schemas as http_schemas
+from chatapp.operations.http.cursors import decode_cursor, encode_cursor
+from memory.bounds import Cursor, PageSize
+
+shared_router = Router(tags=["memory"])
+
+
+class SharedMemory(http_schemas.Shape):
+    agent_id: str
+    agent: str
+    entry_count: int
+
+
+class SharedEntry(http_schemas.Shape):
+    id: str
+    day: str
+    text: str
+    is_mine: bool = Field(description="You said it: change or forget it as an entry of yours.")
+    created_at: http_schemas.Moment
+
+
+@shared_router.get(
+    "/memory/shared",
+    auth=allow("memory", "read"),
+    response=http_schemas.answers(ok=http_schemas.Page[SharedMemory]),
+)
+async def memories(request: ApiRequest) -> Any:
+    """The agents that share their memory with everybody who talks to them."""
+    return {"items": await sync_to_async(_memories)(request.auth.user), "next_cursor": None}
+
+
+def _memories(user: User) -> list[dict[str, Any]]:
+    return [
+        {"agent_id": str(agent.pk), "agent": agent.name, "entry_count": count}
+        for agent, count in readable_scopes(user)
+    ]
+
+
+@shared_router.get(
+    "/memory/shared/{agent_id}",
+    auth=allow("memory", "read"),
+    response=http_schemas.answers(404, ok=http_schemas.Page[SharedEntry]),
+)
+async def entries(
+    request: ApiRequest,
+    agent_id: str,
+    cursor: Cursor = None,
+    limit: PageSize = 50,
+) -> Any:
+    """All that may be recalled in chats with this agent besides what was said there, newest first."""
+    return await sync_to_async(_entries)(request.auth.user, agent_id, decode_cursor(cursor), limit)
+
+
+def _entries(user: User, agent_id: str, after: tuple[datetime, Any] | None, limit: int) -> dict[str, Any]:
+    found = shared_page(accessible_scope(user, agent_id), after=after, limit=limit + 1)
+    page = found[:limit]
+    more = len(found) > limit
+    return {
+        "items": [_entry(user, row) for row in page],
+        "next_cursor": encode_cursor(page[-1].created_at, page[-1].pk) if more else None,
+    }
+
+
+def _entry(user: User, row: MemoryEntry) -> dict[str, Any]:
+    return {
+        "id": str(row.pk),
+        "day": row.day.isoformat(),
+        "text": row.text,
+        "is_mine": row.user_id == user.pk,
+        "created_at": row.created_at.isoformat().replace("+00:00", "Z"),
+    }

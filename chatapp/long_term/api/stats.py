@@ -1,0 +1,64 @@
+"""Memory in numbers, and memory to take away."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.http import FileResponse
+from ninja import Query, Router
+
+from chatapp.accounts.callers import ApiRequest, allow
+from chatapp.accounts.models import User
+from chatapp.long_term import schemas
+from chatapp.long_term.archive import write_archive
+from chatapp.long_term.selectors.entries import memory_stats, user_zone
+from chatapp.operations import clock
+from chatapp.operations.errors import InvalidInput
+from chatapp.operations.http import schemas as http_schemas
+from chatapp.operations.http.schemas import Period
+
+stats_router = Router(tags=["memory"])
+
+DAYS = 30
+MAX_DAYS = 366
+ZIP = {"schema": {"type": "string", "format": "binary"}}
+
+
+@stats_router.get(
+    "/memory/stats",
+    auth=allow("memory", "read"),
+    response=http_schemas.answers(ok=http_schemas.Page[schemas.MemoryStats]),
+)
+async def stats(request: ApiRequest, period: Query[Period]) -> Any:
+    """What was remembered and what models read and wrote for you, day by day, oldest first; days of your time zone."""
+    return await sync_to_async(_stats)(request.auth.user, period)
+
+
+def _stats(user: User, period: Period) -> dict[str, Any]:
+    last = period.end or clock.now().astimezone(user_zone(user.time_zone)).date()
+    first = period.start or last - timedelta(days=DAYS - 1)
+    if first > last or (last - first).days > MAX_DAYS:
+        details = [{"field": "from", "message": "must be before `to`, by a year at most"}]
+        raise InvalidInput("`from` must be before `to`, by a year at most.", details=details)
+    found = memory_stats(user, first, last)
+    return {
+        "items": [{"day": day.isoformat(), **asdict(one)} for day, one in found.items()],
+        "next_cursor": None,
+        "from": first.isoformat(),
+        "to": last.isoformat(),
+    }
+
+
+@stats_router.get(
+    "/memory/export",
+    auth=allow("memory", "read"),
+    response=http_schemas.answers(ok=None),
+    openapi_extra={"responses": {200: {"content": {"application/zip": ZIP}}}},
+)
+async def export(request: ApiRequest) -> FileResponse:
+    """Your daily files and your profile, as Markdown in a zip."""
+    archive = await sync_to_async(write_archive)(request.auth.user.pk)
+    return FileResponse(archive, as_attachment=True, filename="memory.zip", content_type="application/zip")

@@ -1,0 +1,133 @@
+"""What users change in their memory, as a whole: the rows in one transaction, then the files that show them. A crash
+between is mended by the sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import partial
+from uuid import UUID
+
+from django.db import transaction
+
+from chatapp.accounts.models import User
+from chatapp.forgetting.actions.clock import begin_forgetting
+from chatapp.forgetting.actions.forget import forget_locked, lock_chosen
+from chatapp.forgetting.models import ForgetReceipt
+from chatapp.forgetting.services import find_repeating_offloads, finish, forget_chosen
+from chatapp.long_term import files
+from chatapp.long_term.access import accessible_entry
+from chatapp.long_term.actions import entries
+from chatapp.long_term.actions import profile as profile_actions
+from chatapp.long_term.actions.entries import DaySection
+from chatapp.long_term.models import MemoryEntry, Profile
+from chatapp.long_term.selectors.entries import day_entries, day_version
+from chatapp.operations import clock
+from chatapp.operations.errors import NotFound
+
+
+def add_entry(*, user: User, text: str, day: date | None, now: datetime) -> MemoryEntry:
+    return _shown(entries.add_entry(user=user, text=text, day=day, now=now))
+
+
+def edit_entry(*, user: User, entry_id: str, text: str, revision: int | None) -> MemoryEntry:
+    return _shown(entries.edit_entry(user=user, entry_id=entry_id, text=text, revision=revision))
+
+
+def edit_shared_entry(*, entry_id: UUID, text: str, revision: int) -> None:
+    """The operator's view is one transaction: the file follows its commit. Raises Conflict for a former revision."""
+    entry = entries.edit_shared_entry(entry_id=entry_id, text=text, revision=revision)
+    transaction.on_commit(partial(_shown, entry))
+
+
+def revert_entry(*, user: User, entry_id: str, revision: int) -> MemoryEntry:
+    return _shown(entries.revert_entry(user=user, entry_id=entry_id, revision=revision))
+
+
+def rewrite_day(
+    *, user: User, day: date, sections: Sequence[DaySection], version: str | None, now: datetime
+) -> list[MemoryEntry]:
+    """What the day says afterwards. What is missing is forgotten, but for the lines that were only moved: all of it
+    or nothing."""
+    ahead = _missing(day_entries(user.pk, day), sections)
+    offloads = find_repeating_offloads(user, [], ahead.chosen, ahead.lines, now=now) if ahead.chosen else ()
+    with transaction.atomic():
+        begin_forgetting(user.pk)
+        rows = day_entries(user.pk, day)
+        missing = _missing(rows, sections)
+        chosen, lines = missing.chosen, missing.lines
+        work = lock_chosen(user, [], chosen, lines, now, beside=rows) if chosen else None
+        read = version or day_version(rows)
+        entries.rewrite_day(user=user, day=day, sections=sections, version=read, now=now)
+        done = forget_locked(work, what=ForgetReceipt.What.ENTRY, offloads=offloads) if work else None
+        entries.drop_entries(missing.moved)
+    if done is not None:
+        finish(done)
+    files.write_days([(user.pk, day)])
+    return day_entries(user.pk, day)
+
+
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    """What a day shall not say any more. Of an entry some of whose lines stand elsewhere now, that is `moved`, only
+    the `lines` that do not are forgotten."""
+
+    chosen: Sequence[UUID]
+    lines: Mapping[UUID, Sequence[str]]
+    moved: Sequence[MemoryEntry]
+
+
+def _missing(rows: Sequence[MemoryEntry], sections: Sequence[DaySection]) -> _Missing:
+    named = {section.entry_id for section in sections}
+    kept = {line.strip() for section in sections for line in section.text.splitlines()}
+    missing = [row for row in rows if str(row.pk) not in named]
+    moved = [row for row in missing if kept & _lines(row)]
+    lines = {row.pk: gone for row in moved if (gone := sorted(_lines(row) - kept))}
+    chosen = [row.pk for row in missing if row not in moved or row.pk in lines]
+    return _Missing(chosen, lines, moved)
+
+
+def _lines(entry: MemoryEntry) -> set[str]:
+    return {line.strip() for line in entry.text.splitlines()} - {""}
+
+
+def approve_entry(*, user: User, entry_id: str) -> MemoryEntry:
+    return _shown(entries.approve_entry(user=user, entry_id=entry_id))
+
+
+def reject_entry(*, user: User, entry_id: str) -> None:
+    entries.reject_entry(user=user, entry_id=entry_id, now=clock.now())
+
+
+def forget_entry(*, user: User, entry_id: str) -> None:
+    _forget(user, [accessible_entry(user, entry_id)], ForgetReceipt.What.ENTRY)
+
+
+def forget_day(*, user: User, day: date) -> None:
+    """Raises NotFound where there is nothing to forget."""
+    rows = day_entries(user.pk, day)
+    if not rows:
+        raise NotFound("There is no memory of this day.")
+    _forget(user, rows, ForgetReceipt.What.DAY)
+
+
+def _forget(user: User, rows: Sequence[MemoryEntry], what: str) -> None:
+    forget_chosen(user, [], [row.pk for row in rows], what=what, now=clock.now())
+
+
+def _shown(entry: MemoryEntry) -> MemoryEntry:
+    files.write_days([(entry.user_id, entry.day)])
+    return entry
+
+
+def write_profile(*, user: User, text: str, version: int | None, now: datetime) -> Profile:
+    profile = profile_actions.write_profile(user_id=user.pk, text=text, version=version, now=now)
+    files.write_profiles([user.pk])
+    return profile
+
+
+def revert_profile(*, user: User, number: int, now: datetime) -> Profile:
+    profile = profile_actions.revert_profile(user=user, number=number, now=now)
+    files.write_profiles([user.pk])
+    return profile

@@ -1,0 +1,236 @@
+"""Consolidations from the first note of a night to `MEMORY.md`, by a worker. Each step can be repeated."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from agents.asking import Asking
+from agents.errors import ModelError
+from agents.types import ModelRequest
+from chatapp.context.policies import rules_for
+from chatapp.long_term import files
+from chatapp.long_term.actions.consolidations import (
+    ConsolidationLease,
+    NewProfile,
+    claim_consolidation,
+    complete_consolidation,
+    end_consolidation,
+    queue_consolidation,
+)
+from chatapp.long_term.models import Consolidation, MemoryEntry
+from chatapp.long_term.selectors.profile import (
+    count_since,
+    edits_of,
+    has_unknown_entries,
+    profile_of,
+    unknown_entries,
+    users_due,
+)
+from chatapp.long_term.selectors.tombstones import fingerprinter_for, tombstones_of
+from chatapp.operations import clock
+from chatapp.operations.errors import LeaseLost, NotFound
+from chatapp.providers.chat_models import ask_in_thread, chat_model_for
+from chatapp.providers.model_facts import price_call
+from chatapp.providers.models import ModelConfig
+from chatapp.providers.selectors import default_model, fast_model_of
+from chatapp.providers.usage import CallUsage
+from chatapp.recall.search import search_memory
+from chatapp.recall.selectors.claims import SaidAt, find_said
+from memory.consolidation import (
+    Noted,
+    Over,
+    UserEdits,
+    accept_profile,
+    consolidation_messages,
+    fit_notes,
+    split_over,
+)
+from memory.profile import FRAME_TOKENS
+from memory.tokens import estimate_text
+from memory.tombstones import Tombstones
+
+log = logging.getLogger(__name__)
+
+INPUT_TOKENS = 12_000
+"""Notes one model call is given at most; a smaller window gets half of itself."""
+OVER_TOKENS = 400
+LOOKED_AT = 30
+PASSES_A_DAY = 8
+NO_MODEL = "No language model is configured; the Demo model writes no profile."
+WORKERS_DIED = "Workers died while they asked for it, or the profile kept changing."
+
+
+def queue_due() -> int:
+    """For every user whose night has come; how many."""
+    now = clock.now()
+    queued = [queue_consolidation(user_id=user_id, night=night, now=now) for user_id, night in users_due(now)]
+    return sum(row is not None for row in queued)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A consolidation that is ours, with everything it needs."""
+
+    row: Consolidation
+    config: ModelConfig
+    entries: Sequence[MemoryEntry]
+    edits: UserEdits
+    profile: str
+    version: int
+    max_tokens: int
+
+    @property
+    def request(self) -> ModelRequest:
+        notes = [Noted(entry.day, entry.text) for entry in self.entries]
+        messages = consolidation_messages(self.profile, notes, self.edits, self.max_tokens)
+        return ModelRequest(messages, max_output_tokens=self.max_tokens * 5 // 4 + OVER_TOKENS)
+
+    @property
+    def is_barred(self) -> Callable[[str], bool]:
+        """Knows again what the user removed or forgot."""
+        prints = fingerprinter_for(self.row.user_id)
+        removed = Tombstones(prints.fingerprints(self.edits.removed), prints)
+        forgotten = tombstones_of(self.row.user_id)
+        return lambda line: removed.cover(line) or forgotten.cover(line)
+
+
+def consolidate(consolidation_id: UUID) -> None:
+    """The worker's. Safe to call twice, and to die in the middle of."""
+    lease = claim_consolidation(consolidation_id=consolidation_id, now=clock.now())
+    if lease is None:
+        return
+    try:
+        row = _carry_out(lease)
+    except LeaseLost as lost:
+        log.warning("Consolidation %s is no longer ours: %s", consolidation_id, lost)
+        return
+    except Exception as error:
+        log.exception("Consolidation %s failed.", consolidation_id)
+        _give_up(lease, f"{type(error).__name__}: {error}")
+        return
+    files.write_profiles([row.user_id])
+    _go_on(row)
+
+
+def _carry_out(lease: ConsolidationLease) -> Consolidation:
+    row = Consolidation.objects.get(pk=lease.consolidation_id)
+    if lease.is_last_attempt:
+        _end_failed(lease, WORKERS_DIED, ())
+        return row
+    entries = unknown_entries(row)
+    reason = _reason_not_to()
+    if reason or not entries:
+        status = Consolidation.Status.SKIPPED if reason else Consolidation.Status.DONE
+        end_consolidation(lease=lease, status=status, reason=reason, now=clock.now())
+        return row
+    _ask_and_complete(lease, _read_work(row, entries))
+    return row
+
+
+def _reason_not_to() -> str:
+    """Empty where a language model can be asked."""
+    try:
+        return NO_MODEL if _model().kind == ModelConfig.Kind.DEMO else ""
+    except NotFound as error:
+        return error.message
+
+
+def _model() -> ModelConfig:
+    return fast_model_of(default_model())
+
+
+def _read_work(row: Consolidation, entries: Sequence[MemoryEntry]) -> _Work:
+    config = _model()
+    rules = rules_for(config)
+    room = min(INPUT_TOKENS, rules.calibration.invert(rules.budget.input_tokens) // 2)
+    notes = fit_notes([Noted(entry.day, entry.text) for entry in entries], room)
+    profile = profile_of(row.user_id)
+    edits = edits_of(row.user_id)
+    own = estimate_text("\n".join(edits.own))
+    return _Work(
+        row=row,
+        config=config,
+        entries=entries[: len(notes)],
+        edits=edits,
+        profile=profile.text,
+        version=profile.version,
+        max_tokens=max(rules.policy.profile_budget - FRAME_TOKENS, own),
+    )
+
+
+def _ask_and_complete(lease: ConsolidationLease, work: _Work) -> None:
+    asking = Asking(chat_model_for(work.config))
+    try:
+        answer = ask_in_thread(asking.ask(work.request))
+    except ModelError as error:
+        reason = f"The model failed ({error.category}): {error.message}"
+        _end_failed(lease, reason, _calls(work, asking))
+        return
+    told, over = split_over(answer)
+    text = accept_profile(told, work.edits, max_tokens=work.max_tokens, is_barred=work.is_barred)
+    if text is None:
+        _end_failed(lease, "The model returned nothing.", _calls(work, asking))
+        return
+    revisions = {entry.pk: entry.revision for entry in work.entries}
+    new = NewProfile(text, work.version, revisions, _places_of(work.row.user_id, over))
+    complete_consolidation(lease=lease, new=new, calls=_calls(work, asking), now=clock.now())
+
+
+def _places_of(user_id: UUID, named: Sequence[Over]) -> list[tuple[SaidAt, SaidAt]]:
+    """Every place where the older was said before the newest place of the newer; a model may name what nobody said."""
+    pairs: list[tuple[SaidAt, SaidAt]] = []
+    for over in named:
+        newer = max(_said(user_id, over.newer, over.older), key=lambda said: said.at, default=None)
+        if newer is not None:
+            older = _said(user_id, over.older, over.newer)
+            pairs += [(said, newer) for said in older if said.at < newer.at]
+    return pairs
+
+
+def _said(user_id: UUID, statement: str, other: str) -> list[SaidAt]:
+    found = search_memory(user_id=user_id, query=statement, limit=LOOKED_AT, now=clock.now())
+    return find_said(statement, other, found)
+
+
+def _end_failed(lease: ConsolidationLease, reason: str, calls: Sequence[CallUsage]) -> None:
+    status = Consolidation.Status.FAILED
+    end_consolidation(lease=lease, status=status, reason=reason, calls=calls, now=clock.now())
+
+
+def _give_up(lease: ConsolidationLease, reason: str) -> None:
+    try:
+        _end_failed(lease, reason, ())
+    except LeaseLost as lost:
+        log.warning("Consolidation %s is no longer ours: %s", lease.consolidation_id, lost)
+
+
+def _calls(work: _Work, asking: Asking) -> list[CallUsage]:
+    return [
+        CallUsage(
+            model=work.config,
+            purpose="memory",
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cached_tokens=usage.cached_tokens,
+            cost=price_call(work.config, usage),
+            exact=usage.exact,
+        )
+        for usage in asking.usages
+    ]
+
+
+def _go_on(row: Consolidation) -> None:
+    """A long backlog becomes several passes, so many a day."""
+    row.refresh_from_db()
+    now = clock.now()
+    is_done = row.status == Consolidation.Status.DONE and row.entry_count
+    if (
+        is_done
+        and has_unknown_entries(row)
+        and count_since(row.user_id, now - timedelta(days=1)) < PASSES_A_DAY
+    ):
+        queue_consolidation(user_id=row.user_id, now=now)

@@ -1,0 +1,161 @@
+"""Writes the daily files and MEMORY.md from their rows: atomically, one writer per user at a time."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import date
+from pathlib import Path
+from uuid import UUID
+
+from django.conf import settings
+
+from chatapp.accounts.selectors import users_gone
+from chatapp.long_term.actions import entries as memory_actions
+from chatapp.long_term.actions.profile import mark_profile_written
+from chatapp.long_term.models import MemoryEntry
+from chatapp.long_term.selectors import entries as memory_selectors
+from chatapp.long_term.selectors.profile import profile_of, profiles_behind
+from chatapp.operations import clock
+from memory.daily import DailyEntry, render_day
+
+log = logging.getLogger(__name__)
+
+_DAY_FILE = re.compile(r"\d{4}-\d\d-\d\d\.md")
+
+
+def user_folder(user_id: UUID) -> Path:
+    return Path(settings.DATA_DIR) / "memory" / str(user_id)
+
+
+def day_path(user_id: UUID, day: date) -> Path:
+    return user_folder(user_id) / f"{day.isoformat()}.md"
+
+
+@contextmanager
+def _sole_writer(folder: Path) -> Iterator[None]:
+    """Held across threads and processes: a slower writer must not replace a newer file with an older one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / ".lock", "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _replace_file(path: Path, text: str) -> None:
+    draft = path.with_name(f".{path.name}.new")
+    with open(draft, "w", encoding="utf-8", newline="") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(draft, path)
+    _sync_folder(path.parent)
+
+
+def _remove_file(path: Path) -> None:
+    if path.exists():
+        path.unlink()
+        _sync_folder(path.parent)
+
+
+def daily_entry(row: MemoryEntry) -> DailyEntry:
+    return DailyEntry(
+        id=str(row.pk),
+        text=row.text,
+        at=row.created_at.astimezone(memory_selectors.user_zone(row.user.time_zone)),
+        conversation_id=str(row.conversation_id) if row.conversation_id else None,
+        conversation_title=row.conversation.title if row.conversation else "",
+        first_message_id=str(row.first_message_id) if row.first_message_id else None,
+        last_message_id=str(row.last_message_id) if row.last_message_id else None,
+    )
+
+
+def write_day(user_id: UUID, day: date) -> None:
+    """Brings one file up to date with its rows; a day without entries has no file. Safe to repeat at any point."""
+    with _sole_writer(user_folder(user_id)):
+        marks = memory_selectors.stale_mark_ids(user_id, day)
+        rows = memory_selectors.day_entries(user_id, day)
+        if rows:
+            _replace_file(day_path(user_id, day), render_day(day, [daily_entry(row) for row in rows]))
+        else:
+            _remove_file(day_path(user_id, day))
+    memory_actions.mark_entries_written([row.pk for row in rows if row.written_at is None], at=clock.now())
+    memory_actions.clear_stale_marks(marks)
+
+
+def profile_path(user_id: UUID) -> Path:
+    return user_folder(user_id) / "MEMORY.md"
+
+
+def write_profile(user_id: UUID) -> None:
+    """Brings MEMORY.md up to date with the profile; an empty profile has no file. Safe to repeat at any point."""
+    with _sole_writer(user_folder(user_id)):
+        profile = profile_of(user_id)
+        if profile.text:
+            _replace_file(profile_path(user_id), f"{profile.text}\n")
+        else:
+            _remove_file(profile_path(user_id))
+    mark_profile_written(profile)
+
+
+def write_profiles(user_ids: Iterable[UUID]) -> int:
+    """How many were written. One that cannot be written is tried again by the sweep."""
+    written = 0
+    for user_id in user_ids:
+        try:
+            write_profile(user_id)
+            written += 1
+        except OSError as error:
+            log.error("The profile of user %s could not be written: %s", user_id, error)
+    return written
+
+
+def write_days(days: Iterable[tuple[UUID, date]]) -> int:
+    """How many were written. A day that cannot be written stays marked as behind, and is tried again by the sweep."""
+    written = 0
+    for user_id, day in days:
+        try:
+            write_day(user_id, day)
+            written += 1
+        except OSError as error:
+            log.error("The memory file of %s for user %s could not be written: %s", day, user_id, error)
+    return written
+
+
+def sweep_unwritten() -> int:
+    """Writes what a crash left undone."""
+    return write_days(memory_selectors.days_behind()) + write_profiles(profiles_behind())
+
+
+def sweep_orphans() -> int:
+    """Removes what no row stands for any more: folders of users who are gone, profiles that were forgotten when the
+    process died. How many."""
+    root = Path(settings.DATA_DIR) / "memory"
+    folders = {UUID(path.name): path for path in root.iterdir()} if root.is_dir() else {}
+    gone = users_gone(folders)
+    for user_id in gone:
+        shutil.rmtree(folders[user_id], ignore_errors=True)
+    left = [user_id for user_id in folders if user_id not in gone and profile_path(user_id).exists()]
+    return len(gone) + write_profiles(user_id for user_id in left if not profile_of(user_id).text)
+
+
+def rebuild_files(user_id: UUID) -> int:
+    """Writes every day of a user and the profile anew, and removes the files of days that have no entries."""
+    days = memory_selectors.all_days(user_id)
+    folder = user_folder(user_id)
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if _DAY_FILE.fullmatch(path.name) and date.fromisoformat(path.stem) not in days:
+            write_day(user_id, date.fromisoformat(path.stem))
+    return write_days((user_id, day) for day in days) + write_profiles([user_id])

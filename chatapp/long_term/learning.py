@@ -1,0 +1,36 @@
+"""What a summarised span adds to its user's memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from uuid import UUID
+
+from chatapp.compaction.models import Compaction
+from chatapp.long_term.actions.tombstones import lift_wished_back
+from chatapp.long_term.selectors.entries import corrected_texts, known_texts, recalled_texts
+from chatapp.long_term.selectors.tombstones import tombstones_of
+from chatapp.recall.index import vocabulary
+from memory.hygiene import KnownSentences, Learned, learn
+from memory.types import Message
+
+
+def learn_from(
+    row: Compaction, summary: str, messages: Sequence[Message], *, first_id: UUID, last_id: UUID
+) -> Learned:
+    """Without what memory has already, or had before it was corrected, what was recalled here, small talk, and what was
+    forgotten.
+
+    The entry of the same span is passed over, so that a repeated job says the same again.
+    """
+    user_id = row.conversation.owner_id
+    lift_wished_back(
+        user_id, [UUID(message.id) for message in messages if message.role == "user" and message.id]
+    )
+    texts = chain(
+        known_texts(row, first_id=first_id, last_id=last_id),
+        corrected_texts(row),
+        recalled_texts(row),
+    )
+    known = KnownSentences(vocabulary, texts)
+    return learn(summary, messages, known=known, tombstones=tombstones_of(user_id), vocabulary=vocabulary)

@@ -1,0 +1,233 @@
+"""What left the context: checkpoints, the entries of the daily files with what they said before, and pauses."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from chatapp.operations.ids import new_id
+
+
+class MemoryEntry(models.Model):
+    """One section of a user's daily file. The row is the truth; the file is rendered from it.
+
+    `conversation` may be gone (retention): the memory outlives it. `written_at` is None until the file holds it,
+    `consolidated_at` until the profile took it into account. One that is proposed waits for its user's approval: it is
+    in no file, no search, no recall and no profile.
+    """
+
+    class State(models.TextChoices):
+        KEPT = "kept"
+        PROPOSED = "proposed"
+
+    class Author(models.TextChoices):
+        EXTRACTION = "extraction"
+        USER = "user"
+        OPERATOR = "operator"
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memory_entries"
+    )
+    day = models.DateField()
+    conversation = models.ForeignKey(
+        "chatapp.Conversation", null=True, on_delete=models.SET_NULL, related_name="memory_entries"
+    )
+    compaction = models.OneToOneField(
+        "chatapp.Compaction", null=True, on_delete=models.SET_NULL, related_name="memory_entry"
+    )
+    scope = models.ForeignKey(
+        "chatapp.Agent",
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="shared_entries",
+        help_text="The agent whose shared memory it is in, too. It stays its user's own.",
+    )
+    shared_in = models.UUIDField(
+        null=True, help_text="The id of that agent, also when it is deleted: forgetting follows it."
+    )
+    first_message_id = models.UUIDField(null=True)
+    last_message_id = models.UUIDField(null=True)
+    text = models.TextField()
+    author = models.CharField(max_length=10, choices=Author, default=Author.EXTRACTION)
+    revision = models.PositiveIntegerField(default=1, help_text="The number of the text as it is now.")
+    state = models.CharField(max_length=10, choices=State, default=State.KEPT)
+    written_at = models.DateTimeField(null=True)
+    consolidated_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        indexes = [
+            # One day's file; the calendar of days.
+            models.Index(fields=["user", "day", "created_at"], name="memory_entry_by_day"),
+            # The sweep of entries whose file was not written yet.
+            models.Index(fields=["created_at"], condition=Q(written_at=None), name="memory_entry_unwritten"),
+            # What the next consolidation of a user's profile reads.
+            models.Index(
+                fields=["user", "created_at"],
+                condition=Q(consolidated_at=None),
+                name="memory_entry_unconsolidated",
+            ),
+        ]
+
+
+class SharedEntry(MemoryEntry):
+    """An entry as the operator of the agent whose memory it is in sees it."""
+
+    class Meta:
+        proxy = True
+        verbose_name = "entry of a shared memory"
+        verbose_name_plural = "shared memory"
+
+    def __str__(self) -> str:
+        return f"{self.scope}, {self.day}"  # not the text: the operators' log outlives it
+
+
+class EntryRevision(models.Model):
+    """What an entry said before it was changed, by whose hand."""
+
+    entry = models.ForeignKey(MemoryEntry, on_delete=models.CASCADE, related_name="revisions")
+    number = models.PositiveIntegerField()
+    text = models.TextField()
+    author = models.CharField(max_length=10, choices=MemoryEntry.Author)
+    written_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["entry", "number"], name="entry_revision_once")]
+
+
+class EntrySource(models.Model):
+    """Another span that says what an entry says already."""
+
+    entry = models.ForeignKey(MemoryEntry, on_delete=models.CASCADE, related_name="sources")
+    conversation = models.ForeignKey("chatapp.Conversation", on_delete=models.CASCADE, related_name="+")
+    first_message_id = models.UUIDField()
+    last_message_id = models.UUIDField()
+    created_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("created_at", "pk")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["entry", "first_message_id", "last_message_id"], name="entry_source_once"
+            )
+        ]
+
+
+class MemoryPause(models.Model):
+    """A time in which nothing is learned: of one conversation, or of everything a user says (`conversation` is None).
+
+    Kept after its end: what was said in it is summarised later, and is not to be remembered then either.
+    """
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    conversation = models.ForeignKey(
+        "chatapp.Conversation", null=True, on_delete=models.CASCADE, related_name="+"
+    )
+    began_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user"],
+                condition=Q(ended_at=None, conversation=None),
+                name="one_open_pause_of_user",
+            ),
+            models.UniqueConstraint(
+                fields=["conversation"],
+                condition=Q(ended_at=None, conversation__isnull=False),
+                name="one_open_pause_of_conversation",
+            ),
+        ]
+
+
+class Profile(models.Model):
+    """What is in context now. The row is the truth; `MEMORY.md` shows the version `written_version`."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, primary_key=True, on_delete=models.CASCADE, related_name="profile"
+    )
+    text = models.TextField(blank=True)
+    version = models.PositiveIntegerField(default=0)
+    written_version = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        indexes = [
+            # The sweep of files that are behind.
+            models.Index(
+                fields=["version"],
+                condition=~Q(version=models.F("written_version")),
+                name="profile_unwritten",
+            )
+        ]
+
+
+class ProfileVersion(models.Model):
+    """What the profile said from `created_at` on, and by whose hand. Numbered from 1 per user."""
+
+    class Author(models.TextChoices):
+        USER = "user"
+        CONSOLIDATION = "consolidation"
+        FORGETTING = "forgetting"
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    profile = models.ForeignKey(Profile, on_delete=models.CASCADE, related_name="versions")
+    number = models.PositiveIntegerField()
+    text = models.TextField(blank=True)
+    author = models.CharField(max_length=13, choices=Author)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["profile", "number"], name="profile_version_once")]
+
+
+class Consolidation(models.Model):
+    """One pass over what a user's entries say that the profile does not know yet. A row before it is work.
+
+    `night` is the user's day that begins with it; None where the user asked for it.
+    """
+
+    class Status(models.TextChoices):
+        PENDING = "pending"
+        RUNNING = "running"
+        DONE = "done"
+        FAILED = "failed"
+        SKIPPED = "skipped", "no language model is configured"
+
+    ACTIVE = (Status.PENDING, Status.RUNNING)
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    night = models.DateField(null=True)
+    status = models.CharField(max_length=10, choices=Status, default=Status.PENDING)
+    model = models.ForeignKey("chatapp.ModelConfig", null=True, on_delete=models.SET_NULL, related_name="+")
+    entry_count = models.PositiveIntegerField(default=0)
+    version = models.PositiveIntegerField(null=True, help_text="The version it made; None = nothing new.")
+    error = models.TextField(blank=True)
+    fence = models.PositiveIntegerField(default=0)
+    lease_expires_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user"],
+                condition=Q(status__in=["pending", "running"]),
+                name="one_active_consolidation",
+            ),
+            models.UniqueConstraint(
+                fields=["user", "night"], condition=Q(night__isnull=False), name="one_consolidation_a_night"
+            ),
+        ]
+        indexes = [
+            # The sweep of what is pending too long.
+            models.Index(
+                fields=["lease_expires_at"],
+                condition=Q(status__in=["pending", "running"]),
+                name="consolidation_active",
+            ),
+        ]

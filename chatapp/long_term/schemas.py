@@ -1,0 +1,147 @@
+"""What programs and pages may send. Texts come out normalised; ids stay strings until a selector looks them up."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    Field,
+)
+
+from chatapp.conversations.schemas import MessageText, _message_text
+from chatapp.operations.http.schemas import Moment, Shape
+from memory.bounds import (
+    Day,
+    Number,
+)
+
+EntryText = Annotated[
+    str,
+    Field(max_length=100_000),
+    AfterValidator(_message_text),
+    AfterValidator(str.strip),
+    Field(min_length=1),
+]
+
+
+class NewEntry(BaseModel):
+    text: EntryText
+    day: Day | None = Field(None, description="Today, in your time zone, by default.")
+
+
+class EntryChange(BaseModel):
+    text: EntryText
+    revision: Number | None = Field(None, description="The one you changed; 409 if it is another now.")
+
+
+class RevisionIn(BaseModel):
+    revision: Number
+
+
+class MarkdownIn(BaseModel):
+    markdown: MessageText
+
+
+class ProfileIn(BaseModel):
+    markdown: Annotated[
+        str, Field(max_length=20_000), AfterValidator(_message_text), AfterValidator(str.strip)
+    ]
+
+
+class EntrySource(Shape):
+    conversation_id: str
+    first_message_id: str
+    last_message_id: str
+    created_at: Moment
+
+
+class MemoryEntry(Shape):
+    id: str
+    day: str
+    text: str
+    author: Literal["extraction", "user", "operator"] = Field(description="Who wrote the text as it is now.")
+    shared_memory_of: str | None = Field(description="The agent whose users know it, too.")
+    state: Literal["kept", "proposed"]
+    revision: int
+    conversation_id: str | None
+    first_message_id: str | None
+    last_message_id: str | None
+    sources: list[EntrySource] = Field(description="Later spans that said the same.")
+    created_at: Moment
+    updated_at: Moment
+
+
+class EntryRevision(Shape):
+    revision: int
+    text: str
+    author: Literal["extraction", "user", "operator"]
+    written_at: Moment
+    is_current: bool
+
+
+class MemoryDay(Shape):
+    day: str
+    entry_count: int
+
+
+class MemoryStats(Shape):
+    day: str
+    entry_count: int
+    entry_tokens: int = Field(description="What the day's entries would take in a context; an estimate.")
+    input_tokens: int = Field(description="What models read for you on that day.")
+    output_tokens: int
+
+
+class MemoryDayText(Shape):
+    day: str
+    markdown: str
+    version: str = Field(description="Also the ETag: send it as `If-Match` with the changed Markdown.")
+    entries: list[MemoryEntry]
+
+
+class MemorySettings(Shape):
+    paused: bool = Field(description="Nothing is learned, and conversations know nothing of each other.")
+    review: bool = Field(description="What is extracted waits for approval.")
+    profile: bool = Field(description="Conversations are told of the profile.")
+
+
+class Consolidation(Shape):
+    """The last pass over what the profile did not know."""
+
+    status: Literal["pending", "running", "done", "failed", "skipped"]
+    reason: str | None = Field(description="Why it failed or was skipped.")
+    entry_count: int
+    version: int | None = Field(description="What it made; null = there was nothing new.")
+    created_at: Moment
+    finished_at: Moment | None
+
+
+class Profile(Shape):
+    markdown: str
+    version: int = Field(description="Also the ETag; 0 while nothing was written yet.")
+    author: Literal["user", "consolidation", "forgetting"] | None
+    updated_at: Moment | None
+    tokens: int
+    budget_tokens: int = Field(description="What is longer is cut at a line when it is sent.")
+    is_used: bool = Field(description="Whether conversations are told of it.")
+    consolidation: Consolidation | None
+
+
+class ProfileVersion(Shape):
+    version: int
+    author: Literal["user", "consolidation", "forgetting"]
+    created_at: Moment
+    tokens: int
+
+
+class LineChange(Shape):
+    kind: Literal["same", "added", "removed"]
+    text: str
+
+
+class ProfileVersionText(ProfileVersion):
+    markdown: str
+    against: int = Field(description="The version `changes` starts from; 0 is the empty one.")
+    changes: list[LineChange]

@@ -1,0 +1,233 @@
+"""Reads memory entries and the days they belong to, always of one user. What waits for approval is in no day."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from uuid import UUID
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
+from django.db.models.functions import TruncDate
+
+from chatapp.accounts.models import User
+from chatapp.compaction.models import Compaction
+from chatapp.conversations import message_values
+from chatapp.conversations.models import Conversation, Message
+from chatapp.long_term.models import EntryRevision, MemoryEntry
+from chatapp.operations.access import parse_id
+from chatapp.operations.errors import NotFound
+from chatapp.providers.models import Usage
+from chatapp.realtime.models import Event
+from chatapp.recall.models import StaleDay
+from memory.tokens import estimate_text
+
+
+def user_zone(time_zone: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(time_zone)
+    except (ZoneInfoNotFoundError, ValueError):
+        return ZoneInfo("UTC")
+
+
+def kept_entries() -> QuerySet[MemoryEntry]:
+    return MemoryEntry.objects.filter(state=MemoryEntry.State.KEPT)
+
+
+def withdrawn_entries() -> QuerySet[MemoryEntry]:
+    """Their summary was undone, no other took any of their messages out of the context again, and nobody wrote in
+    them: the messages stand for themselves."""
+    standing = Compaction.objects.filter(
+        status=Compaction.Status.DONE,
+        branch=OuterRef("compaction__branch"),
+        first_position__lte=OuterRef("compaction__last_position"),
+        last_position__gte=OuterRef("compaction__first_position"),
+    )
+    undone = MemoryEntry.objects.filter(compaction__status=Compaction.Status.UNDONE)
+    return undone.filter(~Exists(standing), author=MemoryEntry.Author.EXTRACTION)
+
+
+@dataclass(frozen=True, slots=True)
+class DayCount:
+    day: date
+    entry_count: int
+
+
+def list_days(user: User, *, before: date | None = None, limit: int = 50) -> list[DayCount]:
+    """Newest first; `before` is the last day of the page ahead."""
+    rows = kept_entries().filter(user=user)
+    if before is not None:
+        rows = rows.filter(day__lt=before)
+    counted = rows.values("day").annotate(entry_count=Count("id")).order_by("-day")
+    return [DayCount(row["day"], row["entry_count"]) for row in counted[:limit]]
+
+
+def day_entries(user_id: UUID, day: date) -> list[MemoryEntry]:
+    """Oldest first, with their conversations."""
+    rows = kept_entries().filter(user_id=user_id, day=day).select_related("conversation", "user", "scope")
+    return list(rows.prefetch_related("sources").order_by("created_at", "id"))
+
+
+def lock_day(user: User, day: date) -> list[MemoryEntry]:
+    """Oldest first, held until the transaction ends; their conversations before them, as everywhere."""
+    rows = kept_entries().filter(user=user, day=day)
+    conversations = Conversation.objects.filter(pk__in=rows.values("conversation"))
+    list(conversations.select_for_update().order_by("pk").values_list("pk"))
+    held = rows.select_for_update().order_by("pk")
+    return sorted(held, key=lambda row: (row.created_at, row.pk))
+
+
+def day_version(rows: Iterable[MemoryEntry]) -> str:
+    """Another one whenever an entry of the day comes, changes or goes."""
+    said = "\n".join(f"{row.pk} {row.revision}" for row in rows)
+    return hashlib.sha256(said.encode()).hexdigest()[:16]
+
+
+def proposed_page(
+    user: User, *, after: tuple[datetime, UUID] | None, limit: int
+) -> tuple[list[MemoryEntry], bool]:
+    """What waits for approval, newest first, and whether there is more."""
+    rows = MemoryEntry.objects.filter(user=user, state=MemoryEntry.State.PROPOSED)
+    if after is not None:
+        moment, entry_id = after
+        rows = rows.filter(Q(created_at__lt=moment) | Q(created_at=moment, pk__lt=entry_id))
+    found = list(
+        rows.select_related("scope").prefetch_related("sources").order_by("-created_at", "-pk")[: limit + 1]
+    )
+    return found[:limit], len(found) > limit
+
+
+def stale_mark_ids(user_id: UUID, day: date) -> list[int]:
+    return list(StaleDay.objects.filter(user_id=user_id, day=day).values_list("id", flat=True))
+
+
+def days_behind(limit: int = 1000) -> list[tuple[UUID, date]]:
+    """Days whose file lacks an entry or shows what is gone."""
+    unwritten = (
+        kept_entries().filter(written_at=None).order_by("created_at", "pk").values_list("user_id", "day")
+    )
+    stale = StaleDay.objects.order_by("id").values_list("user_id", "day")
+    return list(dict.fromkeys([*unwritten[:limit], *stale[:limit]]))
+
+
+def all_days(user_id: UUID) -> list[date]:
+    return list(
+        kept_entries().filter(user_id=user_id).values_list("day", flat=True).distinct().order_by("day")
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One text of an entry, and by whose hand."""
+
+    number: int
+    text: str
+    author: str
+    written_at: datetime
+    is_current: bool
+
+
+def entry_history(entry: MemoryEntry) -> list[Said]:
+    """Newest first, the present text included."""
+    now = Said(entry.revision, entry.text, entry.author, entry.updated_at, is_current=True)
+    earlier = entry.revisions.order_by("-number")
+    return [now, *(Said(row.number, row.text, row.author, row.written_at, False) for row in earlier)]
+
+
+def entry_of(user_id: UUID | str, entry_id: str) -> MemoryEntry:
+    """Raises NotFound."""
+    rows = kept_entries().filter(user_id=parse_id(user_id), pk=parse_id(entry_id))
+    row = rows.select_related("conversation", "user").first()
+    if row is None:
+        raise NotFound()
+    return row
+
+
+@dataclass(slots=True)
+class DayStats:
+    """`entry_tokens` are what the day's entries would take in a context."""
+
+    entry_count: int = 0
+    entry_tokens: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+def memory_stats(user: User, first: date, last: date) -> dict[date, DayStats]:
+    """Days with anything to tell, oldest first."""
+    days: dict[date, DayStats] = defaultdict(DayStats)
+    entries = kept_entries().filter(user=user, day__gte=first, day__lte=last)
+    for day, text in entries.values_list("day", "text").iterator():
+        days[day].entry_count += 1
+        days[day].entry_tokens += estimate_text(text)
+    zone = user_zone(user.time_zone)
+    start = datetime.combine(first, time.min, zone)
+    end = datetime.combine(last + timedelta(days=1), time.min, zone)
+    used = Usage.objects.filter(user=user, created_at__gte=start, created_at__lt=end)
+    by_day = used.annotate(day=TruncDate("created_at", tzinfo=zone)).values("day").order_by("day")
+    for row in by_day.annotate(read=Sum("input_tokens"), written=Sum("output_tokens")):
+        days[row["day"]].input_tokens = row["read"]
+        days[row["day"]].output_tokens = row["written"]
+    return dict(sorted(days.items()))
+
+
+NEWEST_ENTRIES = 2_000
+
+
+def known_texts(compaction: Compaction, *, first_id: UUID, last_id: UUID) -> Iterator[tuple[str, str]]:
+    """`(entry id, text)`, newest first, without the entry of this very span. In a scope, what its user said there:
+    what is known of them elsewhere is not known to it."""
+    conversation = compaction.conversation
+    of_span = Q(compaction=compaction) | Q(first_message_id=first_id, last_message_id=last_id)
+    rows = MemoryEntry.objects.filter(user=conversation.user_id).exclude(of_span)
+    if conversation.scope_id is not None:
+        rows = rows.filter(scope=conversation.scope_id)
+    newest = rows.order_by("-created_at", "-pk").values_list("pk", "text")
+    for entry_id, text in newest[:NEWEST_ENTRIES].iterator():
+        yield str(entry_id), text
+
+
+def corrected_texts(compaction: Compaction) -> Iterator[tuple[str, str]]:
+    """What entries of the same messages said before somebody edited them: it is not learned from these again. It has no
+    source."""
+    others = entries_of_the_same(compaction).exclude(compaction=compaction)
+    edited = others.exclude(author=MemoryEntry.Author.EXTRACTION)
+    texts = EntryRevision.objects.filter(entry__in=edited).values_list("text", flat=True)
+    for text in texts.iterator():
+        yield "", text
+
+
+def entries_of_the_same(compaction: Compaction) -> QuerySet[MemoryEntry]:
+    """Its own, and those of summaries of some of its messages that were undone."""
+    return MemoryEntry.objects.filter(
+        compaction__branch=compaction.branch_id,
+        compaction__first_position__lte=compaction.last_position,
+        compaction__last_position__gte=compaction.first_position,
+    )
+
+
+def recalled_texts(compaction: Compaction) -> Iterator[tuple[str, str]]:
+    """What was brought back into its conversation, whole: saying it again is no news. It has no source here. What the
+    span itself said first is news, though it came back meanwhile."""
+    told = Event.objects.filter(conversation=compaction.conversation_id, type="recall")
+    sources = [
+        item["source"] for payload in told.values_list("payload", flat=True) for item in payload["items"]
+    ]
+    of_span = Q(
+        conversation=compaction.conversation_id,
+        position__gte=compaction.first_position,
+        position__lte=compaction.last_position,
+    )
+    messages = Message.objects.filter(pk__in=_named(sources, "message_id")).exclude(of_span)
+    for parts in messages.values_list("parts", flat=True).iterator():
+        yield "", message_values.text_of(parts)
+    entries = MemoryEntry.objects.filter(pk__in=_named(sources, "entry_id"))
+    for text in entries.values_list("text", flat=True).iterator():
+        yield "", text
+
+
+def _named(sources: Iterable[Mapping[str, str]], name: str) -> set[str]:
+    return {source[name] for source in sources if name in source}

@@ -1,0 +1,69 @@
+"""When memory was paused, and what was said meanwhile: off the record, also once the pause is over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import Exists, OuterRef, Q
+
+from chatapp.conversations.models import Conversation, Message
+from chatapp.long_term.models import MemoryPause
+from chatapp.runs.models import Run
+
+
+@dataclass(frozen=True, slots=True)
+class OffRecord:
+    """`pauses` are (conversation, or None for everything; beginning; end, or None while it lasts)."""
+
+    pauses: Sequence[tuple[UUID | None, datetime, datetime | None]] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.pauses)
+
+    def covers(self, conversation_id: UUID | None, said_at: datetime) -> bool:
+        return any(
+            where in (None, conversation_id) and began <= said_at and (ended is None or said_at < ended)
+            for where, began, ended in self.pauses
+        )
+
+
+ALL_ON_RECORD = OffRecord()
+
+
+def off_record(user_id: UUID) -> OffRecord:
+    rows = MemoryPause.objects.filter(user_id=user_id)
+    return OffRecord(list(rows.values_list("conversation_id", "began_at", "ended_at")))
+
+
+def is_paused(conversation: Conversation) -> bool:
+    """Whether nothing is learned here now, and nothing recalled from elsewhere."""
+    return conversation.memory == Conversation.Memory.PAUSED or conversation.user.memory_paused
+
+
+def was_paused(conversation: Conversation, upto_position: int) -> bool:
+    """Whether anything up to this position was said off the record."""
+    where = Q(conversation=None) | Q(conversation=conversation)
+    pauses = MemoryPause.objects.filter(where, user=conversation.user_id)
+    said = Message.objects.filter(conversation=conversation, position__lte=upto_position)
+    return any(
+        said.filter(created_at__gte=began, created_at__lt=ended).exists()
+        if ended
+        else said.filter(created_at__gte=began).exists()
+        for began, ended in pauses.values_list("began_at", "ended_at")
+    )
+
+
+def sent_messages(user_id: UUID, message_ids: Iterable[UUID]) -> list[Message]:
+    """Those of these messages that the user wrote in a chat that is remembered, in their order."""
+    asked = Exists(Run.objects.filter(question=OuterRef("pk")))
+    sent = Q(role=Message.Role.USER) & (Q(kind=Message.Kind.INJECTED) | asked)
+    found = Message.objects.filter(sent, pk__in=list(message_ids), conversation__temporary=False)
+    paused = off_record(user_id)
+    return [
+        row
+        for row in found.order_by("created_at", "position", "pk")
+        if not paused.covers(row.conversation_id, row.created_at)
+    ]

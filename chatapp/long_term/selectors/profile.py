@@ -1,0 +1,111 @@
+"""Reads the profile and its versions, always of one user."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+from uuid import UUID
+
+from django.db.models import F, Min, Q, QuerySet
+
+from chatapp.accounts.models import User
+from chatapp.conversations.models import Conversation
+from chatapp.long_term.models import Consolidation, MemoryEntry, Profile, ProfileVersion
+from chatapp.long_term.selectors.entries import kept_entries, user_zone
+from chatapp.operations.errors import NotFound
+from memory.consolidation import UserEdits, read_edits
+
+
+def profile_text(conversation: Conversation) -> str:
+    """What a context of this conversation may know of its user: nothing where it is temporary, or adds to a shared
+    memory, or memory is paused or the profile switched off."""
+    is_closed = not conversation.uses_memory or conversation.memory == Conversation.Memory.PAUSED
+    if is_closed or conversation.scope_id is not None:
+        return ""
+    allowed = Profile.objects.filter(user__uses_profile=True, user__memory_paused=False)
+    return allowed.filter(user_id=conversation.owner_id).values_list("text", flat=True).first() or ""
+
+
+def profile_of(user_id: UUID) -> Profile:
+    """An empty one, not stored, where there is none yet."""
+    return Profile.objects.filter(user_id=user_id).first() or Profile(user_id=user_id)
+
+
+def version_page(user: User, *, before: int | None, limit: int) -> list[ProfileVersion]:
+    """Newest first; `before` is the last number of the page ahead."""
+    rows = ProfileVersion.objects.filter(profile__user=user)
+    if before is not None:
+        rows = rows.filter(number__lt=before)
+    return list(rows.order_by("-number")[:limit])
+
+
+def accessible_version(user: User, number: int) -> ProfileVersion:
+    row = ProfileVersion.objects.filter(profile__user=user, number=number).first()
+    if row is None:
+        raise NotFound("Your profile has no such version.")
+    return row
+
+
+def profiles_behind(limit: int = 1_000) -> list[UUID]:
+    """Users whose file does not show their profile as it is."""
+    rows = Profile.objects.exclude(version=F("written_version"))
+    return list(rows.order_by("user").values_list("user_id", flat=True)[:limit])
+
+
+PICKED_UP_AFTER = timedelta(seconds=5)
+READ_AT_ONCE = 200
+VERSIONS_READ = 1_000
+
+
+def _unknown() -> QuerySet[MemoryEntry]:
+    """Entries that no profile has taken into account, of users who want one and may be learned about."""
+    wanted = kept_entries().filter(consolidated_at=None, user__is_active=True)
+    return wanted.filter(user__uses_profile=True, user__memory_paused=False)
+
+
+def users_due(now: datetime) -> list[tuple[UUID, date]]:
+    """Users whose midnight has passed since something was noted, with their day; once a night each."""
+    rows = _unknown().values("user_id", "user__time_zone").annotate(first=Min("day")).order_by("user_id")
+    due = [
+        (row["user_id"], today)
+        for row in rows
+        if row["first"] < (today := now.astimezone(user_zone(row["user__time_zone"])).date())
+    ]
+    tried = Consolidation.objects.filter(night__gte=now.date() - timedelta(days=1))
+    done = set(tried.values_list("user_id", "night"))
+    return [pair for pair in due if pair not in done]
+
+
+def unknown_entries(row: Consolidation) -> list[MemoryEntry]:
+    """What this consolidation may read, oldest first; by night, only of the days that are over."""
+    rows = _unknown().filter(user_id=row.user_id)
+    if row.night is not None:
+        rows = rows.filter(day__lt=row.night)
+    return list(rows.order_by("day", "created_at", "pk")[:READ_AT_ONCE])
+
+
+def has_unknown_entries(row: Consolidation) -> bool:
+    return bool(unknown_entries(row)[:1])
+
+
+def edits_of(user_id: UUID) -> UserEdits:
+    """What the user wrote in the profile and took out of it."""
+    newest = ProfileVersion.objects.filter(profile=user_id).order_by("-number")[:VERSIONS_READ]
+    versions = list(newest.values_list("author", "text"))
+    return read_edits((author == ProfileVersion.Author.USER, text) for author, text in reversed(versions))
+
+
+def waiting_consolidations(now: datetime) -> list[UUID]:
+    """Pending for longer than a wake-up takes, or held by a worker that is gone."""
+    late = Q(status=Consolidation.Status.PENDING, created_at__lt=now - PICKED_UP_AFTER)
+    late |= Q(status=Consolidation.Status.RUNNING, lease_expires_at__lt=now)
+    return list(
+        Consolidation.objects.filter(late).order_by("created_at", "pk").values_list("pk", flat=True)[:20]
+    )
+
+
+def latest_consolidation(user_id: UUID) -> Consolidation | None:
+    return Consolidation.objects.filter(user_id=user_id).order_by("-created_at", "-pk").first()
+
+
+def count_since(user_id: UUID, moment: datetime) -> int:
+    return Consolidation.objects.filter(user_id=user_id, created_at__gte=moment).count()

@@ -1,0 +1,109 @@
+"""Shared memories of agents: which conversation reads and adds to which, and what is in them.
+
+A conversation begun in a scope knows nothing private of its user, whatever becomes of the scope: so nothing private
+can get into it. What it knows of elsewhere is what the scope shares, while its operator leaves it open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from chatapp.accounts.models import User
+from chatapp.agent_presets.models import Agent
+from chatapp.agent_presets.selectors import visible_agents
+from chatapp.conversations.models import Conversation
+from chatapp.conversations.selectors import scope_for
+from chatapp.long_term.models import MemoryEntry
+from chatapp.long_term.selectors.entries import kept_entries, withdrawn_entries
+from chatapp.long_term.selectors.pauses import is_paused
+from chatapp.operations.access import parse_id
+from chatapp.operations.errors import NotFound
+
+
+def open_scope(conversation: Conversation) -> UUID | None:
+    """Whose shared memory is known here now, and what is remembered here becomes part of."""
+    scope = conversation.scope
+    return scope.pk if scope is not None and scope_for(scope, temporary=conversation.temporary) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What is known in a conversation of elsewhere: all that is its user's own, or not, and what a scope shares."""
+
+    knows_own: bool = True
+    scope_id: UUID | None = None
+
+
+ALL_OWN = Reach()
+NOTHING_OF_ELSEWHERE = Reach(knows_own=False)
+
+
+def reach_of(conversation: Conversation) -> Reach:
+    if conversation.temporary or is_paused(conversation):
+        return NOTHING_OF_ELSEWHERE
+    return ALL_OWN if conversation.scope_id is None else Reach(False, open_scope(conversation))
+
+
+def reach_in(conversation_id: UUID | str) -> Reach:
+    """The same; nothing where it was deleted."""
+    rows = Conversation.objects.select_related("user", "scope")
+    row = rows.filter(pk=conversation_id).first()
+    return reach_of(row) if row is not None else NOTHING_OF_ELSEWHERE
+
+
+def shared_entries(scope_id: UUID) -> QuerySet[MemoryEntry]:
+    """What everybody in the scope may know, whoever said it."""
+    withdrawn = withdrawn_entries().filter(scope=scope_id)
+    return kept_entries().filter(scope=scope_id).exclude(pk__in=withdrawn.values("pk"))
+
+
+def shared_entry(scope_id: UUID, entry_id: str) -> MemoryEntry:
+    """Raises NotFound."""
+    row = shared_entries(scope_id).filter(pk=parse_id(entry_id)).first()
+    if row is None:
+        raise NotFound()
+    return row
+
+
+def readable_scopes(user: User) -> list[tuple[Agent, int]]:
+    """The open ones, whose agents this user may talk to, with how much is in each."""
+    return [
+        (agent, shared_entries(agent.pk).count())
+        for agent in visible_agents(user).filter(shares_memory=True)
+        if scope_for(agent, temporary=False)
+    ]
+
+
+def accessible_scope(user: User, agent_id: str) -> UUID:
+    """Raises NotFound, also for one that is closed."""
+    agent = visible_agents(user).filter(pk=parse_id(agent_id)).first()
+    if scope_for(agent, temporary=False) is None or agent is None:
+        raise NotFound()
+    return agent.pk
+
+
+def shared_page(scope_id: UUID, *, after: tuple[datetime, UUID] | None, limit: int) -> list[MemoryEntry]:
+    """Newest first; `after` is the last of the page ahead."""
+    rows = shared_entries(scope_id)
+    if after is not None:
+        moment, entry_id = after
+        rows = rows.filter(Q(created_at__lt=moment) | Q(created_at=moment, pk__lt=entry_id))
+    return list(rows.order_by("-created_at", "-pk")[:limit])
+
+
+def scopes_of(user_id: UUID) -> list[UUID]:
+    """Where anything they said may be known to others, or was while there was that agent."""
+    shared = MemoryEntry.objects.filter(user_id=user_id, shared_in__isnull=False)
+    begun = Conversation.objects.filter(user_id=user_id, shared_in__isnull=False)
+    ids = {*shared.values_list("shared_in", flat=True), *begun.values_list("shared_in", flat=True)}
+    return sorted(one for one in ids if one is not None)
+
+
+def others_in_scopes(scope_ids: Collection[UUID], user_id: UUID) -> QuerySet[Conversation]:
+    """Conversations of others that may have been told what this user shared."""
+    return Conversation.objects.filter(shared_in__in=list(scope_ids)).exclude(user=user_id)

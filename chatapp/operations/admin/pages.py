@@ -1,0 +1,108 @@
+"""Lists that operators look at and never write. They show what happened, not what was said."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, Protocol, TypeVar
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db import IntegrityError
+from django.db.models import Model
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from django.views.decorators.http import require_POST
+
+
+class ViewOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    show_full_result_count = False
+    list_per_page = 50
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+class SentAtOnce(admin.ModelAdmin):  # type: ignore[type-arg]
+    """A form is checked before it is stored, and what it is checked for can come in between."""
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        try:
+            return super().changeform_view(request, object_id, form_url, extra_context)
+        except IntegrityError:  # nothing of it is stored: it is checked anew, and says what is wrong
+            return super().changeform_view(request, object_id, form_url, extra_context)
+
+
+RowT = TypeVar("RowT", bound=Model)
+
+
+class Check(Protocol):
+    """What a test found."""
+
+    @property
+    def is_working(self) -> bool: ...
+
+    @property
+    def text(self) -> str: ...
+
+
+class TestedAdmin(SentAtOnce, Generic[RowT]):
+    change_form_template = "admin/chatapp/tested/change_form.html"
+
+    def check_row(self, row: RowT) -> Check:
+        """Asks the server, and keeps what it found."""
+        raise NotImplementedError
+
+    @admin.display(description="")
+    def test_button(self, row: RowT) -> str:
+        """Submits the list's own form elsewhere: forms cannot be nested."""
+        address = reverse(f"admin:{self._url_name('test')}", args=[row.pk])
+        return format_html('<button type="submit" class="button" formaction="{}">Test</button>', address)
+
+    def get_urls(self) -> list[URLPattern]:
+        test = self.admin_site.admin_view(require_POST(self.test_view))
+        return [path("<uuid:row_id>/test/", test, name=self._url_name("test")), *super().get_urls()]
+
+    def test_view(self, request: HttpRequest, row_id: Any) -> HttpResponse:
+        if not self.has_change_permission(request):
+            raise PermissionDenied
+        row = self.get_queryset(request).filter(pk=row_id).first()
+        if row is None:
+            raise Http404
+        self.tell_check(request, row)
+        return redirect(f"admin:{self._url_name('changelist')}")
+
+    def response_change(self, request: HttpRequest, obj: RowT) -> HttpResponse:
+        if "_test" in request.POST:
+            self.tell_check(request, obj)
+            return redirect(request.path)
+        return super().response_change(request, obj)
+
+    def response_add(
+        self, request: HttpRequest, obj: RowT, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        if "_test" in request.POST:
+            self.tell_check(request, obj)
+            return redirect(f"admin:{self._url_name('change')}", obj.pk)
+        return super().response_add(request, obj, post_url_continue)
+
+    def tell_check(self, request: HttpRequest, row: RowT) -> None:
+        check = self.check_row(row)
+        level = messages.SUCCESS if check.is_working else messages.ERROR
+        text = check.text if check.text.startswith(str(row)) else f"{row}: {check.text}"
+        self.message_user(request, text, level)
+
+    def _url_name(self, view: str) -> str:
+        return f"{self.opts.app_label}_{self.opts.model_name}_{view}"

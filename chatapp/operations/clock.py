@@ -1,0 +1,16 @@
+"""The clock, read in one place."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+
+def now() -> datetime:
+    return timezone.now()
+
+
+def iso_time(moment: Any) -> str | None:
+    return moment.isoformat().replace("+00:00", "Z") if moment else None

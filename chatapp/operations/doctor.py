@@ -1,0 +1,207 @@
+"""What `manage.py doctor` looks at: each check finds that a part works, or says how to mend it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from asgiref.sync import async_to_sync
+from channels.layers import get_channel_layer
+from django.conf import settings
+from django.db import DatabaseError, connection
+from kombu.exceptions import OperationalError as BrokerError
+from redis.exceptions import RedisError
+
+from agents.chat_models.openai_model import embed_texts
+from agents.errors import ModelError
+from chatapp.celery import app
+from chatapp.context.tools.registry import unknown_default_tools
+from chatapp.files.object_store import AWAY
+from chatapp.files.offloads import probe_store
+from chatapp.operations.private_files import find_exposed, stored_paths
+from chatapp.operations.schema_version import ask_version, has_unapplied_migrations
+from chatapp.providers.model_check import check_model
+from chatapp.providers.selectors import models_by_preference
+from chatapp.recall.embedding import endpoint
+
+LAYER_TIMEOUT_S = 5.0
+BROKER_TIMEOUT_S = 5
+PING_TIMEOUT_S = 1.5
+MAX_CLOCK_DIFFERENCE_S = 5.0
+LOW_DISK_BYTES = 500 * 2**20
+CLOSE_FILES = "Restart `manage.py serve`, which closes what its account owns; give it the rest with chown."
+PROBLEMS = (DatabaseError, BrokerError, RedisError, OSError, ImportError)
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    part: str
+    is_well: bool
+    what: str
+    remedy: str = ""
+
+
+def check_database() -> Finding:
+    return Finding("database", True, f"{connection.display_name} {ask_version()}")
+
+
+def check_schema() -> Finding:
+    if has_unapplied_migrations():
+        return Finding("schema", False, "older than this program", "Run `manage.py migrate`.")
+    return Finding("schema", True, "up to date")
+
+
+def check_layer() -> Finding:
+    started = time.monotonic()
+    async_to_sync(send_to_itself)()
+    what = "in memory" if settings.EMBEDDED else "Redis"
+    return Finding(
+        "channel layer", True, f"{what}, round trip in {(time.monotonic() - started) * 1000:.0f} ms"
+    )
+
+
+async def send_to_itself() -> None:
+    layer = get_channel_layer()
+    assert layer is not None
+    channel = await layer.new_channel()
+    async with asyncio.timeout(LAYER_TIMEOUT_S):
+        # The subscription may take effect a moment after it was asked for.
+        receiving = asyncio.ensure_future(layer.receive(channel))
+        while not receiving.done():
+            await layer.send(channel, {"type": "doctor"})
+            await asyncio.wait([receiving], timeout=0.1)
+
+
+def check_broker() -> Finding:
+    if settings.EMBEDDED:
+        return Finding("broker", True, "in memory; `manage.py serve` works its tasks itself")
+    with app.connection_for_write() as broker:
+        broker.ensure_connection(max_retries=1, interval_start=0, timeout=BROKER_TIMEOUT_S)
+    workers = app.control.ping(timeout=PING_TIMEOUT_S)
+    if not workers:
+        remedy = "Start one: `celery -A chatapp worker`. Summaries and daily files wait until then."
+        return Finding("broker", False, "Redis answers, but no worker does", remedy)
+    return Finding("broker", True, f"Redis, {len(workers)} worker{'s' if len(workers) > 1 else ''}")
+
+
+def check_data_folder() -> Finding:
+    folder: Path = settings.DATA_DIR
+    probe = folder / f".doctor-{os.getpid()}"
+    probe.write_bytes(b"written")
+    probe.unlink()
+    free = shutil.disk_usage(folder).free
+    if free < LOW_DISK_BYTES:
+        return Finding("data folder", False, f"{folder}: {free // 2**20} MiB free", "Make room on that disk.")
+    return Finding("data folder", True, f"{folder}: writable, {free // 2**30} GiB free")
+
+
+def check_privacy() -> Finding:
+    exposed = list(find_exposed(stored_paths()))
+    if exposed:
+        what = f"{len(exposed)} files and folders can be read by other accounts, such as {exposed[0].path}"
+        return Finding("file permissions", False, what, CLOSE_FILES)
+    return Finding("file permissions", True, "the data is open to this account alone")
+
+
+def check_clock() -> Finding:
+    """Leases are kept by the processes' clocks: machines that differ take runs from each other."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT strftime('%s', 'now')"
+            if connection.vendor == "sqlite"
+            else "SELECT extract(epoch FROM now())"
+        )
+        (told,) = cursor.fetchone()
+    difference_s = abs(datetime.now(UTC).timestamp() - float(told))
+    if difference_s > MAX_CLOCK_DIFFERENCE_S:
+        remedy = "Let both machines keep network time (NTP)."
+        return Finding("clock", False, f"{difference_s:.0f} s apart from the database's", remedy)
+    return Finding("clock", True, "agrees with the database's")
+
+
+def check_models() -> Iterator[Finding]:
+    models = list(models_by_preference().filter(enabled=True))
+    if not models:
+        yield Finding("model", True, "none yet; the first start of `manage.py serve` makes one")
+    for config in models:
+        checked = check_model(config)
+        remedy = "Correct its address, key or name in the admin panel, under Models, or switch it off there."
+        yield Finding(f"model {config.name}", checked.is_working, checked.text, remedy)
+
+
+def check_embeddings() -> Iterator[Finding]:
+    """Nothing where none are configured: search and recall go by words."""
+    asked = endpoint()
+    if asked is None:
+        return
+    part = f"embeddings {asked.model_id}"
+    try:
+        (vector,) = embed_texts(asked, ["doctor"])
+    except ModelError as error:
+        remedy = "Check EMBEDDINGS_BASE_URL, EMBEDDINGS_MODEL and EMBEDDINGS_API_KEY. Until then recall goes by words."
+        yield Finding(part, False, str(error), remedy)
+    else:
+        yield Finding(part, True, f"answers, {len(vector)} dimensions")
+
+
+def check_tools() -> Finding:
+    unknown = unknown_default_tools()
+    if unknown:
+        what = f"DEFAULT_TOOLS names what is not there: {', '.join(unknown)}"
+        log.warning(what)
+        return Finding("tools", False, what, "Correct DEFAULT_TOOLS, or name their objects in EXTRA_TOOLS.")
+    return Finding("tools", True, f"{len(settings.DEFAULT_TOOLS)} by default")
+
+
+def check_bucket() -> Iterator[Finding]:
+    """Nothing where offloaded results lie in the data folder."""
+    if not settings.S3_BUCKET:
+        return
+    part = f"bucket {settings.S3_BUCKET}"
+    try:
+        probe_store()
+    except AWAY as error:
+        remedy = "Check S3_BUCKET, S3_ENDPOINT_URL and its keys: they have to write, read, list and delete."
+        yield Finding(part, False, str(error).strip().split("\n")[0], remedy)
+    else:
+        yield Finding(part, True, "written, read and deleted")
+
+
+OTHERS: dict[Callable[[], Finding], tuple[str, str]] = {
+    check_tools: ("tools", "Correct EXTRA_TOOLS: dotted names of Python objects."),
+    check_layer: ("channel layer", "Check REDIS_URL, and that Redis runs."),
+    check_broker: ("broker", "Check REDIS_URL, and that Redis runs."),
+    check_privacy: ("file permissions", CLOSE_FILES),
+    check_data_folder: ("data folder", "Make it writable for this user, or set DATA_DIR to one that is."),
+}
+
+
+def examine() -> Iterator[Finding]:
+    remedy = "Check DATABASE_URL, and that the server runs and lets us in."
+    database = examine_part(check_database, "database", remedy)
+    yield database
+    if database.is_well:
+        schema = examine_part(check_schema, "schema", remedy)
+        yield schema
+        yield examine_part(check_clock, "clock", remedy)
+        yield from check_models() if schema.is_well else ()
+    yield from check_embeddings()
+    yield from check_bucket()
+    for check, (part, remedy) in OTHERS.items():
+        yield examine_part(check, part, remedy)
+
+
+def examine_part(check: Callable[[], Finding], part: str, remedy: str) -> Finding:
+    try:
+        return check()
+    except PROBLEMS as error:
+        return Finding(part, False, str(error).strip() or type(error).__name__, remedy)

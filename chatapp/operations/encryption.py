@@ -1,0 +1,59 @@
+"""Provider keys at rest: encrypted with a key derived from SECRET_KEY, opened only to make a call."""
+
+from __future__ import annotations
+
+import base64
+from functools import lru_cache
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from django.conf import settings
+
+from chatapp.operations.errors import ServiceError
+
+# Part of the key derivation: changing it makes every stored key unreadable.
+PURPOSE = b"palimpsest provider keys"
+
+
+class SecretUnreadable(ServiceError):
+    """The stored secret was encrypted with another SECRET_KEY, or was damaged."""
+
+    code = "secret_unreadable"
+    status = 500
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The stored key can no longer be decrypted, because SECRET_KEY has changed: enter the key again, "
+            "or start with the former SECRET_KEY (data/secret_key, if you never set one)."
+        )
+
+
+def encrypt(secret: str) -> str:
+    """Empty stays empty."""
+    return _box().encrypt(secret.encode()).decode() if secret else ""
+
+
+def decrypt(stored: str) -> str:
+    """Empty stays empty. Raises SecretUnreadable."""
+    if not stored:
+        return ""
+    try:
+        return _box().decrypt(stored.encode()).decode()
+    except InvalidToken:
+        raise SecretUnreadable from None
+
+
+def _box() -> MultiFernet:
+    return _box_for(settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+
+
+@lru_cache(maxsize=8)
+def _box_for(*secret_keys: str) -> MultiFernet:
+    """Encrypts with the first, decrypts with any: that is how a SECRET_KEY is rotated."""
+    return MultiFernet([Fernet(_derive(secret_key)) for secret_key in secret_keys])
+
+
+def _derive(secret_key: str) -> bytes:
+    derivation = HKDF(algorithm=SHA256(), length=32, salt=None, info=PURPOSE)
+    return base64.urlsafe_b64encode(derivation.derive(secret_key.encode()))

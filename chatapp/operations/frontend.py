@@ -1,0 +1,194 @@
+"""How the browser gets its files: which npm files are served, under which names, and the import map.
+
+It knows file names only; what the files do is their own affair.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import brotli
+from django.conf import settings
+from django.contrib.staticfiles import finders
+from django.contrib.staticfiles.finders import BaseFinder
+from django.contrib.staticfiles.storage import HashedFilesMixin, staticfiles_storage
+from django.core.files.storage import FileSystemStorage, Storage
+from django.http import HttpRequest
+from django.middleware.csrf import get_token
+from django.urls import reverse
+from django.utils.safestring import SafeString, mark_safe
+from whitenoise.compress import Compressor
+from whitenoise.storage import CompressedManifestStaticFilesStorage
+
+import chatapp
+from chatapp.accounts.models import User
+
+NPM_PREFIX = "npm"
+NPM_FILES = (
+    "preact/dist/preact.mjs",
+    "preact/hooks/dist/hooks.mjs",
+    "htm/dist/htm.mjs",
+    "@preact/signals/dist/signals.mjs",
+    "@preact/signals-core/dist/signals-core.mjs",
+    "marked/lib/marked.esm.js",
+    "dompurify/dist/purify.es.mjs",
+    "@highlightjs/cdn-assets/es/highlight.min.js",
+    "katex/dist/katex.mjs",
+    "katex/dist/katex.min.css",
+    "katex/dist/fonts/*",
+    "@fontsource-variable/inter/files/inter-latin*-wght-normal.woff2",
+    "@fontsource-variable/inter/files/inter-latin-wght-italic.woff2",
+    "@fontsource-variable/newsreader/files/newsreader-latin*-wght-normal.woff2",
+    "@fontsource-variable/newsreader/files/newsreader-latin-wght-italic.woff2",
+    "@fontsource-variable/jetbrains-mono/files/jetbrains-mono-latin-wght-normal.woff2",
+)
+BARE_NAMES = {
+    "preact": "npm/preact/dist/preact.mjs",
+    "preact/hooks": "npm/preact/hooks/dist/hooks.mjs",
+    "htm": "npm/htm/dist/htm.mjs",
+    "@preact/signals": "npm/@preact/signals/dist/signals.mjs",
+    "@preact/signals-core": "npm/@preact/signals-core/dist/signals-core.mjs",
+    "marked": "npm/marked/lib/marked.esm.js",
+    "dompurify": "npm/dompurify/dist/purify.es.mjs",
+    "@highlightjs/cdn-assets/es/highlight.min.js": "npm/@highlightjs/cdn-assets/es/highlight.min.js",
+    "katex": "npm/katex/dist/katex.mjs",
+}
+LOADED_WHEN_NEEDED = frozenset({"katex", "@highlightjs/cdn-assets/es/highlight.min.js"})
+
+
+class NodeModulesFinder(BaseFinder):
+    """Serves the files of NPM_FILES as `npm/…`, and nothing else of `node_modules`."""
+
+    def __init__(self, app_names: object = None, *args: Any, **kwargs: Any) -> None:
+        self.root = Path(settings.NODE_MODULES_DIR)
+        self.storage = FileSystemStorage(location=str(self.root))
+        self.storage.prefix = NPM_PREFIX  # type: ignore[attr-defined]  # collectstatic reads it
+        super().__init__(*args, **kwargs)
+
+    def check(self, **kwargs: Any) -> list[Any]:
+        return []
+
+    def find(self, path: str, find_all: bool = False, **kwargs: Any) -> Any:
+        name = path.removeprefix(f"{NPM_PREFIX}/").replace(os.sep, "/")
+        is_served = name != path and ".." not in name.split("/") and is_allowed(name)
+        found = [str(self.root / name)] if is_served and (self.root / name).is_file() else []
+        if find_all:
+            return found
+        return found[0] if found else None
+
+    def list(self, ignore_patterns: Iterable[str] | None) -> Iterator[tuple[str, Storage]]:
+        for pattern in NPM_FILES:
+            for file in sorted(self.root.glob(pattern)):
+                yield file.relative_to(self.root).as_posix(), self.storage
+
+
+def is_allowed(name: str) -> bool:
+    """`*` stops at a slash, as it does in `list`."""
+    return any(
+        fnmatch.fnmatchcase(name, pattern) and name.count("/") == pattern.count("/") for pattern in NPM_FILES
+    )
+
+
+class QuickCompressor(Compressor):  # type: ignore[misc]  # untyped
+    """Brotli's best quality takes ten times as long for a few per cent; the first start waits for it."""
+
+    @staticmethod
+    def compress_brotli(data: bytes) -> bytes:
+        return bytes(brotli.compress(data, quality=6))
+
+    def write_data(self, path: str, data: bytes, suffix: str, stat_result: os.stat_result) -> str:
+        """Whoever may read the file may read what it is compressed to, whatever the umask."""
+        filename = str(super().write_data(path, data, suffix, stat_result))
+        Path(filename).chmod(stat.S_IMODE(stat_result.st_mode))
+        return filename
+
+
+class HashedStaticFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # untyped
+    """Names carry their content's hash, and only these names are served.
+
+    Source maps are not served, so references to them stay untouched.
+    """
+
+    keep_only_hashed_files = True
+    patterns: ClassVar[Any] = tuple(
+        (extension, tuple(pattern for pattern in found if "sourceMappingURL" not in str(pattern)))
+        for extension, found in HashedFilesMixin.patterns
+    )
+
+    def create_compressor(self, **options: Any) -> QuickCompressor:
+        return QuickCompressor(**options)
+
+
+def own_modules() -> list[str]:
+    """Static names of our ES modules, sorted: those that were collected; with DEBUG, those of the sources."""
+    collected: dict[str, str] = getattr(staticfiles_storage, "hashed_files", {})
+    if settings.DEBUG or not collected:
+        return source_modules()
+    return sorted(name for name in collected if name.startswith("app/js/") and name.endswith(".js"))
+
+
+def source_modules() -> list[str]:
+    folder = finders.find("app/js")
+    if not isinstance(folder, str):
+        return []
+    return sorted(f"app/js/{file.relative_to(folder).as_posix()}" for file in Path(folder).rglob("*.js"))
+
+
+def build_import_map() -> dict[str, dict[str, str]]:
+    """Bare names, and the plain address of every module of ours, to the address it is served at.
+
+    A relative import is resolved against the importing file first, so the plain address is what is looked up.
+    """
+    base = settings.STATIC_URL
+    ours = {f"{base}{name}": staticfiles_storage.url(name) for name in own_modules()}
+    return {"imports": {**{bare: staticfiles_storage.url(name) for bare, name in BARE_NAMES.items()}, **ours}}
+
+
+@lru_cache(maxsize=1)
+def import_map_json() -> SafeString:
+    text = json.dumps(build_import_map(), separators=(",", ":")).replace("<", "\\u003c")
+    return mark_safe(text)  # our own file names, "<" escaped
+
+
+@lru_cache(maxsize=1)
+def preloaded_modules() -> tuple[str, ...]:
+    """What every page needs at once; without it the browser finds the modules one import at a time."""
+    libraries = [name for bare, name in BARE_NAMES.items() if bare not in LOADED_WHEN_NEEDED]
+    return tuple(staticfiles_storage.url(name) for name in [*libraries, *own_modules()])
+
+
+def front_end_context(request: HttpRequest) -> dict[str, Any]:
+    """Context processor; functions, so that only a template that uses a value pays for it."""
+    return {
+        "import_map": import_map_json,
+        "preloaded_modules": preloaded_modules,
+        "boot": partial(boot_data, request),
+    }
+
+
+def boot_data(request: HttpRequest) -> dict[str, Any]:
+    """What the page's script is started with; it fetches the rest over the API."""
+    user = request.user
+    assert isinstance(user, User)
+    opened = request.resolver_match.kwargs.get("conversation_id") if request.resolver_match else None
+    return {
+        "user": {"id": str(user.pk), "email": user.email, "name": user.name, "is_staff": user.is_staff},
+        "conversation_id": str(opened) if opened else None,
+        "csrf_token": get_token(request),
+        "limits": {
+            "max_upload_bytes": settings.MAX_UPLOAD_BYTES,
+            "max_message_chars": settings.MAX_MESSAGE_CHARS,
+            "consent_timeout_s": settings.CONSENT_TIMEOUT_S,
+        },
+        "version": chatapp.__version__,
+        "admin_url": reverse("admin:index") if user.is_staff else None,
+        "login_url": reverse("account_login"),
+        "logout_url": reverse("account_logout"),
+    }

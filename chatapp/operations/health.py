@@ -1,0 +1,104 @@
+"""For operators and their machines: is it alive, is it ready, what does it do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from ipaddress import ip_address
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from celery import current_app
+from channels.layers import get_channel_layer
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.http import require_safe
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from chatapp.accounts.selectors import find_token, has_admin
+from chatapp.operations.database import in_database
+from chatapp.operations.metrics import REGISTRY
+
+CHECK_TIMEOUT_S = 5.0
+LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+
+@require_safe
+async def healthz(request: HttpRequest) -> HttpResponse:
+    """Alive: asks nothing of anybody else, so that a database that is away restarts no process."""
+    return JsonResponse({"status": "ok"})
+
+
+@require_safe
+async def readyz(request: HttpRequest) -> HttpResponse:
+    names = list(CHECKS)
+    problems = await asyncio.gather(*(_problem(CHECKS[name]) for name in names))
+    checks = {name: problem or "ok" for name, problem in zip(names, problems, strict=True)}
+    is_ready = not any(problems)
+    body = {"status": "ok" if is_ready else "unavailable", "checks": checks}
+    return JsonResponse(body, status=200 if is_ready else 503)
+
+
+async def _problem(check: Callable[[], Awaitable[Any]]) -> str | None:
+    """What is wrong, by the kind of error only: its text may hold addresses and passwords."""
+    try:
+        await asyncio.wait_for(check(), CHECK_TIMEOUT_S)
+    except TimeoutError:
+        return f"no answer within {CHECK_TIMEOUT_S:.0f} s"
+    except Exception as error:
+        return f"failed ({type(error).__name__})"
+    return None
+
+
+async def _check_database() -> None:
+    """A real table, so that a database that was never migrated is not ready either."""
+    await in_database(has_admin)()
+
+
+async def _check_layer() -> None:
+    layer = get_channel_layer()
+    if layer is not None:
+        await layer.group_send("readiness", {"type": "nobody.listens"})
+
+
+async def _check_broker() -> None:
+    await sync_to_async(_connect_to_broker, thread_sensitive=False)()
+
+
+def _connect_to_broker() -> None:
+    with current_app.connection_for_write() as connection:
+        connection.ensure_connection(max_retries=1, timeout=int(CHECK_TIMEOUT_S))
+
+
+CHECKS: dict[str, Callable[[], Awaitable[Any]]] = {
+    "database": _check_database,
+    "layer": _check_layer,
+    "broker": _check_broker,
+}
+
+
+@require_safe
+def metrics(request: HttpRequest) -> HttpResponse:
+    """For a scraper on this machine, an operator's session, or a token with the scope admin."""
+    if not (_is_local(request) or _is_operator(request)):
+        sentence = "Metrics are for operators: sign in as one, or send a token with the scope admin."
+        return JsonResponse({"error": {"code": "forbidden", "message": sentence}}, status=403)
+    return HttpResponse(generate_latest(REGISTRY), content_type=CONTENT_TYPE_LATEST)
+
+
+def _is_local(request: HttpRequest) -> bool:
+    """Asked by a loopback name, too: a proxy on this machine passes on the name the public uses."""
+    try:
+        is_loopback = ip_address(request.META.get("REMOTE_ADDR", "")).is_loopback
+    except ValueError:
+        return False
+    host = request.get_host()
+    name = host if host.endswith("]") else host.rpartition(":")[0] or host
+    return is_loopback and name in LOOPBACK_HOSTS
+
+
+def _is_operator(request: HttpRequest) -> bool:
+    scheme, _, raw = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        token = find_token(raw.strip())
+        return token is not None and "admin" in token.scopes and token.user.is_staff
+    return bool(request.user.is_authenticated and request.user.is_active and request.user.is_staff)

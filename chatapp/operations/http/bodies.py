@@ -1,0 +1,137 @@
+"""JSON bodies: parsed once, off the event loop when they are large, with nothing in them that cannot be stored.
+
+A body that is Markdown is taken as `{"markdown": …}`, one that is YAML as `{"yaml": …}`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial, wraps
+from typing import Any, NoReturn
+
+from asgiref.sync import sync_to_async
+from django.core.exceptions import SuspiciousOperation
+from django.http import HttpRequest, UnreadablePostError
+from django.http.multipartparser import MultiPartParserError
+from django.http.response import HttpResponseBase
+from ninja.parser import Parser
+
+from chatapp.operations.errors import ServiceError
+from chatapp.operations.text import normalize_text
+from memory.bounds import MAX_JSON_DEPTH
+
+TEXT_BODIES = {
+    "text/markdown": "markdown",
+    "application/yaml": "yaml",
+    "application/x-yaml": "yaml",
+    "text/yaml": "yaml",
+}
+LARGE_BYTES = 64 * 1024
+# NUL and surrogates: only these escapes can bring what no database stores.
+_SUSPICIOUS = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)")
+
+
+class MalformedBody(ServiceError):
+    code = "malformed"
+    status = 400
+
+
+class BodyParser(Parser):
+    def parse_body(self, request: HttpRequest) -> Any:
+        return body_of(request, _parser_of(request))
+
+
+def _parser_of(request: HttpRequest) -> Callable[[bytes], Any]:
+    field = TEXT_BODIES.get(request.content_type or "")
+    return partial(parse_text, field) if field else parse_json
+
+
+def parse_text(field: str, raw: bytes) -> Any:
+    """Raises MalformedBody."""
+    try:
+        return _normalized({field: raw.decode("utf-8")})
+    except UnicodeDecodeError:
+        raise MalformedBody("The body is not UTF-8 text.") from None
+
+
+def body_of(request: HttpRequest, parse: Callable[[bytes], Any] | None = None) -> Any:
+    """What was parsed before; else parsed now, or None without `parse`."""
+    if not hasattr(request, "parsed_body"):
+        if parse is None:
+            return None
+        request.parsed_body = parse(request.body)  # type: ignore[attr-defined]
+    return request.parsed_body  # type: ignore[attr-defined]
+
+
+def parse_json(raw: bytes) -> Any:
+    """Raises MalformedBody."""
+    try:
+        value = json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant)
+        _check_depth(value, raw)
+        return _normalized(value) if _SUSPICIOUS.search(raw) else value
+    except (ValueError, RecursionError) as error:
+        raise MalformedBody(f"The body is not valid JSON: {error}") from None
+
+
+def _check_depth(value: Any, raw: bytes) -> None:
+    """Raises ValueError."""
+    if raw.count(b"[") + raw.count(b"{") <= MAX_JSON_DEPTH:
+        return
+    level = [value]
+    for _ in range(MAX_JSON_DEPTH + 1):
+        level = [
+            inner
+            for item in level
+            if isinstance(item, dict | list)
+            for inner in (item.values() if isinstance(item, dict) else item)
+        ]
+        if not level:
+            return
+    raise ValueError(f"lists and objects inside each other are more than {MAX_JSON_DEPTH} deep")
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _normalized(value: Any) -> Any:
+    if isinstance(value, str):
+        return normalize_text(value, len(value))
+    if isinstance(value, list):
+        return [_normalized(item) for item in value]
+    if isinstance(value, dict):
+        return {_normalized(key): _normalized(item) for key, item in value.items()}
+    return value
+
+
+Run = Callable[..., Awaitable[HttpResponseBase]]
+
+
+def parse_large_bodies(run: Run) -> Run:
+    """Around an operation: what takes longer than a few milliseconds to parse is parsed in a thread.
+
+    What cannot be read is met again by the operation, once it has looked at who is asking.
+    """
+
+    @wraps(run)
+    async def parse_first(request: HttpRequest, **path: Any) -> HttpResponseBase:
+        if _is_large(request) and ("Authorization" in request.headers or request.COOKIES):
+            with suppress(MalformedBody, MultiPartParserError, SuspiciousOperation, UnreadablePostError):
+                await sync_to_async(_parse, thread_sensitive=False)(request)
+        return await run(request, **path)
+
+    return parse_first
+
+
+def _is_large(request: HttpRequest) -> bool:
+    return int(request.META.get("CONTENT_LENGTH") or 0) > LARGE_BYTES
+
+
+def _parse(request: HttpRequest) -> None:
+    if (request.content_type or "").startswith("multipart/"):
+        _ = request.FILES  # is kept by the request
+    else:
+        body_of(request, _parser_of(request))

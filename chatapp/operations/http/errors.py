@@ -1,0 +1,139 @@
+"""Every error as `{"error": {"code", "message", "details"?}}`, with the right status and without traces."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
+from django.db import OperationalError
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, UnreadablePostError
+from django.http.multipartparser import MultiPartParserError
+from ninja import NinjaAPI
+from ninja.errors import AuthenticationError, HttpError, ValidationError
+
+from chatapp.operations.errors import RateLimited, ServiceError
+from chatapp.operations.http.bodies import body_of
+
+log = logging.getLogger(__name__)
+
+NOTHING_HERE = "There is nothing at this address. The API is described at /api/docs."
+
+
+def error_response(status: int, code: str, message: str, details: Any = None) -> JsonResponse:
+    error: dict[str, Any] = {"code": code, "message": message}
+    if details is not None:
+        error["details"] = details
+    return JsonResponse({"error": error}, status=status)
+
+
+def register_errors(api: NinjaAPI) -> None:
+    for kind, answer in HANDLERS:
+        api.add_exception_handler(kind, answer)
+
+
+def service_error(request: HttpRequest, error: ServiceError) -> HttpResponse:
+    response = error_response(error.status, error.code, error.message, error.details)
+    if isinstance(error, RateLimited):
+        response["Retry-After"] = str(error.retry_after_s)
+    if error.status == 401:
+        response["WWW-Authenticate"] = "Bearer"
+    return response
+
+
+def anonymous(request: HttpRequest, error: Any) -> HttpResponse:
+    sentence = "Sign in, or send an API token as `Authorization: Bearer <token>`."
+    response = error_response(401, "unauthorized", sentence)
+    response["WWW-Authenticate"] = "Bearer"
+    return response
+
+
+def invalid_input(request: HttpRequest, error: ValidationError) -> HttpResponse:
+    details = [_detail(item, body_of(request)) for item in error.errors]
+    first = details[0]
+    return error_response(422, "invalid", f"{first['field']}: {first['message']}", details)
+
+
+def _detail(item: Mapping[str, Any], body: Any) -> dict[str, str]:
+    path = field_path(item["loc"], body, is_missing=item["type"] == "missing")
+    return {"field": path, "message": item["msg"], "type": item["type"]}
+
+
+def field_path(location: Sequence[str | int], body: Any, is_missing: bool = False) -> str:
+    """`content.0.text`: where the value stands in what was sent, without the names of unions and parameters."""
+    source, *steps = location
+    if source != "body":
+        return ".".join(str(step) for step in steps)
+    inside, missing = (steps[1:-1], steps[1:][-1:]) if is_missing else (steps[1:], [])
+    path = [*_steps_in(body, inside), *missing]
+    return ".".join(str(step) for step in path) or "body"
+
+
+def _steps_in(value: Any, steps: Sequence[str | int]) -> list[str | int]:
+    path: list[str | int] = []
+    for step in steps:
+        is_index = isinstance(value, list) and isinstance(step, int) and step < len(value)
+        if is_index or (isinstance(value, dict) and step in value):
+            value = value[step]
+            path.append(step)
+    return path
+
+
+def http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
+    if isinstance(error.__cause__, ServiceError):
+        return service_error(request, error.__cause__)
+    codes = {400: "malformed", 403: "forbidden"}
+    return error_response(error.status_code, codes.get(error.status_code, "error"), f"{error}.")
+
+
+def body_too_large(request: HttpRequest, error: Any) -> HttpResponse:
+    return error_response(413, "too_large", "The request is larger than this service accepts.")
+
+
+def form_not_understood(request: HttpRequest, error: Any) -> HttpResponse:
+    return error_response(400, "malformed", "The form in the body is not valid.")
+
+
+def body_cut(request: HttpRequest, error: Any) -> HttpResponse:
+    return error_response(400, "malformed", "The request ended before it was complete.")
+
+
+def nothing_here(request: HttpRequest, error: Any = None) -> HttpResponse:
+    return error_response(404, "not_found", NOTHING_HERE)
+
+
+def method_not_allowed(request: HttpRequest, allowed: str) -> HttpResponse:
+    sentence = f"{request.method} is not possible here; {allowed} is."
+    response = error_response(405, "method_not_allowed", sentence)
+    response["Allow"] = allowed
+    return response
+
+
+def database_away(request: HttpRequest, error: OperationalError) -> HttpResponse:
+    log.error("The database failed during %s %s.", request.method, request.path, exc_info=error)
+    response = error_response(503, "unavailable", "The database does not answer right now. Please try again.")
+    response["Retry-After"] = "5"
+    return response
+
+
+def unexpected(request: HttpRequest, error: Exception) -> HttpResponse:
+    log.error("%s %s failed.", request.method, request.path, exc_info=error)
+    return error_response(
+        500, "internal", "Something went wrong on our side; it was logged. Please try again."
+    )
+
+
+HANDLERS: list[tuple[type[Exception], Callable[[HttpRequest, Any], HttpResponse]]] = [
+    (ServiceError, service_error),
+    (AuthenticationError, anonymous),
+    (ValidationError, invalid_input),
+    (HttpError, http_error),
+    (RequestDataTooBig, body_too_large),
+    (UnreadablePostError, body_cut),
+    (MultiPartParserError, form_not_understood),
+    (SuspiciousOperation, form_not_understood),
+    (Http404, nothing_here),
+    (OperationalError, database_away),
+    (Exception, unexpected),
+]

@@ -1,0 +1,96 @@
+"""What the API answers, for its description and as a check. `mapping` makes the values; more fields may be added."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    model_validator,
+)
+
+from chatapp.operations.text import normalize_text
+from memory.bounds import (
+    MAX_ID_CHARS,
+    MAX_NAME_CHARS,
+    MAX_POLICY_FIELDS,
+    Day,
+)
+
+Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+Item = TypeVar("Item")
+
+
+class Shape(BaseModel):
+    model_config = ConfigDict(extra="allow", protected_namespaces=())
+
+
+class ErrorBody(Shape):
+    code: str = Field(description="For programs.")
+    message: str = Field(description="One sentence for people.")
+    details: Any = Field(None, description="For `invalid`: a list of `{field, message, type}`.")
+
+
+class Error(Shape):
+    error: ErrorBody
+
+
+class Page(Shape, Generic[Item]):
+    items: list[Item]
+    next_cursor: str | None
+
+
+ALWAYS_POSSIBLE = (400, 401, 403, 413, 422, 429, 500, 503)
+
+
+def answers(*statuses: int, **bodies: Any) -> dict[int, Any]:
+    """For `response=`: `answers(404, ok=Run)`; what is always possible needs no mention."""
+    success = {{"ok": 200, "created": 201, "accepted": 202}[name]: body for name, body in bodies.items()}
+    return {**(success or {204: None}), **dict.fromkeys(sorted({*ALWAYS_POSSIBLE, *statuses}), Error)}
+
+
+def _line(text: str) -> str:
+    return " ".join(normalize_text(text, len(text)).split())
+
+
+Name = Annotated[str, AfterValidator(_line), Field(max_length=MAX_NAME_CHARS)]
+
+
+Key = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS)]
+PolicyFields = Annotated[dict[str, Any], Field(max_length=MAX_POLICY_FIELDS)]
+
+
+class Changes(BaseModel):
+    """Only what is sent is changed; null stands for "none" where that makes sense, and is refused elsewhere."""
+
+    NULLABLE: ClassVar[frozenset[str]] = frozenset()
+
+    @model_validator(mode="after")
+    def _refuse_null(self) -> Self:
+        for name in self.model_fields_set - self.NULLABLE:
+            if getattr(self, name) is None:
+                raise ValueError(f"{name} may be left out, but it cannot be null")
+        return self
+
+    def sent(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.model_fields_set}
+
+
+class MemorySettingsChanges(Changes):
+    model_config = ConfigDict(extra="forbid")  # who misspells a pause must hear of it
+
+    paused: bool | None = None
+    review: bool | None = None
+    profile: bool | None = None
+
+
+class Period(BaseModel):
+    start: Day | None = Field(None, alias="from", description="First day; 30 days ago by default.")
+    end: Day | None = Field(None, alias="to", description="Last day; today by default.")
+
+
+class UsagePeriod(Period):
+    group_by: Literal["day", "model", "purpose", "conversation"] = "day"

@@ -1,0 +1,82 @@
+"""Wakes workers. The row is the job; a wake-up that gets lost is found by the sweep."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import threading
+from collections import deque
+from functools import partial
+
+from celery import current_app
+from django.conf import settings
+from django.db import transaction
+from kombu.exceptions import OperationalError
+
+log = logging.getLogger(__name__)
+
+MAX_QUEUED = 1_000
+FAREWELL_S = 3.0
+RETRY_ONCE = {"max_retries": 1, "interval_start": 0.2}
+
+
+def wake_worker(task_name: str, row_id: str) -> None:
+    """Tells Celery a name and an id once the current transaction is committed. Never waits for the broker."""
+    transaction.on_commit(partial(_wake, task_name, row_id))
+
+
+def _wake(task_name: str, row_id: str) -> None:
+    if settings.EMBEDDED:
+        _send(task_name, row_id)
+    else:
+        _messenger.put(task_name, row_id)
+
+
+def _send(task_name: str, row_id: str) -> None:
+    try:
+        current_app.send_task(
+            f"chatapp.operations.tasks.{task_name}", args=[row_id], retry=True, retry_policy=RETRY_ONCE
+        )
+    except (OperationalError, OSError) as error:
+        log.warning("The broker is away (%s); the sweep will find %s %s.", error, task_name, row_id)
+
+
+class _Messenger:
+    """A thread that talks to the broker, begun when there is something to say and ended when there is no more.
+
+    A broker that hangs holds up this thread only; what does not fit in the queue is for the sweep.
+    """
+
+    def __init__(self) -> None:
+        self._queue: deque[tuple[str, str]] = deque(maxlen=MAX_QUEUED)
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def put(self, task_name: str, row_id: str) -> None:
+        with self._lock:
+            self._queue.append((task_name, row_id))
+            # A thread of the process that forked us is not ours.
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._send_all, name="jobs", daemon=True)
+                self._thread.start()
+
+    def _send_all(self) -> None:
+        while (item := self._take()) is not None:
+            _send(*item)
+
+    def _take(self) -> tuple[str, str] | None:
+        with self._lock:
+            if self._queue:
+                return self._queue.popleft()
+            self._thread = None
+            return None
+
+    def finish(self) -> None:
+        """A command that is over lets its messages leave, if that is quick."""
+        thread = self._thread
+        if thread is not None:
+            thread.join(FAREWELL_S)
+
+
+_messenger = _Messenger()
+atexit.register(_messenger.finish)

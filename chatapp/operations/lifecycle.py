@@ -1,0 +1,26 @@
+"""What a web process does when it starts and before it ends."""
+
+from __future__ import annotations
+
+import logging
+
+from chatapp.operations.database import in_database
+from chatapp.providers.actions import ensure_first_model
+from chatapp.providers.detection import detect_in_background
+from chatapp.realtime.hub import hub
+from chatapp.runs import runner
+
+log = logging.getLogger(__name__)
+
+
+async def start() -> None:
+    """On the event loop that will serve."""
+    await in_database(ensure_first_model)()
+    detect_in_background()
+    await hub.start()
+    await runner.start_loops()
+
+
+async def stop() -> None:
+    """After `runner.drain`."""
+    await hub.stop()

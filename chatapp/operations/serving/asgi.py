@@ -1,0 +1,27 @@
+"""HTTP and sockets behind one application."""
+
+from __future__ import annotations
+
+import os
+
+from django.core.asgi import get_asgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatapp.settings")
+http_application = get_asgi_application()
+
+# Only now: these import models.
+from channels.auth import AuthMiddlewareStack  # noqa: E402
+from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
+from django.urls import path  # noqa: E402
+
+from chatapp.accounts.socket_auth import BearerAuth, OriginCheck  # noqa: E402
+from chatapp.realtime.consumer import ChatConsumer  # noqa: E402
+
+application = ProtocolTypeRouter(
+    {
+        "http": http_application,
+        "websocket": OriginCheck(
+            AuthMiddlewareStack(BearerAuth(URLRouter([path("ws/chat", ChatConsumer.as_asgi())])))
+        ),
+    }
+)

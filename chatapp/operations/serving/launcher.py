@@ -1,0 +1,133 @@
+"""Starts and ends a web process: port, lock, schema, server; embedded, the worker and beat as well."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from typing import IO, NoReturn
+
+from django.conf import settings
+from django.core.management import call_command
+from django.db import DatabaseError, connection
+
+from chatapp.accounts.actions import ensure_setup_link
+from chatapp.operations import lifecycle
+from chatapp.operations.database import in_database
+from chatapp.operations.private_files import close_exposed, stored_paths
+from chatapp.operations.schema_version import ask_version, has_unapplied_migrations
+from chatapp.operations.serving.asgi import application
+from chatapp.operations.serving.authentication import find_user_id
+from chatapp.operations.serving.embedded import EmbeddedWorker, FolderInUse, lock_folder
+from chatapp.operations.serving.listener import CannotServe, browser_address, open_listener
+from chatapp.operations.serving.server import Server
+from chatapp.operations.serving.server_limits import Limits
+from chatapp.runs import runner
+
+log = logging.getLogger(__name__)
+
+UPLOAD_PATH = b"/api/v1/files"
+FORM_BYTES = 16 * 1024
+"""What a form needs around its one file."""
+RESTARTING = 1012
+GOODBYE = "The service is restarting; reconnect in a moment."
+
+
+class WebProcess:
+    def __init__(self, host: str, port: int, *, migrates: bool) -> None:
+        """Everything that may be refused, before anything runs. Raises CannotServe."""
+        self.listener = open_listener(host, port)
+        self.lock: IO[str] | None = hold_lock() if settings.EMBEDDED else None
+        close_exposed(stored_paths())
+        prepare_schema(migrates)
+        self.address = browser_address(self.listener)
+        self.public_address = settings.PUBLIC_URL or self.address
+        self.worker = EmbeddedWorker() if settings.EMBEDDED else None
+        self.server = Server(
+            application,
+            self.listener,
+            limits=Limits(
+                request_bytes=settings.MAX_REQUEST_BYTES,
+                frame_bytes=settings.MAX_FRAME_BYTES,
+                route_bytes={UPLOAD_PATH: settings.MAX_UPLOAD_BYTES + FORM_BYTES},
+                connections_per_address=settings.CONNECTIONS_PER_ADDRESS,
+            ),
+            authenticate=find_user_id,
+            proxies=settings.TRUSTED_PROXIES,
+        )
+        self.ending: asyncio.Task[None] | None = None
+
+    def run(self) -> NoReturn:
+        loop = self.server.loop
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.begin_end)
+        starting = loop.create_task(self.start())
+        self.server.run()
+        raise SystemExit(f"The server ended by itself; start it again. ({starting})")
+
+    async def start(self) -> None:
+        try:
+            await lifecycle.start()
+            if self.worker:
+                self.worker.start()
+            link = await in_database(ensure_setup_link)()
+        except Exception:
+            log.exception("The service could not start.")
+            leave(1)
+        public = f", for everybody at {self.public_address}/" if self.public_address != self.address else ""
+        print(f"Palimpsest answers at {self.address}/{public}", flush=True)
+        if link:
+            print(f"Become its admin, once, at {self.public_address}/setup/{link}", flush=True)
+
+    def begin_end(self) -> None:
+        """The first signal ends politely, the second at once."""
+        if self.ending:
+            leave(1)
+        self.ending = self.server.loop.create_task(self.end())
+
+    async def end(self) -> None:
+        try:
+            await self.server.stop_listening()
+            await runner.drain(settings.DRAIN_TIMEOUT_S)
+            await lifecycle.stop()
+            await self.server.close_connections(RESTARTING, GOODBYE)
+            if self.worker:
+                await asyncio.to_thread(self.worker.stop)
+        except Exception:
+            log.exception("The service did not end cleanly; what was accepted is stored.")
+            leave(1)
+        leave(0)
+
+
+def leave(code: int) -> NoReturn:
+    """Without the interpreter's own end, which waits for threads and crashes on open sockets before Python 3.11.8."""
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def hold_lock() -> IO[str]:
+    try:
+        return lock_folder(settings.DATA_DIR)
+    except FolderInUse as error:
+        raise CannotServe(str(error)) from None
+
+
+def prepare_schema(migrates: bool) -> None:
+    try:
+        ask_version()
+        if migrates:
+            call_command("migrate", verbosity=0, interactive=False)
+        elif has_unapplied_migrations():
+            raise CannotServe(
+                "The database has an older schema than this program: run `manage.py migrate` first."
+            )
+    except DatabaseError as error:
+        raise CannotServe(
+            f"The database cannot be used ({str(error).strip()}): check DATABASE_URL."
+        ) from None
+    finally:
+        connection.close()

@@ -1,0 +1,177 @@
+"""Our server on daphne's: one loop for HTTP and sockets, limits before buffering, an end without lost words."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
+from typing import Any
+
+from daphne.server import Server as DaphneServer
+from daphne.server import twisted_loop
+from twisted.internet import reactor as twisted_reactor
+from twisted.logger import ILogObserver, LogEvent, globalLogBeginner
+from zope.interface import provider
+
+from chatapp.operations.serving import server_http, server_sockets
+from chatapp.operations.serving.forwarded import (
+    Application,
+    Scope,
+    is_trusted,
+    parse_proxies,
+    read_claims,
+    trust_proxies,
+)
+from chatapp.operations.serving.server_http import Request
+from chatapp.operations.serving.server_limits import Budget, Limits, network_of
+from chatapp.operations.serving.server_sockets import Socket
+
+reactor: Any = twisted_reactor
+NO_TIMEOUT = -1
+CLOSE_TIMEOUT_S = 2.0
+
+
+@provider(ILogObserver)  # type: ignore[untyped-decorator]
+def discard(event: LogEvent) -> None:
+    """Twisted's own log; what matters of it is raised or told by us."""
+
+
+class Server(DaphneServer):
+    """Serves on a socket that already listens. `loop` runs from `run` on.
+
+    `authenticate` returns the user whom the headers of a scope name; None for nobody.
+    """
+
+    def __init__(
+        self,
+        application: Application,
+        listener: socket.socket,
+        *,
+        limits: Limits,
+        authenticate: Callable[[Scope], Awaitable[Hashable | None]],
+        proxies: Sequence[str] = (),
+    ) -> None:
+        self.proxies = parse_proxies(proxies)
+        super().__init__(
+            trust_proxies(application, self.proxies),
+            endpoints=["adopted"],
+            signal_handlers=False,
+            server_name="",
+        )
+        self.listener = listener
+        self.limits = limits
+        self.authenticate = authenticate
+        self.user_budget = Budget(limits.user_bytes)
+        self.anonymous_budget = Budget(limits.anonymous_address_bytes)
+        self.connection_budget = Budget(limits.connections_per_address)
+        self.counted_connections: dict[Any, Hashable] = {}
+        self.websocket_timeout = NO_TIMEOUT
+        self.connections: dict[Any, dict[str, Any]] = {}
+        self.port: Any = None
+        self.somebody_left = asyncio.Event()
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        loop: asyncio.AbstractEventLoop = twisted_loop
+        return loop
+
+    def run(self) -> None:
+        """Until the process ends."""
+        self.http_factory = server_http.Factory(self)
+        self.ws_factory = server_sockets.Factory(self)
+        self.ws_factory.setProtocolOptions(
+            autoPingTimeout=self.ping_timeout,
+            allowNullOrigin=True,
+            openHandshakeTimeout=self.websocket_handshake_timeout,
+            maxMessagePayloadSize=self.limits.frame_bytes,
+            maxFramePayloadSize=self.limits.frame_bytes,
+            failByDrop=False,  # else the client never reads why
+        )
+        globalLogBeginner.beginLoggingTo([discard], redirectStandardIO=False, discardBuffer=True)
+        asyncio.set_event_loop(self.loop)
+        reactor.callLater(1, self.application_checker)
+        reactor.callLater(2, self.timeout_checker)
+        reactor.callWhenRunning(self.listen)
+        reactor.run(installSignalHandlers=False)
+
+    def listen(self) -> None:
+        self.port = reactor.adoptStreamPort(self.listener.fileno(), self.listener.family, self.http_factory)
+        self.listener.close()
+
+    # --- who holds what ----------------------------------------------------------------------------
+
+    def count_connection(self, transport: Any) -> bool:
+        """Return whether its address may have one more. A trusted proxy's are as many as its clients make them."""
+        address = transport.getPeer().host
+        if is_trusted(address, self.proxies):
+            return True
+        client = network_of(address)
+        if not self.connection_budget.take(client, 1):
+            return False
+        self.counted_connections[transport] = client
+        return True
+
+    def forget_connection(self, transport: Any) -> None:
+        """It is closed, or its user is known."""
+        client = self.counted_connections.pop(transport, None)
+        if client is not None:
+            self.connection_budget.give_back(client, 1)
+
+    def scope_of(self, request: Request) -> Scope:
+        """Return the request's headers and client as the application will see them."""
+        raw = request.requestHeaders.getAllRawHeaders()
+        headers = [(name.lower(), value) for name, values in raw for value in values]
+        scope = {"type": "http", "client": [request.client.host, request.client.port], "headers": headers}
+        return read_claims(scope, self.proxies)
+
+    def client_of(self, request: Request) -> str:
+        """Return who sent it, by address."""
+        return network_of(self.scope_of(request)["client"][0])
+
+    # --- answers -----------------------------------------------------------------------------------
+
+    async def handle_reply(self, protocol: Any, message: dict[str, Any]) -> None:
+        """Waits while the client does not take what it was sent."""
+        details = self.connections.get(protocol)
+        if details is None or details.get("disconnected"):
+            return
+        if isinstance(protocol, Socket):
+            protocol.handle_reply(message)
+        else:
+            await super().handle_reply(protocol, message)
+        if protocol.gate.is_closed:
+            await protocol.gate.wait()
+
+    # --- the end -----------------------------------------------------------------------------------
+
+    async def stop_listening(self) -> None:
+        if self.port is not None:
+            self.port.stopListening()
+            self.port = None
+
+    async def close_connections(self, code: int, reason: str) -> None:
+        """Says goodbye to every socket and gives all connections a moment to end by themselves."""
+        for protocol in list(self._open(Socket)):
+            protocol.close_with(code, reason)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                while any(self._open(Socket, Request)):
+                    self.somebody_left.clear()
+                    await self.somebody_left.wait()
+                # The process is about to end without twisted's own farewell: the last words must have left.
+                while reactor.getWriters():  # noqa: ASYNC110 # twisted has no event for it
+                    await asyncio.sleep(0.01)
+
+    def protocol_disconnected(self, protocol: Any) -> None:
+        super().protocol_disconnected(protocol)
+        if isinstance(protocol, Request):
+            protocol.release()
+        self.somebody_left.set()
+
+    def _open(self, *kinds: type) -> Iterator[Any]:
+        return (
+            protocol
+            for protocol, details in self.connections.items()
+            if isinstance(protocol, kinds) and not details.get("disconnected")
+        )

@@ -1,0 +1,167 @@
+"""One HTTP connection: refuses what is malformed or too slow, with an answer in the shape of the API's errors."""
+
+from __future__ import annotations
+
+import json
+from http import HTTPStatus
+from typing import Any
+
+from twisted.internet import reactor as twisted_reactor
+from twisted.web.http import HTTPChannel
+
+from chatapp.operations.errors import RateLimited, ServiceError, Unauthorized
+
+LINGER_S = 5.0
+RETRY_AFTER_S = 5
+reactor: Any = twisted_reactor
+UntypedChannel: Any = HTTPChannel  # Twisted annotates a part of it only
+
+
+class BadRequest(ServiceError):
+    code = "malformed"
+
+
+class RequestTimeout(ServiceError):
+    code = "request_timeout"
+    status = 408
+
+
+class Channel(UntypedChannel):  # type: ignore[misc]
+    """Waits a bounded time for each part of a request, which single bytes do not prolong."""
+
+    def connectionMade(self) -> None:
+        self.is_refused = False
+        self.is_idle = True
+        self.request_line = b""
+        self.body_began: float | None = None
+        self.expiry: Any = None
+        super().connectionMade()
+        self.limits = self.factory.server.limits
+        if self.factory.server.count_connection(self.transport):
+            self._expire_in(self.limits.idle_s)
+        else:
+            self.refuse(busy("Too many connections come from your address."))
+            self.loseConnection()
+
+    @property
+    def path(self) -> bytes:
+        return self.request_line.split(b" ")[1].partition(b"?")[0]
+
+    @property
+    def is_http_1_1(self) -> bool:
+        return self.request_line.endswith(b" HTTP/1.1")
+
+    # --- what arrives ------------------------------------------------------------------------------
+
+    def dataReceived(self, data: bytes) -> None:
+        if self.is_refused:
+            return
+        if self.is_idle:
+            self.is_idle = False
+            self._expire_in(self.limits.headers_s)
+        super().dataReceived(data)
+
+    def lineReceived(self, line: bytes) -> bool | None:
+        """Return True to stop the reading of further lines."""
+        known = len(self.requests)
+        super().lineReceived(line)
+        if len(self.requests) > known:
+            self.request_line = line
+        return self.is_refused or None
+
+    def lineLengthExceeded(self, line: bytes) -> None:
+        self._respondToBadRequestAndDisconnect()
+
+    def headerReceived(self, line: bytes) -> bool:
+        """Twisted refuses a second length of any kind, but ignores the encoding "identity"."""
+        name, _, value = line.partition(b":")
+        if name.lower() == b"transfer-encoding" and value.strip().lower() != b"chunked":
+            self._respondToBadRequestAndDisconnect()
+            return False
+        return bool(super().headerReceived(line))
+
+    def allHeadersReceived(self) -> None:
+        self.body_began = reactor.seconds()
+        self._expire_in(self.limits.body_s)
+        super().allHeadersReceived()
+
+    def allContentReceived(self) -> None:
+        self.body_began = None
+        self._cancel_expiry()
+        super().allContentReceived()
+
+    def requestDone(self, request: Any) -> None:
+        """Waits for the next request, which may have arrived already."""
+        self.is_idle = True
+        self._expire_in(self.limits.idle_s)
+        super().requestDone(request)
+
+    # --- the end -----------------------------------------------------------------------------------
+
+    def _expire_in(self, seconds: float) -> None:
+        self._cancel_expiry()
+        self.expiry = reactor.callLater(seconds, self._expire)
+
+    def _cancel_expiry(self) -> None:
+        if self.expiry is not None:
+            self.expiry.cancel()
+            self.expiry = None
+
+    def _expire(self) -> None:
+        self.expiry = None
+        if self.is_idle:
+            self.loseConnection()
+            reactor.callLater(LINGER_S, self.transport.abortConnection)
+        elif self.body_began is None:
+            self.refuse(RequestTimeout("The headers of the request did not arrive in time."))
+        elif (left_s := self._body_left_s(self.body_began)) > 0:
+            self._expire_in(left_s)
+        else:
+            self.refuse(RequestTimeout("The body of the request did not arrive in time."))
+
+    def _body_left_s(self, began: float) -> float:
+        earned_s = self.requests[-1].received_bytes / self.limits.body_bytes_per_s
+        return float(began + self.limits.body_s + earned_s - reactor.seconds())
+
+    def _respondToBadRequestAndDisconnect(self) -> None:
+        """Twisted's answer to what it cannot parse, in the shape of ours. It has no public name for it."""
+        self.refuse(BadRequest("This is not a well-formed HTTP request."))
+
+    def refuse(self, error: ServiceError) -> None:
+        """Answers at once, then lets the client finish its sentence for a while: a reset would eat the answer."""
+        if self.is_refused:
+            return
+        self.is_refused = True
+        self.persistent = False
+        self._cancel_expiry()
+        body = encode_error(error)
+        lines = [
+            f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}",
+            "Content-Type: application/json",
+            f"Content-Length: {len(body)}",
+            "Connection: close",
+        ]
+        if isinstance(error, Unauthorized):
+            lines.append("WWW-Authenticate: Bearer")
+        if isinstance(error, RateLimited):
+            lines.append(f"Retry-After: {error.retry_after_s}")
+        self.transport.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+        self.transport.loseWriteConnection()
+        reactor.callLater(LINGER_S, self.transport.abortConnection)
+
+    def connectionLost(self, reason: Any) -> None:
+        self._cancel_expiry()
+        self.factory.server.forget_connection(self.transport)
+        super().connectionLost(reason)
+
+
+def busy(sentence: str) -> RateLimited:
+    return RateLimited(f"{sentence} Please wait {RETRY_AFTER_S} s.", retry_after_s=RETRY_AFTER_S)
+
+
+def encode_error(error: ServiceError) -> bytes:
+    """Return an error as the API writes it."""
+    content = {"code": error.code, "message": error.message}
+    if error.details is not None:
+        content["details"] = error.details
+    return json.dumps({"error": content}).encode()

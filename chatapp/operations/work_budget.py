@@ -1,0 +1,100 @@
+"""How much one transaction of large work may do, so that nobody else waits long for the write lock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import QuerySet
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The most of one transaction: rows, characters, and the time after which it begins nothing more."""
+
+    rows: int = 500
+    chars: int = 200_000
+    seconds: float = 0.02
+    clock: Callable[[], float] = time.perf_counter
+
+    def start(self) -> Spending:
+        return Spending(self, self.clock())
+
+
+@dataclass(slots=True)
+class Spending:
+    """What one transaction has used of its budget."""
+
+    budget: Budget
+    began: float
+    rows: int = 0
+    chars: int = 0
+
+    def spend(self, rows: int, chars: int = 0) -> None:
+        self.rows += rows
+        self.chars += chars
+
+    @property
+    def rows_left(self) -> int:
+        return max(0, self.budget.rows - self.rows)
+
+    @property
+    def is_spent(self) -> bool:
+        return (
+            self.rows >= self.budget.rows
+            or self.chars >= self.budget.chars
+            or self.budget.clock() - self.began >= self.budget.seconds
+        )
+
+
+PIECE = Budget()
+REST_PER_WORK = 2.0
+"""After each piece the worker rests so many times as long as it took. SQLite's waiting writers ask again every few
+milliseconds; without a rest they would find the lock taken each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long a worker stays at one piece of work after another, and rests between them."""
+
+    seconds: float
+    budget: Budget = PIECE
+    clock: Callable[[], float] = time.perf_counter
+    sleep: Callable[[float], None] = time.sleep
+
+    def work(self, step: Callable[[], bool]) -> bool:
+        """Repeat `step` until it returns True (done), or the time is over; return whether it is done."""
+        began = self.clock()
+        while True:
+            step_began = self.clock()
+            if step():
+                return True
+            now = self.clock()
+            if now - began >= self.seconds:
+                return False
+            self.sleep((now - step_began) * REST_PER_WORK)
+
+
+AT_THE_DOOR = Pace(seconds=1.0)
+"""So long a request works on what it began; the worker does the rest."""
+BEHIND = Pace(seconds=3.0)
+"""So long a worker stays at one user's work before others have their turn."""
+TO_THE_END = Pace(seconds=float("inf"))
+
+
+AT_ONCE = 50
+
+
+def delete_some(rows: QuerySet[Any], spending: Spending, at_once: int = AT_ONCE) -> bool:
+    """Called in a transaction: delete until nothing or no budget is left; return whether nothing is left.
+
+    Finding nothing costs no budget, and something is always deleted: so the work goes on however slow the machine is.
+    """
+    while some := list(rows.values_list("pk", flat=True)[: max(1, min(at_once, spending.rows_left))]):
+        rows.model._default_manager.filter(pk__in=some).delete()
+        spending.spend(len(some))
+        if spending.is_spent:
+            return False
+    return True

@@ -1,0 +1,229 @@
+"""Every write to the operators' model rows: by hand, from the environment, by detection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+
+from chatapp.operations import clock, encryption
+from chatapp.providers.models import ModelConfig
+from memory.tokens import Calibration
+
+Origin = ModelConfig.Origin
+DEMO_NAME = "Demo"
+LEARNED = (
+    "detected_context_size",
+    "detected_max_output_tokens",
+    "token_ratio",
+    "token_ratio_samples",
+    "test_result",
+    "tested_at",
+)
+OPENAI_FIRST_MODEL = "gpt-5-mini"
+OPENAI_FIRST_FAST_MODEL = "gpt-5-nano"
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentModels:
+    """What the environment says of models; empty = nothing."""
+
+    base_url: str = ""
+    api_key: str = ""
+    model: str = ""
+    fast_model: str = ""
+
+
+def save_model_config(*, config: ModelConfig, api_key: str | None = None) -> ModelConfig:
+    """Stores a row as edited. `api_key` is write-only: None keeps the stored one, "" removes it.
+
+    What was detected or learned belongs to the endpoint and model it was learned from, and goes with them.
+    """
+    with transaction.atomic():
+        _lock_models()
+        former = ModelConfig.objects.filter(pk=config.pk).first()
+        if api_key is not None:
+            config.api_key_encrypted = encryption.encrypt(api_key.strip())
+        written = [field.name for field in ModelConfig._meta.fields if not field.primary_key]
+        if former and (former.base_url, former.model_id) != (config.base_url, config.model_id):
+            _forget_what_was_learned(config)
+        elif former:  # answers that end meanwhile write these; what was loaded before is older
+            written = [name for name in written if name not in LEARNED]
+        if config.is_default:
+            config.enabled = True
+            ModelConfig.objects.filter(is_default=True).exclude(pk=config.pk).update(is_default=False)
+        config.save(update_fields=written if former else None)
+        appeared = config.enabled and not (former and former.enabled)
+        if appeared and config.kind != ModelConfig.Kind.DEMO:
+            _replace_demo_as_default(config)
+    return config
+
+
+def set_default_model(*, config: ModelConfig) -> None:
+    with transaction.atomic():
+        _lock_models()
+        _set_default(config)
+
+
+def store_detected_sizes(
+    *, config: ModelConfig, context_size: int | None = None, max_output_tokens: int | None = None
+) -> None:
+    """What the provider told of its window, in a model list or in an error. None = it told nothing."""
+    detected = {
+        "detected_context_size": context_size,
+        "detected_max_output_tokens": max_output_tokens,
+    }
+    values = {field: value for field, value in detected.items() if value is not None}
+    if values:
+        ModelConfig.objects.filter(pk=config.pk, model_id=config.model_id, base_url=config.base_url).update(
+            **values
+        )
+
+
+def record_test(*, config: ModelConfig, result: str) -> None:
+    """What the Test action found, in sentences."""
+    ModelConfig.objects.filter(pk=config.pk).update(test_result=result, tested_at=clock.now())
+
+
+def ensure_first_model() -> None:
+    """At every start: the Demo row exists, and the rows of the environment say what it says.
+
+    The environment owns address, model and key of its rows; everything else of them is the operator's. A row
+    whose variable is gone keeps working and becomes the operator's.
+    """
+    wanted = _environment()
+    with transaction.atomic():
+        _ensure_demo()
+        _lock_models()
+        fast = _ensure_from_environment(Origin.ENVIRONMENT_FAST, wanted, wanted.fast_model)
+        main = _ensure_from_environment(Origin.ENVIRONMENT, wanted, wanted.model)
+        if main and fast and main.fast_model_id is None:
+            main.fast_model = fast
+            main.save(update_fields=["fast_model"])
+
+
+def offer_models(*, origin: ModelConfig.Origin, base_url: str, sizes: dict[str, int]) -> list[ModelConfig]:
+    """Rows for models found at an address, by their window (0 = unknown). Known ones are left as they are,
+    but for a window that was detected anew. The first becomes the default where only the Demo model was."""
+    offered = []
+    with transaction.atomic():
+        for model_id, context_size in sizes.items():
+            known = ModelConfig.objects.filter(base_url=base_url, model_id=model_id).first()
+            if known is None:
+                known = ModelConfig(
+                    name=free_name(model_id),
+                    model_id=model_id,
+                    base_url=base_url,
+                    origin=origin,
+                    detected_context_size=context_size,
+                )
+                save_model_config(config=known)
+            elif context_size:
+                store_detected_sizes(config=known, context_size=context_size)
+            offered.append(known)
+    return offered
+
+
+def _environment() -> EnvironmentModels:
+    """A key alone means OpenAI; an address without a model, or a model without either, says nothing usable."""
+    base_url, api_key = settings.OPENAI_BASE_URL.rstrip("/"), settings.OPENAI_API_KEY
+    model, fast_model = settings.LLM_MODEL, settings.FAST_LLM_MODEL
+    if not model and api_key and not base_url:
+        model, fast_model = OPENAI_FIRST_MODEL, fast_model or OPENAI_FIRST_FAST_MODEL
+    if not model or not (base_url or api_key):
+        return EnvironmentModels()
+    return EnvironmentModels(base_url, api_key, model, fast_model)
+
+
+def _lock_models() -> None:
+    """The Demo row stands for all of them: one change of the default, one starting process at a time."""
+    ModelConfig.objects.select_for_update().filter(origin=Origin.BUILT_IN).first()
+
+
+def _ensure_demo() -> None:
+    demo, is_new = ModelConfig.objects.get_or_create(
+        origin=Origin.BUILT_IN,
+        defaults={"name": free_name(DEMO_NAME), "kind": ModelConfig.Kind.DEMO, "model_id": "demo"},
+    )
+    if is_new and not ModelConfig.objects.filter(is_default=True).exists():
+        _set_default(demo)
+
+
+def _ensure_from_environment(origin: Origin, wanted: EnvironmentModels, model_id: str) -> ModelConfig | None:
+    row = ModelConfig.objects.filter(origin=origin).first()
+    if not model_id or (origin == Origin.ENVIRONMENT_FAST and model_id == wanted.model):
+        _release(row)
+        return None
+    if row is None:
+        row = _adopt_or_create(origin, wanted.base_url, model_id)
+    _follow_environment(row, wanted, model_id)
+    return row
+
+
+def _adopt_or_create(origin: Origin, base_url: str, model_id: str) -> ModelConfig:
+    row = ModelConfig.objects.filter(
+        base_url=base_url, model_id=model_id, kind=ModelConfig.Kind.OPENAI
+    ).first()
+    row = row or ModelConfig(name=free_name(model_id), model_id=model_id, base_url=base_url)
+    row.origin = origin
+    row.is_default = row.is_default or origin == Origin.ENVIRONMENT
+    return row
+
+
+def _follow_environment(row: ModelConfig, wanted: EnvironmentModels, model_id: str) -> None:
+    if row.name == row.model_id != model_id:
+        row.name = free_name(model_id)
+    row.base_url, row.model_id = wanted.base_url, model_id
+    save_model_config(config=row, api_key=wanted.api_key if key_differs(row, wanted.api_key) else None)
+
+
+def key_differs(row: ModelConfig, api_key: str) -> bool:
+    try:
+        return encryption.decrypt(row.api_key_encrypted) != api_key
+    except encryption.SecretUnreadable:
+        return True  # SECRET_KEY has changed; the environment still knows the key
+
+
+def _release(row: ModelConfig | None) -> None:
+    if row is not None:
+        row.origin = Origin.OPERATOR
+        row.save(update_fields=["origin"])
+
+
+def _replace_demo_as_default(config: ModelConfig) -> None:
+    current = ModelConfig.objects.filter(is_default=True).first()
+    if current is None or current.kind == ModelConfig.Kind.DEMO:
+        _set_default(config)
+
+
+def _set_default(config: ModelConfig) -> None:
+    ModelConfig.objects.filter(is_default=True).exclude(pk=config.pk).update(is_default=False)
+    config.is_default = config.enabled = True
+    config.save(update_fields=["is_default", "enabled"])
+
+
+def _forget_what_was_learned(config: ModelConfig) -> None:
+    config.detected_context_size = config.detected_max_output_tokens = 0
+    config.token_ratio, config.token_ratio_samples = 1.0, 0
+    config.test_result, config.tested_at = "", None
+
+
+def free_name(wanted: str) -> str:
+    """`wanted`, or with a number where that is taken."""
+    taken = set(ModelConfig.objects.filter(name__startswith=wanted).values_list("name", flat=True))
+    names = [wanted, *(f"{wanted} ({number})" for number in range(2, len(taken) + 2))]
+    return next(name for name in names if name not in taken)
+
+
+def record_token_counts(*, config_id: UUID, estimated: int, reported: int) -> None:
+    """`estimated` is the uncalibrated estimate of the request that the provider counted as `reported`."""
+    with transaction.atomic():
+        config = ModelConfig.objects.select_for_update().filter(pk=config_id).first()
+        if config is None:
+            return
+        learned = Calibration(config.token_ratio, config.token_ratio_samples).update(estimated, reported)
+        ModelConfig.objects.filter(pk=config_id).update(
+            token_ratio=learned.ratio, token_ratio_samples=learned.samples
+        )

@@ -1,0 +1,268 @@
+"""The form of one model: a key that goes in and never comes out, sizes, prices, policy."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import admin
+from django.db.models import Count, QuerySet, Sum
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils.decorators import method_decorator
+from django.utils.html import format_html, format_html_join
+from django.utils.text import Truncator
+from django.views.decorators.debug import sensitive_post_parameters
+
+from chatapp.context.admin import POLICY_HELP, check_policy_field
+from chatapp.context.policies import rules_for
+from chatapp.operations.admin.fields import YamlField
+from chatapp.operations.admin.pages import Check, TestedAdmin, ViewOnlyAdmin
+from chatapp.providers.actions import save_model_config
+from chatapp.providers.model_check import check_model
+from chatapp.providers.models import ModelConfig, Usage
+
+
+def has_key_here(config: ModelConfig | None) -> bool:
+    """The key of a row from the environment is changed there, and the Demo model has none."""
+    return config is None or not (config.from_environment or config.kind == ModelConfig.Kind.DEMO)
+
+
+class ModelConfigForm(forms.ModelForm):  # type: ignore[type-arg]
+    api_key = forms.CharField(
+        label="API key",
+        required=False,
+        max_length=1000,
+        widget=forms.PasswordInput(
+            render_value=False, attrs={"autocomplete": "new-password", "class": "vTextField"}
+        ),
+    )
+    remove_api_key = forms.BooleanField(label="Remove the stored key", required=False)
+    make_default = forms.BooleanField(
+        label="Default", required=False, help_text="New conversations begin with this model."
+    )
+
+    class Meta:
+        model = ModelConfig
+        fields = (
+            "name",
+            "base_url",
+            "model_id",
+            "context_size",
+            "max_output_tokens",
+            "input_price",
+            "output_price",
+            "cached_price",
+            "fast_model",
+            "context_policy",
+            "system_prompt",
+            "tool_calling",
+            "enabled",
+        )
+        field_classes: ClassVar = {"context_policy": YamlField}
+        help_texts: ClassVar = {"context_policy": POLICY_HELP}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["make_default"].initial = self.instance.is_default
+        if self.instance.api_key_encrypted:
+            self.fields[
+                "api_key"
+            ].help_text = "A key is stored, encrypted; it is never shown. Empty: keep it."
+        else:
+            self.fields["api_key"].help_text = "No key is stored."
+            del self.fields["remove_api_key"]
+        if not has_key_here(self.instance):
+            self.fields.pop("remove_api_key", None)
+            del self.fields["api_key"]
+        if "fast_model" in self.fields:
+            others = ModelConfig.objects.exclude(pk=self.instance.pk)
+            self.fields["fast_model"].queryset = others  # type: ignore[attr-defined]
+
+    def clean_context_policy(self) -> dict[str, Any]:
+        return check_policy_field(self.cleaned_data["context_policy"] or {}, "model")
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        self._check_key(cleaned)
+        if cleaned.get("make_default") and not cleaned.get("enabled"):
+            self.add_error("enabled", "The default model has to be enabled.")
+        return cleaned
+
+    def _check_key(self, cleaned: dict[str, Any]) -> None:
+        """A stored key goes to the address it was entered for and to no other: nobody can have it sent to himself."""
+        if cleaned.get("remove_api_key") and cleaned.get("api_key"):
+            self.add_error("remove_api_key", "Either remove the key or enter a new one.")
+        if "base_url" not in self.changed_data or not self.instance.api_key_encrypted:
+            return
+        if not cleaned.get("api_key") and not cleaned.get("remove_api_key"):
+            self.add_error(
+                "api_key", "The address is another one: enter the key for it, or remove the stored key."
+            )
+
+    @property
+    def new_api_key(self) -> str | None:
+        """None keeps the stored one."""
+        if self.cleaned_data.get("remove_api_key"):
+            return ""
+        return self.cleaned_data.get("api_key") or None
+
+
+SOURCES = {
+    "model": "entered here",
+    "environment": "from the environment",
+    "detected": "told by the provider, or publicly known for this model",
+    "default": "nothing is known about this model, so the default",
+}
+OWNED_BY_ENVIRONMENT = ("base_url", "model_id")
+
+
+@admin.register(ModelConfig)
+class ModelConfigAdmin(TestedAdmin[ModelConfig]):
+    form = ModelConfigForm
+    list_display = ("name", "endpoint", "window", "enabled", "is_default", "test_state", "test_button")
+    list_filter = ("enabled", "kind", "origin")
+    list_select_related = ("fast_model",)
+    search_fields = ("name", "model_id", "base_url")
+    actions = ("test_selected",)
+    readonly_fields = ("origin", "effective_sizes", "last_test")
+
+    def get_fieldsets(self, request: HttpRequest, obj: ModelConfig | None = None) -> Any:
+        is_demo = obj is not None and obj.kind == ModelConfig.Kind.DEMO
+        endpoint = () if is_demo else ("base_url", "model_id")
+        key = ("api_key",) if has_key_here(obj) else ()
+        removal = ("remove_api_key",) if key and obj and obj.api_key_encrypted else ()
+        shown = ("origin", "last_test") if obj else ()
+        sizes = ("context_size", "max_output_tokens", *(("effective_sizes",) if obj else ()))
+        prices = ("Prices in US dollars", {"fields": ("input_price", "output_price", "cached_price")})
+        return (
+            (None, {"fields": ("name", *endpoint, *key, *removal, "enabled", "make_default", *shown)}),
+            ("Sizes in tokens", {"fields": sizes}),
+            *(() if is_demo else (prices,)),
+            ("Use", {"fields": ("fast_model", "system_prompt", "tool_calling", "context_policy")}),
+        )
+
+    def get_readonly_fields(self, request: HttpRequest, obj: ModelConfig | None = None) -> tuple[str, ...]:
+        """What the environment says is changed there: here it would be undone by the next start."""
+        owned = OWNED_BY_ENVIRONMENT if obj and obj.from_environment else ()
+        return (*self.readonly_fields, *owned)
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.name == "fast_model":  # a plain choice: models are added in their own list
+            return db_field.formfield()
+        return super().formfield_for_dbfield(db_field, request, **kwargs)
+
+    def has_delete_permission(self, request: HttpRequest, obj: ModelConfig | None = None) -> bool:
+        """The next start would bring these back; they can be switched off."""
+        comes_back = obj is not None and (obj.from_environment or obj.origin == ModelConfig.Origin.BUILT_IN)
+        return not comes_back and super().has_delete_permission(request, obj)
+
+    def get_actions(self, request: HttpRequest) -> Any:
+        """Deleting goes one by one, where `has_delete_permission` looks at the row."""
+        actions = super().get_actions(request)
+        actions.pop("delete_selected", None)
+        return actions
+
+    @method_decorator(sensitive_post_parameters("api_key"))
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        return super().changeform_view(request, object_id, form_url, extra_context)
+
+    def save_model(self, request: HttpRequest, obj: ModelConfig, form: Any, change: bool) -> None:
+        obj.is_default = form.cleaned_data["make_default"]
+        save_model_config(config=obj, api_key=form.new_api_key)
+
+    # --- what is shown ---------------------------------------------------------------------------------
+
+    @admin.display(description="endpoint")
+    def endpoint(self, config: ModelConfig) -> str:
+        if config.kind == ModelConfig.Kind.DEMO:
+            return "built in"
+        return f"{config.model_id} at {config.base_url or 'api.openai.com'}"
+
+    @admin.display(description="context size")
+    def window(self, config: ModelConfig) -> str:
+        return f"{rules_for(config).budget.context_size:,}"
+
+    @admin.display(description="In effect")
+    def effective_sizes(self, config: ModelConfig) -> str:
+        resolved = rules_for(config).resolved
+        budget = resolved.budget
+        lines = [
+            f"Context size {budget.context_size:,}: {SOURCES[resolved.context_size_from]}.",
+            f"Output limit {budget.max_output_tokens:,}: {SOURCES[resolved.max_output_tokens_from]}.",
+            f"Budget for history and question: {budget.input_tokens:,}.",
+        ]
+        warning = format_html('<p class="errornote">{}</p>', resolved.warning) if resolved.warning else ""
+        return format_html("{}{}", format_html_join("", "<p>{}</p>", ((line,) for line in lines)), warning)
+
+    @admin.display(description="last test", ordering="tested_at")
+    def last_test(self, config: ModelConfig) -> str:
+        if config.tested_at is None:
+            return "never tested"
+        return f"{config.tested_at:%Y-%m-%d %H:%M} UTC: {config.test_result}"
+
+    @admin.display(description="last test", ordering="tested_at")
+    def test_state(self, config: ModelConfig) -> str:
+        return Truncator(self.last_test(config)).words(14)
+
+    # --- the test --------------------------------------------------------------------------------------
+
+    def check_row(self, row: ModelConfig) -> Check:
+        return check_model(row)
+
+    @admin.action(description="Test: ask the endpoint and tell what it found", permissions=["change"])
+    def test_selected(self, request: HttpRequest, queryset: QuerySet[ModelConfig]) -> None:
+        for config in queryset:
+            self.tell_check(request, config)
+
+
+@admin.register(Usage)
+class UsageAdmin(ViewOnlyAdmin):
+    change_list_template = "admin/chatapp/usage/change_list.html"
+    list_display = (
+        "created_at",
+        "user",
+        "purpose",
+        "model_name",
+        "input_tokens",
+        "output_tokens",
+        "cached_tokens",
+        "cost",
+        "kept_out_tokens",
+        "compaction_saved",
+        "cache_saved",
+        "exact",
+    )
+    list_filter = ("purpose", "model_name", "exact", "created_at")
+    list_select_related = ("user",)
+    list_display_links = None
+    date_hierarchy = "created_at"
+    search_fields = ("user__email", "=conversation__id", "=run__id")
+    search_help_text = "A user's e-mail address, or the id of a conversation or a run"
+    ordering = ("-created_at",)
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        response = super().changelist_view(request, extra_context)
+        context = response.context_data if isinstance(response, TemplateResponse) else None
+        if context and "cl" in context:
+            context["totals"] = (
+                context["cl"]
+                .queryset.order_by()
+                .aggregate(
+                    calls=Count("pk"),
+                    input=Sum("input_tokens", default=0),
+                    output=Sum("output_tokens", default=0),
+                    cached=Sum("cached_tokens", default=0),
+                    cost=Sum("cost"),
+                    kept_out=Sum("kept_out_tokens", default=0),
+                    compaction_saved=Sum("compaction_saved"),
+                    cache_saved=Sum("cache_saved"),
+                )
+            )
+        return response

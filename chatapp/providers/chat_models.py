@@ -1,0 +1,68 @@
+"""Which chat model serves a run: the operators' row made into something that can be asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from django.conf import settings
+
+from agents.chat_models.demo_model import DemoModel
+from agents.chat_models.openai_model import OpenAIModel, close_clients
+from agents.chat_models.prompted_model import AutoToolsModel, PromptedModel
+from agents.errors import ModelError
+from agents.types import ChatModel, ModelEndpoint
+from chatapp.operations import encryption
+from chatapp.providers.models import ModelConfig
+
+T = TypeVar("T")
+
+
+def endpoint_of(config: ModelConfig) -> ModelEndpoint:
+    """With the key, decrypted. Raises SecretUnreadable."""
+    return ModelEndpoint(
+        model_id=config.model_id,
+        base_url=config.base_url,
+        api_key=encryption.decrypt(config.api_key_encrypted),
+        connect_timeout_s=settings.MODEL_CONNECT_TIMEOUT_S,
+        first_token_timeout_s=settings.MODEL_FIRST_TOKEN_TIMEOUT_S,
+        stall_timeout_s=settings.MODEL_STALL_TIMEOUT_S,
+        max_answer_bytes=settings.MAX_ANSWER_BYTES,
+    )
+
+
+def chat_model_for(config: ModelConfig) -> ChatModel:
+    """Raises ModelError when the stored key cannot be read any more."""
+    if config.kind == ModelConfig.Kind.DEMO:
+        return DemoModel()
+    try:
+        return _with_tools(OpenAIModel(endpoint_of(config)), config)
+    except encryption.SecretUnreadable as error:
+        raise ModelError(
+            "auth",
+            "The stored key of this model can no longer be read; an operator has to enter it again.",
+            detail=error.message,
+        ) from None
+
+
+def _with_tools(model: ChatModel, config: ModelConfig) -> ChatModel:
+    match config.tool_calling:
+        case ModelConfig.ToolCalling.PROMPTED:
+            return PromptedModel(model)
+        case ModelConfig.ToolCalling.NATIVE:
+            return model
+        case _:
+            return AutoToolsModel(model, (config.base_url, config.model_id))
+
+
+def ask_in_thread(question: Coroutine[Any, Any, T]) -> T:
+    """Waits for a model's server in a thread that has no event loop; the one made here ends with its connections."""
+
+    async def ask() -> T:
+        try:
+            return await question
+        finally:
+            await close_clients()
+
+    return asyncio.run(ask())

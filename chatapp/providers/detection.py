@@ -1,0 +1,131 @@
+"""Found out in the background at start, never delaying it: a local Ollama, and windows that nobody entered."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import threading
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import ProxyHandler, Request, build_opener
+
+from django.conf import settings
+from django.db import connection
+
+from agents.chat_models.probing import list_models
+from agents.errors import ModelError
+from agents.types import ListedModel
+from chatapp.operations.encryption import SecretUnreadable
+from chatapp.providers.actions import offer_models, store_detected_sizes
+from chatapp.providers.chat_models import ask_in_thread, endpoint_of
+from chatapp.providers.model_facts import load_prices
+from chatapp.providers.models import ModelConfig
+from chatapp.providers.selectors import models_of_unknown_size
+
+log = logging.getLogger(__name__)
+
+
+def detect_in_background() -> threading.Thread:
+    thread = threading.Thread(target=_detect, name="detection", daemon=True)
+    thread.start()
+    return thread
+
+
+def offer_ollama(url: str) -> list[ModelConfig]:
+    """Its chat models become rows of ours that can be chosen."""
+    sizes = {model_id: ollama_window(url, model_id) or 0 for model_id in detect_ollama(url)}
+    if not sizes:
+        return []
+    log.info("Ollama answers at %s: %s.", url, ", ".join(sizes))
+    return offer_models(origin=ModelConfig.Origin.OLLAMA, base_url=url, sizes=sizes)
+
+
+def detect_sizes(config: ModelConfig) -> None:
+    """Asks the address for its list of models; costs nothing, and says nothing when it fails."""
+    try:
+        listed = ask_in_thread(list_models(endpoint_of(config)))
+    except (ModelError, SecretUnreadable) as error:
+        log.info("The address of %s does not list its models: %s", config.name, error)
+        return
+    keep_told_sizes(config, next((model for model in listed if model.model_id == config.model_id), None))
+
+
+def keep_told_sizes(config: ModelConfig, told: ListedModel | None) -> None:
+    """Stores what a listing said; an Ollama is asked in its own way, for its listing tells no window."""
+    window = told.context_size if told else None
+    store_detected_sizes(
+        config=config,
+        context_size=window or ollama_window(config.base_url, config.model_id),
+        max_output_tokens=told.max_output_tokens if told else None,
+    )
+
+
+def _detect() -> None:
+    try:
+        load_prices()
+        if settings.OLLAMA_URL:
+            offer_ollama(settings.OLLAMA_URL)
+        for config in models_of_unknown_size():
+            detect_sizes(config)
+    except Exception:
+        # The edge of a thread: nobody else would ever hear of it, and the service runs without.
+        log.exception("Looking for models and their windows failed.")
+    finally:
+        connection.close()
+
+
+OLLAMA_PORT = 11434
+TIMEOUT_S = 2.0
+MAX_ANSWER_BYTES = 4 * 2**20
+# Unless told otherwise Ollama cuts every prompt, silently and from its beginning, to this many tokens.
+OLLAMA_DEFAULT_WINDOW = 4_096
+EMBEDDING_MODEL = re.compile(r"embed|bge-|minilm|rerank", re.IGNORECASE)
+
+
+def detect_ollama(url: str) -> list[str]:
+    """The chat models at `url` (ending in /v1), most recently changed first; none if nothing answers there."""
+    names = [row.get("name") for row in _models(_ask(f"{_root(url)}/api/tags"))]
+    return [name for name in names if isinstance(name, str) and name and not EMBEDDING_MODEL.search(name)]
+
+
+def ollama_window(url: str, model_id: str) -> int | None:
+    """The window it really uses: of the running model, else of its Modelfile, else its default. None: no Ollama."""
+    if not _may_be_ollama(url) or "version" not in _ask(f"{_root(url)}/api/version"):
+        return None
+    for row in _models(_ask(f"{_root(url)}/api/ps")):
+        if row.get("name") == model_id and row.get("context_length"):
+            return int(row["context_length"])
+    shown = _ask(f"{_root(url)}/api/show", {"model": model_id})
+    found = re.search(r"^num_ctx\s+(\d+)", str(shown.get("parameters", "")), re.MULTILINE)
+    return int(found[1]) if found else OLLAMA_DEFAULT_WINDOW
+
+
+def _may_be_ollama(url: str) -> bool:
+    """It speaks plain HTTP, or somebody kept its port behind TLS. Others are not bothered."""
+    parts = urlsplit(url)
+    return parts.scheme == "http" or parts.port == OLLAMA_PORT
+
+
+def _root(url: str) -> str:
+    return url.rstrip("/").removesuffix("/v1")
+
+
+def _models(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    rows = answer.get("models")
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+
+
+def _ask(url: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The JSON object answered, {} when nobody or somebody else answers. Never through a proxy."""
+    request = Request(
+        url,
+        data=None if body is None else json.dumps(body).encode(),
+        headers={"Content-Type": "application/json"},
+    )
+    try:
+        with build_opener(ProxyHandler({})).open(request, timeout=TIMEOUT_S) as response:
+            answer = json.loads(response.read(MAX_ANSWER_BYTES))
+    except (OSError, ValueError):
+        return {}
+    return answer if isinstance(answer, dict) else {}

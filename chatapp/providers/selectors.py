@@ -1,0 +1,164 @@
+"""Which models there are, and what is said of their windows, layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any, Literal
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import Count, F, QuerySet, Sum
+from django.db.models.functions import TruncDate
+
+from chatapp.accounts.models import User
+from chatapp.conversations.models import Conversation
+from chatapp.operations.errors import NotFound
+from chatapp.providers.model_facts import find_facts
+from chatapp.providers.models import ModelConfig, Usage
+from memory.budget import Sizes
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetInputs:
+    """What each layer says of a model's sizes, the strongest first; 0 = it says nothing."""
+
+    model: Sizes
+    """What the operator entered."""
+    environment: Sizes
+    detected: Sizes
+    """What the provider told, in its model list or in an error; else what is publicly known of the name."""
+
+
+def models_by_preference() -> QuerySet[ModelConfig]:
+    """The default first, real models before the demo."""
+    return ModelConfig.objects.select_related("fast_model").order_by("-is_default", "-kind", "name")
+
+
+def visible_models(user: User) -> QuerySet[ModelConfig]:
+    """What this user may choose, the default first: every enabled model, for every user."""
+    return models_by_preference().filter(enabled=True)
+
+
+def default_model() -> ModelConfig:
+    """Raises NotFound when operators disabled everything."""
+    model = models_by_preference().filter(enabled=True).first()
+    if model is None:
+        raise NotFound("No model is enabled. An operator can enable one in the admin panel, under Models.")
+    return model
+
+
+def model_of(conversation: Conversation) -> ModelConfig:
+    """The conversation's, else its agent's, else the default; one that was switched off is passed over.
+
+    Raises NotFound when there is none at all.
+    """
+    agent = conversation.agent if conversation.agent and conversation.agent.enabled else None
+    chosen = (conversation.model, agent.model if agent else None)
+    return next((model for model in chosen if model is not None and model.enabled), None) or default_model()
+
+
+def accessible_model(name_or_id: str | UUID) -> ModelConfig:
+    """By id, by name, or by the endpoint's own name for it. Raises NotFound, also for a disabled one."""
+    models = models_by_preference().filter(enabled=True)
+    model = _by_id(models, name_or_id) or _by_name(models, str(name_or_id))
+    if model is None:
+        raise NotFound("There is no such model, or it is switched off.", code="model_not_found")
+    return model
+
+
+def models_of_unknown_size() -> list[ModelConfig]:
+    """Enabled models whose window neither an operator nor the provider has told yet."""
+    untold = ModelConfig.objects.filter(enabled=True, context_size=0, detected_context_size=0)
+    return list(untold.exclude(kind=ModelConfig.Kind.DEMO))
+
+
+def fast_model_of(config: ModelConfig) -> ModelConfig:
+    """The one for summaries and titles: its pair, else itself."""
+    return config.fast_model or config
+
+
+def resolve_budget_inputs(config: ModelConfig) -> BudgetInputs:
+    return BudgetInputs(
+        model=Sizes(config.context_size, config.max_output_tokens),
+        environment=Sizes(settings.LLM_CONTEXT_SIZE, settings.LLM_MAX_OUTPUT_TOKENS),
+        detected=_detected_sizes(config),
+    )
+
+
+def _detected_sizes(config: ModelConfig) -> Sizes:
+    facts = find_facts(config.model_id, config.base_url)
+    window = config.detected_context_size or facts.context_size or 0
+    output = config.detected_max_output_tokens or facts.max_output_tokens or 0
+    if config.detected_context_size and not config.detected_max_output_tokens:
+        # The public output limit is that of the full window; here somebody serves a smaller one.
+        output = min(output, window // 2)
+    return Sizes(window, output)
+
+
+def _by_id(models: QuerySet[ModelConfig], raw: str | UUID) -> ModelConfig | None:
+    try:
+        return models.filter(pk=raw if isinstance(raw, UUID) else UUID(raw)).first()
+    except ValueError:
+        return None
+
+
+def _by_name(models: QuerySet[ModelConfig], name: str) -> ModelConfig | None:
+    return models.filter(name=name).first() or models.filter(model_id=name).first()
+
+
+GroupBy = Literal["day", "model", "purpose", "conversation"]
+
+_KEYS = {
+    "day": TruncDate("created_at", tzinfo=UTC),
+    "model": F("model_name"),
+    "purpose": F("purpose"),
+    "conversation": F("conversation_id"),
+}
+_SUMS = {
+    "calls": Count("id"),
+    "total_input": Sum("input_tokens", default=0),
+    "total_output": Sum("output_tokens", default=0),
+    "total_cached": Sum("cached_tokens", default=0),
+    "total_cost": Sum("cost"),
+    "total_kept_out": Sum("kept_out_tokens", default=0),
+    "total_compaction_saved": Sum("compaction_saved"),
+    "total_cache_saved": Sum("cache_saved"),
+}
+
+
+def usage_rows(
+    user: User, *, first: date, last: date, group_by: GroupBy
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The groups by key, and their total. Days are UTC; `last` is included. Cost is None where no price was known."""
+    rows = _within(user, first, last)
+    groups = rows.annotate(key=_KEYS[group_by]).values("key").annotate(**_SUMS).order_by("key")
+    return [_shape(str(group["key"] or ""), group) for group in groups], _shape(
+        "total", rows.aggregate(**_SUMS)
+    )
+
+
+def _within(user: User, first: date, last: date) -> QuerySet[Usage]:
+    start = datetime.combine(first, time.min, UTC)
+    end = datetime.combine(last, time.min, UTC) + timedelta(days=1)
+    return Usage.objects.filter(user=user, created_at__gte=start, created_at__lt=end)
+
+
+def _shape(key: str, sums: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "key": key,
+        "calls": sums["calls"],
+        "input_tokens": sums["total_input"],
+        "output_tokens": sums["total_output"],
+        "cached_tokens": sums["total_cached"],
+        "cost": _money(sums["total_cost"]),
+        "kept_out_tokens": sums["total_kept_out"],
+        "compaction_saved": _money(sums["total_compaction_saved"]),
+        "cache_saved": _money(sums["total_cache_saved"]),
+    }
+
+
+def _money(total: Decimal | None) -> float | None:
+    return None if total is None else float(total)

@@ -1,0 +1,1 @@
+"""Events and their readers: the log, the hub, socket and server-sent events."""

@@ -1,0 +1,68 @@
+"""The events of a conversation as a stream: replay, then live."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from asgiref.sync import sync_to_async
+from django.db import close_old_connections
+from django.http.response import HttpResponseBase
+from ninja import Router
+from ninja.params.functions import Header, Query
+
+from chatapp.accounts.callers import ApiRequest, allow
+from chatapp.conversations.access import accessible_conversation
+from chatapp.operations.http import schemas as http_schemas
+from chatapp.realtime.api.sse import encode_notice, sse_response
+from chatapp.realtime.api.streams import ConversationReader
+from memory.bounds import MAX_ID
+
+router = Router(tags=["events"])
+
+STREAM = {
+    "responses": {
+        200: {
+            "description": "Server-sent events. Facts carry their `seq` as id; a comment comes every 15 seconds.",
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        }
+    }
+}
+
+
+@router.get(
+    "/conversations/{conversation_id}/events",
+    auth=allow("chat", "read"),
+    response=http_schemas.answers(404, ok=None),
+    openapi_extra=STREAM,
+)
+async def read_events(
+    request: ApiRequest,
+    conversation_id: str,
+    after_seq: int = Query(0, ge=0, le=MAX_ID, description="Replays the facts after this one."),
+    last_event_id: int | None = Header(
+        None,
+        alias="Last-Event-ID",
+        ge=0,
+        le=MAX_ID,
+        description="Wins over `after_seq`, as browsers repeat the address.",
+    ),
+) -> HttpResponseBase:
+    """Replays the log, then tells what happens, until you hang up or may not read any more.
+
+    `reset` says that the log is not as long as you believe: fetch the conversation again.
+    """
+    row = await sync_to_async(accessible_conversation)(request.auth.user, conversation_id)
+    await sync_to_async(close_old_connections)()  # the stream may last for hours
+    after = after_seq if last_event_id is None else last_event_id
+    reader = ConversationReader(request.auth, str(row.pk))
+    if after > row.last_seq:
+        return sse_response(_reset_first(reader, row.last_seq))
+    return sse_response(reader.chunks(after))
+
+
+async def _reset_first(reader: ConversationReader, last_seq: int) -> AsyncGenerator[bytes, None]:
+    yield encode_notice({"type": "reset", "conversation_id": reader.conversation_id}, seq=last_seq)
+    async with aclosing(reader.chunks(last_seq)) as chunks:
+        async for chunk in chunks:
+            yield chunk

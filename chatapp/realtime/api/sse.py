@@ -1,0 +1,77 @@
+"""Server-sent events: the same JSON as on the socket, framed as lines, with a heartbeat."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from typing import Any, TypeVar
+
+from django.conf import settings
+from django.http import StreamingHttpResponse
+
+from chatapp.operations.metrics import active_streams
+from chatapp.realtime.hub import Frame
+
+OPENED = b": listening\n\n"
+HEARTBEAT = b": still here\n\n"
+
+Item = TypeVar("Item")
+
+
+def encode_fact_or_delta(frame: Frame) -> bytes:
+    """Only a fact has an id: it is what a reader may continue after."""
+    identity = f"id: {frame.seq}\n" if frame.seq is not None else ""
+    return f"{identity}event: {frame.type}\ndata: {frame.text}\n\n".encode()
+
+
+def encode_notice(payload: dict[str, Any], seq: int | None = None) -> bytes:
+    """What concerns this stream only: `error`, `reset`, `message.snapshot`."""
+    text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
+    return encode_fact_or_delta(Frame(payload.get("conversation_id", ""), payload["type"], seq, text))
+
+
+def sse_response(chunks: AsyncGenerator[bytes, None]) -> StreamingHttpResponse:
+    """Django closes the iterator when the reader has gone."""
+    response = StreamingHttpResponse(_counted(chunks), content_type="text/event-stream; charset=utf-8")
+    response["Cache-Control"] = "no-cache, no-transform"
+    response["X-Accel-Buffering"] = "no"
+    return response
+
+
+async def _counted(chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    with active_streams.track_inprogress():
+        async with aclosing(chunks):
+            async for chunk in chunks:
+                yield chunk
+
+
+async def with_heartbeat(
+    items: AsyncIterator[Item], is_allowed: Callable[[], Awaitable[bool]]
+) -> AsyncGenerator[Item | None, None]:
+    """None every SSE_HEARTBEAT_S, so that proxies keep the line; ends when the reader may not read any more."""
+    loop = asyncio.get_running_loop()
+    due = loop.time() + settings.SSE_HEARTBEAT_S
+    pending: asyncio.Future[Item] | None = None
+    try:
+        while True:
+            if pending is None:
+                pending = asyncio.ensure_future(anext(items))
+            done, _ = await asyncio.wait({pending}, timeout=max(0.0, due - loop.time()))
+            if not done or loop.time() >= due:
+                due = loop.time() + settings.SSE_HEARTBEAT_S
+                if not await is_allowed():
+                    return
+                yield None
+            if done:
+                try:
+                    item = pending.result()
+                except StopAsyncIteration:
+                    return
+                pending = None
+                yield item
+    finally:
+        if pending is not None:
+            pending.cancel()
+            await asyncio.gather(pending, return_exceptions=True)

@@ -1,0 +1,138 @@
+"""What a reader of one conversation gets: the log from a point on, then what happens, until rights or runs end."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Any
+from uuid import UUID
+
+from chatapp.accounts.callers import Caller
+from chatapp.accounts.selectors import accessible_token, is_still_signed_in
+from chatapp.conversations.access import accessible_conversation
+from chatapp.conversations.selectors import stored_answer_text
+from chatapp.operations import clock
+from chatapp.operations.database import persistently
+from chatapp.operations.errors import NotFound
+from chatapp.realtime.api.sse import HEARTBEAT, OPENED, encode_fact_or_delta, encode_notice, with_heartbeat
+from chatapp.realtime.hub import Frame, hub, user_topic
+from chatapp.realtime.subscriptions import Connection
+from chatapp.runs import runner
+
+TEXT_TYPES = frozenset({"text.delta", "message.snapshot"})
+ASK_AGAIN_S = 1.0
+
+
+class ConversationReader:
+    """One SSE reader."""
+
+    def __init__(self, caller: Caller, conversation_id: str) -> None:
+        self.caller = caller
+        self.conversation_id = conversation_id
+        self.connection = Connection()
+        self._answer_id = ""
+        self._chars = 0
+        self._asked_at = 0.0
+
+    async def chunks(
+        self,
+        after_seq: int,
+        *,
+        once_open: Callable[[], None] | None = None,
+        until_run_id: str | None = None,
+    ) -> AsyncGenerator[bytes, None]:
+        """From the fact after `after_seq` until the run ends, or for ever.
+
+        What `once_open` begins cannot be missed.
+        """
+        try:
+            await self.connection.watch(UUID(self.conversation_id), after_seq)
+            await hub.subscribe(self.connection, user_topic(self.caller.user.pk))  # to hear that rights end
+            if once_open is not None:
+                once_open()
+            yield OPENED
+            async with aclosing(with_heartbeat(self.connection.frames(), self._may_read)) as frames:
+                async for frame in frames:
+                    for chunk in await self._encode(frame):
+                        yield chunk
+                    if frame is not None and until_run_id is not None and ends_run(frame, until_run_id):
+                        return
+            yield encode_notice(_ended(self.connection.closed_because or "signed_out"))
+        finally:
+            await self._close()
+
+    async def _close(self) -> None:
+        self.connection.close("gone")
+        await hub.unsubscribe(self.connection, user_topic(self.caller.user.pk))
+        await self.connection.unwatch_all()
+
+    async def _encode(self, frame: Frame | None) -> list[bytes]:
+        """A reader who came in mid-answer, or missed something, gets the text so far before the next delta."""
+        if frame is None:
+            return [HEARTBEAT]
+        if frame.conversation_id != self.conversation_id:
+            return []
+        if frame.type not in TEXT_TYPES:
+            return [encode_fact_or_delta(frame)]
+        told = json.loads(frame.text)
+        before = [encode_notice(await self._snapshot(told["message_id"]))] if self._misses_text(told) else []
+        self._note_text(told)
+        return [*before, encode_fact_or_delta(frame)]
+
+    def _misses_text(self, told: dict[str, Any]) -> bool:
+        if told["message_id"] != self._answer_id:
+            self._answer_id, self._chars, self._asked_at = told["message_id"], 0, 0.0
+        now = time.monotonic()
+        if told["offset"] <= self._chars or now - self._asked_at < ASK_AGAIN_S:
+            return False
+        self._asked_at = now
+        return True
+
+    def _note_text(self, told: dict[str, Any]) -> None:
+        if told["offset"] <= self._chars:
+            self._chars = max(self._chars, told["offset"] + len(told["text"]))
+
+    async def _snapshot(self, message_id: str) -> dict[str, Any]:
+        text = runner.live_text(message_id)
+        if text is None:
+            text = (await persistently(stored_answer_text)(self.caller.user, message_id)).text
+            hub.ask_for_text(message_id)
+        self._chars = max(self._chars, len(text))
+        return {
+            "v": 1,
+            "type": "message.snapshot",
+            "conversation_id": self.conversation_id,
+            "at": clock.now().isoformat().replace("+00:00", "Z"),
+            "message_id": message_id,
+            "offset": 0,
+            "text": text,
+        }
+
+    async def _may_read(self) -> bool:
+        return await persistently(may_still_read)(self.caller, self.conversation_id)
+
+
+def may_still_read(caller: Caller, conversation_id: str) -> bool:
+    """A stream loses its rights when the user does, even if nobody told this process."""
+    try:
+        if caller.token_id is not None:
+            accessible_token(caller.user, caller.token_id)
+        accessible_conversation(caller.user, conversation_id)
+    except NotFound:
+        return False
+    return is_still_signed_in(caller.user.pk, caller.session_key)
+
+
+def ends_run(frame: Frame, run_id: str) -> bool:
+    return frame.type == "run.finished" and json.loads(frame.text).get("run_id") == run_id
+
+
+def _ended(reason: str) -> dict[str, Any]:
+    sentences = {
+        "too_slow": "This reader is too slow; continue after the last id.",
+        "signed_out": "You may not read this any more.",
+        "shutting_down": "The service is being restarted; continue after the last id.",
+    }
+    return {"type": "error", "code": reason, "message": sentences.get(reason, "The stream has ended.")}

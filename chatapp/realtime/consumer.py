@@ -1,0 +1,243 @@
+"""The socket door: one connection per tab, any number of conversations."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from typing import Any
+
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.conf import settings
+from pydantic import ValidationError
+
+from chatapp.accounts.models import User
+from chatapp.accounts.rate_limits import check_message_rate
+from chatapp.accounts.selectors import is_still_signed_in
+from chatapp.conversations.access import accessible_conversation
+from chatapp.conversations.content import attachment_ids, text_of_content
+from chatapp.conversations.selectors import stored_answer_text
+from chatapp.operations import clock
+from chatapp.operations.access import parse_id
+from chatapp.operations.database import AWAY, in_database
+from chatapp.operations.errors import InvalidInput, RateLimited, ServiceError, Unavailable
+from chatapp.providers.selectors import accessible_model
+from chatapp.realtime.frames import (
+    ClientFrame,
+    ClientFrameAdapter,
+    MessageInject,
+    MessageSend,
+    MessageSync,
+    Ping,
+    RunStop,
+    Subscribe,
+    ToolApprove,
+    ToolDeny,
+    Unsubscribe,
+)
+from chatapp.realtime.hub import hub, user_topic
+from chatapp.realtime.subscriptions import Connection
+from chatapp.runs import runner
+from chatapp.runs.access import accessible_run
+from chatapp.runs.actions.endings import request_stop
+from chatapp.runs.actions.injecting import inject_message
+from chatapp.runs.actions.sending import NewMessage, Receipt, send_message
+from chatapp.runs.actions.tool_calls import decide_tool_call
+from chatapp.runs.tool_access import tell_decision
+
+log = logging.getLogger(__name__)
+
+MAX_REPLAYED_FACTS = 2_000
+CLOSE_CODES = {"signed_out": 4401, "too_slow": 4408, "shutting_down": 1012, "failed": 1011}
+
+
+class ChatConsumer(AsyncWebsocketConsumer):
+    # The hub listens for the whole process; a channel per socket would be one more thing that needs Redis.
+    channel_layer_alias = "none"
+    user: User
+
+    async def connect(self) -> None:
+        user = self.scope.get("user")
+        if user is None or not user.is_active:
+            await self.close(code=4401)
+            return
+        self.user = user
+        self.connection = Connection()
+        await self.accept()
+        await hub.subscribe(self.connection, user_topic(user.pk))
+        self._tasks = [
+            asyncio.create_task(self._write_frames()),
+            asyncio.create_task(self._check_rights()),
+        ]
+
+    async def disconnect(self, code: int) -> None:
+        if not hasattr(self, "connection"):
+            return
+        self.connection.close("gone")
+        for task in self._tasks:
+            task.cancel()
+        await hub.unsubscribe(self.connection, user_topic(self.user.pk))
+        await self.connection.unwatch_all()
+
+    async def _write_frames(self) -> None:
+        try:
+            async for frame in self.connection.frames():
+                await self.send(text_data=frame.text)
+        except Exception:
+            # The log could not be read. Whoever comes back goes on after the last fact.
+            log.exception("A socket of user %s ends.", self.user.pk)
+            self.connection.close("failed")
+        reason = self.connection.closed_because or ""
+        await self.close(code=CLOSE_CODES.get(reason, 1000), reason=reason)
+
+    async def _check_rights(self) -> None:
+        """A socket loses its rights when the user does, even if nobody told this process."""
+        session, token_id = self.scope.get("session"), self.scope.get("token_id")
+        key = session.session_key if session is not None and token_id is None else None
+        while True:
+            await asyncio.sleep(settings.SOCKET_CHECK_S)
+            try:
+                may_stay = await in_database(is_still_signed_in)(self.user.pk, key, token_id)
+            except AWAY:
+                log.warning("The rights of a socket could not be checked; trying again.", exc_info=True)
+                continue
+            if not may_stay:
+                self.connection.close("signed_out")
+                return
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        client_id = None
+        try:
+            frame = self._parse(text_data)
+            client_id = getattr(frame, "client_id", None)
+            await self._answer(frame)
+        except ServiceError as error:
+            await self._tell_error(error, client_id)
+        except AWAY:
+            log.exception("The database failed under a frame of user %s.", self.user.pk)
+            await self._tell_error(Unavailable(), client_id)
+
+    def _parse(self, text_data: str | None) -> ClientFrame:
+        try:
+            return ClientFrameAdapter.validate_json(text_data or "")
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            where = ".".join(str(step) for step in first["loc"])
+            raise InvalidInput(f"This frame is not understood: {where} {first['msg']}".strip()) from None
+
+    async def _answer(self, frame: ClientFrame) -> None:
+        match frame:
+            case Ping():
+                await self._tell({"type": "pong"})
+            case Subscribe():
+                await self._subscribe(frame)
+            case Unsubscribe():
+                await self.connection.unwatch(parse_id(frame.conversation_id))
+            case MessageSend():
+                await self._send_message(frame)
+            case MessageInject():
+                await self._inject_message(frame)
+            case ToolApprove() | ToolDeny():
+                await self._decide(frame)
+            case RunStop():
+                await self._stop(frame.run_id)
+            case MessageSync():
+                await self._send_rest(frame)
+
+    async def _subscribe(self, frame: Subscribe) -> None:
+        row = await in_database(accessible_conversation)(self.user, frame.conversation_id)
+        is_too_old = row.last_seq - frame.after_seq > MAX_REPLAYED_FACTS
+        if is_too_old or frame.after_seq > row.last_seq:
+            await self._tell({"type": "reset", "conversation_id": str(row.pk)})
+            return
+        await self.connection.watch(row.pk, frame.after_seq)
+
+    async def _send_message(self, frame: MessageSend) -> None:
+        await check_message_rate(self.user.pk)
+        await self._acknowledge(frame.client_id, await in_database(_store_message)(self.user, frame))
+
+    async def _inject_message(self, frame: MessageInject) -> None:
+        await check_message_rate(self.user.pk)
+        await self._acknowledge(frame.client_id, await in_database(_inject_message)(self.user, frame))
+
+    async def _acknowledge(self, client_id: str, receipt: Receipt) -> None:
+        if receipt.is_new and not receipt.is_injected:
+            runner.start(receipt.run_id)
+        await self._tell(
+            {
+                "type": "ack",
+                "client_id": client_id,
+                "message_id": receipt.message_id,
+                "run_id": receipt.run_id,
+                "seq": receipt.seq,
+                "injected": receipt.is_injected,
+            }
+        )
+
+    async def _decide(self, frame: ToolApprove | ToolDeny) -> None:
+        call = await in_database(decide_tool_call)(
+            user=self.user,
+            run_id=frame.run_id,
+            call_id=frame.call_id,
+            approve=isinstance(frame, ToolApprove),
+        )
+        tell_decision(call.run_id, call.call_id)
+
+    async def _stop(self, run_id: str) -> None:
+        run = await in_database(accessible_run)(self.user, run_id)
+        await in_database(request_stop)(run=run, now=clock.now())
+        hub.stop_run(str(run.pk))
+
+    async def _send_rest(self, frame: MessageSync) -> None:
+        """The rest of an answer: from the run if it is written here, else as far as it is stored, and soon all."""
+        stored = await in_database(stored_answer_text)(self.user, frame.message_id)
+        text = runner.live_text(frame.message_id)
+        if text is None:
+            text = stored.text
+            if stored.is_growing:
+                hub.ask_for_text(frame.message_id)
+        await self._tell(
+            {
+                "v": 1,
+                "type": "message.snapshot",
+                "conversation_id": stored.conversation_id,
+                "at": clock.now().isoformat().replace("+00:00", "Z"),
+                "message_id": frame.message_id,
+                "offset": min(frame.length, len(text)),
+                "text": text[frame.length :],
+            }
+        )
+
+    async def _tell(self, payload: dict[str, Any]) -> None:
+        await self.send(text_data=json.dumps(payload, ensure_ascii=False, separators=(",", ":")))
+
+    async def _tell_error(self, error: ServiceError, client_id: str | None) -> None:
+        payload = {"type": "error", "code": error.code, "message": error.message}
+        if client_id is not None:
+            payload["client_id"] = client_id
+        if isinstance(error, RateLimited):
+            payload["retry_after"] = str(error.retry_after_s)
+        await self._tell(payload)
+
+
+def _store_message(user: User, frame: MessageSend) -> Receipt:
+    model = accessible_model(frame.model) if frame.model else None
+    new = NewMessage(
+        text=text_of_content(frame.content),
+        attachment_ids=attachment_ids(frame.content, frame.attachments),
+        client_id=frame.client_id,
+        parent_id=frame.parent,
+        mode=frame.mode or "",
+    )
+    return send_message(
+        user=user, conversation_id=frame.conversation_id, new=new, model=model, now=clock.now()
+    )
+
+
+def _inject_message(user: User, frame: MessageInject) -> Receipt:
+    new = NewMessage(
+        text=text_of_content(frame.content),
+        attachment_ids=attachment_ids(frame.content, frame.attachments),
+        client_id=frame.client_id,
+    )
+    return inject_message(user=user, conversation_id=frame.conversation_id, new=new, now=clock.now())

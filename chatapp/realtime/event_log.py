@@ -1,0 +1,56 @@
+"""The numbered facts of a conversation. Appended inside the action's transaction, told after its commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.dispatch import Signal
+
+from agents.events import Fact
+from chatapp.conversations.models import Conversation
+from chatapp.operations.statements import insert_rows, update_row
+from chatapp.realtime.models import Event
+from chatapp.runs.models import Run
+
+facts_committed = Signal()
+"""Sent after commit with `conversation_id`, `user_id` (UUIDs) and `payloads` (the events as sent)."""
+
+
+def append(conversation: Conversation, *facts: Fact, run: Run | None = None) -> int:
+    """Numbers the facts and stores them, and the conversation's counters; the last number given. `conversation` must be
+    locked in this transaction."""
+    payloads = []
+    rows = []
+    for seq, fact in enumerate(facts, start=conversation.last_seq + 1):
+        payload = fact.model_copy(update={"seq": seq}).model_dump(mode="json", exclude_none=True)
+        payloads.append(payload)
+        rows.append(
+            Event(conversation=conversation, seq=seq, type=fact.type, run=run, payload=payload, at=fact.at)
+        )
+    insert_rows(rows)
+    conversation.last_seq += len(facts)
+    update_row(conversation, "last_seq", "next_position")
+    transaction.on_commit(
+        partial(
+            facts_committed.send_robust,
+            sender=Conversation,
+            conversation_id=conversation.pk,
+            user_id=conversation.user_id,
+            payloads=payloads,
+        )
+    )
+    return conversation.last_seq
+
+
+def read_after(conversation_id: UUID, seq: int, limit: int = 500) -> list[dict[str, Any]]:
+    """The payloads after `seq`, in order."""
+    rows = Event.objects.filter(conversation_id=conversation_id, seq__gt=seq).order_by("seq")
+    return list(rows.values_list("payload", flat=True)[:limit])
+
+
+def last_seqs(conversation_ids: Iterable[str]) -> dict[UUID, int]:
+    return dict(Conversation.objects.filter(pk__in=list(conversation_ids)).values_list("pk", "last_seq"))

@@ -1,0 +1,198 @@
+"""Live delivery to the readers (sockets, SSE) of this process, from runs here and from other processes.
+
+A hint, never the record: a reader that misses something finds it in the log or in the message row.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from chatapp.operations.database import in_database
+from chatapp.realtime.event_log import facts_committed, last_seqs
+from chatapp.realtime.processes import EVERYBODY, OtherProcesses
+
+log = logging.getLogger(__name__)
+
+HEAL_S = 5.0
+TOLD_TO_USER = frozenset({"conversation.updated", "run.started", "run.finished"})
+"""Facts that the sidebar of every tab of the user wants, whatever conversation is open in it. They come without `seq`:
+that counts what a reader watches, and a tab may hear of a conversation just before its wish to watch it is heard."""
+
+
+class Frame(NamedTuple):
+    """One event, encoded once however many readers there are. Without `seq` it is no part of what a reader counts."""
+
+    conversation_id: str
+    type: str
+    seq: int | None
+    text: str
+
+
+class Reader(Protocol):
+    """One connection. It takes frames without waiting; one that cannot keep up closes itself."""
+
+    def deliver(self, topic: str, frame: Frame) -> None: ...
+
+    def catch_up(self, conversation_id: str, last_seq: int) -> None:
+        """The log has facts up to `last_seq`; read what is missing."""
+
+    def close(self, reason: str) -> None: ...
+
+
+def conversation_topic(conversation_id: Any) -> str:
+    return f"conversation.{conversation_id}"
+
+
+def user_topic(user_id: Any) -> str:
+    return f"user.{user_id}"
+
+
+def encode_frame(payload: dict[str, Any]) -> Frame:
+    text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
+    return Frame(payload["conversation_id"], payload["type"], payload.get("seq"), text)
+
+
+class Hub:
+    """The readers of one web process, by topic. Lives on its event loop; `tell` may come from any thread."""
+
+    def __init__(self) -> None:
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.on_stop: Callable[[str], None] = lambda run_id: None
+        self.on_sync: Callable[[str], None] = lambda message_id: None
+        self._others = OtherProcesses(self._hear)
+        self._readers: dict[str, set[Reader]] = defaultdict(set)
+        self._healing: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._healing = self.loop.create_task(self._heal_forever())
+        await self._others.start()
+
+    async def stop(self) -> None:
+        for reader in {reader for readers in self._readers.values() for reader in readers}:
+            reader.close("shutting_down")
+        if self._healing is not None:
+            self._healing.cancel()
+        await self._others.stop()
+        self._healing, self.loop = None, None
+
+    # --- readers -----------------------------------------------------------------------------------
+
+    async def subscribe(self, reader: Reader, topic: str) -> None:
+        first = not self._readers[topic]
+        self._readers[topic].add(reader)
+        if first:
+            await self._others.join(topic)
+
+    async def unsubscribe(self, reader: Reader, topic: str) -> None:
+        readers = self._readers.get(topic, set())
+        readers.discard(reader)
+        if not readers and self._readers.pop(topic, None) is not None:
+            await self._others.leave(topic)
+
+    @property
+    def reader_count(self) -> int:
+        # A copy: metrics ask from another thread, while readers come and go.
+        return sum(len(readers) for readers in tuple(self._readers.values()))
+
+    # --- telling -----------------------------------------------------------------------------------
+
+    def tell(self, topic: str, frames: Sequence[Frame]) -> None:
+        """To every reader of the topic in any process."""
+        self._on_loop(self._deliver, topic, frames)
+        self._others.tell(topic, {"type": "frames", "topic": topic, "frames": frames})
+
+    def tell_delta(self, topic: str, frame: Frame) -> None:
+        """`tell` for the hot path: on the hub's loop already."""
+        self._deliver(topic, (frame,))
+        self.tell_others(topic, frame)
+
+    def tell_others(self, topic: str, frame: Frame) -> None:
+        """To the readers of other processes only. On the hub's loop."""
+        self._others.tell_from_loop(topic, {"type": "frames", "topic": topic, "frames": (frame,)})
+
+    def close_readers(self, topic: str, reason: str) -> None:
+        self._on_loop(self._close_here, topic, reason)
+        self._others.tell(topic, {"type": "close", "topic": topic, "reason": reason})
+
+    def stop_run(self, run_id: str) -> None:
+        """Hurries the process that holds the run; it also looks at the row once a second."""
+        self._on_loop(self.on_stop, run_id)
+        self._others.tell(EVERYBODY, {"type": "stop", "run_id": run_id})
+
+    def ask_for_text(self, message_id: str) -> None:
+        """The process that writes this answer tells its readers in the other ones all of it so far."""
+        self._others.tell(EVERYBODY, {"type": "sync", "message_id": message_id})
+
+    def _on_loop(self, call: Callable[..., None], *arguments: Any) -> None:
+        if self.loop is not None:
+            self.loop.call_soon_threadsafe(call, *arguments)
+
+    def _deliver(self, topic: str, frames: Sequence[Frame]) -> None:
+        for reader in tuple(self._readers.get(topic, ())):
+            for frame in frames:
+                reader.deliver(topic, frame)
+
+    def _close_here(self, topic: str, reason: str) -> None:
+        for reader in tuple(self._readers.get(topic, ())):
+            reader.close(reason)
+
+    def _hear(self, message: dict[str, Any]) -> None:
+        """What another process tells."""
+        if message["type"] == "frames":
+            self._deliver(message["topic"], [Frame(*frame) for frame in message["frames"]])
+        elif message["type"] == "close":
+            self._close_here(message["topic"], message["reason"])
+        elif message["type"] == "stop":
+            self.on_stop(message["run_id"])
+        elif message["type"] == "sync":
+            self.on_sync(message["message_id"])
+
+    # --- healing -----------------------------------------------------------------------------------
+
+    async def _heal_forever(self) -> None:
+        while True:
+            await asyncio.sleep(HEAL_S)
+            try:
+                await self._heal()
+            except Exception:
+                log.warning("Looking for missed events failed; trying again.", exc_info=True)
+
+    async def _heal(self) -> None:
+        """Tells readers how far the logs of their conversations are, in case a hint got lost."""
+        prefix = conversation_topic("")
+        watched = [topic.removeprefix(prefix) for topic in self._readers if topic.startswith(prefix)]
+        if not watched:
+            return
+        for conversation_id, last_seq in (await in_database(last_seqs)(watched)).items():
+            for reader in tuple(self._readers.get(conversation_topic(conversation_id), ())):
+                reader.catch_up(str(conversation_id), last_seq)
+
+
+hub = Hub()
+
+
+def tell_facts(
+    sender: Any, *, conversation_id: Any, user_id: Any, payloads: list[dict[str, Any]], **_: Any
+) -> None:
+    hub.tell(conversation_topic(conversation_id), [encode_frame(payload) for payload in payloads])
+    for_user = [encode_frame(_uncounted(payload)) for payload in payloads if payload["type"] in TOLD_TO_USER]
+    if for_user:
+        hub.tell(user_topic(user_id), for_user)
+
+
+def _uncounted(payload: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in payload.items() if name != "seq"}
+
+
+facts_committed.connect(tell_facts, dispatch_uid="live.tell_facts")
+
+
+def close_user(user_id: Any) -> None:
+    """Ends the user's connections everywhere: deactivated, deleted or signed out."""
+    hub.close_readers(user_topic(user_id), "signed_out")

@@ -1,0 +1,111 @@
+"""Vectors of what can be found, from the endpoint the operator configured. Never required: the words alone are good.
+
+The worker embeds what was indexed; a question is embedded while it waits, for a short while.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from django.conf import settings
+
+from agents.chat_models.openai_model import embed_texts
+from agents.errors import ModelError
+from agents.types import ModelEndpoint
+from chatapp.recall.actions.vectors import DocumentVectors, begin_vectors, store_vectors
+from chatapp.recall.selectors.search import texts_of_documents
+from memory.sentences import split_sentences
+
+log = logging.getLogger(__name__)
+
+DOCUMENTS_AT_ONCE = 64
+TEXTS_AT_ONCE = 128
+MAX_SENTENCES = 8
+LEAST_SENTENCE_CHARS = 20
+QUESTION_TIMEOUT_S = 2.0
+REST_AFTER_FAILURE_S = 30.0
+
+
+def endpoint() -> ModelEndpoint | None:
+    """None where none is configured."""
+    if not settings.EMBEDDINGS_MODEL:
+        return None
+    return ModelEndpoint(
+        model_id=settings.EMBEDDINGS_MODEL,
+        base_url=settings.EMBEDDINGS_BASE_URL,
+        api_key=settings.EMBEDDINGS_API_KEY,
+        connect_timeout_s=settings.MODEL_CONNECT_TIMEOUT_S,
+        first_token_timeout_s=settings.MODEL_FIRST_TOKEN_TIMEOUT_S,
+    )
+
+
+@dataclass(slots=True)
+class _Health:
+    """An endpoint that failed is left alone for a while, so that not every question waits for it."""
+
+    rests_until: float = 0.0
+
+
+_health = _Health()
+
+
+def forget_failures() -> None:
+    """The next question asks again."""
+    _health.rests_until = 0.0
+
+
+def is_resting() -> bool:
+    """The endpoint failed a short while ago: questions go by their words."""
+    return time.monotonic() < _health.rests_until
+
+
+def embed_question(text: str) -> list[float] | None:
+    """None where no endpoint is configured or it does not answer in time: the search goes by its words, and says so in
+    the log and the metrics."""
+    asked = endpoint()
+    if asked is None or is_resting():
+        return None
+    quick = replace(asked, connect_timeout_s=QUESTION_TIMEOUT_S, first_token_timeout_s=QUESTION_TIMEOUT_S)
+    try:
+        return embed_texts(quick, [text])[0]
+    except ModelError as error:
+        _health.rests_until = time.monotonic() + REST_AFTER_FAILURE_S
+        log.warning("The embeddings endpoint does not answer (%s); recall goes by the words alone.", error)
+        return None
+
+
+def embed_index(user_id: UUID) -> int:
+    """Vectors for all of a user's documents that have none; how many it made. Raises ModelError; what is done stays."""
+    asked = endpoint()
+    if asked is None:
+        return 0
+    made = 0
+    while missing := begin_vectors(user_id=user_id, model=asked.model_id):
+        ordinals = missing[:DOCUMENTS_AT_ONCE]
+        documents = _embed(asked, texts_of_documents(user_id, ordinals))
+        if not store_vectors(user_id=user_id, model=asked.model_id, ordinals=ordinals, documents=documents):
+            break
+        made += len(documents)
+    return made
+
+
+def _embed(asked: ModelEndpoint, texts: dict[int, str]) -> list[DocumentVectors]:
+    parts = [(ordinal, part) for ordinal, text in texts.items() for part in _parts(text)]
+    vectors: dict[int, list[Sequence[float]]] = {ordinal: [] for ordinal in texts}
+    for start in range(0, len(parts), TEXTS_AT_ONCE):
+        batch = parts[start : start + TEXTS_AT_ONCE]
+        answers = embed_texts(asked, [part for _, part in batch])
+        for (ordinal, _), vector in zip(batch, answers, strict=True):
+            vectors[ordinal].append(vector)
+    return [DocumentVectors(ordinal, found) for ordinal, found in vectors.items() if found]
+
+
+def _parts(text: str) -> list[str]:
+    """The whole text, and its sentences where it has several."""
+    sentences = [sentence.strip() for sentence in split_sentences(text)]
+    telling = [sentence for sentence in sentences if len(sentence) >= LEAST_SENTENCE_CHARS]
+    return [text, *telling[:MAX_SENTENCES]] if len(sentences) > 1 else [text]

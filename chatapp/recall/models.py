@@ -1,0 +1,195 @@
+"""The search index (an inverted index per user, as rows), and which daily files are behind their rows.
+
+Terms are kept as 64-bit hashes and no text at all: what is found is read from its source row.
+"""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from chatapp.operations.ids import new_id
+
+
+class StaleDay(models.Model):
+    """A day whose file shows what is no longer true. Several rows may name one day: each change adds its own, and
+    the writer removes those it had seen before it read the entries."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    day = models.DateField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+
+class SearchOwner(models.Model):
+    """The index of one user, or of what an agent shares, and its counters; of neither while it is deleted. Locked while
+    the index is written: ordinals are given under it."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="+"
+    )
+    scope = models.OneToOneField("chatapp.Agent", null=True, on_delete=models.CASCADE, related_name="+")
+    next_ordinal = models.PositiveIntegerField(default=0)
+    sealed_ordinal = models.PositiveIntegerField(default=0, help_text="Documents below it are in blocks.")
+    document_count = models.PositiveIntegerField(default=0)
+    total_length = models.PositiveBigIntegerField(default=0)
+    edition = models.UUIDField(
+        default=uuid4,
+        help_text="Another one with every write to what is sealed: what was read before is old.",
+    )
+    analysis_version = models.PositiveIntegerField(
+        default=0,
+        help_text="How the texts of its documents were read into terms: `search.index.ANALYSIS_VERSION`.",
+    )
+    analysed_ordinal = models.PositiveIntegerField(
+        default=0,
+        help_text="Documents below it have the terms of that version; those above may have older ones.",
+    )
+    vector_model = models.CharField(max_length=200, blank=True, help_text="Whose vectors it has.")
+    embedded_ordinal = models.PositiveIntegerField(default=0, help_text="Documents below it have vectors.")
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(user=None) | Q(scope=None),
+                name="search_owner_is_one_at_most",
+            )
+        ]
+
+
+class SearchCursor(models.Model):
+    """How far a conversation is indexed: up to and including `position`; `last_ordinal` is its newest document."""
+
+    conversation = models.OneToOneField(
+        "chatapp.Conversation", on_delete=models.CASCADE, related_name="search_cursor"
+    )
+    position = models.BigIntegerField(default=-1)
+    last_ordinal = models.IntegerField(default=-1)
+
+
+class SearchDocument(models.Model):
+    """One thing that can be found: a message (long ones in several pieces), or a memory entry, which holds what is new
+    in a summary.
+
+    `terms` are its term hashes (int64), `counts` how often each occurs (uint8): what is scored until the document
+    is sealed into blocks, and what tells a deletion which blocks to clean.
+    """
+
+    class Kind(models.IntegerChoices):
+        MESSAGE = 1
+        ENTRY = 2
+
+    owner = models.ForeignKey(SearchOwner, on_delete=models.CASCADE, related_name="documents")
+    ordinal = models.PositiveIntegerField()
+    kind = models.PositiveSmallIntegerField(choices=Kind)
+    source_id = models.UUIDField()
+    conversation = models.ForeignKey(
+        "chatapp.Conversation", null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    start = models.PositiveIntegerField(default=0)
+    end = models.PositiveIntegerField()
+    previous = models.IntegerField(
+        default=-1, help_text="The ordinal said just before, in the same conversation."
+    )
+    length = models.PositiveSmallIntegerField()
+    said_at = models.DateTimeField()
+    terms = models.BinaryField()
+    counts = models.BinaryField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["owner", "ordinal"], name="search_document_ordinal_once")
+        ]
+        indexes = [
+            # What a deletion of one message or entry takes with it.
+            models.Index(fields=["source_id"], name="search_document_source"),
+        ]
+
+
+class SearchBlock(models.Model):
+    """What scoring needs of a run of documents, as packed columns (see `search.index`)."""
+
+    owner = models.ForeignKey(SearchOwner, on_delete=models.CASCADE, related_name="blocks")
+    number = models.PositiveIntegerField()
+    columns = models.BinaryField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["owner", "number"], name="search_block_once")]
+
+
+class SearchPosting(models.Model):
+    """Which documents of a block contain a term, and how often: uint16 offsets, then uint8 counts."""
+
+    owner = models.ForeignKey(SearchOwner, on_delete=models.CASCADE, related_name="+", db_index=False)
+    term = models.BigIntegerField()
+    block = models.PositiveIntegerField()
+    entries = models.BinaryField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["owner", "term", "block"], name="search_posting_once"),
+        ]
+
+
+class SearchVectors(models.Model):
+    """The vectors of one document: float16, of length 1; one for its whole text and one for each of its sentences."""
+
+    owner = models.ForeignKey(SearchOwner, on_delete=models.CASCADE, related_name="+", db_index=False)
+    ordinal = models.PositiveIntegerField()
+    vectors = models.BinaryField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["owner", "ordinal"], name="search_vectors_of_document_once"),
+        ]
+
+
+class SearchCodes(models.Model):
+    """The signs of the vectors of a run of documents, which a question is compared with before any vector is read;
+    `ordinals` (int32) says whose each is."""
+
+    owner = models.ForeignKey(SearchOwner, on_delete=models.CASCADE, related_name="+", db_index=False)
+    first_ordinal = models.PositiveIntegerField()
+    last_ordinal = models.PositiveIntegerField()
+    ordinals = models.BinaryField()
+    codes = models.BinaryField()
+    edition = models.UUIDField(default=uuid4, help_text="Another one with every write to this row.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["owner", "first_ordinal"], name="search_codes_once"),
+        ]
+
+
+class StoredClaim(models.Model):
+    """`start` to `end` of a message, or of an entry in its user's words, gives `key` the value `value`.
+
+    Until `superseded_by`, a newer one about the same; both stay.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    message = models.ForeignKey("chatapp.Message", null=True, on_delete=models.CASCADE, related_name="claims")
+    entry = models.ForeignKey(
+        "chatapp.MemoryEntry", null=True, on_delete=models.CASCADE, related_name="claims"
+    )
+    start = models.PositiveIntegerField()
+    end = models.PositiveIntegerField()
+    key = models.BigIntegerField()
+    value = models.BigIntegerField()
+    is_named = models.BooleanField(
+        default=False, help_text="A model named it, with what took its place; not read from its words."
+    )
+    replaces = models.BooleanField(help_text="Whether it ends what was claimed before.")
+    said_at = models.DateTimeField()
+    superseded_by = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="+")
+
+    class Meta:
+        indexes = [
+            # Everything claimed of one thing, in order.
+            models.Index(fields=["user", "key", "said_at"], name="claim_by_key"),
+            # Whether an entry's sentence is still so.
+            models.Index(fields=["user", "value"], name="claim_by_value"),
+        ]

@@ -1,0 +1,260 @@
+"""The score over what a search loaded. Knows numpy and no database; the constants are `memory.ranking`'s."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+
+import numpy as np
+import numpy.typing as npt
+
+from chatapp.recall.index import MAX_COUNT, MAX_LENGTH, Columns, Hits, Ordinals
+from memory.dates import DateSpan
+from memory.questions import KIND_WEIGHT, Question, kind_term
+from memory.ranking import (
+    ANSWER_WEIGHT,
+    ASKED_WEIGHT,
+    DATE_BONUS,
+    K1,
+    LEAST_SHARE,
+    LENGTH_BONUS,
+    MIN_COVERAGE,
+    MIN_COVERAGE_OF_REQUEST,
+    NEIGHBOUR_WEIGHTS,
+    QUESTION_MALUS,
+    SPEAKER_BONUS,
+    TIME_BONUS,
+    B,
+    idf,
+)
+from memory.terms import ASKS, QUESTION
+
+_EPOCH = date(1970, 1, 1).toordinal()
+GROUP = 16
+_LENGTH_BONUSES = LENGTH_BONUS * np.log1p(np.arange(MAX_LENGTH + 1, dtype=np.float64))
+
+Scores = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """What one search loads: a row of `columns` per ordinal, and the postings it asked for, by term."""
+
+    columns: Columns
+    hits: Mapping[str, Hits]
+    document_count: int
+    total_length: int
+
+    def idf_of(self, term: str) -> float:
+        found = self.hits.get(term)
+        return idf(self.document_count, len(found.ordinals) if found else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Ordinals best first with their scores. `fits`: the best document has enough of what was asked."""
+
+    ordinals: list[int]
+    scores: list[float]
+    fits: bool
+
+    def worth_recalling(self) -> tuple[list[int], list[float]]:
+        """Ordinals and scores; none where nothing fits what was asked."""
+        if not self.fits or not self.scores:
+            return [], []
+        count = sum(score >= LEAST_SHARE * self.scores[0] for score in self.scores)
+        return self.ordinals[:count], self.scores[:count]
+
+
+def score_words(index: Index, weights: Mapping[str, float]) -> Scores:
+    """BM25."""
+    scores = np.zeros(len(index.columns))
+    average = max(1.0, index.total_length / max(1, index.document_count))
+    for term in sorted(weights):  # one order of adding, so that two databases give the same sum
+        if (found := index.hits.get(term)) is not None:
+            counts = found.counts.astype(np.float64)
+            lengths = index.columns.length[found.ordinals] / average
+            saturated = counts * (K1 + 1) / (counts + K1 * (1 - B + B * lengths))
+            scores[found.ordinals] += weights[term] * index.idf_of(term) * saturated
+    return scores
+
+
+def _coverage(index: Index, question: Question, weights: Mapping[str, float]) -> float:
+    wanted = {word: weights[word] * index.idf_of(word) for word in question.telling}
+    found = np.zeros(len(index.columns))
+    for word, worth in wanted.items():
+        if word in index.hits:
+            found[index.hits[word].ordinals] += worth
+        elif kind_term(word) in index.hits:
+            found[index.hits[kind_term(word)].ordinals] += KIND_WEIGHT * worth
+    total = sum(wanted.values())
+    return float(found.max() / total) if total and len(found) else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Who was said 1, 2, 3, 4 turns before whom. Nearly always that is the row so many above: `but_not` counts those of
+    which it is not so, for each distance. `apart` are the other pairs: the later ones, and who came before each."""
+
+    but_not: tuple[Ordinals, ...]
+    apart: tuple[tuple[Ordinals, Ordinals], ...]
+
+
+def find_neighbours(previous: npt.NDArray[np.int32]) -> Neighbours:
+    follows = previous == np.arange(-1, len(previous) - 1)
+    follows[:1] = False
+    above = [follows]
+    for _ in NEIGHBOUR_WEIGHTS[1:]:
+        above.append(follows & np.append(False, above[-1][:-1])[: len(follows)])
+    later = np.flatnonzero(~above[-1])
+    before, apart = later, []
+    for is_above in above:
+        before = np.where(before < 0, -1, previous[before])
+        others = (before >= 0) & ~is_above[later]
+        apart.append((later[others], before[others]))
+    but_not = tuple(np.flatnonzero(~is_above[at:]) for at, is_above in enumerate(above, start=1))
+    return Neighbours(but_not, tuple(apart))
+
+
+def _spread(scores: Scores, asks: Mask, neighbours: Neighbours) -> Scores:
+    """Adds the neighbours' scores: at each distance first of the one before, then of the one behind, so that the sum is
+    the same wherever the rows lie. An answer follows its question: those that ask give more to the next."""
+    result = scores.copy()
+    pairs = zip(NEIGHBOUR_WEIGHTS, neighbours.but_not, neighbours.apart, strict=True)
+    for distance, (weight, but_not, (later, earlier)) in enumerate(pairs, start=1):
+        onward = back = weight * scores
+        if distance == 1:
+            onward = np.where(asks, ANSWER_WEIGHT, weight) * scores
+            back = np.where(asks, ASKED_WEIGHT, weight) * scores
+        result[distance:] += _but(onward[:-distance], but_not)
+        result[later] += onward[earlier]
+        result[:-distance] += _but(back[distance:], but_not)
+        result[earlier] += back[later]
+    return result
+
+
+def _but(scores: Scores, rows: Ordinals) -> Scores:
+    others = scores.copy()
+    others[rows] = 0.0
+    return others
+
+
+def _date_scores(columns: Columns, spans: Sequence[DateSpan]) -> Scores:
+    days = columns.minute // 1440
+    scores = np.zeros(len(columns))
+    for span in spans:
+        inside = (days >= span.first.toordinal() - _EPOCH) & (days <= span.last.toordinal() - _EPOCH)
+        scores = np.maximum(scores, span.weight * inside)
+    return scores
+
+
+def _having(index: Index, terms: Iterable[str]) -> Mask:
+    """The documents that hold any of the terms."""
+    found = np.zeros(len(index.columns), dtype=np.bool_)
+    for term in terms:
+        if term in index.hits:
+            found[index.hits[term].ordinals] = True
+    return found
+
+
+def _bonuses(index: Index, question: Question, speakers: Iterable[str]) -> Scores:
+    bonuses = _LENGTH_BONUSES[index.columns.length]
+    bonuses[_having(index, (QUESTION,))] -= QUESTION_MALUS
+    bonuses[_having(index, speakers)] += SPEAKER_BONUS
+    bonuses[_having(index, question.times)] += TIME_BONUS
+    return bonuses
+
+
+def gather_kinds(index: Index, kinds: Mapping[str, Iterable[str]]) -> Index:
+    """The same with each kind as a term of its own, which occurs wherever anything of the kind does."""
+    gathered = {kind_term(word): _together(index, terms) for word, terms in kinds.items()}
+    return replace(index, hits={**index.hits, **gathered})
+
+
+def gather_forms(index: Index, forms: Mapping[str, Iterable[str]]) -> Index:
+    """The same with each word found wherever one of its other forms stands."""
+    gathered = {word: _together(index, (word, *others)) for word, others in forms.items()}
+    standing = {word: hits for word, hits in gathered.items() if len(hits.ordinals)}
+    return replace(index, hits={**index.hits, **standing})
+
+
+def _together(index: Index, terms: Iterable[str]) -> Hits:
+    counts = np.zeros(len(index.columns), dtype=np.int64)
+    for term in terms:
+        if term in index.hits:
+            counts[index.hits[term].ordinals] += index.hits[term].counts
+    ordinals = np.flatnonzero(counts)
+    return Hits(ordinals, np.minimum(counts[ordinals], MAX_COUNT).astype(np.uint8))
+
+
+def speakers_asked_about(index: Index, question: Question) -> dict[str, str]:
+    """Of the question's names those that somebody speaks under: the plain term, and the one of what they said."""
+    return {term: f"@{name}" for term, name in question.names.items() if f"@{name}" in index.hits}
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What is the same in every ranking for one question: the scores by its own words, the bonuses as parts of the
+    best score, whether it fits, and which documents may be found."""
+
+    index: Index
+    neighbours: Neighbours
+    asks: Mask
+    own: Scores
+    bonuses: Scores
+    then: Mask | None
+    findable: Mask
+    fits: bool
+
+
+def prepare(index: Index, question: Question, among: Mask | None = None) -> Prepared:
+    """`among` says which documents may be found; of them only those alive are."""
+    speakers = speakers_asked_about(index, question)
+    weights = question.weights(speakers)
+    bonuses = _bonuses(index, question, speakers.values())
+    then = None
+    if question.dates:
+        dated = _date_scores(index.columns, question.dates)
+        bonuses, then = bonuses + DATE_BONUS * dated, dated > 0
+    least = MIN_COVERAGE_OF_REQUEST if question.is_request else MIN_COVERAGE
+    is_then = then is not None and bool(then.any())
+    live = index.columns.live
+    return Prepared(
+        index=index,
+        neighbours=find_neighbours(index.columns.previous),
+        asks=_having(index, (ASKS,)),
+        own=score_words(index, weights),
+        bonuses=bonuses,
+        then=then,
+        findable=live if among is None else live & among,
+        fits=bool(speakers) or is_then or _coverage(index, question, weights) >= least,
+    )
+
+
+def rank(asked: Prepared, limit: int, *, only_matches: bool = False, lent: Scores | None = None) -> Ranking:
+    """The best `limit` documents; ties go to the one said later. `only_matches` leaves out those that merely stand
+    beside a match; `lent` are the scores by words that are not the question's own."""
+    text = asked.own if lent is None else asked.own + lent
+    near = _spread(text, asked.asks, asked.neighbours)
+    relevant = (text if only_matches else near) > 0
+    if asked.then is not None:
+        relevant |= asked.then
+    best = float(near.max(initial=0.0)) or 1.0
+    scores = np.where(relevant & asked.findable, near + best * asked.bonuses, -np.inf)
+    return _best(scores, asked.index.columns.minute, limit, asked.fits)
+
+
+def _best(scores: Scores, minutes: npt.NDArray[np.int32], limit: int, fits: bool) -> Ranking:
+    among = np.flatnonzero(scores >= _surely_reached(scores, limit))
+    among = among[np.isfinite(scores[among])]
+    order = among[np.lexsort((-among, -minutes[among], -scores[among]))][:limit]
+    return Ranking(order.tolist(), scores[order].tolist(), fits and bool(len(order)))
+
+
+def _surely_reached(scores: Scores, count: int) -> float:
+    """By at least so many of them, if there are so many: the lowest of the best groups' best. Near enough to the score
+    of the last one wanted, and ten times as quick to find."""
+    groups = np.maximum.reduceat(scores, np.arange(0, len(scores), GROUP)) if len(scores) else scores
+    return float(np.partition(groups, -count)[-count]) if len(groups) > count else -np.inf

@@ -1,0 +1,151 @@
+"""Reads which statements are over, and what took their place."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import Q
+
+from chatapp.conversations import message_values
+from chatapp.conversations.models import Message
+from chatapp.recall.index import hash_term, vocabulary
+from chatapp.recall.models import StoredClaim
+from chatapp.recall.selectors.sources import Found
+from memory.claims import find_claims
+from memory.redaction import Forgotten
+from memory.sentences import bare_sentence, split_sentences
+
+
+@dataclass(frozen=True, slots=True)
+class Superseded:
+    """`said`, from `start` to `end` of a source, was so until `until`, when `text` was said in its place."""
+
+    start: int
+    end: int
+    said: str
+    until: datetime
+    text: str
+    source_start: int
+    message_id: UUID | None
+    entry_id: UUID | None
+    conversation_id: UUID | None
+
+
+_IS_SHOWN = Q(superseded_by__message=None) | Q(superseded_by__message__conversation__user__isnull=False)
+"""What took its place was not said in a conversation that is being deleted."""
+
+
+def superseded_claims(
+    user_id: UUID, source_ids: Collection[UUID], *, before: datetime | None = None
+) -> Mapping[UUID, list[Superseded]]:
+    """By message or entry; with `before`, only what was over by then."""
+    of_sources = Q(message__in=list(source_ids)) | Q(entry__in=list(source_ids))
+    rows = StoredClaim.objects.filter(of_sources, _IS_SHOWN, user_id=user_id, superseded_by__isnull=False)
+    if before is not None:
+        rows = rows.filter(superseded_by__said_at__lt=before)
+    found: dict[UUID, list[Superseded]] = defaultdict(list)
+    sources = ("message", "entry", "superseded_by__message", "superseded_by__entry")
+    for row in rows.select_related(*sources).order_by("start", "pk"):
+        source_id = row.message_id or row.entry_id
+        if source_id is not None and row.superseded_by is not None:
+            found[source_id].append(_superseded(row, row.superseded_by))
+    return found
+
+
+def _superseded(row: StoredClaim, newer: StoredClaim) -> Superseded:
+    return Superseded(
+        start=row.start,
+        end=row.end,
+        said=_text_of(row)[row.start : row.end],
+        until=newer.said_at,
+        text=_text_of(newer)[newer.start : newer.end],
+        source_start=newer.start,
+        message_id=newer.message_id,
+        entry_id=newer.entry_id,
+        conversation_id=newer.message.conversation_id if newer.message else None,
+    )
+
+
+def _text_of(row: StoredClaim) -> str:
+    if row.message is not None:
+        return message_values.text_of(row.message.parts)
+    return row.entry.text if row.entry is not None else ""
+
+
+def repeated_claims(
+    user_id: UUID, texts: Collection[str], *, before: datetime | None = None
+) -> Mapping[str, list[Superseded]]:
+    """Of texts that repeat what was said, such as entries: which of their sentences are over."""
+    found: dict[str, list[Superseded]] = defaultdict(list)
+    for text in texts:
+        for claim in find_claims(text, vocabulary):
+            rows = StoredClaim.objects.filter(
+                _IS_SHOWN,
+                user_id=user_id,
+                key=hash_parts(claim.key),
+                value=hash_parts(claim.value),
+                superseded_by__isnull=False,
+            )
+            if before is not None:
+                rows = rows.filter(superseded_by__said_at__lt=before)
+            sources = ("message", "entry", "superseded_by__message", "superseded_by__entry")
+            row = rows.select_related(*sources).order_by("said_at", "start", "pk").last()
+            if row is not None and row.superseded_by is not None:
+                over = _superseded(row, row.superseded_by)
+                said = text[claim.start : claim.end]
+                found[text].append(replace(over, said=said, start=claim.start, end=claim.end))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class SaidAt:
+    """Where a statement stands: in a message, or in an entry; `words` are what it says, however it is written."""
+
+    words: str
+    start: int
+    end: int
+    at: datetime
+    message_id: UUID | None = None
+    entry_id: UUID | None = None
+
+
+def find_said(statement: str, other: str, found: Iterable[Found]) -> list[SaidAt]:
+    """Which of these texts say it, in its words or in others, and not the other one, which shares most of them. What
+    the assistant said claims nothing."""
+    said = Forgotten([statement], vocabulary)
+    wanted, unwanted = vocabulary.words(statement), vocabulary.words(other)
+
+    def says_it(sentence: str) -> bool:
+        words = vocabulary.words(sentence)
+        is_this_one = len(words & (wanted - unwanted)) > len(words & (unwanted - wanted))
+        return is_this_one and said.carries(sentence)
+
+    places = []
+    for one in found:
+        if one.role not in ("", Message.Role.USER):
+            continue
+        at = one.start
+        for sentence in split_sentences(one.text):
+            if says_it(sentence):
+                end = at + len(sentence.rstrip())
+                words = fold_sentence(sentence)
+                places.append(SaidAt(words, at, end, one.said_at, one.message_id, one.entry_id))
+                break
+            at += len(sentence)
+    return places
+
+
+def is_still_named(row: StoredClaim) -> bool:
+    return row.is_named and hash_parts((fold_sentence(_text_of(row)[row.start : row.end]),)) == row.value
+
+
+def fold_sentence(sentence: str) -> str:
+    return " ".join(bare_sentence(sentence).casefold().split())
+
+
+def hash_parts(parts: tuple[str, ...]) -> int:
+    return hash_term("\x00".join(parts))

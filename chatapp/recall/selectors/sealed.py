@@ -1,0 +1,116 @@
+"""What is sealed of a user's index, read from its rows, or from the shelf where nothing was written to them since."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import numpy as np
+from django.db.models import Sum
+from django.db.models.functions import Length
+
+from chatapp.recall.index import (
+    BLOCK,
+    COLUMNS,
+    POSTING,
+    Columns,
+    Hits,
+    blank_rows,
+    join_postings,
+    minute_of,
+    unpack_columns,
+)
+from chatapp.recall.index_cache import Shelf
+from chatapp.recall.models import SearchBlock, SearchDocument, SearchOwner, SearchPosting
+
+SHELF_BYTES = 96_000_000
+TERMS_BYTES = 4_000_000
+"""Of one index. What is more begins anew: what is asked again and again is soon there again."""
+COUNT_BYTES = 100
+_DOCUMENT_BYTES = 11
+
+
+@dataclass(slots=True)
+class Sealed:
+    """The documents below ordinal `end`, and which terms were asked for so far, by their hashes."""
+
+    owner_id: int
+    edition: UUID
+    end: int
+    columns: Columns
+    _hits: dict[int, Hits] = field(default_factory=dict)
+    _counts: dict[int, int] = field(default_factory=dict)
+    _terms_bytes: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.columns) * _DOCUMENT_BYTES + self._terms_bytes
+
+    def hits(self, terms: Collection[int]) -> dict[int, Hits]:
+        """In which documents each stands; nothing of those that stand in none."""
+        known = {term: found for term in terms if (found := self._hits.get(term)) is not None}
+        if len(known) < len(terms):
+            read = self._read_hits([term for term in terms if term not in known])
+            self._keep(sum(found.ordinals.nbytes + found.counts.nbytes for found in read.values()))
+            self._hits |= read
+            known |= read
+        return {term: found for term, found in known.items() if len(found.ordinals)}
+
+    def counts(self, terms: Collection[int]) -> dict[int, int]:
+        """In how many documents each stands, without reading where."""
+        known = {term: count for term in terms if (count := self._counts.get(term)) is not None}
+        if len(known) < len(terms):
+            read = self._read_counts([term for term in terms if term not in known])
+            self._keep(COUNT_BYTES * len(read))
+            self._counts |= read
+            known |= read
+        return known
+
+    def _keep(self, more_bytes: int) -> None:
+        if self._terms_bytes + more_bytes > TERMS_BYTES:
+            self._hits, self._counts, self._terms_bytes = {}, {}, 0
+        self._terms_bytes += more_bytes
+        shelf.put(self.owner_id, self)
+
+    def _read_hits(self, terms: Collection[int]) -> dict[int, Hits]:
+        rows = SearchPosting.objects.filter(owner=self.owner_id, term__in=terms).order_by("block")
+        parts: dict[int, list[tuple[int, bytes | memoryview]]] = defaultdict(list)
+        for term, block, entries in rows.values_list("term", "block", "entries"):
+            parts[term].append((block, entries))
+        return {term: join_postings(parts[term], self.end) for term in terms}
+
+    def _read_counts(self, terms: Collection[int]) -> dict[int, int]:
+        rows = SearchPosting.objects.filter(owner=self.owner_id, term__in=terms).values("term")
+        sizes = dict(rows.annotate(size=Sum(Length("entries"))).values_list("term", "size"))
+        return {term: sizes.get(term, 0) // POSTING.itemsize for term in terms}
+
+
+shelf = Shelf[Sealed](SHELF_BYTES)
+
+
+def open_sealed(owner: SearchOwner) -> Sealed:
+    """As it is in the edition of this row."""
+    kept = shelf.take(owner.pk)
+    if kept and (kept.edition, kept.end) == (owner.edition, owner.sealed_ordinal):
+        return kept
+    rows = blank_rows(owner.sealed_ordinal)
+    # A block that was begun since the owner was read is none of this edition.
+    blocks = SearchBlock.objects.filter(owner=owner, number__lt=-(-owner.sealed_ordinal // BLOCK))
+    for number, stored in blocks.values_list("number", "columns"):
+        first = number * BLOCK
+        block = np.frombuffer(stored, COLUMNS)[: len(rows) - first]
+        rows[first : first + len(block)] = block
+    sealed = Sealed(owner.pk, owner.edition, owner.sealed_ordinal, unpack_columns(rows))
+    shelf.put(owner.pk, sealed)
+    return sealed
+
+
+def columns_of(documents: Iterable[SearchDocument], first: int, end: int) -> Columns:
+    """Of the ordinals from `first` on, that are in no block yet; what is not among the documents is not there any
+    more."""
+    rows = blank_rows(end - first)
+    for row in documents:
+        rows[row.ordinal - first] = (row.previous, minute_of(row.said_at), row.length, 1)
+    return unpack_columns(rows)

@@ -1,0 +1,231 @@
+"""Reads the search index of one user, and ranks what it holds for a question."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+import numpy as np
+
+from chatapp.recall.index import (
+    Columns,
+    FreshTerms,
+    Hits,
+    StoredTerms,
+    analyzer,
+    hash_term,
+    join_all_hits,
+    minute_of,
+    sort_terms,
+)
+from chatapp.recall.models import SearchDocument, SearchOwner, SearchVectors
+from chatapp.recall.ranking import (
+    Index,
+    Mask,
+    Prepared,
+    Ranking,
+    Scores,
+    gather_forms,
+    gather_kinds,
+    prepare,
+    rank,
+    score_words,
+    speakers_asked_about,
+)
+from chatapp.recall.selectors.codes import open_codes
+from chatapp.recall.selectors.sealed import Sealed, columns_of, open_sealed
+from chatapp.recall.selectors.shared import NOTHING_SHARED, SharedIndex, open_shared
+from chatapp.recall.selectors.sources import Found, read_stored, read_unstored
+from chatapp.recall.selectors.unindexed import conversations_behind, unindexed_documents
+from chatapp.recall.vectors import NOTHING_NEAR, Near, count_code_words, find_near, pick_documents
+from memory.questions import Question
+from memory.ranking import FEEDBACK_DOCUMENTS, Feedback, idf, weigh_feedback
+from memory.terms import split_speaker
+
+SCORED_UNINDEXED = 500
+"""Messages that the index lacks and a search scores from memory; more are found once the worker was there."""
+CHARS_PER_WORD = 10
+"""Of an English turn, for each word the index counts: stop words, spaces and names come with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchFilter:
+    """What may be found: said at `after` or later, earlier than `before`, in one conversation or what is shared."""
+
+    after: datetime | None = None
+    before: datetime | None = None
+    conversation_id: UUID | None = None
+
+    def allows(self, said_at: datetime) -> bool:
+        return not (self.after and said_at < self.after) and not (self.before and said_at >= self.before)
+
+
+EVERYTHING = SearchFilter()
+
+
+@dataclass(frozen=True, slots=True)
+class UserIndex:
+    """One user's index as it is now. `unsealed` are its newest documents, those that are not stored yet behind them;
+    `fresh` are their terms. Behind all of it stands what a scope shares, where there is one."""
+
+    user_id: UUID
+    sealed: Sealed | None
+    columns: Columns
+    unsealed: tuple[SearchDocument, ...]
+    fresh: FreshTerms
+    first_unstored: int
+    document_count: int
+    total_length: int
+    shared: SharedIndex = NOTHING_SHARED
+
+    @property
+    def owner_id(self) -> int | None:
+        return self.sealed.owner_id if self.sealed else None
+
+    def rank(
+        self,
+        question: Question,
+        limit: int,
+        *,
+        only_matches: bool = False,
+        only: SearchFilter = EVERYTHING,
+    ) -> Ranking:
+        if not self.document_count or not (question.words or question.dates):
+            return Ranking([], [], False)
+        if only_matches:
+            question = question.as_written()
+        index = gather_forms(self._loaded(question.lookups), question.forms)
+        index = gather_kinds(index, question.kinds)
+        asked = prepare(index, question, self._among(only))
+        if only_matches:
+            return rank(asked, limit, only_matches=True)
+        return rank(asked, limit, lent=self._lent(asked, question))
+
+    def read(self, ordinals: Sequence[int], scores: Sequence[float]) -> list[Found]:
+        """In the order given; what lost its source meanwhile is left out."""
+        scored = dict(zip(ordinals, scores, strict=True))
+        stored = {at: score for at, score in scored.items() if at < self.first_unstored}
+        unstored = [
+            row for row in self.unsealed if row.ordinal >= self.first_unstored and row.ordinal in scored
+        ]
+        found = read_stored(self.owner_id, stored)
+        unstored += self.shared.documents([at for at in scored if at >= self.shared.first])
+        found |= read_unstored(self.user_id, unstored, scored, self.shared.scope_id)
+        return [found[at] for at in scored if at in found]
+
+    def count_filling(self, ordinals: Sequence[int], chars: int) -> int:
+        """How many of them, taken in order, are likely to fill so many characters."""
+        filled = np.cumsum(self.columns.length[list(ordinals)] * np.int64(CHARS_PER_WORD))
+        return int(np.searchsorted(filled, chars))
+
+    def near(self, asked: Sequence[float], model: str, only: SearchFilter = EVERYTHING) -> Near:
+        """What is near a question's vector, of what has vectors of this model."""
+        known = self._among(only)
+        among = np.ones(len(self.columns), dtype=np.bool_) if known is None else known
+        # Nor has it vectors of what is not stored yet.
+        among[self.first_unstored :] = False
+        if self.owner_id is None:
+            return NOTHING_NEAR
+        codes = open_codes(self.owner_id, model, count_code_words(asked))
+        picked = pick_documents(codes, asked, among)
+        wanted = {*picked.nearest, *picked.sample}
+        rows = SearchVectors.objects.filter(owner=self.owner_id, ordinal__in=wanted)
+        return find_near(picked, dict(rows.values_list("ordinal", "vectors")), asked)
+
+    def holding(self, words: Collection[str], limit: int) -> list[Found]:
+        """Texts with one of these words, of each word the first `limit`; the earliest say most of where it is from."""
+        hits = self._hits(words)
+        ordinals = sorted({int(ordinal) for found in hits.values() for ordinal in found.ordinals[:limit]})
+        return self.read(ordinals, [0.0] * len(ordinals))
+
+    def _loaded(self, terms: Iterable[str]) -> Index:
+        return Index(self.columns, self._hits(terms), self.document_count, self.total_length)
+
+    def _among(self, only: SearchFilter) -> Mask | None:
+        if only == EVERYTHING:
+            return None
+        among = np.ones(len(self.columns), dtype=np.bool_)
+        if only.after:
+            among &= self.columns.minute >= minute_of(only.after)
+        if only.before:
+            among &= self.columns.minute <= minute_of(only.before)
+        if only.conversation_id:
+            # What came in since has ordinals that stand for something else in this index.
+            stored = SearchDocument.objects.filter(owner=self.owner_id, ordinal__lt=self.first_unstored)
+            here = list(stored.filter(conversation=only.conversation_id).values_list("ordinal", flat=True))
+            here += [row.ordinal for row in self.unsealed if row.conversation_id == only.conversation_id]
+            inside = np.zeros(len(among), dtype=np.bool_)
+            inside[here] = True
+            inside[self.shared.first :] = True
+            among &= inside
+        return among
+
+    def _lent(self, asked: Prepared, question: Question) -> Scores | None:
+        """What the best texts add to the question, as scores by their words."""
+        best = rank(asked, FEEDBACK_DOCUMENTS)
+        found = self.read(best.ordinals, best.scores)
+        if not found or best.scores[0] <= 0:
+            return None
+        texts = [
+            Feedback(Counter(analyzer.words(split_speaker(each.text)[1])), each.score / best.scores[0])
+            for each in found
+        ]
+        counts = self._document_counts({word for text in texts for word in text.words})
+        known = {*question.own, *speakers_asked_about(asked.index, question)}
+        weights = weigh_feedback(texts, lambda word: idf(self.document_count, counts[word]), known)
+        return score_words(replace(asked.index, hits=self._hits(weights)), weights)
+
+    def _document_counts(self, words: Collection[str]) -> Mapping[str, int]:
+        """In how many documents each word stands."""
+        hashes = {hash_term(word): word for word in words}
+        counts = Counter(self.sealed.counts(hashes) if self.sealed else {})
+        counts.update({term: len(found.ordinals) for term, found in self.fresh.hits(hashes).items()})
+        counts.update(self.shared.counts(hashes))
+        return {word: counts[term] for term, word in hashes.items()}
+
+    def _hits(self, terms: Iterable[str]) -> dict[str, Hits]:
+        hashes = {hash_term(term): term for term in terms}
+        sealed = self.sealed.hits(hashes) if self.sealed else {}
+        own = join_all_hits(sealed, self.fresh.hits(hashes))
+        return {hashes[term]: found for term, found in join_all_hits(own, self.shared.hits(hashes)).items()}
+
+
+def open_index(user_id: UUID, scope_id: UUID | None = None) -> UserIndex:
+    """Read-only. What is not indexed yet is read first: nothing can fall between it and the index. With a scope, all
+    it shares is found, too."""
+    behind = conversations_behind(user_id)
+    owner = SearchOwner.objects.filter(user_id=user_id).first()
+    sealed = open_sealed(owner) if owner else None
+    first, end = (owner.sealed_ordinal, owner.next_ordinal) if owner else (0, 0)
+    rows = SearchDocument.objects.filter(owner=owner, ordinal__gte=first, ordinal__lt=end)
+    fresh = unindexed_documents(behind, end, SCORED_UNINDEXED)
+    unsealed = [*rows.order_by("ordinal"), *fresh]
+    newest = columns_of(unsealed, first, end + len(fresh))
+    shared = open_shared(scope_id, end + len(fresh))
+    own = sealed.columns.followed_by(newest) if sealed else newest
+    return UserIndex(
+        user_id=user_id,
+        sealed=sealed,
+        columns=own.followed_by(shared.columns) if len(shared.columns) else own,
+        unsealed=tuple(unsealed),
+        fresh=sort_terms([StoredTerms(row.ordinal, row.terms, row.counts) for row in unsealed]),
+        first_unstored=end,
+        document_count=(owner.document_count if owner else 0) + len(fresh) + shared.document_count,
+        total_length=(owner.total_length if owner else 0)
+        + sum(row.length for row in fresh)
+        + shared.total_length,
+        shared=shared,
+    )
+
+
+def texts_of_documents(user_id: UUID, ordinals: range) -> dict[int, str]:
+    """The words of stored documents, by ordinal; without those that lost their source."""
+    rows = SearchDocument.objects.filter(
+        owner__user_id=user_id, ordinal__gte=ordinals.start, ordinal__lt=ordinals.stop
+    )
+    owners = dict(rows.values_list("ordinal", "owner"))
+    found = read_stored(next(iter(owners.values()), None), dict.fromkeys(owners, 0.0))
+    return {ordinal: found[ordinal].text for ordinal in owners if ordinal in found}

@@ -1,0 +1,94 @@
+"""The index of what a scope shares, as a search sees it: behind the user's own, numbered from where that ends."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+import numpy as np
+
+from chatapp.recall.index import (
+    NO_ORDINAL,
+    Columns,
+    FreshTerms,
+    Hits,
+    StoredTerms,
+    blank_rows,
+    join_all_hits,
+    sort_terms,
+    unpack_columns,
+)
+from chatapp.recall.models import SearchDocument, SearchOwner
+from chatapp.recall.selectors.sealed import Sealed, columns_of, open_sealed
+
+NO_COLUMNS = unpack_columns(blank_rows(0))
+
+
+@dataclass(frozen=True, slots=True)
+class SharedIndex:
+    """`first` is what its ordinal 0 is called here; `fresh` are the terms of what is in no block yet."""
+
+    first: int
+    scope_id: UUID | None = None
+    sealed: Sealed | None = None
+    columns: Columns = NO_COLUMNS
+    fresh: FreshTerms | None = None
+    document_count: int = 0
+    total_length: int = 0
+
+    def hits(self, terms: Collection[int]) -> dict[int, Hits]:
+        if self.sealed is None or self.fresh is None:
+            return {}
+        found = join_all_hits(self.sealed.hits(terms), self.fresh.hits(terms))
+        return {term: Hits(hits.ordinals + self.first, hits.counts) for term, hits in found.items()}
+
+    def counts(self, terms: Collection[int]) -> Mapping[int, int]:
+        """In how many documents each stands."""
+        if self.sealed is None or self.fresh is None:
+            return {}
+        counts = Counter(self.sealed.counts(terms))
+        counts.update({term: len(found.ordinals) for term, found in self.fresh.hits(terms).items()})
+        return counts
+
+    def documents(self, ordinals: Sequence[int]) -> list[SearchDocument]:
+        """Not to be saved: they have the numbers they are called by here."""
+        if self.sealed is None or not ordinals:
+            return []
+        wanted = [ordinal - self.first for ordinal in ordinals]
+        rows = SearchDocument.objects.filter(owner=self.sealed.owner_id, ordinal__in=wanted)
+        found = list(rows.defer("terms", "counts"))
+        for row in found:
+            row.ordinal += self.first
+        return found
+
+
+NOTHING_SHARED = SharedIndex(first=2**31)
+
+
+def open_shared(scope_id: UUID | None, first: int) -> SharedIndex:
+    owner = SearchOwner.objects.filter(scope=scope_id).first() if scope_id is not None else None
+    if owner is None:
+        return SharedIndex(first, scope_id)
+    sealed = open_sealed(owner)
+    newest = SearchDocument.objects.filter(
+        owner=owner, ordinal__gte=owner.sealed_ordinal, ordinal__lt=owner.next_ordinal
+    )
+    rows = list(newest.order_by("ordinal"))
+    columns = sealed.columns.followed_by(columns_of(rows, owner.sealed_ordinal, owner.next_ordinal))
+    return SharedIndex(
+        first=first,
+        scope_id=scope_id,
+        sealed=sealed,
+        columns=_called(columns, first),
+        fresh=sort_terms([StoredTerms(row.ordinal, row.terms, row.counts) for row in rows]),
+        document_count=owner.document_count,
+        total_length=owner.total_length,
+    )
+
+
+def _called(columns: Columns, first: int) -> Columns:
+    """The pieces of a long entry follow each other by the numbers they have here."""
+    shifted = np.where(columns.previous == NO_ORDINAL, NO_ORDINAL, columns.previous + first)
+    return replace(columns, previous=shifted.astype(columns.previous.dtype))

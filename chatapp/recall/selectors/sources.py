@@ -1,0 +1,221 @@
+"""The words behind what a search found: the index holds none, they are read from the rows it stands for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Model
+
+from chatapp.conversations import message_values
+from chatapp.conversations.models import Conversation, Message
+from chatapp.long_term.models import MemoryEntry
+from chatapp.long_term.selectors.scopes import shared_entries
+from chatapp.recall.models import SearchDocument, SearchOwner
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A document that was found, with its words read from its source. `is_whole`: the source says no more. An entry
+    that another user shares is of the kind `shared`."""
+
+    kind: str
+    text: str
+    score: float
+    said_at: datetime
+    is_whole: bool
+    role: str = ""
+    conversation_id: UUID | None = None
+    message_id: UUID | None = None
+    entry_id: UUID | None = None
+    branch_id: UUID | None = None
+    position: int = -1
+    day: date | None = None
+    start: int = 0
+
+
+# --- What is stored -------------------------------------------------------------------------------------
+
+_STORED = """
+    SELECT document.ordinal, document.start, document."end",
+        CAST(message.id AS text), message.role, message.position, CAST(message.parts AS text),
+        CAST(message.created_at AS text), CAST(message.branch_id AS text), CAST(conversation.id AS text),
+        CAST(entry.id AS text), entry.text, CAST(entry.created_at AS text),
+        CAST(entry.conversation_id AS text), CAST(entry.day AS text)
+    FROM {owner} owner CROSS JOIN (VALUES {ordinals}) wanted
+    {document}
+    {message}
+    {conversation}
+    {entry}
+    WHERE owner.id = %s
+"""
+"""By hand, in one statement and plain columns: a recall reads hundreds of texts, and as rows of three models they cost
+more than all the rest of it."""
+
+
+def read_stored(owner_id: int | None, scores: Mapping[int, float]) -> dict[int, Found]:
+    """By ordinal; what lost its source meanwhile is left out. `scores` says what is wanted, and what each has."""
+    if not scores:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(_stored_statement(connection.vendor, len(scores)), [*scores, owner_id])
+        rows = cursor.fetchall()
+    said = [row[:10] for row in rows if row[9] is not None]
+    noted = [(*row[:3], *row[10:]) for row in rows if row[10] is not None]
+    return dict(_stored_messages(said, scores)) | dict(_stored_entries(noted, scores))
+
+
+def _stored_statement(vendor: str, count: int) -> str:
+    is_message = f"document.kind = {int(SearchDocument.Kind.MESSAGE)}"
+    is_entry = f"document.kind = {int(SearchDocument.Kind.ENTRY)}"
+    of_owner = "conversation.user_id = owner.user_id AND NOT conversation.temporary"
+    look_up = _look_up_lateral if vendor == "postgresql" else _look_up
+    return _STORED.format(
+        owner=_table(SearchOwner),
+        ordinals=", ".join(["(%s)"] * count),
+        document=look_up(
+            "CROSS",
+            SearchDocument,
+            "document",
+            "document.owner_id = owner.id AND document.ordinal = wanted.column1",
+        ),
+        message=look_up("LEFT", Message, "message", f"message.id = document.source_id AND {is_message}"),
+        conversation=look_up(
+            "LEFT", Conversation, "conversation", f"conversation.id = message.conversation_id AND {of_owner}"
+        ),
+        entry=look_up(
+            "LEFT",
+            MemoryEntry,
+            "entry",
+            f"entry.id = document.source_id AND {is_entry} AND entry.user_id = owner.user_id",
+        ),
+    )
+
+
+def _look_up(join: str, model: type[Model], name: str, condition: str) -> str:
+    """CROSS and LEFT hold SQLite to this order; in another it reads all its user ever said."""
+    return f"{join} JOIN {_table(model)} {name} ON {condition}"
+
+
+def _look_up_lateral(join: str, model: type[Model], name: str, condition: str) -> str:
+    """OFFSET holds PostgreSQL to one look-up a row; by its estimates it may read all that anybody ever said."""
+    rows = f"SELECT * FROM {_table(model)} {name} WHERE {condition} OFFSET 0"
+    return f"{join} JOIN LATERAL ({rows}) {name}" + ("" if join == "CROSS" else " ON TRUE")
+
+
+def _table(model: type[Model]) -> str:
+    return connection.ops.quote_name(model._meta.db_table)
+
+
+_read_id = lru_cache(maxsize=1_000)(UUID)
+"""Of conversations and branches: few, each met hundreds of times."""
+
+
+def _stored_messages(
+    rows: Sequence[tuple[Any, ...]], scores: Mapping[int, float]
+) -> Iterator[tuple[int, Found]]:
+    all_parts = json.loads(f"[{','.join(row[6] for row in rows)}]")
+    for row, parts in zip(rows, all_parts, strict=True):
+        ordinal, start, end, message_id, role, position, _, said_at, branch_id, conversation_id = row
+        yield (
+            ordinal,
+            _found(
+                "message",
+                (start, end),
+                message_values.text_of(parts),
+                score=scores[ordinal],
+                said_at=message_values.read_moment(said_at),
+                message_id=UUID(message_id),
+                conversation_id=_read_id(conversation_id),
+                branch_id=_read_id(branch_id),
+                position=position,
+                role=role,
+            ),
+        )
+
+
+def _stored_entries(
+    rows: Iterable[tuple[Any, ...]], scores: Mapping[int, float]
+) -> Iterator[tuple[int, Found]]:
+    for ordinal, start, end, entry_id, text, said_at, conversation_id, day in rows:
+        yield (
+            ordinal,
+            _found(
+                "entry",
+                (start, end),
+                text,
+                score=scores[ordinal],
+                said_at=message_values.read_moment(said_at),
+                entry_id=UUID(entry_id),
+                conversation_id=_read_id(conversation_id) if conversation_id else None,
+                day=date.fromisoformat(day),
+            ),
+        )
+
+
+def _found(kind: str, span: tuple[int, int], text: str, **source: Any) -> Found:
+    start, end = span
+    is_whole = start == 0 and end >= len(text)
+    return Found(kind, text[start:end].strip(), is_whole=is_whole, start=start, **source)
+
+
+# --- What only this search knows ------------------------------------------------------------------------
+
+
+def read_unstored(
+    user_id: UUID, documents: Sequence[SearchDocument], scores: Mapping[int, float], scope_id: UUID | None
+) -> dict[int, Found]:
+    """The same of what was just said and what the scope shares. Of others only that is read, without a word of where
+    it was said."""
+    if not documents:
+        return {}
+    ids = {row.source_id for row in documents}
+    messages = Message.objects.select_related("conversation").in_bulk(list(ids))
+    entries = shared_entries(scope_id).in_bulk(list(ids)) if scope_id is not None else {}
+    found = {}
+    for row in documents:
+        message, entry = messages.get(row.source_id), entries.get(row.source_id)
+        if message is not None and _is_searched(message.conversation, user_id):
+            found[row.ordinal] = _new_message(row, scores[row.ordinal], message)
+        elif entry is not None:
+            found[row.ordinal] = _shared_entry(user_id, row, scores[row.ordinal], entry)
+    return found
+
+
+def _is_searched(conversation: Conversation, user_id: UUID) -> bool:
+    return conversation.user_id == user_id and not conversation.temporary
+
+
+def _new_message(document: SearchDocument, score: float, row: Message) -> Found:
+    return _found(
+        "message",
+        (document.start, document.end),
+        message_values.text_of(row.parts),
+        score=score,
+        said_at=row.created_at,
+        message_id=row.pk,
+        conversation_id=row.conversation_id,
+        branch_id=row.branch_id,
+        position=row.position,
+        role=row.role,
+    )
+
+
+def _shared_entry(user_id: UUID, document: SearchDocument, score: float, row: MemoryEntry) -> Found:
+    is_own = row.user_id == user_id
+    return _found(
+        "entry" if is_own else "shared",
+        (document.start, document.end),
+        row.text,
+        score=score,
+        said_at=row.created_at,
+        entry_id=row.pk,
+        conversation_id=row.conversation_id if is_own else None,
+        day=row.day,
+    )

@@ -1,1 +1,0 @@
-"""What outlives a context: learned, consolidated, recalled, changed, forgotten."""

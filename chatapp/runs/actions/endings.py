@@ -1,0 +1,220 @@
+"""The ends of runs: answered, stopped, failed or interrupted. Each run has exactly one, whatever happens to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, cast
+from uuid import UUID
+
+from django.db import transaction
+
+from agents import events
+from chatapp.conversations import message_values
+from chatapp.conversations import shapes as conversation_shapes
+from chatapp.conversations.actions import updated_event
+from chatapp.conversations.models import Conversation, Message
+from chatapp.conversations.partial_answers import with_stored_pieces
+from chatapp.forgetting.actions.clock import check_nothing_forgotten
+from chatapp.operations import jobs
+from chatapp.operations.errors import NotFound, ReadForgotten
+from chatapp.providers.usage import (
+    CallUsage,
+    record_calls,
+    take_over_background_calls,
+    totals_of_run,
+    usage_event,
+)
+from chatapp.realtime import event_log
+from chatapp.runs import plan_values
+from chatapp.runs.actions.injecting import release_injected
+from chatapp.runs.actions.runs import Lease, PartialAnswer, lock_held, lock_run, plan_fact
+from chatapp.runs.actions.sending import queue_run
+from chatapp.runs.actions.tool_calls import close_tool_calls
+from chatapp.runs.models import Run
+from memory.tokens import estimate_parts
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended, with everything it leaves behind."""
+
+    status: str
+    answer: PartialAnswer
+    calls: Sequence[CallUsage] = ()
+    error: events.RunError | None = None
+    model_name: str = ""
+    extra_facts: Sequence[events.Fact] = field(default=())
+
+    @property
+    def answer_status(self) -> str:
+        """A run that was carried out is complete, also where its answer ended at a limit."""
+        is_cut = self.status == Run.Status.COMPLETE and self.error is not None
+        return Message.Status.CUT if is_cut else self.status
+
+
+def finish_run(*, lease: Lease, outcome: Outcome, now: datetime) -> Run | None:
+    """Answer, usage, status and the run's last events, together. The run that follows it, if one does: what the user
+    sent meanwhile and no model call has seen is answered next. Raises LeaseLost."""
+    with transaction.atomic():
+        conversation, run = lock_held(lease)
+        return _end(conversation, run, outcome, now)
+
+
+def _end(conversation: Conversation, run: Run, outcome: Outcome, now: datetime) -> Run | None:
+    """`conversation` is locked."""
+    tools = close_tool_calls(conversation, run, now)
+    record_calls(run, outcome.calls)
+    take_over_background_calls(run)
+    usage = totals_of_run(run)
+    run.status = outcome.status
+    run.finished_at = now
+    run.lease_expires_at = None
+    run.usage = usage.model_dump(mode="json", exclude_none=True)
+    if outcome.error:
+        run.error_category = outcome.error.category
+        run.error_message = outcome.error.message
+        run.error_detail = outcome.error.detail
+    run.save()
+    answer = Message.objects.get(pk=run.answer_id)
+    answer.parts = message_values.parts_to_json(outcome.answer.parts)
+    answer.token_estimate = estimate_parts(outcome.answer.parts)
+    answer.status = outcome.answer_status
+    answer.usage = run.usage
+    answer.save(update_fields=["parts", "token_estimate", "status", "usage"])
+    answer.pieces.all().delete()
+    conversation.last_activity_at = now
+    conversation.save(update_fields=["last_activity_at"])
+    last = _last_facts(conversation, run, answer, outcome, usage, now)
+    event_log.append(conversation, *tools, *last, run=run)
+    jobs.wake_worker("index_conversation", str(conversation.pk))
+    waiting = release_injected(conversation, run, now)
+    if waiting is None:
+        return None
+    return queue_run(conversation, branch=answer.branch, question=waiting, after=waiting, now=now)
+
+
+def _last_facts(
+    conversation: Conversation,
+    run: Run,
+    answer: Message,
+    outcome: Outcome,
+    usage: events.UsageTotals,
+    now: datetime,
+) -> list[events.Fact]:
+    where: dict[str, Any] = {"conversation_id": str(conversation.pk), "at": now}
+    of_run = {**where, "run_id": str(run.pk)}
+    calls = [usage_event(run, call, now) for call in outcome.calls]
+    return [
+        *outcome.extra_facts,
+        *(
+            [plan_fact(run, now)]
+            if any(not step.is_over for step in plan_values.plan_from_json(run.plan))
+            else []
+        ),
+        *calls,
+        updated_event(conversation, now),
+        events.MessageCompleted(**of_run, message=conversation_shapes.message_shape(answer, run)),
+        events.RunFinished(
+            **of_run, status=cast(events.EndStatus, outcome.status), error=outcome.error, usage=usage
+        ),
+    ]
+
+
+def request_stop(*, run: Run, now: datetime) -> None:
+    """Ends a queued run at once; asks the holder of a running one. Raises NotFound when it was deleted meanwhile."""
+    with transaction.atomic():
+        found = lock_run(run.pk)
+        if found is None:
+            raise NotFound
+        conversation, run = found
+        if run.status == Run.Status.QUEUED:
+            nothing = PartialAnswer(Lease(run.pk, run.answer_id, run.fence), "")
+            _end(conversation, run, Outcome(Run.Status.STOPPED, nothing), now)
+        elif run.status == Run.Status.RUNNING:
+            Run.objects.filter(pk=run.pk).update(stop_requested=True)
+
+
+INTERRUPTED = "The answer was interrupted; what was written so far is kept. You can continue it or try again."
+NOT_STARTED = "No process was free to answer. Your message is stored; please try again."
+
+
+def interrupt_run(
+    *, run_id: UUID, fence: int, now: datetime, message: str = INTERRUPTED, only_expired: bool = False
+) -> bool:
+    """Ends a run whose holder is gone, with the text that was stored. False when it was not so; `only_expired`: also
+    when its lease was renewed meanwhile."""
+    with transaction.atomic():
+        found = lock_run(run_id)
+        if found is None:
+            return False
+        conversation, run = found
+        held = Run.objects.filter(pk=run_id, fence=fence, status__in=Run.ACTIVE)
+        if only_expired:
+            held = held.filter(lease_expires_at__lt=now)
+        # A process that still believes it holds the lease can write nothing more after this: what is read next is all.
+        if not held.update(fence=fence + 1):
+            return False
+        run.fence = fence + 1
+        error = events.RunError(category="interrupted", message=message)
+        _end(conversation, run, Outcome(Run.Status.INTERRUPTED, _stored_answer(run), error=error), now)
+        return True
+
+
+def _stored_answer(run: Run) -> PartialAnswer:
+    [answer] = with_stored_pieces([Message.objects.get(pk=run.answer_id)])
+    text, reasoning = message_values.text_of(answer.parts), message_values.reasoning_of(answer.parts)
+    return PartialAnswer(Lease(run.pk, run.answer_id, run.fence), text, reasoning)
+
+
+def keep_late_text(*, answer: PartialAnswer, forgotten_count: int, now: datetime) -> bool:
+    """Adds to an interrupted answer what its process had shown and could not store before another one ended the run;
+    False where it may not be added.
+
+    The run stays as it ended, and nothing is overwritten: the stored text has to be the beginning of the late one.
+    Where the user had something forgotten since `forgotten_count` was read, where the answer was continued from what
+    was stored, or where the run did not end for its lease, the late text is refused.
+    """
+    with transaction.atomic():
+        # Before the conversation, as everybody locks them.
+        owner = Conversation.objects.filter(runs=answer.lease.run_id).first()
+        if owner is None:
+            return False
+        try:
+            check_nothing_forgotten(owner, forgotten_count)
+        except ReadForgotten:
+            return False
+        found = lock_run(answer.lease.run_id)
+        if found is None:
+            return False
+        conversation, run = found
+        row = Message.objects.get(pk=run.answer_id)
+        if not _was_reaped(run, answer.lease) or not _goes_on(row, answer):
+            return False
+        row.parts = message_values.parts_to_json(answer.parts)
+        row.token_estimate = estimate_parts(answer.parts)
+        row.save(update_fields=["parts", "token_estimate"])
+        shape = conversation_shapes.message_shape(row, run)
+        # Of no run: this one has told its last event.
+        event_log.append(
+            conversation, events.MessageCompleted(conversation_id=str(conversation.pk), at=now, message=shape)
+        )
+        jobs.wake_worker("index_conversation", str(conversation.pk))
+        return True
+
+
+def _was_reaped(run: Run, lease: Lease) -> bool:
+    return (
+        run.status == Run.Status.INTERRUPTED
+        and run.fence == lease.fence + 1
+        and run.is_last_term
+        and not Run.objects.filter(continues=run.answer_id).exists()
+    )
+
+
+def _goes_on(row: Message, answer: PartialAnswer) -> bool:
+    """Whether the answer begins with what is stored, and has more."""
+    text, reasoning = message_values.text_of(row.parts), message_values.reasoning_of(row.parts)
+    begins_so = answer.text.startswith(text) and answer.reasoning.startswith(reasoning)
+    return begins_so and (answer.text, answer.reasoning) != (text, reasoning) and row.forgotten_at is None

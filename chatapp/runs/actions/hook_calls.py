@@ -1,0 +1,100 @@
+"""The tool calls of hooks: recorded before they run, as a model's are. They are no messages of the conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from uuid import UUID
+
+from django.db import transaction
+
+from agents.ports import CallResult, RequestedCall
+from chatapp.conversations.models import Conversation
+from chatapp.forgetting.actions.clock import check_nothing_forgotten
+from chatapp.operations.errors import LeaseLost
+from chatapp.realtime import event_log
+from chatapp.runs.actions.runs import Lease, lock_run
+from chatapp.runs.actions.tool_calls import call_event, interrupt_call, save_results, write_result
+from chatapp.runs.models import Run, ToolCall
+
+
+def record_hook_call(
+    *,
+    lease: Lease,
+    hook_id: str,
+    requested: RequestedCall,
+    now: datetime,
+    forgotten_count: int | None = None,
+) -> None:
+    """Said twice, it is recorded once. Raises LeaseLost; ReadForgotten where more was forgotten than when the hooks of
+    its moment began."""
+    with transaction.atomic():
+        conversation, run = _lock(lease, forgotten_count)
+        if ToolCall.objects.filter(run=run, call_id=requested.call_id).exists():
+            return
+        is_running = requested.state == "running"
+        row = ToolCall.objects.create(
+            run=run,
+            hook_id=hook_id,
+            step=0,
+            ordinal=ToolCall.objects.filter(run=run).count(),
+            call_id=requested.call_id,
+            name=requested.name,
+            arguments=requested.arguments,
+            state=requested.state,
+            is_idempotent=requested.is_idempotent,
+            has_begun=is_running,
+            is_told=True,
+            requested_at=now,
+            started_at=now if is_running else None,
+        )
+        event_log.append(conversation, call_event(run, row, now), run=run)
+
+
+def finish_hook_call(
+    *, lease: Lease, result: CallResult, now: datetime, forgotten_count: int | None = None
+) -> None:
+    """Raises LeaseLost, ReadForgotten."""
+    with transaction.atomic():
+        conversation, run = _lock(lease, forgotten_count)
+        row = ToolCall.objects.get(run=run, call_id=result.call.call_id)
+        write_result(row, result.state, result.part, now, is_cut=result.is_cut)
+        save_results([row])
+        event_log.append(conversation, call_event(run, row, now), run=run)
+
+
+def _lock(lease: Lease, forgotten_count: int | None) -> tuple[Conversation, Run]:
+    """Of a run that is going on or has ended: hooks of the turn's end come after it, and forgetting cannot end it any
+    more."""
+    conversation_of = Conversation.objects.filter(runs=lease.run_id).first()
+    if conversation_of is not None and forgotten_count is not None:
+        check_nothing_forgotten(conversation_of, forgotten_count)
+    found = lock_run(lease.run_id)
+    if found is None:
+        raise LeaseLost("The conversation was deleted.")
+    if found[1].fence != lease.fence:
+        raise LeaseLost("Another process took this run over.")
+    return found
+
+
+def close_abandoned_calls(*, now: datetime, patience_s: Callable[[str], float]) -> None:
+    """Of processes that died behind the end of a run; one that dies before it leaves them to the run's end.
+
+    `patience_s` is how long a call of the tool of this name may be open.
+    """
+    rows = ToolCall.objects.filter(state__in=ToolCall.OPEN).exclude(run__status__in=Run.ACTIVE)
+    for row in list(rows.only("run_id", "name", "requested_at")):
+        if (now - row.requested_at).total_seconds() > patience_s(row.name):
+            _close(row.run_id, row.pk, now)
+
+
+def _close(run_id: UUID, pk: UUID, now: datetime) -> None:
+    with transaction.atomic():
+        found = lock_run(run_id)
+        row = ToolCall.objects.filter(pk=pk, state__in=ToolCall.OPEN).first() if found else None
+        if found is None or row is None:
+            return
+        conversation, run = found
+        interrupt_call(row, now)
+        save_results([row])
+        event_log.append(conversation, call_event(run, row, now), run=run)

@@ -1,0 +1,131 @@
+"""Messages sent while an answer is being written: stored at once, seen by the next model call or answered next."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+
+from agents import events
+from chatapp.accounts.models import User
+from chatapp.conversations import shapes as conversation_shapes
+from chatapp.conversations.access import lock_conversation
+from chatapp.conversations.models import Conversation, Message
+from chatapp.files.selectors import accessible_attachments
+from chatapp.realtime import event_log
+from chatapp.runs.actions.positions import (
+    is_anything_new,
+    messages_behind,
+    move_answer_behind,
+    unknown_messages,
+)
+from chatapp.runs.actions.runs import Lease, lock_held
+from chatapp.runs.actions.sending import (
+    NewMessage,
+    Receipt,
+    append_message,
+    find_receipt,
+    message_parts,
+    send_message,
+)
+from chatapp.runs.models import Run
+
+
+def inject_message(*, user: User, conversation_id: str, new: NewMessage, now: datetime) -> Receipt:
+    """Into the run that is going on; where there is none, an ordinary message with a run of its own.
+
+    Raises NotFound, InvalidInput (the key was used for something else).
+    """
+    try:
+        with transaction.atomic():
+            return _inject(user, conversation_id, new, now)
+    except IntegrityError:
+        # The same key at the same moment: the first one counts.
+        receipt = find_receipt(user, conversation_id, new)
+        if receipt is None:
+            raise
+        return receipt
+
+
+def _inject(user: User, conversation_id: str, new: NewMessage, now: datetime) -> Receipt:
+    conversation = lock_conversation(user, conversation_id)
+    sent_before = find_receipt(user, str(conversation.pk), new)
+    if sent_before is not None:
+        return sent_before
+    run = conversation.runs.filter(status__in=Run.ACTIVE).select_related("answer__branch").first()
+    if run is None:
+        return send_message(user=user, conversation_id=conversation_id, new=new, model=None, now=now)
+    attachments = accessible_attachments(user, list(new.attachment_ids))
+    message = append_message(
+        conversation,
+        branch=run.answer.branch,
+        role=Message.Role.USER,
+        kind=Message.Kind.INJECTED,
+        pinned=True,
+        parent=run.answer,
+        parts=message_parts(new.text, attachments),
+        now=now,
+        client_id=new.client_id,
+        request_hash=new.request_hash(str(conversation.pk)) if new.client_id else "",
+    )
+    message.attachments.set(attachments)
+    conversation.last_activity_at = now
+    conversation.save(update_fields=["next_position", "last_activity_at"])
+    created = events.MessageCreated(
+        conversation_id=str(conversation.pk),
+        run_id=str(run.pk),
+        at=now,
+        message=conversation_shapes.message_shape(message),
+    )
+    seq = event_log.append(conversation, created, run=run)
+    return Receipt(
+        str(conversation.pk), str(message.pk), str(run.pk), str(run.answer_id), seq, is_injected=True
+    )
+
+
+def take_injected(*, lease: Lease, known: Collection[UUID], now: datetime) -> list[Message]:
+    """What was sent, was not taken back and is not `known` to the run, oldest first; it stands before the answer from
+    now on. Said twice, it is the same. Raises LeaseLost.
+    """
+    if not is_anything_new(lease.answer_id, known):  # as before nearly every call: without a lock
+        return []
+    with transaction.atomic():
+        conversation, run = lock_held(lease)
+        messages = messages_behind(run)
+        if messages:
+            move_answer_behind(conversation, run, messages)
+            event_log.append(conversation, _moved(conversation, run, messages, now), run=run)
+        return list(unknown_messages(run, known))
+
+
+def release_injected(conversation: Conversation, run: Run, now: datetime) -> Message | None:
+    """At a run's end: what no call has seen and was not taken back are messages like any other; the last of them, to be
+    answered next."""
+    messages = [message for message in messages_behind(run) if message.forgotten_at is None]
+    parent_id = run.answer_id
+    for message in messages:
+        message.kind, message.pinned, message.parent_id = Message.Kind.MESSAGE, False, parent_id
+        message.save(update_fields=["kind", "pinned", "parent"])
+        parent_id = message.pk
+    if messages:
+        event_log.append(conversation, _moved(conversation, run, messages, now))
+    return messages[-1] if messages else None
+
+
+def _moved(
+    conversation: Conversation, run: Run, messages: Sequence[Message], now: datetime
+) -> events.MessageMoved:
+    places = dict(
+        Message.objects.filter(pk__in=[run.answer_id, *(message.pk for message in messages)]).values_list(
+            "pk", "position"
+        )
+    )
+    return events.MessageMoved(
+        conversation_id=str(conversation.pk),
+        run_id=str(run.pk),
+        at=now,
+        items=[events.MovedMessage(message_id=str(key), position=place) for key, place in places.items()],
+        kind=messages[-1].kind,
+    )

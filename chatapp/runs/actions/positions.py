@@ -1,0 +1,106 @@
+"""Places around an answer that is being written: what belongs before it takes its place, and it moves on.
+
+Positions stay gapless. Only the answer and what was sent after it began can move; all older messages keep theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import F, Q, QuerySet
+
+from chatapp.conversations.models import Conversation, Message
+from chatapp.operations.statements import execute, insert_rows
+from chatapp.runs.actions.sending import new_message
+from chatapp.runs.models import Run
+
+_MOVE_LAST = "UPDATE chatapp_message SET position = %s WHERE id = %s AND position = %s"
+_ANY_SENT = "SELECT 1 FROM chatapp_message WHERE parent_id = %s AND kind = 'injected' LIMIT 1"
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPlace:
+    """The answer that is being written, and its branch."""
+
+    answer_id: UUID
+    branch_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Belonging:
+    """A message that belongs to an answer and stands before it."""
+
+    role: str
+    parts: list[dict[str, Any]]
+
+
+def insert_before_answer(
+    conversation: Conversation, place: AnswerPlace, belongings: Sequence[Belonging], now: datetime
+) -> list[Message]:
+    """Their parent is the answer. `conversation` is locked; the fact that tells of this stores its counters."""
+    first, count = _make_room(conversation, place, len(belongings)), len(belongings)
+    inserted = [
+        new_message(
+            conversation,
+            position=position,
+            branch_id=place.branch_id,
+            role=belonging.role,
+            parent_id=place.answer_id,
+            parts=belonging.parts,
+            now=now,
+        )
+        for position, belonging in enumerate(belongings, start=first)
+    ]
+    insert_rows(inserted)
+    conversation.next_position += count
+    return inserted
+
+
+def _make_room(conversation: Conversation, place: AnswerPlace, count: int) -> int:
+    """Moves the answer, and what stands behind it, by so many places; where it stood."""
+    last = conversation.next_position - 1
+    if execute(_MOVE_LAST, last + count, place.answer_id, last).rowcount:
+        return last
+    first = Message.objects.values_list("position", flat=True).get(pk=place.answer_id)
+    behind = Message.objects.filter(conversation=conversation, position__gte=first)
+    # One by one from the end: no two may share a position, not even for a moment.
+    for message_id in behind.order_by("-position").values_list("pk", flat=True):
+        Message.objects.filter(pk=message_id).update(position=F("position") + count)
+    return first
+
+
+def is_anything_new(answer_id: UUID, known: Collection[UUID]) -> bool:
+    """Whether something stands behind the answer, or before it and the run does not know it."""
+    if execute(_ANY_SENT, answer_id).fetchone() is None:  # as before nearly every call of a model
+        return False
+    sent = Message.objects.filter(parent=answer_id, kind=Message.Kind.INJECTED)
+    is_unknown = Q(forgotten_at=None) & ~Q(pk__in=known)
+    return sent.filter(Q(position__gt=F("parent__position")) | is_unknown).exists()
+
+
+def unknown_messages(run: Run, known: Collection[UUID]) -> QuerySet[Message]:
+    """Of what was sent during the run and not taken back, oldest first."""
+    sent = Message.objects.filter(parent=run.answer_id, kind=Message.Kind.INJECTED, forgotten_at=None)
+    return sent.exclude(pk__in=known).order_by("position")
+
+
+def messages_behind(run: Run) -> list[Message]:
+    """What the user sent while the answer was being written and no model call has seen, oldest first."""
+    answer = Message.objects.get(pk=run.answer_id)
+    rows = Message.objects.filter(branch=answer.branch, kind=Message.Kind.INJECTED)
+    return list(rows.filter(position__gt=answer.position).order_by("position"))
+
+
+def move_answer_behind(conversation: Conversation, run: Run, messages: Sequence[Message]) -> None:
+    """These, which follow the answer at once, stand before it from now on. `conversation` is locked."""
+    answer = Message.objects.get(pk=run.answer_id)
+    last = messages[-1].position
+    Message.objects.filter(pk=answer.pk).update(position=conversation.next_position)
+    for message in messages:
+        message.position -= 1
+        message.save(update_fields=["position"])
+    Message.objects.filter(pk=answer.pk).update(position=last)

@@ -1,0 +1,76 @@
+"""What was sent during a run and no model call has seen yet: it can still be said in other words, or taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from agents.events import MessageEdited
+from chatapp.accounts.models import User
+from chatapp.conversations import message_values
+from chatapp.conversations import shapes as conversation_shapes
+from chatapp.conversations.access import accessible_message, lock_conversation
+from chatapp.conversations.models import Conversation, Message
+from chatapp.conversations.selectors import is_queued
+from chatapp.files.actions import delete_unshared_attachments
+from chatapp.files.selectors import accessible_attachments
+from chatapp.forgetting.actions.purging import mark_purge
+from chatapp.forgetting.actions.traces import empty_message, redact_events, tell_forgotten
+from chatapp.realtime import event_log
+from chatapp.realtime.models import Event
+from chatapp.recall.index import vocabulary
+from chatapp.runs.actions.sending import NewMessage, message_parts
+from memory.redaction import Forgotten
+from memory.tokens import estimate_parts
+
+
+def edit_queued(
+    *, user: User, conversation_id: str, message_id: str, new: NewMessage, now: datetime
+) -> Message | None:
+    """In its place; None where it is not queued any more, or never was. Raises NotFound."""
+    with transaction.atomic():
+        conversation = lock_conversation(user, conversation_id)
+        message = accessible_message(user, conversation_id, message_id)
+        if not is_queued(message):
+            return None
+        attachments = accessible_attachments(user, list(new.attachment_ids))
+        message.parts = message_parts(new.text, attachments)
+        message.token_estimate = estimate_parts(message_values.parts_from_json(message.parts))
+        message.save(update_fields=["parts", "token_estimate"])
+        message.attachments.set(attachments)
+        shape = conversation_shapes.message_shape(message)
+        _say_otherwise(conversation, shape)
+        event_log.append(
+            conversation, MessageEdited(conversation_id=str(conversation.pk), at=now, message=shape)
+        )
+        return message
+
+
+def _say_otherwise(conversation: Conversation, shape: Mapping[str, Any]) -> None:
+    """In what was told of it already: words that nobody sees any more would not be found to be forgotten."""
+    told = Event.objects.filter(conversation=conversation, type__in=("message.created", "message.edited"))
+    for event in told.filter(payload__message__id=shape["id"]):
+        event.payload["message"]["content"] = shape["content"]
+        event.save(update_fields=["payload"])
+
+
+def withdraw_queued(
+    *, user: User, conversation_id: str, message_id: str, now: datetime
+) -> tuple[str, ...] | None:
+    """Takes its words away while nothing was made of them; the answer goes on. The hashes of bytes nobody may need
+    now; None where it is not queued any more, or never was. Raises NotFound."""
+    with transaction.atomic():
+        conversation = lock_conversation(user, conversation_id)
+        message = accessible_message(user, conversation_id, message_id)
+        if not is_queued(message):
+            return None
+        hashes = delete_unshared_attachments([message.pk])
+        empty_message(message, now)
+        nothing_else = Forgotten([], vocabulary)
+        redact_events(conversation, nothing_else, changed={message.pk: message}, gone=[message.pk])
+        tell_forgotten(conversation, [message], now)
+        mark_purge()
+        return hashes

@@ -1,0 +1,281 @@
+"""The life of a run. Every write names the fencing number of its lease; an old one changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import F
+
+from agents import events
+from agents.plan.steps import PlanStep
+from chatapp.conversations import shapes as conversation_shapes
+from chatapp.conversations.models import Conversation, Message
+from chatapp.forgetting.actions.clock import check_nothing_forgotten
+from chatapp.operations.errors import LeaseLost
+from chatapp.operations.statements import as_key, as_stored, execute
+from chatapp.providers.usage import CallUsage, not_recorded, record_calls, usage_event
+from chatapp.realtime import event_log
+from chatapp.runs import plan_values
+from chatapp.runs.actions.positions import AnswerPlace
+from chatapp.runs.models import AnswerPiece, Run, ToolCall
+from memory.types import Part, ReasoningPart, TextPart
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to write a run's answer, until it expires or somebody with a higher `fence` comes."""
+
+    run_id: UUID
+    answer_id: UUID
+    fence: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartialAnswer:
+    """An answer as far as it is written. `text_stored` and `reasoning_stored` are how many characters of it are stored
+    already."""
+
+    lease: Lease
+    text: str
+    reasoning: str = ""
+    text_stored: int = 0
+    reasoning_stored: int = 0
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        reasoning: tuple[Part, ...] = (ReasoningPart(self.reasoning),) if self.reasoning else ()
+        return (*reasoning, TextPart(self.text)) if self.text else reasoning
+
+
+def claim_run(
+    *,
+    run_id: UUID,
+    holder: str,
+    model_name: str,
+    now: datetime,
+    mode: str = "react",
+    forgotten_count: int | None = None,
+) -> Lease | None:
+    """None when somebody else was faster or the run has ended. Raises ReadForgotten where more was forgotten than
+    when the context was read."""
+    with transaction.atomic():
+        if forgotten_count is not None:
+            conversation_of = Conversation.objects.filter(runs=run_id).first()
+            if conversation_of is not None:
+                check_nothing_forgotten(conversation_of, forgotten_count)
+        found = lock_run(run_id)
+        if found is None:
+            return None
+        conversation, run = found
+        claimed = Run.objects.filter(pk=run_id, status=Run.Status.QUEUED).update(
+            status=Run.Status.RUNNING,
+            holder=holder,
+            fence=F("fence") + 1,
+            lease_expires_at=now + timedelta(seconds=settings.LEASE_S),
+            started_at=now,
+            mode=mode,
+        )
+        if not claimed:
+            return None
+        run.refresh_from_db(fields=["fence", "status", "mode"])
+        Message.objects.filter(pk=run.answer_id).update(model_name=model_name)
+        started = events.RunStarted(
+            conversation_id=str(conversation.pk),
+            run_id=str(run.pk),
+            at=now,
+            message_id=str(run.answer_id),
+            parent=str(run.answer.parent_id) if run.answer.parent_id else None,
+            model=model_name,
+            mode=run.mode,
+        )
+        event_log.append(conversation, started, run=run)
+        return Lease(run.pk, run.answer_id, run.fence)
+
+
+def lock_run(run_id: UUID) -> tuple[Conversation, Run] | None:
+    """The run, under its conversation's lock; None when it was deleted."""
+    conversation_id = Run.objects.filter(pk=run_id).values_list("conversation_id", flat=True).first()
+    if conversation_id is None:
+        return None
+    conversation = Conversation.objects.select_for_update().filter(pk=conversation_id).first()
+    run = Run.objects.filter(pk=run_id).first() if conversation else None
+    return (conversation, run) if conversation and run else None
+
+
+def lock_held(lease: Lease) -> tuple[Conversation, Run]:
+    """What every write of a run begins with, in its transaction. Raises LeaseLost."""
+    found = lock_run(lease.run_id)
+    if found is None:
+        raise LeaseLost("The conversation was deleted.")
+    _, run = found
+    if run.fence != lease.fence or run.status != Run.Status.RUNNING:
+        raise LeaseLost("Another process took this run over.")
+    return found
+
+
+def _held(lease: Lease) -> Any:
+    return Run.objects.filter(pk=lease.run_id, fence=lease.fence, status=Run.Status.RUNNING)
+
+
+def renew_leases(*, leases: Iterable[Lease], now: datetime) -> set[UUID]:
+    """The runs that are no longer ours."""
+    lost = set()
+    expires = now + timedelta(seconds=settings.LEASE_S)
+    with transaction.atomic():
+        for lease in leases:
+            if not _held(lease).update(lease_expires_at=expires, is_last_term=False):
+                lost.add(lease.run_id)
+    return lost
+
+
+def give_last_term(*, run_id: UUID, fence: int, now: datetime) -> bool:
+    """Gives the holder of an expired lease one heartbeat to renew it, once; whether it is given now.
+
+    When the database was away for longer than a lease, every lease has expired, and those of the living are renewed
+    within a heartbeat of its return.
+    """
+    expired = Run.objects.filter(
+        pk=run_id, fence=fence, status=Run.Status.RUNNING, lease_expires_at__lt=now, is_last_term=False
+    )
+    expires = now + timedelta(seconds=settings.HEARTBEAT_S)
+    return bool(expired.update(is_last_term=True, lease_expires_at=expires))
+
+
+def checkpoint_answers(*, answers: Iterable[PartialAnswer]) -> set[UUID]:
+    """Stores what is new of all answers of a process, in one transaction; the runs whose answers are stored now.
+
+    A run that is no longer ours, or that is ending at this moment, is passed over. The rows of the others are locked:
+    nobody ends them until their pieces are there to be found.
+    """
+    with transaction.atomic():
+        by_run = {answer.lease.run_id: answer for answer in answers}
+        running = Run.objects.filter(pk__in=by_run, status=Run.Status.RUNNING)
+        locked = running.select_for_update(skip_locked=True, no_key=True).values_list("pk", "fence")
+        held = {run_id for run_id, fence in locked if by_run[run_id].lease.fence == fence}
+        AnswerPiece.objects.bulk_create(
+            [piece for run_id in held for piece in _new_pieces(by_run[run_id])],
+            # The same checkpoint again, where the answer to its commit was lost.
+            update_conflicts=True,
+            unique_fields=["message", "kind", "offset"],
+            update_fields=["text"],
+        )
+        return held
+
+
+def _new_pieces(answer: PartialAnswer) -> list[AnswerPiece]:
+    new = (
+        (AnswerPiece.Kind.REASONING, answer.reasoning_stored, answer.reasoning),
+        (AnswerPiece.Kind.TEXT, answer.text_stored, answer.text),
+    )
+    return [
+        AnswerPiece(message_id=answer.lease.answer_id, kind=kind, offset=stored, text=text[stored:])
+        for kind, stored, text in new
+        if len(text) > stored
+    ]
+
+
+def record_facts(*, lease: Lease, facts: Sequence[events.Fact]) -> None:
+    """What a run tells on its way. Raises LeaseLost."""
+    with transaction.atomic():
+        conversation, run = lock_held(lease)
+        event_log.append(conversation, *facts, run=run)
+
+
+def record_plan(
+    *, lease: Lease, steps: Sequence[PlanStep], spent: Sequence[CallUsage], now: datetime
+) -> None:
+    """How far the plan of a run is, for its readers and for whoever continues it, and what it cost until now. Said
+    twice, that is counted once. Raises LeaseLost.
+    """
+    with transaction.atomic():
+        conversation, run = lock_held(lease)
+        spent = not_recorded(run, spent)
+        record_calls(run, spent)
+        run.plan = plan_values.plan_to_json(steps)
+        run.save(update_fields=["plan"])
+        usage = [usage_event(run, call, now) for call in spent]
+        event_log.append(conversation, *usage, plan_fact(run, now), run=run)
+
+
+def plan_fact(run: Run, now: datetime) -> events.Plan:
+    steps = [events.PlannedStep(**step) for step in conversation_shapes.plan_shape(run) or ()]
+    return events.Plan(
+        conversation_id=str(run.conversation_id),
+        run_id=str(run.pk),
+        at=now,
+        round=max((step.round for step in steps), default=1),
+        steps=steps,
+    )
+
+
+def stops_requested(*, run_ids: Iterable[UUID]) -> set[UUID]:
+    return set(Run.objects.filter(pk__in=list(run_ids), stop_requested=True).values_list("pk", flat=True))
+
+
+_LOCK = """
+SELECT id FROM chatapp_conversation
+WHERE id = (SELECT conversation_id FROM chatapp_run WHERE id = %s)
+FOR UPDATE
+"""
+_HELD = """
+SELECT conversation.id, conversation.user_id, answer.branch_id,
+    answer.position, conversation.next_position, conversation.last_seq,
+    (SELECT count(*) FROM chatapp_toolcall WHERE run_id = run.id),
+    (SELECT count(*) FROM chatapp_runstep WHERE run_id = run.id)
+FROM chatapp_run AS run
+JOIN chatapp_conversation AS conversation ON conversation.id = run.conversation_id
+JOIN chatapp_message AS answer ON answer.id = run.answer_id
+WHERE run.id = %s AND run.fence = %s AND run.status = 'running'
+"""
+_TO_TELL = """
+SELECT * FROM chatapp_toolcall WHERE run_id = %s AND (call_id = %s OR NOT is_told) ORDER BY ordinal
+"""
+# In the models' order.
+_OF_CONVERSATION = ("id", "user_id", "next_position", "last_seq")
+_OF_RUN = ("id", "conversation_id", "user_id", "answer_id", "status")
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRun:
+    """A run and its locked conversation, with the columns that recording takes; the others are read when asked for."""
+
+    conversation: Conversation
+    run: Run
+    place: AnswerPlace
+    is_anything_behind: bool
+    """The answer: the user has sent something that no model call has seen."""
+    call_count: int
+    step_count: int
+
+
+def hold_run(lease: Lease) -> HeldRun:
+    """As `lock_held`: what a write begins with, in its transaction. Raises LeaseLost."""
+    if connection.features.has_select_for_update:
+        # By itself: a query that had to wait for the lock would read the run as it was before.
+        execute(_LOCK, lease.run_id)
+    row = execute(_HELD, lease.run_id, lease.fence).fetchone()
+    if row is None:
+        raise LeaseLost("The conversation was deleted, or another process took this run over.")
+    conversation_id, user_id, branch_id = (as_key(value) for value in row[:3])
+    position, next_position, last_seq, call_count, step_count = row[3:]
+    of_conversation = (conversation_id, user_id, next_position, last_seq)
+    of_run = (lease.run_id, conversation_id, user_id, lease.answer_id, Run.Status.RUNNING)
+    return HeldRun(
+        Conversation.from_db(None, _OF_CONVERSATION, of_conversation),
+        Run.from_db(None, _OF_RUN, of_run),
+        AnswerPlace(lease.answer_id, branch_id),
+        position < next_position - 1,
+        call_count,
+        step_count,
+    )
+
+
+def calls_to_tell(run: Run, call_id: str) -> list[ToolCall]:
+    """This call, and those that are no messages yet, in their order."""
+    return list(ToolCall.objects.raw(_TO_TELL, [as_stored(run.pk), call_id]))

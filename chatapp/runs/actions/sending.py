@@ -1,0 +1,360 @@
+"""Sending: the user's message, the answer's row and its run, in one transaction, before any work."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+
+from agents.events import MessageCreated
+from chatapp.accounts.models import User
+from chatapp.conversations import message_values
+from chatapp.conversations import shapes as conversation_shapes
+from chatapp.conversations.access import accessible_message, lock_conversation
+from chatapp.conversations.actions import title_from, updated_event
+from chatapp.conversations.branches import lineage_below, newest_branch_showing, visible_messages
+from chatapp.conversations.models import Branch, Conversation, Message
+from chatapp.files.models import Attachment
+from chatapp.files.selectors import accessible_attachments
+from chatapp.operations import jobs
+from chatapp.operations.errors import Conflict, InvalidInput
+from chatapp.providers.models import ModelConfig
+from chatapp.realtime import event_log
+from chatapp.runs.models import Run
+from memory.tokens import estimate_parts
+from memory.wishes import read_forget_wish
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """What a user sends. `client_id` makes it idempotent; `parent_id` None continues at the end.
+
+    `replaces_id` names the message this one is an edit of: it takes that one's place, in a branch of its own.
+    `mode` is how it is to be answered; empty: as the conversation says.
+    """
+
+    text: str
+    attachment_ids: Sequence[str] = ()
+    client_id: str | None = None
+    parent_id: str | None = None
+    replaces_id: str | None = None
+    mode: str = ""
+
+    def request_hash(self, conversation_id: str) -> str:
+        said = [conversation_id, self.text, list(self.attachment_ids), self.parent_id, self.replaces_id]
+        return hashlib.sha256(json.dumps(said).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What was accepted. `message_id` is the user's message, `answer_id` the row the answer is written to."""
+
+    conversation_id: str
+    message_id: str
+    run_id: str
+    answer_id: str
+    seq: int
+    is_new: bool = True
+    is_injected: bool = False
+    """Into a run that was going on; it has none of its own."""
+
+
+def send_message(
+    *, user: User, conversation_id: str, new: NewMessage, model: ModelConfig | None, now: datetime
+) -> Receipt:
+    """Raises NotFound, Conflict (a run is going on), InvalidInput (the key was used for something else)."""
+    try:
+        with transaction.atomic():
+            return _send(user, conversation_id, new, model, now)
+    except IntegrityError:
+        # The same key at the same moment, through another conversation or process: the first one counts.
+        receipt = find_receipt(user, conversation_id, new)
+        if receipt is None:
+            raise
+        return receipt
+
+
+def _send(
+    user: User, conversation_id: str, new: NewMessage, model: ModelConfig | None, now: datetime
+) -> Receipt:
+    conversation = lock_conversation(user, conversation_id)
+    sent_before = find_receipt(user, str(conversation.pk), new)
+    if sent_before is not None:
+        return sent_before
+    refuse_while_running(conversation)
+    parent = _parent_of(user, conversation, new)
+    branch = _branch_after(conversation, parent)
+    attachments = accessible_attachments(user, list(new.attachment_ids))
+    parts = message_parts(new.text, attachments)
+    question = append_message(
+        conversation,
+        branch=branch,
+        role=Message.Role.USER,
+        parent=parent,
+        parts=parts,
+        now=now,
+        client_id=new.client_id,
+        request_hash=new.request_hash(str(conversation.pk)) if new.client_id else "",
+    )
+    question.attachments.set(attachments)
+    created = MessageCreated(
+        conversation_id=str(conversation.pk), at=now, message=conversation_shapes.message_shape(question)
+    )
+    seq = event_log.append(conversation, created)
+    if not conversation.title:
+        conversation.title = title_from(new.text) or _title_of(attachments[0])
+    if model is not None:
+        conversation.model = model
+    if read_forget_wish(new.text) is not None:
+        jobs.wake_worker("propose_forgetting", str(question.pk))
+    run = queue_run(conversation, branch=branch, question=question, after=question, now=now, mode=new.mode)
+    return Receipt(str(conversation.pk), str(question.pk), str(run.pk), str(run.answer_id), seq)
+
+
+def find_receipt(user: User, conversation_id: str, new: NewMessage) -> Receipt | None:
+    if new.client_id is None:
+        return None
+    message = (
+        Message.objects.filter(user=user, client_id=new.client_id).select_related("conversation").first()
+    )
+    if message is None:
+        return None
+    if message.conversation.user_id is None:  # it is being deleted
+        Message.objects.filter(pk=message.pk).update(client_id=None)
+        return None
+    if message.request_hash != new.request_hash(conversation_id):
+        raise InvalidInput(
+            "This client_id was already used for another message.", code="idempotency_mismatch"
+        )
+    run = Run.objects.filter(question=message).order_by("created_at", "pk").first()
+    is_injected = run is None and message.kind == Message.Kind.INJECTED
+    if is_injected:
+        run = Run.objects.filter(answer=message.parent).first()
+    created = message.conversation.events.filter(
+        type="message.created", payload__message__id=str(message.pk)
+    ).first()
+    if run is None or created is None:
+        return None
+    return Receipt(
+        conversation_id,
+        str(message.pk),
+        str(run.pk),
+        str(run.answer_id),
+        created.seq,
+        is_new=False,
+        is_injected=is_injected,
+    )
+
+
+def refuse_while_running(conversation: Conversation) -> None:
+    if conversation.runs.filter(status__in=Run.ACTIVE).exists():
+        raise Conflict(
+            "An answer is still being written here. Stop it or wait for its end.", code="run_active"
+        )
+
+
+def _parent_of(user: User, conversation: Conversation, new: NewMessage) -> Message | None:
+    if new.replaces_id is not None:
+        replaced = accessible_message(user, str(conversation.pk), new.replaces_id)
+        if replaced.role != Message.Role.USER:
+            raise InvalidInput("Only your own messages can be edited.")
+        return replaced.parent
+    if new.parent_id is not None:
+        return accessible_message(user, str(conversation.pk), new.parent_id)
+    return _leaf(conversation)
+
+
+def _leaf(conversation: Conversation) -> Message | None:
+    assert conversation.branch is not None
+    return visible_messages(conversation.branch).order_by("-position").first()
+
+
+def _branch_after(conversation: Conversation, parent: Message | None) -> Branch:
+    """The branch that continues after `parent`: the current one at its end, a new one elsewhere."""
+    assert conversation.branch is not None
+    if parent == _leaf(conversation):
+        return conversation.branch
+    lineage = lineage_below(parent) if parent else []
+    return Branch.objects.create(conversation=conversation, lineage=lineage)
+
+
+def message_parts(text: str, attachments: Sequence[Attachment]) -> list[dict[str, Any]]:
+    attached = [_attached_part(row) for row in attachments]
+    if not text.strip() and not attached:
+        raise InvalidInput("The message is empty.")
+    return [*attached, {"type": "text", "text": text}] if text else attached
+
+
+def _title_of(attachment: Attachment) -> str:
+    return "Image" if attachment.is_image else title_from(attachment.name)
+
+
+def _attached_part(row: Attachment) -> dict[str, Any]:
+    part = {"file_id": str(row.pk), "mime_type": row.mime_type}
+    if row.is_image:
+        return {"type": "image", **part, "width": row.width, "height": row.height}
+    return {"type": "file", **part, "name": row.name, "size_bytes": row.size_bytes}
+
+
+def append_message(
+    conversation: Conversation,
+    *,
+    branch: Branch,
+    role: str,
+    parts: list[dict[str, Any]],
+    now: datetime,
+    **columns: Any,
+) -> Message:
+    """Takes the next position; `conversation` must be locked."""
+    position = conversation.next_position
+    message = new_message(
+        conversation, position=position, branch_id=branch.pk, role=role, parts=parts, now=now, **columns
+    )
+    message.save(force_insert=True)
+    conversation.next_position += 1
+    return message
+
+
+def new_message(
+    conversation: Conversation,
+    *,
+    position: int,
+    branch_id: UUID,
+    role: str,
+    parts: list[dict[str, Any]],
+    now: datetime,
+    **columns: Any,
+) -> Message:
+    """Not stored yet."""
+    return Message(
+        conversation=conversation,
+        branch_id=branch_id,
+        user_id=conversation.owner_id,
+        position=position,
+        role=role,
+        parts=parts,
+        token_estimate=estimate_parts(message_values.parts_from_json(parts)),
+        created_at=now,
+        **columns,
+    )
+
+
+def queue_run(
+    conversation: Conversation,
+    *,
+    branch: Branch,
+    question: Message | None,
+    after: Message,
+    now: datetime,
+    continues: Message | None = None,
+    mode: str = "",
+) -> Run:
+    """The answer's row after `after`, and the run that will write it."""
+    answer = append_message(
+        conversation,
+        branch=branch,
+        role=Message.Role.ASSISTANT,
+        parent=after,
+        parts=[],
+        status=Message.Status.STREAMING,
+        now=now,
+    )
+    run = Run.objects.create(
+        conversation=conversation,
+        user_id=conversation.owner_id,
+        question=question,
+        answer=answer,
+        continues=continues,
+        model_id=conversation.model_id,
+        mode=mode,
+        created_at=now,
+    )
+    conversation.branch = branch
+    conversation.last_activity_at = now
+    conversation.save(update_fields=["branch", "title", "model", "next_position", "last_activity_at"])
+    event_log.append(conversation, updated_event(conversation, now, run))
+    return run
+
+
+def regenerate_message(
+    *,
+    user: User,
+    conversation_id: str,
+    message_id: str,
+    model: ModelConfig | None,
+    now: datetime,
+    mode: str = "",
+) -> Receipt:
+    """A second answer to the question before `message_id`, in a branch of its own; the first one stays.
+
+    Where neither `mode` nor the conversation says how, it is made as the one before.
+    """
+    with transaction.atomic():
+        conversation = lock_conversation(user, conversation_id)
+        refuse_while_running(conversation)
+        question = _question_before(accessible_message(user, conversation_id, message_id))
+        branch = Branch.objects.create(conversation=conversation, lineage=lineage_below(question))
+        if model is not None:
+            conversation.model = model
+        mode = mode or ("" if conversation.mode else _last_mode(question))
+        run = queue_run(conversation, branch=branch, question=question, after=question, now=now, mode=mode)
+        return Receipt(
+            str(conversation.pk), str(question.pk), str(run.pk), str(run.answer_id), conversation.last_seq
+        )
+
+
+def _last_mode(question: Message) -> str:
+    return question.runs_asked.order_by("-created_at", "-pk").values_list("mode", flat=True).first() or ""
+
+
+def _question_before(message: Message) -> Message:
+    """Up the parents: an answer may continue an interrupted one."""
+    found: Message | None = message
+    while found is not None and (found.role != Message.Role.USER or found.kind == Message.Kind.INJECTED):
+        found = found.parent
+    if found is None:
+        raise InvalidInput("There is no question before this message to answer again.")
+    return found
+
+
+def continue_run(*, user: User, run_id: str, now: datetime) -> Receipt:
+    """Goes on where a cut, stopped, failed or interrupted answer ended; only at the end of what is shown."""
+    with transaction.atomic():
+        run = Run.objects.filter(conversation__user=user, pk=run_id).select_related("answer").first()
+        if run is None:
+            raise InvalidInput("This run does not exist.")
+        conversation = lock_conversation(user, run.conversation_id)
+        refuse_while_running(conversation)
+        if run.answer != _leaf(conversation) or run.answer.status == Message.Status.COMPLETE:
+            raise Conflict("Only an unfinished last answer can be continued.")
+        assert conversation.branch is not None
+        new = queue_run(
+            conversation,
+            branch=conversation.branch,
+            question=run.question,
+            after=run.answer,
+            continues=run.answer,
+            now=now,
+        )
+        return Receipt(
+            str(conversation.pk), str(run.answer_id), str(new.pk), str(new.answer_id), conversation.last_seq
+        )
+
+
+def show_message(*, user: User, conversation_id: str, message_id: str, now: datetime) -> Conversation:
+    """Turns to the branch with that message. Raises NotFound, Conflict (a run is going on)."""
+    with transaction.atomic():
+        conversation = lock_conversation(user, conversation_id)
+        refuse_while_running(conversation)
+        branch = newest_branch_showing(accessible_message(user, conversation_id, message_id))
+        if branch != conversation.branch:
+            conversation.branch = branch
+            conversation.save(update_fields=["branch"])
+            event_log.append(conversation, updated_event(conversation, now))
+    return conversation

@@ -1,0 +1,227 @@
+"""The life of a tool call. It is recorded before it runs, its result before the model sees it; each change is told.
+
+Once all calls of a step have their results, they are messages of the conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import cast
+
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+
+from agents import events
+from agents.ports import CallResult, Decision, RequestedCall
+from agents.tool_calls import calling_part
+from chatapp.accounts.models import User
+from chatapp.conversations import message_values
+from chatapp.conversations import shapes as conversation_shapes
+from chatapp.conversations.access import lock_conversation
+from chatapp.conversations.models import Conversation, Message
+from chatapp.operations.errors import Conflict, NotFound
+from chatapp.operations.statements import insert_rows, update_row
+from chatapp.providers.usage import CallUsage, record_calls, usage_event
+from chatapp.realtime import event_log
+from chatapp.runs.access import accessible_run
+from chatapp.runs.actions.positions import AnswerPlace, Belonging, insert_before_answer
+from chatapp.runs.actions.runs import HeldRun, Lease, calls_to_tell, hold_run, lock_held
+from chatapp.runs.models import Run, RunStep, ToolCall
+from memory.turns import INTERRUPTED
+from memory.types import ToolResultPart
+
+NOT_RUN = "This call was not run: the answer ended before."
+UNFINISHED = "Interrupted before it was finished; it can be called again."
+
+
+def record_tool_calls(
+    *,
+    lease: Lease,
+    calls: Sequence[RequestedCall],
+    spent: Sequence[CallUsage],
+    now: datetime,
+    plan_step: str = "",
+) -> None:
+    """All calls of a step, and what the model call that asks for them cost; said twice, they are recorded once. Raises
+    LeaseLost.
+
+    Those of a plan's step stay between it and its tools: they are no messages of the conversation.
+    """
+    try:
+        with transaction.atomic():
+            held = hold_run(lease)
+            steps = record_calls(held.run, spent, held.step_count)
+            step = _asking_step(held.run, steps, plan_step)
+            rows = [
+                _call_row(held, step, plan_step, number, call, now)
+                for number, call in enumerate(calls, start=held.call_count)
+            ]
+            insert_rows(rows)
+            usage = [usage_event(held.run, call, now) for call in spent]
+            told = [call_event(held.run, row, now) for row in rows]
+            event_log.append(held.conversation, *usage, *told, run=held.run)
+    except IntegrityError:
+        if not ToolCall.objects.filter(run=lease.run_id, call_id=calls[0].call_id).exists():
+            raise
+
+
+def _call_row(
+    held: HeldRun, step: int, plan_step: str, ordinal: int, call: RequestedCall, now: datetime
+) -> ToolCall:
+    is_running = call.state == "running"
+    return ToolCall(
+        run=held.run,
+        step=step,
+        plan_step=plan_step,
+        is_told=bool(plan_step),
+        ordinal=ordinal,
+        call_id=call.call_id,
+        name=call.name,
+        arguments=call.arguments,
+        state=call.state,
+        is_idempotent=call.is_idempotent,
+        has_begun=is_running,
+        requested_at=now,
+        started_at=now if is_running else None,
+    )
+
+
+def _asking_step(run: Run, recorded: Sequence[RunStep], plan_step: str) -> int:
+    """The number of the model call that asks: the last one, of its step of the plan."""
+    for step in reversed(recorded):
+        if step.plan_step == plan_step:
+            return step.n
+    earlier = RunStep.objects.filter(run=run, plan_step=plan_step).order_by("-n")
+    return earlier.values_list("n", flat=True).first() or 0
+
+
+def start_tool_call(*, lease: Lease, call_id: str, now: datetime) -> None:
+    """It was approved. Raises LeaseLost."""
+    with transaction.atomic():
+        conversation, run = lock_held(lease)
+        call = ToolCall.objects.get(run=run, call_id=call_id)
+        call.state, call.started_at, call.has_begun = ToolCall.State.RUNNING, now, True
+        call.save(update_fields=["state", "started_at", "has_begun"])
+        event_log.append(conversation, call_event(run, call, now), run=run)
+
+
+def finish_tool_call(*, lease: Lease, result: CallResult, now: datetime) -> bool:
+    """The last result of a step makes its calls messages. Whether this was it, and nothing waits to be taken that was
+    sent meanwhile. Said twice, it is written once. Raises LeaseLost."""
+    with transaction.atomic():
+        held = hold_run(lease)
+        calls = calls_to_tell(held.run, result.call.call_id)
+        call = next(row for row in calls if row.call_id == result.call.call_id)
+        if call.state not in ToolCall.OPEN:
+            return False
+        write_result(call, result.state, result.part, now, is_cut=result.is_cut)
+        untold = [row for row in calls if not row.is_told]
+        is_last = not any(row.state in ToolCall.OPEN for row in untold)
+        if is_last:
+            _tell_calls(held.conversation, held.place, untold, now)
+        save_results({call, *untold})
+        event_log.append(held.conversation, call_event(held.run, call, now), run=held.run)
+        return is_last and not held.is_anything_behind
+
+
+def write_result(
+    call: ToolCall, state: str, part: ToolResultPart, now: datetime, *, is_cut: bool = False
+) -> None:
+    """`save_results` stores it."""
+    call.state = state
+    call.result = message_values.parts_to_json([part])
+    call.is_cut = is_cut
+    call.finished_at = now
+
+
+def save_results(calls: Iterable[ToolCall]) -> None:
+    """Of a run whose conversation is locked."""
+    for call in calls:
+        update_row(call, "state", "result", "is_cut", "is_told", "message", "finished_at")
+
+
+def _tell_calls(
+    conversation: Conversation, place: AnswerPlace, calls: Sequence[ToolCall], now: datetime
+) -> None:
+    """A message with the calls of one step, and one with the result of each. What was said around the calls is part of
+    the answer, where it was shown."""
+    if not calls:
+        return
+    belongings = [Belonging(Message.Role.TOOL, call.result) for call in calls]
+    asked_in = calls[0].message  # of calls that a version recorded which wrote it before they ran
+    if asked_in is None:
+        asking = message_values.parts_to_json(
+            calling_part(call.call_id, call.name, call.arguments) for call in calls
+        )
+        belongings.insert(0, Belonging(Message.Role.ASSISTANT, asking))
+    inserted = insert_before_answer(conversation, place, belongings, now)
+    for call in calls:
+        call.message, call.is_told = asked_in or inserted[0], True
+
+
+def close_tool_calls(conversation: Conversation, run: Run, now: datetime) -> list[events.Tool]:
+    """At a run's end: what is still open is interrupted, and each call has its result. `conversation` is locked."""
+    is_left = Q(state__in=ToolCall.OPEN) | Q(is_told=False)
+    left = list(ToolCall.objects.filter(is_left, run=run).order_by("ordinal"))
+    if not left:
+        return []
+    closed = [call for call in left if call.state in ToolCall.OPEN]
+    for call in closed:
+        interrupt_call(call, now)
+    place = AnswerPlace(run.answer_id, run.answer.branch_id)
+    _tell_calls(conversation, place, [call for call in left if not call.is_told], now)
+    save_results(left)
+    return [call_event(run, call, now) for call in closed]
+
+
+def interrupt_call(call: ToolCall, now: datetime) -> None:
+    """`call` is open; `save_results` stores it."""
+    text = NOT_RUN if not call.has_begun else UNFINISHED if call.is_idempotent else INTERRUPTED
+    part = ToolResultPart(call.call_id, call.name, text, is_error=True)
+    write_result(call, ToolCall.State.INTERRUPTED, part, now)
+
+
+# --- Consent ---------------------------------------------------------------------------------------------
+
+
+def decide_tool_call(*, user: User, run_id: str, call_id: str, approve: bool) -> ToolCall:
+    """What the user says to a call that waits. Raises NotFound; Conflict when it does not wait any more."""
+    decision = "approved" if approve else "denied"
+    with transaction.atomic():
+        run = accessible_run(user, run_id)
+        lock_conversation(user, run.conversation_id)
+        call = ToolCall.objects.filter(run=run, call_id=call_id).select_related("run").first()
+        if call is None:
+            raise NotFound
+        if call.decision != decision:
+            if call.state != ToolCall.State.WAITING or call.decision:
+                raise Conflict("This call does not wait for your decision any more.", code="not_waiting")
+            call.decision = decision
+            call.save(update_fields=["decision"])
+        return call
+
+
+def read_decision(*, lease: Lease, call_id: str, is_too_late: bool) -> Decision | None:
+    """None while there is none. Once it is too late, that is the decision. Raises LeaseLost."""
+    with transaction.atomic():
+        _, run = lock_held(lease)
+        call = ToolCall.objects.get(run=run, call_id=call_id)
+        if is_too_late and not call.decision:
+            call.decision = "timed_out"
+            call.save(update_fields=["decision"])
+        return cast(Decision, call.decision) if call.decision else None
+
+
+# --- Events ----------------------------------------------------------------------------------------------
+
+
+def call_event(run: Run, call: ToolCall, now: datetime) -> events.Tool:
+    """Of what a hook does behind the end of its run it is no event: `run.finished` is the last of those."""
+    is_going_on = run.status in Run.ACTIVE
+    return events.Tool(
+        conversation_id=str(run.conversation_id),
+        run_id=str(run.pk) if is_going_on else None,
+        at=now,
+        **conversation_shapes.tool_call_shape(call),
+    )

@@ -1,0 +1,141 @@
+"""How a sender gets the answer: when it is complete, as it comes, or later by asking for the run."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from functools import partial
+from typing import Any, Literal
+
+from asgiref.sync import sync_to_async
+from django.db import close_old_connections
+from django.http import HttpResponse, JsonResponse
+from django.http.response import HttpResponseBase
+
+from chatapp.accounts.callers import ApiRequest
+from chatapp.accounts.models import User
+from chatapp.operations.database import persistently
+from chatapp.operations.http import schemas as http_schemas
+from chatapp.operations.http.errors import error_response
+from chatapp.realtime.api.sse import sse_response
+from chatapp.realtime.api.streams import ConversationReader
+from chatapp.realtime.hub import Frame, conversation_topic, hub
+from chatapp.runs import runner, schemas
+from chatapp.runs.actions.sending import Receipt
+from chatapp.runs.models import Run
+from chatapp.runs.selectors import RunAnswer, answer_of_run, has_ended
+
+Mode = Literal["wait", "stream", "async"]
+LOOK_EVERY_S = 2.0
+"""The hub tells at once; the row is looked at as well, for a hint may be lost."""
+
+SSE_BODY = {
+    "schema": {"type": "string", "description": "Server-sent events from message.created to run.finished."}
+}
+ANSWERS: dict[int, Any] = {
+    **http_schemas.answers(404, 409, 413, 502, 503, 504, ok=schemas.Answer),
+    202: schemas.Accepted,
+}
+PREFER = {
+    "in": "header",
+    "name": "Prefer",
+    "schema": {"type": "string"},
+    "description": "`respond-async`: 202 at once, with the ids of the run and of both messages.",
+}
+DESCRIBED: dict[str, Any] = {
+    "parameters": [PREFER],
+    "responses": {200: {"content": {"text/event-stream": SSE_BODY}}},
+}
+FAILED_STATUS = {"timeout": 504, "stalled": 504}
+
+
+def wanted_mode(request: ApiRequest, stream: bool) -> Mode:
+    preferences = [word.strip().lower() for word in request.headers.get("Prefer", "").split(",")]
+    if "respond-async" in preferences:
+        return "async"
+    return "stream" if stream else "wait"
+
+
+async def answer_with(request: ApiRequest, receipt: Receipt, mode: Mode) -> HttpResponseBase:
+    """Starts the run if it is new, once nothing of it can be missed any more."""
+    await sync_to_async(close_old_connections)()  # what follows may last for minutes
+    if mode == "async":
+        _start(receipt)
+        return accepted(receipt)
+    if mode == "stream":
+        reader = ConversationReader(request.auth, receipt.conversation_id)
+        start = partial(_start, receipt)
+        chunks = reader.chunks(receipt.seq - 1, once_open=start, until_run_id=receipt.run_id)
+        return sse_response(chunks)
+    return await RunWaiter(request.auth.user, receipt).wait()
+
+
+def _start(receipt: Receipt) -> None:
+    if receipt.is_new:
+        runner.start(receipt.run_id)
+
+
+def accepted(receipt: Receipt) -> HttpResponse:
+    body = {
+        "run_id": receipt.run_id,
+        "message_id": receipt.message_id,
+        "answer_id": receipt.answer_id,
+        "seq": receipt.seq,
+    }
+    response = JsonResponse(body, status=202)
+    response["Location"] = f"/api/v1/runs/{receipt.run_id}"
+    response["Preference-Applied"] = "respond-async"
+    return response
+
+
+class RunWaiter:
+    """Waits for the end of one run. The run does not need it: whoever hangs up finds the answer later."""
+
+    def __init__(self, user: User, receipt: Receipt) -> None:
+        self.user = user
+        self.receipt = receipt
+        self._hint = asyncio.Event()
+
+    def deliver(self, topic: str, frame: Frame) -> None:
+        if frame.type == "run.finished" and json.loads(frame.text).get("run_id") == self.receipt.run_id:
+            self._hint.set()
+
+    def catch_up(self, conversation_id: str, last_seq: int) -> None:
+        self._hint.set()
+
+    def close(self, reason: str) -> None:
+        self._hint.set()
+
+    async def wait(self) -> HttpResponse:
+        topic = conversation_topic(self.receipt.conversation_id)
+        await hub.subscribe(self, topic)
+        try:
+            _start(self.receipt)
+            while not await persistently(has_ended)(self.user, self.receipt.run_id):
+                await self._wait_for_hint()
+        finally:
+            await hub.unsubscribe(self, topic)
+        return finished(self.receipt, await persistently(answer_of_run)(self.user, self.receipt.run_id))
+
+    async def _wait_for_hint(self) -> None:
+        try:
+            await asyncio.wait_for(self._hint.wait(), LOOK_EVERY_S)
+        except TimeoutError:
+            return
+        self._hint.clear()
+
+
+def finished(receipt: Receipt, answer: RunAnswer) -> HttpResponse:
+    """A stopped answer is an answer. One that failed is an error that names the messages it left behind."""
+    body = {"message": answer.message, "usage": answer.usage, "run_id": receipt.run_id}
+    if answer.compact is not None:
+        body["compact"] = answer.compact
+    if answer.status in (Run.Status.COMPLETE, Run.Status.STOPPED):
+        return JsonResponse(body)
+    error = answer.error or {"category": "internal", "message": "The answer could not be finished."}
+    details = {**body, "category": error["category"], "message_id": receipt.message_id}
+    if answer.status == Run.Status.INTERRUPTED:
+        return error_response(503, "interrupted", error["message"], details)
+    if error["category"] == "too_large":  # no model was asked
+        return error_response(413, "too_large", error["message"], details)
+    return error_response(FAILED_STATUS.get(error["category"], 502), "model_error", error["message"], details)

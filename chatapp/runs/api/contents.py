@@ -1,0 +1,73 @@
+"""From what was sent to what is stored: texts joined, images inside the body stored like uploads."""
+
+from __future__ import annotations
+
+from django.conf import settings
+
+from chatapp.accounts.models import User
+from chatapp.conversations.schemas import ImageIn, SentMessage, TextIn
+from chatapp.files.attachments import store_image
+from chatapp.files.selectors import oldest_with_content
+from chatapp.operations.errors import InvalidInput
+from chatapp.operations.text import normalize_text
+from chatapp.runs.actions.sending import NewMessage
+from memory.bounds import MAX_ATTACHMENTS, MAX_ID_CHARS
+
+
+def new_message(
+    user: User,
+    sent: SentMessage,
+    header_key: str | None,
+    *,
+    parent_id: str | None = None,
+    replaces_id: str | None = None,
+) -> NewMessage:
+    """Stores the images of data URLs. Raises InvalidInput, TooLarge."""
+    client_id = _client_id(sent.client_id, header_key)
+    return NewMessage(
+        text=_text(sent),
+        attachment_ids=_attachment_ids(user, sent),
+        client_id=client_id,
+        parent_id=parent_id,
+        replaces_id=replaces_id,
+        mode=sent.mode or "",
+    )
+
+
+def _client_id(in_body: str | None, in_header: str | None) -> str | None:
+    if in_body and in_header and in_body != in_header:
+        details = [{"field": "client_id", "message": "differs from the header Idempotency-Key"}]
+        raise InvalidInput("client_id and the header Idempotency-Key differ; send one.", details=details)
+    key = in_body or in_header
+    if key is not None and len(key) > MAX_ID_CHARS:
+        details = [{"field": "Idempotency-Key", "message": f"has more than {MAX_ID_CHARS} characters"}]
+        raise InvalidInput("The idempotency key is too long.", details=details)
+    return key
+
+
+def _text(sent: SentMessage) -> str:
+    if isinstance(sent.content, str):
+        return sent.content
+    text = "\n".join(part.text for part in sent.content if isinstance(part, TextIn))
+    return normalize_text(text, settings.MAX_MESSAGE_CHARS, "The message")
+
+
+def _attachment_ids(user: User, sent: SentMessage) -> list[str]:
+    """The images inside the content, then the attached ones, each once."""
+    images = [] if isinstance(sent.content, str) else [p for p in sent.content if isinstance(p, ImageIn)]
+    if len(images) + len(sent.attachments) > MAX_ATTACHMENTS:
+        details = [{"field": "attachments", "message": f"are more than {MAX_ATTACHMENTS}"}]
+        raise InvalidInput(f"A message has at most {MAX_ATTACHMENTS} images.", details=details)
+    inside = [image.file_id or _store(user, image) for image in images]
+    return list(dict.fromkeys([*inside, *sent.attachments]))
+
+
+def _store(user: User, image: ImageIn) -> str:
+    """The same picture gets the same id each time, so that a repeated send is recognised as one."""
+    try:
+        content = image.decoded()
+    except ValueError as error:
+        details = [{"field": "content", "message": str(error)}]
+        raise InvalidInput(f"An image in the content cannot be read: {error}.", details=details) from None
+    stored = store_image(user=user, name=image.name, content=content)
+    return str((oldest_with_content(user.pk, stored.sha256) or stored).pk)

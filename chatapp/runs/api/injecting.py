@@ -1,0 +1,61 @@
+"""Messages sent while an answer is being written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from ninja import Router, Status
+
+from chatapp.accounts.callers import ApiRequest, allow, client_address
+from chatapp.accounts.models import User
+from chatapp.accounts.rate_limits import check_message_rate
+from chatapp.conversations.access import accessible_conversation
+from chatapp.conversations.api.messages import IdempotencyKey
+from chatapp.conversations.schemas import SentMessage
+from chatapp.operations import clock
+from chatapp.operations.http import schemas as http_schemas
+from chatapp.runs import runner, schemas
+from chatapp.runs.actions.injecting import inject_message
+from chatapp.runs.actions.sending import Receipt
+from chatapp.runs.api.contents import new_message
+
+router = Router(tags=["messages"])
+
+
+@router.post(
+    "/conversations/{conversation_id}/inject",
+    auth=allow("chat"),
+    response=http_schemas.answers(404, 422, accepted=schemas.Injected),
+)
+async def inject(
+    request: ApiRequest,
+    conversation_id: str,
+    message: SentMessage,
+    idempotency_key: str | None = IdempotencyKey,
+) -> Any:
+    """Into the answer that is being written: the model sees it before its next step. An answer that ends before that
+    is followed by one to this message. Where none is being written, it is an ordinary message (`injected` is false).
+    """
+    await check_message_rate(request.auth.user.pk, client_address(request))
+    receipt = await sync_to_async(_inject)(request.auth.user, conversation_id, message, idempotency_key)
+    if receipt.is_new and not receipt.is_injected:
+        runner.start(receipt.run_id)
+    accepted = {
+        "run_id": receipt.run_id,
+        "message_id": receipt.message_id,
+        "answer_id": receipt.answer_id,
+        "seq": receipt.seq,
+        "injected": receipt.is_injected,
+    }
+    return Status(202, accepted)
+
+
+def _inject(user: User, conversation_id: str, sent: SentMessage, header_key: str | None) -> Receipt:
+    conversation = accessible_conversation(user, conversation_id)  # before its images are stored
+    return inject_message(
+        user=user,
+        conversation_id=str(conversation.pk),
+        new=new_message(user, sent, header_key),
+        now=clock.now(),
+    )

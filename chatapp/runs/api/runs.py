@@ -1,0 +1,140 @@
+"""Runs: how far they are, stopping them, going on where they were cut."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.http.response import HttpResponseBase
+from ninja import Router
+
+from chatapp.accounts.callers import ApiRequest, allow, client_address
+from chatapp.accounts.models import User
+from chatapp.accounts.rate_limits import check_message_rate
+from chatapp.context.sent_requests import list_requests, show_request
+from chatapp.conversations import shapes as conversation_shapes
+from chatapp.conversations.schemas import StreamOption
+from chatapp.operations import clock
+from chatapp.operations.errors import NotFound
+from chatapp.operations.http import schemas as http_schemas
+from chatapp.realtime.hub import hub
+from chatapp.runs import schemas, shapes
+from chatapp.runs.access import accessible_run
+from chatapp.runs.actions.endings import request_stop
+from chatapp.runs.actions.sending import Receipt, continue_run
+from chatapp.runs.actions.tool_calls import decide_tool_call
+from chatapp.runs.api.answers import ANSWERS, DESCRIBED, answer_with, wanted_mode
+from chatapp.runs.models import ToolCall
+from chatapp.runs.selectors import trace_of
+from chatapp.runs.tool_access import tell_decision
+
+router = Router(tags=["runs"])
+
+
+@router.get("/runs/{run_id}", auth=allow("chat", "read"), response=http_schemas.answers(404, ok=schemas.Run))
+async def read_run(request: ApiRequest, run_id: str) -> Any:
+    return await sync_to_async(_shape)(request.auth.user, run_id)
+
+
+def _shape(user: User, run_id: str) -> dict[str, Any]:
+    return shapes.run_shape(accessible_run(user, run_id))
+
+
+@router.get(
+    "/runs/{run_id}/requests",
+    auth=allow("chat", "read"),
+    response=http_schemas.answers(404, ok=schemas.SentRequests),
+)
+async def list_sent(request: ApiRequest, run_id: str) -> Any:
+    """What the models were sent for this run, in order; refused ones, too."""
+    return {"items": await sync_to_async(_list_sent)(request.auth.user, run_id)}
+
+
+def _list_sent(user: User, run_id: str) -> list[dict[str, Any]]:
+    return list_requests(accessible_run(user, run_id))
+
+
+@router.get(
+    "/runs/{run_id}/requests/{n}",
+    auth=allow("chat", "read"),
+    response=http_schemas.answers(404, ok=schemas.ShownRequest),
+)
+async def read_sent(request: ApiRequest, run_id: str, n: str) -> Any:
+    """One request as it was sent, built again from what is stored; `verified` says whether it is the same bytes."""
+    return await sync_to_async(_read_sent)(request.auth.user, run_id, n)
+
+
+def _read_sent(user: User, run_id: str, n: str) -> dict[str, Any]:
+    run = accessible_run(user, run_id)
+    if not re.fullmatch("[0-9]{1,6}", n):
+        raise NotFound()
+    return show_request(run, int(n))
+
+
+@router.post("/runs/{run_id}/stop", auth=allow("chat"), response=http_schemas.answers(404, ok=schemas.Run))
+async def stop(request: ApiRequest, run_id: str) -> Any:
+    """Asks the run to end; what was written so far stays. A run that has ended stays as it is."""
+    shape = await sync_to_async(_stop)(request.auth.user, run_id)
+    hub.stop_run(shape["id"])
+    return shape
+
+
+def _stop(user: User, run_id: str) -> dict[str, Any]:
+    run = accessible_run(user, run_id)
+    request_stop(run=run, now=clock.now())
+    run.refresh_from_db()
+    return shapes.run_shape(run)
+
+
+@router.post("/runs/{run_id}/continue", auth=allow("chat"), response=ANSWERS, openapi_extra=DESCRIBED)
+async def go_on(request: ApiRequest, run_id: str, options: StreamOption = StreamOption()) -> HttpResponseBase:
+    """Goes on where a cut, stopped, failed or interrupted answer ended, in a message of its own."""
+    await check_message_rate(request.auth.user.pk, client_address(request))
+    receipt = await sync_to_async(_continue)(request.auth.user, run_id)
+    return await answer_with(request, receipt, wanted_mode(request, options.stream))
+
+
+def _continue(user: User, run_id: str) -> Receipt:
+    run = accessible_run(user, run_id)
+    return continue_run(user=user, run_id=str(run.pk), now=clock.now())
+
+
+@router.post(
+    "/runs/{run_id}/tools/{call_id}/approve",
+    auth=allow("chat"),
+    response=http_schemas.answers(404, 409, ok=schemas.ToolCall),
+)
+async def approve(request: ApiRequest, run_id: str, call_id: str) -> Any:
+    """Lets a call run that waits for your approval. 409 when it does not wait any more."""
+    return await _decide(request.auth.user, run_id, call_id, approve=True)
+
+
+@router.post(
+    "/runs/{run_id}/tools/{call_id}/deny",
+    auth=allow("chat"),
+    response=http_schemas.answers(404, 409, ok=schemas.ToolCall),
+)
+async def deny(request: ApiRequest, run_id: str, call_id: str) -> Any:
+    """The call is not run; the model is told so. 409 when it does not wait any more."""
+    return await _decide(request.auth.user, run_id, call_id, approve=False)
+
+
+async def _decide(user: User, run_id: str, call_id: str, *, approve: bool) -> dict[str, Any]:
+    call: ToolCall = await sync_to_async(decide_tool_call)(
+        user=user, run_id=run_id, call_id=call_id, approve=approve
+    )
+    tell_decision(call.run_id, call.call_id)
+    return conversation_shapes.tool_call_shape(call)
+
+
+@router.get(
+    "/runs/{run_id}/trace", auth=allow("chat", "read"), response=http_schemas.answers(404, ok=schemas.Trace)
+)
+async def read_trace(request: ApiRequest, run_id: str) -> Any:
+    """Each model call of the run with its times and tokens, the tools it asked for, and the hooks that fired."""
+    return await sync_to_async(_trace)(request.auth.user, run_id)
+
+
+def _trace(user: User, run_id: str) -> dict[str, Any]:
+    return trace_of(accessible_run(user, run_id))

@@ -1,0 +1,73 @@
+"""The times of the model calls of one run, for its trace and for what an unfinished one cost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+
+from agents.react import CallSent
+from agents.types import Purpose, TokenUsage
+from agents.usage import count_request
+from chatapp.operations import clock
+from chatapp.providers.models import ModelConfig
+from chatapp.providers.usage import CallTimes, CallUsage, priced_call
+from memory.tokens import estimate_text
+
+
+class CallClock:
+    """`request_tokens` is the estimate of what the last call was sent, `request_n` its number among all of the run,
+    `shown_before` how much the answer had then. `numbers` is shared by all clocks of a run."""
+
+    def __init__(self, numbers: Iterator[int]) -> None:
+        self.request_tokens = 0
+        self.request_n = 0
+        self.shown_before = 0
+        self._numbers = numbers
+        self._started_at: datetime | None = None
+        self._begun = 0.0
+        self._first_token: float | None = None
+
+    def begin(self, request_tokens: int, shown_before: int) -> None:
+        self.request_tokens, self.shown_before = request_tokens, shown_before
+        self.request_n = next(self._numbers)
+        self._started_at, self._begun, self._first_token = clock.now(), time.monotonic(), None
+
+    def note_token(self) -> None:
+        if self._first_token is None:
+            self._first_token = time.monotonic()
+
+    def read(self) -> CallTimes | None:
+        """Of the call that has just ended; None where none was sent."""
+        if self._started_at is None:
+            return None
+        first_token_ms = (
+            None if self._first_token is None else round((self._first_token - self._begun) * 1000)
+        )
+        return CallTimes(
+            started_at=self._started_at,
+            first_token_ms=first_token_ms,
+            duration_ms=round((time.monotonic() - self._begun) * 1000),
+            request_n=self.request_n,
+        )
+
+
+class OpenCall:
+    """A model call that is under way. `numbers` as of `CallClock`."""
+
+    def __init__(self, sent: CallSent, numbers: Iterator[int]) -> None:
+        self.clock = CallClock(numbers)
+        self.clock.begin(count_request(sent.sent.request), 0)
+        self.written: list[str] = []
+        self._sent = sent
+
+    def note(self, text: str) -> None:
+        self.clock.note_token()
+        self.written.append(text)
+
+    def estimate(self, config: ModelConfig, purpose: Purpose) -> CallUsage:
+        """What it took where it ended early; the provider did not say."""
+        asked = self._sent.context.inputs.calibration.apply(self.clock.request_tokens)
+        usage = TokenUsage(asked, estimate_text("".join(self.written)), exact=False)
+        return replace(priced_call(config, usage, purpose), times=self.clock.read())

@@ -1,0 +1,310 @@
+"""Hooks at runtime: which are due at a turn's start and end, and doing what they say.
+
+What goes wrong in a hook is logged and told, and never the run's failure.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, assert_never
+from uuid import UUID
+
+from agents.errors import ModelError
+from agents.events import HookFired
+from agents.hooks import (
+    AUTO_COMPACT_ID,
+    CompactContext,
+    Hook,
+    HookLevel,
+    InjectMessage,
+    LogMessage,
+    ModuleAction,
+    Moment,
+    TurnState,
+    due_hooks,
+    fill_placeholders,
+)
+from chatapp.agent_presets.hook_actions import is_named_action, record_hooks, run_named_action
+from chatapp.compaction.compactor import compact_inline, plan_compaction, queue_due
+from chatapp.compaction.planning import AUTOMATIC, Wish, is_full
+from chatapp.compaction.selectors import turns_since_compaction
+from chatapp.context.assembly import LoadedContext
+from chatapp.context.policies import declared_hooks
+from chatapp.forgetting.selectors.forgotten import forgotten_count_of
+from chatapp.operations import clock
+from chatapp.operations.database import in_database, persistently
+from chatapp.operations.errors import LeaseLost, ReadForgotten, ServiceError
+from chatapp.runs.actions.runs import Lease
+from chatapp.runs.hook_tools import HookRun, call_tool
+from chatapp.runs.models import Run
+from chatapp.runs.preparing import load_turn_end
+from chatapp.runs.tool_access import DISCARDED
+from chatapp.runs.turn_state import measure_turn
+from memory.errors import ContextError, PolicyError
+from memory.policy import ContextPolicy
+from memory.summary import fence
+from memory.tokens import text_message
+from memory.types import Message, Role
+
+log = logging.getLogger(__name__)
+hook_log = logging.getLogger("palimpsest.hooks")
+
+EXPECTED = (ServiceError, ModelError, ContextError, PolicyError)
+TOLD_CHARS = 200
+"""Of a tool's result, in the event."""
+
+Reload = Callable[[], LoadedContext]
+Note = Mapping[str, str]
+"""`{hook_id, role, text}`: a message for one request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Firing:
+    """A hook that fired, and what it did. `call_id`: the tool it called."""
+
+    hook: Hook
+    level: HookLevel
+    text: str
+    call_id: str | None = None
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """As the event tells it."""
+        return {
+            "hook_id": self.hook.id,
+            "action": self.hook.action.type,
+            "level": self.level,
+            "text": self.text,
+            "call_id": self.call_id,
+        }
+
+
+@dataclass(slots=True)
+class _Turn:
+    """One evaluation of the hooks of a moment, and what came of it."""
+
+    loaded: LoadedContext
+    moment: Moment
+    run: HookRun
+    reload: Reload
+    fired: dict[str, datetime] = field(default_factory=dict)
+    told: list[Firing] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+
+    @property
+    def policy(self) -> ContextPolicy:
+        return self.loaded.rules.policy
+
+
+async def start_turn(
+    loaded: LoadedContext, run: HookRun, *, reload: Reload, tell: Callable[[Sequence[Firing]], None]
+) -> LoadedContext:
+    """The context to go on with: compacted where a hook said so, with the notes of hooks.
+
+    `reload` loads it anew; `tell` gets each hook that fired, and what it did.
+    """
+    waiting: list[Note] = loaded.conversation.hook_state.get("waiting", [])
+    turn = _Turn(loaded, "turn_start", run, reload, notes=list(waiting))
+    await _run_hooks(turn)
+    if turn.fired or waiting:
+        await persistently(record_hooks)(conversation=loaded.conversation, fired=turn.fired, used=waiting)
+    tell(turn.told)
+    return turn.loaded.with_notes([_note_message(note) for note in turn.notes])
+
+
+async def end_turn(run_id: UUID) -> None:
+    """Hooks of the turn's end, then whatever compaction is due. A run that did not end well has no end of its turn."""
+    run = await persistently(_run_with_agent)(run_id)
+    if run is None:
+        return
+    if run.status == Run.Status.COMPLETE and await persistently(_has_last_word)(run):
+        await _end_turn(run)
+    await persistently(plan_compaction)(run.conversation_id, is_early=True)
+
+
+def _run_with_agent(run_id: UUID) -> Run | None:
+    return Run.objects.select_related("conversation__agent").filter(pk=run_id).first()
+
+
+def _has_last_word(run: Run) -> bool:
+    return any(hook.on == "turn_end" for hook in declared_hooks(run.conversation).hooks)
+
+
+async def _end_turn(run: Run) -> None:
+    forgotten_count = await persistently(forgotten_count_of)(run.conversation)
+    loaded = await persistently(load_turn_end)(run.pk)
+    if loaded is None:
+        return
+    lease = Lease(run.pk, run.answer_id, run.fence)
+    hook_run = HookRun(lease, has_ended=True, forgotten_count=forgotten_count)
+    turn = _Turn(loaded, "turn_end", hook_run, lambda: loaded)
+    await _run_hooks(turn)
+    if turn.fired:
+        await persistently(_record_end)(turn, run)
+
+
+def _record_end(turn: _Turn, run: Run) -> None:
+    """Where something was forgotten meanwhile, that they fired, and nothing of what they read."""
+    conversation, facts = turn.loaded.conversation, [_fact(turn.loaded, firing) for firing in turn.told]
+    try:
+        record_hooks(
+            conversation=conversation,
+            fired=turn.fired,
+            added=turn.notes,
+            facts=facts,
+            run=run,
+            forgotten_count=turn.run.forgotten_count,
+        )
+    except ReadForgotten:
+        facts = [fact.model_copy(update={"text": DISCARDED}) for fact in facts]
+        record_hooks(conversation=conversation, fired=turn.fired, facts=facts, run=run)
+
+
+def waiting_notes(loaded: LoadedContext) -> list[Message]:
+    """For the inspector: the messages hooks would add to the next request. Does nothing."""
+    state = measure_turn(loaded)
+    due = due_hooks(loaded.rules.hooks, "turn_start", state, fired_at=_fired_at(loaded), now=clock.now())
+    injected = [_note(hook.id, hook.action, state) for hook in due if isinstance(hook.action, InjectMessage)]
+    return [_note_message(note) for note in [*loaded.conversation.hook_state.get("waiting", []), *injected]]
+
+
+# --- Evaluating -----------------------------------------------------------------------------------------
+
+
+async def _run_hooks(turn: _Turn) -> None:
+    hooks = [hook for hook in turn.loaded.rules.hooks if hook.on == turn.moment and _has_work(hook, turn)]
+    if not hooks:
+        return
+    state = await persistently(measure_turn)(turn.loaded, turn.run.lease.run_id)
+    for hook in hooks:
+        before = turn.loaded
+        await _run_hook(hook, state, turn)
+        if turn.loaded is not before:
+            state = await persistently(measure_turn)(turn.loaded, turn.run.lease.run_id)
+
+
+def _has_work(hook: Hook, turn: _Turn) -> bool:
+    """Where summaries are written beside the answers, the built-in hook is the cut of the view and its plan."""
+    if hook.id != AUTO_COMPACT_ID:
+        return True
+    return turn.policy.is_inline or turn.policy.strategy == "truncate"
+
+
+async def _run_hook(hook: Hook, state: TurnState, turn: _Turn) -> None:
+    now = clock.now()
+    if hook.id == AUTO_COMPACT_ID and is_full(turn.loaded):
+        # The view is cut at the trigger or a little before it, where recall has its share.
+        state = replace(state, pressure=max(state.pressure, 1.0))
+    if not due_hooks([hook], turn.moment, state, fired_at=_fired_at(turn.loaded), now=now):
+        return
+    call_id = None
+    try:
+        if isinstance(hook.action, ModuleAction) and not is_named_action(hook.action):
+            said, call_id = await _use_tool(hook, hook.action, turn)
+        else:
+            said = await _act(hook, state, turn)
+    except LeaseLost:
+        raise
+    except EXPECTED as error:
+        said = f"It failed: {error}"
+    except Exception:
+        # A hook is never the run's failure. What a database or a store says is for the log, not for the chat.
+        log.exception("Hook %s of conversation %s failed.", hook.id, turn.loaded.conversation.pk)
+        said = "It failed for a reason of ours; the log has it."
+    if said:
+        turn.fired[hook.id] = now
+        level = turn.loaded.rules.effective_hooks.levels[hook.id]
+        turn.told.append(Firing(hook, level, said, call_id))
+
+
+async def _act(hook: Hook, state: TurnState, turn: _Turn) -> str:
+    """What was done, in words; empty where there was nothing to do, so that it may try again at once."""
+    match hook.action:
+        case LogMessage(message=message):
+            text = fill_placeholders(message, state)
+            hook_log.info("%s %s: %s", turn.loaded.conversation.pk, hook.id, text)
+            return text
+        case InjectMessage():
+            note = _note(hook.id, hook.action, state)
+            turn.notes.append(note)
+            return note["text"]
+        case ModuleAction():
+            return await in_database(run_named_action)(
+                conversation=turn.loaded.conversation, action=hook.action, now=clock.now()
+            )
+        case CompactContext():
+            return await _compact(hook, hook.action, turn)
+        case _:
+            assert_never(hook.action)
+
+
+async def _use_tool(hook: Hook, action: ModuleAction, turn: _Turn) -> tuple[str, str]:
+    """What it returns is a note for the model: of this turn at its start, of the next one at its end."""
+    result = await call_tool(hook, action, turn.loaded, turn.run)
+    name = result.call.name
+    text = fence("tool_result", f"{name}:\n{result.part.text}")
+    turn.notes.append({"hook_id": hook.id, "role": "user", "text": text})
+    # A refusal is written to the model; its reader sees by the call itself why it was not made.
+    told = "it was not approved." if result.state == "denied" else result.part.text[:TOLD_CHARS]
+    return f"{name}: {told}", result.call.call_id
+
+
+def _note(hook_id: str, action: InjectMessage, state: TurnState) -> Note:
+    return {"hook_id": hook_id, "role": action.role, "text": fill_placeholders(action.message, state)}
+
+
+def _note_message(note: Note) -> Message:
+    """It starts no turn, whatever its role."""
+    role: Role = "system" if note["role"] == "system" else "user"
+    return text_message(role, note["text"], kind="message" if role == "system" else "injected")
+
+
+# --- Compacting -----------------------------------------------------------------------------------------
+
+
+async def _compact(hook: Hook, action: CompactContext, turn: _Turn) -> str:
+    wish = _wish_of(hook, action)
+    strategy = wish.strategy or turn.policy.strategy
+    if wish.at_once and await persistently(_is_cooling)(turn):
+        return ""
+    is_waited_for = turn.moment == "turn_start" and (turn.policy.is_inline or strategy == "summarize")
+    if strategy == "truncate" or is_waited_for:
+        if not await compact_inline(turn.loaded, wish):
+            return ""
+        turn.loaded = await persistently(turn.reload)()
+    elif await in_database(queue_due)(turn.loaded, wish) is None:
+        return ""
+    return f"Earlier messages leave the context ({strategy})."
+
+
+def _wish_of(hook: Hook, action: CompactContext) -> Wish:
+    if hook.id == AUTO_COMPACT_ID:
+        return AUTOMATIC
+    return Wish(
+        at_once=True,
+        strategy=action.strategy or "",
+        keep_recent=action.keep_recent,
+        summary_max_tokens=action.summary_max_tokens or 0,
+    )
+
+
+def _is_cooling(turn: _Turn) -> bool:
+    """A turn that is just beginning does not count yet. What has to leave does not wait."""
+    turns = turns_since_compaction(turn.loaded.conversation, turn.run.lease.run_id)
+    if turns is None:
+        return False
+    passed = turns - 1 if turn.moment == "turn_start" else turns
+    return passed < turn.policy.cooldown_turns and not is_full(turn.loaded)
+
+
+def _fired_at(loaded: LoadedContext) -> dict[str, datetime]:
+    fired = loaded.conversation.hook_state.get("fired", {})
+    return {hook_id: datetime.fromisoformat(moment) for hook_id, moment in fired.items()}
+
+
+def _fact(loaded: LoadedContext, firing: Firing) -> HookFired:
+    """Told without its run: `run.finished` is the last event of that."""
+    return HookFired(conversation_id=str(loaded.conversation.pk), at=clock.now(), **firing.facts)

@@ -1,0 +1,281 @@
+"""Plan mode in a run: which runs have a plan, on which models it is carried out, and how far it is for its readers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import assert_never, cast
+
+from agents.context import AssembledContext
+from agents.plan.choosing import RunMode, WantedMode, choose_mode
+from agents.plan.inputs import results_message
+from agents.plan.run import PlanChanged, PlanDropped, PlanItem, PlanNotice, PlanReady, PlanRequest, run_plan
+from agents.plan.scheduler import Steps
+from agents.plan.steps import RESERVED, PlanStep
+from agents.plan.working import LoopModels, PlanPorts, RuledModel
+from agents.ports import CallKey, EarlierCall, ToolUse
+from agents.react import AgentStep, CallFinished, CallSent, Notice
+from agents.summarise import SummaryResult
+from agents.tools.protocol import ToolCaller
+from agents.types import ReasoningDelta, TextDelta
+from agents.usage import count_request
+from chatapp.agent_presets.models import Agent
+from chatapp.context.assembly import LoadedContext
+from chatapp.context.policies import ContextRules, agent_of, rules_for
+from chatapp.conversations import message_values
+from chatapp.conversations.models import Conversation
+from chatapp.operations import clock
+from chatapp.operations.database import in_database, persistently
+from chatapp.providers.actions import record_token_counts, store_detected_sizes
+from chatapp.providers.chat_models import chat_model_for
+from chatapp.providers.models import ModelConfig
+from chatapp.providers.selectors import fast_model_of
+from chatapp.providers.usage import CallUsage, priced_call
+from chatapp.runs import plan_values
+from chatapp.runs.actions.requests import store_request
+from chatapp.runs.actions.runs import Lease, record_plan
+from chatapp.runs.call_times import OpenCall
+from chatapp.runs.models import Run
+from chatapp.runs.selectors import calls_of_step
+from chatapp.runs.tool_access import StepDesk
+from memory.types import Message
+
+NOTICE = "plan"
+DROPPED = "plan_dropped"
+
+
+# --- Before the run: read from the database ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSetup:
+    """Who works on the steps, within a budget of its own. `resumed` is the plan of the run that this one continues,
+    `question` what that one was asked."""
+
+    fast: ModelConfig
+    fast_rules: ContextRules
+    resumed: Steps = ()
+    question: Message | None = None
+
+
+def mode_of(run: Run) -> RunMode:
+    """What the sender said, else the conversation, else its agent. A continued run goes on as it began."""
+    if run.continues_id is not None:
+        return "plan" if _plan_continued_by(run) else "react"
+    question = message_values.text_of(run.question.parts) if run.question else ""
+    return choose_mode(_wanted_mode(run), question)
+
+
+def _wanted_mode(run: Run) -> WantedMode:
+    agent = agent_of(run.conversation)
+    said = run.mode or run.conversation.mode or (agent.mode if agent else "")
+    return cast(WantedMode, said) if said in ("plan", "auto") else "react"
+
+
+def _plan_continued_by(run: Run) -> Steps:
+    if run.continues_id is None:
+        return ()
+    plans = Run.objects.filter(answer=run.continues_id).values_list("plan", flat=True)
+    return plan_values.plan_from_json(plans.first())
+
+
+def set_up_plan(run: Run, loaded: LoadedContext) -> PlanSetup:
+    fast = fast_model_for(loaded.config)
+    rules = rules_of_steps(fast, loaded.config, loaded.rules, conversation=loaded.conversation)
+    asked = (
+        message_values.message_value(run.question) if run.question and run.continues_id is not None else None
+    )
+    return PlanSetup(fast, rules, _plan_continued_by(run), asked)
+
+
+def fast_model_for(config: ModelConfig) -> ModelConfig:
+    """Who works on the steps of plans whose answers this model writes."""
+    fast = fast_model_of(config)
+    return fast if fast.enabled else config
+
+
+def rules_of_steps(
+    fast: ModelConfig,
+    main: ModelConfig,
+    main_rules: ContextRules,
+    conversation: Conversation | None = None,
+    agent: Agent | None = None,
+) -> ContextRules:
+    """What agent and conversation say about keeping context holds for the steps, too; a window they name is that of
+    the model that answers, and not of another one."""
+    if fast == main:
+        return main_rules
+    rules, own = rules_for(fast, conversation, agent), rules_for(fast).resolved
+    budget = replace(own.budget, input_limit=rules.policy.max_input_tokens)
+    return replace(rules, resolved=replace(own, budget=budget))
+
+
+# --- In the run --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PlanHost:
+    """The run a plan belongs to. `earlier` are tool calls not to be made again; `calls` the model calls no row counts
+    yet, `numbers` those of its requests; `notify` tells the user a sentence of a kind; `beside` does what nothing
+    waits for."""
+
+    lease: Lease
+    caller: ToolCaller
+    earlier: Mapping[CallKey, EarlierCall]
+    calls: list[CallUsage]
+    numbers: Iterator[int]
+    notify: Callable[[str, str], None]
+    beside: Callable[[Awaitable[object]], None]
+
+    def take_spent(self) -> list[CallUsage]:
+        spent = list(self.calls)
+        self.calls.clear()
+        return spent
+
+
+class Planning:
+    """The plan of one run, from its planner to its results."""
+
+    def __init__(self, setup: PlanSetup, loaded: LoadedContext, host: PlanHost) -> None:
+        self.setup = setup
+        self.loaded = loaded
+        self.host = host
+        self._calls: dict[str, OpenCall] = {}
+
+    async def carry_out(self, context: AssembledContext) -> AssembledContext:
+        """The context of the answer, with what the steps found; as it was where it is to be answered without a plan.
+
+        Raises ModelError and ContextError, as the planner does.
+        """
+        request = PlanRequest(
+            # Of the request, not of the view: there its images are.
+            question=self.setup.question or context.request.messages[-1],
+            history=_without_question(context.view.messages(context.recall)),
+            own_prompt=context.inputs.system.text,
+            input_tokens=context.budget_tokens,
+            calibration=context.inputs.calibration,
+            tools=context.inputs.tools,
+            resumed=self.setup.resumed,
+        )
+        found: Message | None = None
+        async with aclosing(run_plan(self._models(context), request)) as items:
+            async for item in items:
+                found = await self._take(item)
+        return context if found is None else await persistently(with_findings)(context, found)
+
+    def unfinished_calls(self) -> list[CallUsage]:
+        """Calls that ended early cost something, too, where they had begun to answer."""
+        return [self._estimate(call, who) for who, call in self._calls.items() if call.written]
+
+    def _estimate(self, call: OpenCall, who: str) -> CallUsage:
+        return replace(call.estimate(self._config_of(who), "plan"), plan_step=who)
+
+    def _models(self, context: AssembledContext) -> LoopModels:
+        """Raises ModelError."""
+        main, fast = self.loaded.rules, self.setup.fast_rules
+        temperature = context.inputs.temperature
+        return LoopModels(
+            main=ruled_model(self.loaded.config, main, temperature),
+            fast=ruled_model(self.setup.fast, fast, temperature),
+            own_prompt=context.inputs.system.text,
+            ports=PlanPorts(self._note, self._note_summary, self._tool_use),
+        )
+
+    async def _take(self, item: PlanItem) -> Message | None:
+        match item:
+            case PlanChanged():
+                await persistently(record_plan)(
+                    lease=self.host.lease, steps=item.steps, spent=self.host.take_spent(), now=clock.now()
+                )
+            case PlanNotice():
+                self.host.notify(NOTICE, item.text)
+            case PlanDropped():
+                self.host.notify(DROPPED, item.reason)
+            case PlanReady():
+                return results_message(item.reports, item.missing)
+            case _:
+                assert_never(item)
+        return None
+
+    def _note(self, step: AgentStep, who: str) -> None:
+        """What one of the loops does; its words are its result, and not the answer."""
+        match step:
+            case CallSent():
+                if (broken := self._calls.get(who)) is not None and broken.written:
+                    self.host.calls.append(self._estimate(broken, who))
+                call = self._calls[who] = OpenCall(step, self.host.numbers)
+                self._store_request(step, call.clock.request_n, who)
+            case TextDelta(text=text) | ReasoningDelta(text=text):
+                self._calls[who].note(text)
+            case Notice():
+                self.host.notify(step.kind, f"{_name(who)}: {step.text}")
+                self._learn_window(step.window_tokens, who)
+            case CallFinished():
+                self._note_call(step, who)
+
+    def _store_request(self, step: CallSent, n: int, who: str) -> None:
+        tokens = step.context.inputs.calibration.apply(count_request(step.sent.request))
+        self.host.beside(
+            persistently(store_request)(
+                lease=self.host.lease,
+                n=n,
+                purpose="plan",
+                model_name=self._config_of(who).name,
+                sent=step.sent,
+                stored=(),
+                tokens=tokens,
+                now=clock.now(),
+            )
+        )
+
+    async def _tool_use(self, step: PlanStep) -> ToolUse:
+        """Recorded and approved as in any answer; nobody talks into a single step."""
+        lease, earlier = self.host.lease, self.host.earlier
+        if step.attempts > 1:
+            earlier = {**earlier, **await persistently(calls_of_step)(lease.run_id, step.id)}
+        desk = StepDesk(lease, self.host.caller, self.host.take_spent, step.id)
+        return ToolUse(
+            self.loaded.tools, self.host.caller, records=desk, consents=desk, store=desk, earlier=earlier
+        )
+
+    def _learn_window(self, window_tokens: int | None, who: str) -> None:
+        rules = self.loaded.rules if who in RESERVED else self.setup.fast_rules
+        if window_tokens and window_tokens < rules.budget.context_size:
+            config = self._config_of(who)
+            self.host.beside(persistently(store_detected_sizes)(config=config, context_size=window_tokens))
+
+    def _note_call(self, step: CallFinished, who: str) -> None:
+        call, config = self._calls.pop(who), self._config_of(who)
+        priced = priced_call(config, step.usage, "plan")
+        self.host.calls.append(replace(priced, times=call.clock.read(), plan_step=who))
+        if step.usage.exact:
+            counted = {"estimated": call.clock.request_tokens, "reported": step.usage.input_tokens}
+            self.host.beside(in_database(record_token_counts)(config_id=config.pk, **counted))
+
+    def _note_summary(self, summary: SummaryResult) -> None:
+        for usage in summary.usages:
+            self.host.calls.append(priced_call(self.setup.fast, usage, "compaction"))
+        if summary.fallback_reason is not None:
+            self.host.notify(NOTICE, f"No model's summary: {summary.fallback_reason}.")
+
+    def _config_of(self, who: str) -> ModelConfig:
+        return self.loaded.config if who in RESERVED else self.setup.fast
+
+
+def with_findings(context: AssembledContext, found: Message) -> AssembledContext:
+    """In the place of notes, right before the question; the tools were the steps'."""
+    inputs = replace(context.inputs, notes=(*context.inputs.notes, found), tools=())
+    return replace(context, inputs=inputs, view=inputs.fit())
+
+
+def _without_question(messages: Sequence[Message]) -> tuple[Message, ...]:
+    return tuple(message for message in messages if message.role != "system" and message.kind != "question")
+
+
+def ruled_model(config: ModelConfig, rules: ContextRules, temperature: float | None) -> RuledModel:
+    return RuledModel(chat_model_for(config), rules.policy, rules.budget, rules.calibration, temperature)
+
+
+def _name(who: str) -> str:
+    return f"The {who}" if who in RESERVED else f"Step {who}"

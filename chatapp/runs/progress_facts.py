@@ -1,0 +1,63 @@
+"""What a run tells on its way, as the facts readers see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from agents import events
+from agents.context import AssembledContext
+from chatapp.operations import clock
+from chatapp.runs.hooks import Firing
+
+FactT = TypeVar("FactT", bound=events.Fact)
+RECALL_TOLD = 20
+"""Recalled turns an event lists: nobody reads more, and all of them are in the context that can be inspected."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """Of one run, in its conversation."""
+
+    conversation_id: str
+    run_id: str
+
+    def notice(self, kind: str, text: str) -> events.Fact:
+        return self._fact(events.RunNotice, kind=kind, text=text)
+
+    def fired(self, firings: Sequence[Firing]) -> list[events.Fact]:
+        return [self._fact(events.HookFired, **firing.facts) for firing in firings]
+
+    def asked(self, context: AssembledContext, recalled: Sequence[events.RecalledItem]) -> list[events.Fact]:
+        """What the first request is made of, before it is sent."""
+        described = self.context(context, context.parts.total, is_exact=False)
+        return [self._recall(recalled), described] if recalled else [described]
+
+    def context(self, context: AssembledContext, used_tokens: int, *, is_exact: bool) -> events.Fact:
+        """The parts add up to `used_tokens`; what a loop added is history."""
+        parts = context.parts
+        rest = parts.total - parts.history - parts.question
+        share = min(1.0, used_tokens / max(1, rest))
+        others = {
+            name: int(getattr(parts, name) * share)
+            for name in ("system", "profile", "tools", "summary", "recall")
+        }
+        return self._fact(
+            events.Context,
+            used_tokens=used_tokens,
+            budget_tokens=context.budget_tokens,
+            parts=events.ContextParts(**others, history=used_tokens - sum(others.values())),
+            exact=is_exact,
+        )
+
+    def _recall(self, recalled: Sequence[events.RecalledItem]) -> events.Fact:
+        return self._fact(
+            events.Recall,
+            items=list(recalled[:RECALL_TOLD]),
+            total_count=len(recalled),
+            total_tokens=sum(item.tokens for item in recalled),
+        )
+
+    def _fact(self, event: Callable[..., FactT], **fields: object) -> FactT:
+        return event(conversation_id=self.conversation_id, run_id=self.run_id, at=clock.now(), **fields)

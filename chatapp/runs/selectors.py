@@ -1,0 +1,166 @@
+"""Runs that need somebody: queued without a process, or held by a dead one."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Max, Min, QuerySet
+
+from agents.plan.scheduler import Steps
+from agents.plan.steps import ANALYST, PLANNER
+from agents.ports import CallKey, EarlierCall
+from agents.tool_calls import call_key
+from chatapp.accounts.models import User
+from chatapp.context.models import SentRequest
+from chatapp.conversations import shapes as conversation_shapes
+from chatapp.conversations.selectors import shape_message
+from chatapp.realtime.models import Event
+from chatapp.runs import plan_values, shapes
+from chatapp.runs.access import accessible_run
+from chatapp.runs.models import Run, RunStep, ToolCall
+
+ADOPT_AFTER = timedelta(seconds=3)
+GIVE_UP_AFTER = timedelta(seconds=45)
+
+
+def orphaned_runs(now: datetime) -> list[UUID]:
+    """Queued, and the process that accepted them did not start them."""
+    late = Run.objects.filter(status=Run.Status.QUEUED, created_at__lt=now - ADOPT_AFTER)
+    return list(late.order_by("created_at", "pk").values_list("pk", flat=True)[:20])
+
+
+def dead_runs(now: datetime) -> list[tuple[UUID, int]]:
+    """`(run_id, fence)` of runs whose lease ran out."""
+    dead = Run.objects.filter(status=Run.Status.RUNNING, lease_expires_at__lt=now)
+    return list(dead.order_by("lease_expires_at", "pk").values_list("pk", "fence")[:200])
+
+
+def abandoned_runs(now: datetime) -> list[tuple[UUID, int]]:
+    """Queued for so long that no process is going to take them."""
+    late = Run.objects.filter(status=Run.Status.QUEUED, created_at__lt=now - GIVE_UP_AFTER)
+    return list(late.order_by("created_at", "pk").values_list("pk", "fence")[:200])
+
+
+def unfinished_runs() -> list[tuple[UUID, int]]:
+    """Running, whoever holds them: for a process that knows it is the only one."""
+    return list(Run.objects.filter(status=Run.Status.RUNNING).values_list("pk", "fence"))
+
+
+@dataclass(frozen=True, slots=True)
+class RunAnswer:
+    """`message` is the answer as a page of messages has it; `compact` the last event of a compaction during the run."""
+
+    status: str
+    error: dict[str, str] | None
+    message: dict[str, Any]
+    usage: dict[str, Any]
+    compact: dict[str, Any] | None
+
+
+def has_ended(user: User, run_id: str) -> bool:
+    return accessible_run(user, run_id).status not in Run.ACTIVE
+
+
+def answer_of_run(user: User, run_id: str) -> RunAnswer:
+    run = accessible_run(user, run_id)
+    return RunAnswer(
+        status=run.status,
+        error=conversation_shapes.run_error(run),
+        message=shape_message(run.answer),
+        usage=run.usage or {},
+        compact=_last_compact_event(run),
+    )
+
+
+def _last_compact_event(run: Run) -> dict[str, Any] | None:
+    span = run.events.aggregate(first=Min("seq"), last=Max("seq"))
+    if span["first"] is None:
+        return None
+    during = Event.objects.filter(
+        conversation=run.conversation_id, type="compact", seq__gte=span["first"], seq__lte=span["last"]
+    )
+    payload: dict[str, Any] | None = during.order_by("-seq").values_list("payload", flat=True).first()
+    return payload
+
+
+def earlier_calls(run: Run) -> Mapping[CallKey, EarlierCall]:
+    """What earlier attempts at the same question may have done already, and must not be done again by a retry."""
+    if run.question_id is None:
+        return {}
+    calls = ToolCall.objects.filter(run__question=run.question_id)
+    return _not_to_repeat(calls.exclude(run=run).exclude(run__status=Run.Status.COMPLETE))
+
+
+def calls_of_step(run_id: UUID, plan_step: str) -> Mapping[CallKey, EarlierCall]:
+    """The same of a plan's step that failed and is tried once more."""
+    return _not_to_repeat(ToolCall.objects.filter(run=run_id, plan_step=plan_step))
+
+
+def count_step_calls(run_id: UUID) -> int:
+    """Those of a plan's steps, which are no messages of the conversation."""
+    return ToolCall.objects.filter(run=run_id).exclude(plan_step="").count()
+
+
+def _not_to_repeat(calls: QuerySet[ToolCall]) -> Mapping[CallKey, EarlierCall]:
+    begun = calls.filter(is_idempotent=False, has_begun=True)
+    ended = begun.filter(state__in=[ToolCall.State.DONE, ToolCall.State.INTERRUPTED]).order_by(
+        "requested_at", "ordinal", "pk"
+    )
+    return {call_key(call.name, call.arguments): _earlier(call) for call in ended}
+
+
+def _earlier(call: ToolCall) -> EarlierCall:
+    result: dict[str, Any] = next(iter(call.result), {})
+    return EarlierCall(result.get("text", "") if call.state == ToolCall.State.DONE else None)
+
+
+def trace_of(run: Run) -> dict[str, Any]:
+    """Of a run that is going on, up to now."""
+    tools: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    of_hooks: dict[str, dict[str, Any]] = {}
+    for call in ToolCall.objects.filter(run=run).order_by("ordinal"):
+        shape = conversation_shapes.tool_call_shape(call)
+        if call.hook_id:
+            of_hooks[call.call_id] = shape
+        else:
+            tools[call.step].append(shape)
+    steps = list(RunStep.objects.filter(run=run).order_by("n"))
+    places = _places_in_plan(plan_values.plan_from_json(run.plan), [step.plan_step for step in steps])
+    hashes = dict(SentRequest.objects.filter(run=run).values_list("n", "sha256"))
+    hooks = Event.objects.filter(run=run, type="hook").order_by("seq").values_list("payload", flat=True)
+    return {
+        "iterations": [
+            shapes.step_shape(step)
+            | place
+            | {"request": _request(step, hashes.get(step.request_n)), "tools": tools[step.n]}
+            for step, place in zip(steps, places, strict=True)
+        ],
+        "hooks": [fired | {"tool": of_hooks.get(fired.get("call_id", ""))} for fired in hooks],
+    }
+
+
+def _places_in_plan(plan: Steps, callers: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Of each call, who made it: the title of a step, and the round of a step, a planner or an analyst."""
+    by_id = {step.id: step for step in plan}
+    # A continued plan begins behind what an earlier run has done.
+    last_round = max(
+        (step.round for step in plan if step.state == "done" and step.id not in callers), default=0
+    )
+    for caller in callers:
+        step = by_id.get(caller)
+        if step is not None:
+            last_round = max(last_round, step.round)
+        rounds = {PLANNER: last_round + 1, ANALYST: max(1, last_round)}
+        yield {
+            "title": step.title if step else None,
+            "round": step.round if step else rounds.get(caller),
+        }
+
+
+def _request(step: RunStep, sha256: str | None) -> dict[str, Any] | None:
+    return {"sha256": sha256, "n": step.request_n} if sha256 else None

@@ -1,0 +1,42 @@
+"""Rows as the API, the events and the exports show them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chatapp.conversations.shapes import plan_shape, run_error
+from chatapp.operations.clock import iso_time
+from chatapp.runs.models import Run, RunStep
+
+
+def run_shape(run: Run) -> dict[str, Any]:
+    return {
+        "id": str(run.id),
+        "conversation_id": str(run.conversation_id),
+        "status": run.status,
+        "message_id": str(run.answer_id),
+        "error": run_error(run),
+        "usage": run.usage or {},
+        "mode": run.mode or None,
+        "plan": plan_shape(run),
+        "started_at": iso_time(run.started_at),
+        "finished_at": iso_time(run.finished_at),
+    }
+
+
+def step_shape(step: RunStep) -> dict[str, Any]:
+    return {
+        "n": step.n,
+        "purpose": step.purpose,
+        "model": step.model_name,
+        "plan_step": step.plan_step or None,
+        "started_at": iso_time(step.started_at),
+        "first_token_ms": step.first_token_ms,
+        "duration_ms": step.duration_ms,
+        "usage": {
+            "input_tokens": step.input_tokens,
+            "output_tokens": step.output_tokens,
+            "cached_tokens": step.cached_tokens,
+            "exact": step.exact,
+        },
+    }

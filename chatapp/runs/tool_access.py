@@ -1,0 +1,243 @@
+"""What the tools of one run find here: `agents.ports`, with the rights of the run's user and under its lease."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TypeVar
+from uuid import UUID
+
+from django.conf import settings
+
+from agents.ports import CallResult, Decision, RequestedCall
+from agents.tools.protocol import ToolCaller, ToolFailure, ToolImage
+from chatapp.conversations.message_values import message_value
+from chatapp.files.attachments import load_data_urls
+from chatapp.files.object_store import AWAY
+from chatapp.files.offloads import ConversationOffloads, discard_offloads
+from chatapp.operations import clock
+from chatapp.operations.database import persistently
+from chatapp.operations.errors import ReadForgotten, ServiceError
+from chatapp.providers.usage import CallUsage
+from chatapp.runs.actions.hook_calls import finish_hook_call, record_hook_call
+from chatapp.runs.actions.injecting import take_injected
+from chatapp.runs.actions.runs import Lease
+from chatapp.runs.actions.tool_calls import (
+    finish_tool_call,
+    read_decision,
+    record_tool_calls,
+    start_tool_call,
+)
+from memory.types import ImagePart, Message, ToolResultPart
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+DISCARDED = "It came to its end, but something was forgotten meanwhile: what it returned was discarded."
+CONSENT_POLL_S = 1.0
+"""Another process may have been told the decision; this one hears of its own at once."""
+
+_waiting: dict[tuple[UUID, str], asyncio.Event] = {}
+
+
+def tell_decision(run_id: UUID, call_id: str) -> None:
+    """A decision is stored. On the event loop."""
+    waiting = _waiting.get((run_id, call_id))
+    if waiting is not None:
+        waiting.set()
+
+
+class OffloadedResults:
+    """`agents.ports.ResultStore` of one conversation."""
+
+    def __init__(self, conversation_id: str) -> None:
+        self.conversation_id = conversation_id
+        self.offloads = ConversationOffloads()
+
+    async def keep_text(self, part: ToolResultPart) -> str:
+        with _store_problems():
+            return await persistently(self.offloads.offload_tool_result)(self.conversation_id, part)
+
+    async def keep_image(self, image: ToolImage, tool_name: str) -> str:
+        with _store_problems():
+            return await persistently(self.offloads.offload_image)(
+                self.conversation_id, image.data, tool_name
+            )
+
+
+@contextmanager
+def _store_problems() -> Iterator[None]:
+    """Told as ToolFailure: they harm one result, not the run."""
+    try:
+        yield
+    except ServiceError as error:
+        raise ToolFailure(error.message) from None
+    except AWAY as error:
+        log.exception("A result could not be stored.")
+        raise ToolFailure("The store for large results does not answer.") from error
+
+
+class ToolDesk(OffloadedResults):
+    """All ports of one run. `take_spent` gives the model calls that no row counts yet."""
+
+    def __init__(
+        self, lease: Lease, caller: ToolCaller, take_spent: Callable[[], Sequence[CallUsage]]
+    ) -> None:
+        super().__init__(caller.conversation_id)
+        self.lease = lease
+        self.caller = caller
+        self.take_spent = take_spent
+        self._taken: set[UUID] = set()
+        self._has_all = False
+
+    # --- CallRecords ---------------------------------------------------------------------------------
+
+    async def record_calls(self, calls: Sequence[RequestedCall]) -> None:
+        spent = self.take_spent()
+        await _to_its_end(
+            persistently(record_tool_calls)(lease=self.lease, calls=calls, spent=spent, now=clock.now())
+        )
+
+    async def record_running(self, call: RequestedCall) -> None:
+        await _to_its_end(
+            persistently(start_tool_call)(lease=self.lease, call_id=call.call_id, now=clock.now())
+        )
+
+    async def record_result(self, result: CallResult) -> None:
+        self._has_all = await _to_its_end(
+            persistently(finish_tool_call)(lease=self.lease, result=result, now=clock.now())
+        )
+
+    # --- Consents ------------------------------------------------------------------------------------
+
+    async def ask(self, call: RequestedCall) -> Decision:
+        key = (self.lease.run_id, call.call_id)
+        told = _waiting[key] = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + settings.CONSENT_TIMEOUT_S
+        try:
+            while True:
+                is_too_late = loop.time() >= deadline
+                decision = await persistently(read_decision)(
+                    lease=self.lease, call_id=call.call_id, is_too_late=is_too_late
+                )
+                if decision is not None:
+                    return decision
+                await _wait(told, min(CONSENT_POLL_S, max(0.0, deadline - loop.time())))
+        finally:
+            _waiting.pop(key, None)
+
+    # --- Inbox ---------------------------------------------------------------------------------------
+
+    async def take(self) -> Sequence[Message]:
+        if self._has_all:  # as of the result that was recorded a moment ago
+            self._has_all = False
+            return ()
+        rows = await _to_its_end(
+            persistently(take_injected)(lease=self.lease, known=self._taken, now=clock.now())
+        )
+        self._taken |= {row.pk for row in rows}
+        messages = [message_value(row) for row in rows]
+        image_ids = [
+            part.file_id for message in messages for part in message.parts if isinstance(part, ImagePart)
+        ]
+        urls = await load_data_urls(UUID(self.caller.user_id), image_ids) if image_ids else {}
+        return [_with_images(message, urls) for message in messages]
+
+
+class StepDesk(ToolDesk):
+    """Of one step of a plan: its calls are recorded with its id, and are no messages of the conversation."""
+
+    def __init__(
+        self,
+        lease: Lease,
+        caller: ToolCaller,
+        take_spent: Callable[[], Sequence[CallUsage]],
+        plan_step: str,
+    ) -> None:
+        super().__init__(lease, caller, take_spent)
+        self.plan_step = plan_step
+
+    async def record_calls(self, calls: Sequence[RequestedCall]) -> None:
+        spent = self.take_spent()
+        await _to_its_end(
+            persistently(record_tool_calls)(
+                lease=self.lease,
+                calls=calls,
+                spent=spent,
+                now=clock.now(),
+                plan_step=self.plan_step,
+            )
+        )
+
+
+class HookDesk(ToolDesk):
+    """Of one hook: its calls are recorded with its id, and are no messages of the conversation."""
+
+    def __init__(
+        self, lease: Lease, caller: ToolCaller, hook_id: str, forgotten_count: int | None = None
+    ) -> None:
+        super().__init__(lease, caller, list)
+        self.hook_id = hook_id
+        self.forgotten_count = forgotten_count
+
+    async def record_calls(self, calls: Sequence[RequestedCall]) -> None:
+        for call in calls:
+            await _to_its_end(
+                persistently(record_hook_call)(
+                    lease=self.lease,
+                    hook_id=self.hook_id,
+                    requested=call,
+                    now=clock.now(),
+                    forgotten_count=self.forgotten_count,
+                )
+            )
+
+    async def record_result(self, result: CallResult) -> None:
+        await _to_its_end(persistently(self._finish)(result))
+
+    def _finish(self, result: CallResult) -> None:
+        """Of what was read while something was forgotten, nothing is kept. Raises LeaseLost, ReadForgotten."""
+        try:
+            finish_hook_call(
+                lease=self.lease, result=result, now=clock.now(), forgotten_count=self.forgotten_count
+            )
+        except ReadForgotten:
+            if result.part.offload_ref:
+                discard_offloads(UUID(self.caller.conversation_id), [result.part.offload_ref])
+            part = ToolResultPart(result.call.call_id, result.call.name, DISCARDED, is_error=True)
+            finish_hook_call(
+                lease=self.lease, result=CallResult(result.call, result.state, part), now=clock.now()
+            )
+            raise
+
+
+async def _wait(told: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await told.wait()
+    except TimeoutError:
+        pass
+
+
+async def _to_its_end(write: Awaitable[T]) -> T:
+    """A write that has begun is not left: whoever is cancelled here knows that it is done."""
+    task = asyncio.ensure_future(write)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
+
+
+def _with_images(message: Message, urls: dict[str, str]) -> Message:
+    if not urls:
+        return message
+    parts = (
+        replace(part, data_url=urls.get(part.file_id)) if isinstance(part, ImagePart) else part
+        for part in message.parts
+    )
+    return replace(message, parts=tuple(parts))

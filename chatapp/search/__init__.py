@@ -1,1 +1,0 @@
-"""The index of all that was said: terms, vectors, ranking."""

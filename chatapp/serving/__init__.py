@@ -1,1 +1,0 @@
-"""How the service is started and serves: processes, sockets, HTTP, draining."""

@@ -320,7 +320,7 @@ async def test_a_hook_that_fails_is_told_and_the_answer_comes(
 async def test_a_note_that_leaves_no_room_for_the_question_is_left_out(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
-    agent = await make_agent(hook(inject("word " * 40_000)))
+    agent = await make_agent(hook(inject("字" * 90_000)))
     async with talking(alice_program, agent=agent) as talk:
         answer = await talk.ask("One?")
         assert answer["message"]["status"] == "complete"

@@ -70,7 +70,7 @@ def test_a_data_folder_that_cannot_be_written_is_told_in_one_sentence(tmp_path):
     (tmp_path / "file").write_text("not a folder")
     refused = serve("--port", "0", DATA_DIR=str(tmp_path / "file" / "data"))
     assert refused.returncode == 1
-    assert "cannot be written" in refused.stderr
+    assert "must be a folder that can be written" in refused.stderr
     assert len(refused.stderr.splitlines()) == 1
 
 

@@ -167,7 +167,7 @@ def _hanging_on(home: UUID) -> list[QuerySet[Any]]:
         SentRequest.objects.filter(run__conversation=home),
         RequestText.objects.filter(conversation=home),
         Offload.objects.filter(conversation=home),
-        Compaction.objects.filter(conversation=home).order_by("-created_at"),
+        Compaction.objects.filter(conversation=home).order_by("-created_at", "pk"),
         Run.objects.filter(conversation=home),
     ]
 

@@ -36,7 +36,7 @@ def horizons(upto: int) -> list[int]:
 
 def waiting_removals(now: datetime, limit: int = 20) -> list[int]:
     """Those nobody is at work on, longest waiting first."""
-    rows = Removal.objects.filter(lease_expires_at__lt=now).order_by("lease_expires_at")
+    rows = Removal.objects.filter(lease_expires_at__lt=now).order_by("lease_expires_at", "pk")
     return list(rows.values_list("pk", flat=True)[:limit])
 
 

@@ -173,9 +173,9 @@ def reindex_message(row: Message) -> None:
 # --- Sealing --------------------------------------------------------------------------------------------
 
 
-def seal_documents(**whose: UUID) -> None:
-    """Moves the oldest unsealed documents into blocks until fewer than `SEAL_FROM` are left."""
-    while _seal_some(SEAL_FROM, **whose):
+def seal_documents(at_least: int = SEAL_FROM, **whose: UUID) -> None:
+    """Move the oldest unsealed documents into blocks until fewer than `at_least` are left."""
+    while _seal_some(at_least, **whose):
         pass
 
 

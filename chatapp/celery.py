@@ -10,6 +10,11 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatapp.settings")
 
 app = Celery("chatapp")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.autodiscover_tasks(["chatapp.operations"])
+app.autodiscover_tasks(
+    [
+        f"chatapp.{package}"
+        for package in ("agent_presets", "compaction", "forgetting", "long_term", "operations", "recall")
+    ]
+)
 # Threads other than the one that imports this find it as the current app, too.
 app.set_default()

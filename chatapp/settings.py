@@ -152,7 +152,7 @@ CELERY_BEAT_SCHEDULE = {
     "sweep": {"task": "chatapp.operations.tasks.sweep", "schedule": SWEEP_S, "options": {"expires": 60}},
     "clean-up": {"task": "chatapp.operations.tasks.clean_up", "schedule": 3600.0},
     "consolidate": {
-        "task": "chatapp.operations.tasks.consolidate_due",
+        "task": "chatapp.long_term.tasks.consolidate_due",
         "schedule": 900.0,
         "options": {"expires": 900},
     },

@@ -220,7 +220,7 @@ def save_mcp_server(*, server: McpServer, headers: Mapping[str, str] | None = No
         server.tools, server.listed_at, server.problem = [], None, ""
     server.save()
     if server.enabled:
-        jobs.wake_worker("list_mcp_tools", str(server.pk))
+        jobs.wake_worker("chatapp.agent_presets.tasks.list_mcp_tools", str(server.pk))
     return server
 
 

@@ -149,7 +149,7 @@ def queue_compaction(
             )
             event_log.append(conversation, compact_event(row, "started", now))
             if not holder:
-                jobs.wake_worker("compact", str(row.pk))
+                jobs.wake_worker("chatapp.compaction.tasks.compact", str(row.pk))
             return row
     except (IntegrityError, Conversation.DoesNotExist):
         return None
@@ -204,7 +204,7 @@ def release_compaction(*, lease: CompactionLease, now: datetime) -> None:
     """Gives it back unfinished, to a worker."""
     with transaction.atomic():
         if _held(lease).update(lease_expires_at=now):
-            jobs.wake_worker("compact", str(lease.compaction_id))
+            jobs.wake_worker("chatapp.compaction.tasks.compact", str(lease.compaction_id))
 
 
 def release_all_compactions(*, now: datetime) -> None:
@@ -213,7 +213,7 @@ def release_all_compactions(*, now: datetime) -> None:
         Compaction.objects.filter(status=Compaction.Status.RUNNING).update(lease_expires_at=now)
         active = Compaction.objects.filter(status__in=Compaction.ACTIVE)
         for compaction_id in active.order_by("created_at", "pk").values_list("pk", flat=True):
-            jobs.wake_worker("compact", str(compaction_id))
+            jobs.wake_worker("chatapp.compaction.tasks.compact", str(compaction_id))
 
 
 def _lock_held(lease: CompactionLease) -> tuple[Conversation, Compaction]:
@@ -262,7 +262,7 @@ def complete_compaction(*, lease: CompactionLease, result: FinishedSummary, now:
                 at=now,
             )
         event_log.append(conversation, compact_event(row, "done", now))
-        jobs.wake_worker("keep_left_context", str(row.pk))
+        jobs.wake_worker("chatapp.compaction.tasks.keep_left_context", str(row.pk))
         return row
 
 
@@ -404,5 +404,5 @@ def clear_context(
         )
         index_standing(row)
         event_log.append(conversation, compact_event(row, "done", now))
-        jobs.wake_worker("keep_left_context", str(row.pk))
+        jobs.wake_worker("chatapp.compaction.tasks.keep_left_context", str(row.pk))
         return row

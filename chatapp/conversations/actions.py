@@ -181,9 +181,9 @@ def _complete_import(
     end_import(removal)
     conversation.user, conversation.next_position = user, count
     conversation.save(update_fields=["user", "next_position"])
-    jobs.wake_worker("plan_compaction", str(conversation.pk))
+    jobs.wake_worker("chatapp.compaction.tasks.plan_compaction", str(conversation.pk))
     if count > INDEXED_AT_ONCE:
-        jobs.wake_worker("index_conversation", str(conversation.pk))
+        jobs.wake_worker("chatapp.recall.tasks.index_conversation", str(conversation.pk))
 
 
 _IMPORTED_COLUMNS = ("id", "parent", "position", "role", "parts", "token_estimate", "created_at")

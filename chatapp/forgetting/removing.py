@@ -128,10 +128,10 @@ def go_on_with(work: Iterable[Removing], pace: Pace) -> None:
     for one in work:
         if not one.go_on(pace):
             release_removal(removal_id=one.removal.pk, now=one.now)
-            jobs.wake_worker("remove_rest", str(one.removal.pk))
+            jobs.wake_worker("chatapp.forgetting.tasks.remove_rest", str(one.removal.pk))
             pace = Pace(0.0, pace.budget, pace.clock, pace.sleep)
     if has_abandoned_index() and not pace.work(lambda: delete_abandoned(pace.budget)):
-        jobs.wake_worker("delete_abandoned_indexes", "")
+        jobs.wake_worker("chatapp.forgetting.tasks.delete_abandoned_indexes", "")
 
 
 def delete_abandoned_indexes(pace: Pace) -> bool:

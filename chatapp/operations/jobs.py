@@ -21,7 +21,8 @@ RETRY_ONCE = {"max_retries": 1, "interval_start": 0.2}
 
 
 def wake_worker(task_name: str, row_id: str) -> None:
-    """Tells Celery a name and an id once the current transaction is committed. Never waits for the broker."""
+    """Send Celery a task's full name and a row's id once the current transaction is committed; never wait for the
+    broker."""
     transaction.on_commit(partial(_wake, task_name, row_id))
 
 
@@ -34,9 +35,7 @@ def _wake(task_name: str, row_id: str) -> None:
 
 def _send(task_name: str, row_id: str) -> None:
     try:
-        current_app.send_task(
-            f"chatapp.operations.tasks.{task_name}", args=[row_id], retry=True, retry_policy=RETRY_ONCE
-        )
+        current_app.send_task(task_name, args=[row_id], retry=True, retry_policy=RETRY_ONCE)
     except (OperationalError, OSError) as error:
         log.warning("The broker is away (%s); the sweep will find %s %s.", error, task_name, row_id)
 

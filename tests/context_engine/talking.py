@@ -12,8 +12,9 @@ from uuid import UUID
 from asgiref.sync import sync_to_async
 from django.db.models import Q
 
+from chatapp.compaction import tasks as compaction_tasks
 from chatapp.compaction.models import Compaction
-from chatapp.operations import clock, tasks
+from chatapp.operations import clock
 from chatapp.operations.database import in_database
 from chatapp.realtime.event_log import read_after
 from chatapp.runs import runner
@@ -84,7 +85,7 @@ async def work() -> int:
     """The worker's compactions, one after the other, until none is left."""
     done = 0
     while (row := await sync_to_async(_next_row)()) is not None:
-        await in_database(tasks.compact)(str(row.pk))
+        await in_database(compaction_tasks.compact)(str(row.pk))
         done += 1
     return done
 

@@ -107,7 +107,7 @@ async def test_what_was_cleared_is_kept_at_once_and_not_by_the_sweep(alice: User
                 cleared = (await chat.post("context/clear")).json()
             finally:
                 before_task_publish.disconnect(note)
-        assert ("chatapp.operations.tasks.keep_left_context", [cleared["id"]]) in woken
+        assert ("chatapp.compaction.tasks.keep_left_context", [cleared["id"]]) in woken
         await keep(cleared)
         assert await kept(chat) == await covered(cleared)
 

@@ -8,10 +8,11 @@ from uuid import UUID
 import pytest
 from asgiref.sync import sync_to_async
 
+from chatapp.compaction import tasks as compaction_tasks
 from chatapp.compaction.selectors import QUIET_AFTER, quiet_conversations
 from chatapp.conversations.models import Conversation
 from chatapp.long_term.models import MemoryEntry
-from chatapp.operations import clock, tasks
+from chatapp.operations import clock
 from chatapp.operations.database import in_database
 from chatapp.providers.models import ModelConfig
 from tests.api.program import Program
@@ -40,7 +41,7 @@ async def test_what_waits_for_more_is_summarised_when_nothing_more_comes(
         assert await in_database(quiet_conversations)(clock.now()) == []
         assert await in_database(quiet_conversations)(later) == [UUID(talk.id)]
 
-        await sync_to_async(tasks.summarise_rest)(talk.id)
+        await sync_to_async(compaction_tasks.summarise_rest)(talk.id)
         assert await work() == 1
         assert await MemoryEntry.objects.acount() == written + 1
         assert await in_database(quiet_conversations)(later) == []
@@ -51,6 +52,6 @@ async def test_what_is_still_in_view_is_not_summarised_because_it_is_quiet(
 ) -> None:
     async with talking(alice_program, context_policy=SMALL) as talk:
         await talk.ask("Hello.")
-        await sync_to_async(tasks.summarise_rest)(talk.id)
+        await sync_to_async(compaction_tasks.summarise_rest)(talk.id)
         assert await work() == 0
         assert not (await Conversation.objects.aget(pk=talk.id)).summary_waits

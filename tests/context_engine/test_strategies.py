@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from chatapp.agent_presets.models import Agent
+from chatapp.compaction import tasks as compaction_tasks
 from chatapp.compaction.models import Compaction
 from chatapp.long_term.models import MemoryEntry
-from chatapp.operations import clock, tasks
+from chatapp.operations import clock
 from chatapp.operations.database import in_database
 from chatapp.providers.models import ModelConfig
 from memory.summary import EARLIER_TRUNCATED
@@ -227,7 +228,7 @@ async def test_an_undone_summary_does_not_come_back_by_itself(
     model_server.defaults["chat"] = says("Yes.", sends_usage=False)
     async with talking(alice_program, FULL[:104]) as talk:
         before = (await talk.inspect("And now?"))["messages"]
-        await in_database(tasks.plan_compaction)(talk.id)
+        await in_database(compaction_tasks.plan_compaction)(talk.id)
         assert await work() == 1
         [row] = await talk.compactions("done")
         assert (await talk.inspect("And now?"))["messages"] != before
@@ -248,9 +249,9 @@ async def test_workers_that_plan_and_compact_at_once_make_one_checkpoint(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
     async with talking(alice_program, FULL) as talk:
-        await asyncio.gather(*(in_database(tasks.plan_compaction)(talk.id) for _ in range(4)))
+        await asyncio.gather(*(in_database(compaction_tasks.plan_compaction)(talk.id) for _ in range(4)))
         [row] = await talk.compactions()
-        await asyncio.gather(*(in_database(tasks.compact)(row["id"]) for _ in range(4)))
+        await asyncio.gather(*(in_database(compaction_tasks.compact)(row["id"]) for _ in range(4)))
         assert [row["status"] for row in await talk.compactions()] == ["done"]
         assert len(model_server.requests_of("summary")) == 1
         assert await MemoryEntry.objects.acount() == 1
@@ -301,7 +302,7 @@ async def test_a_backlog_becomes_several_checkpoints_each_of_its_own_messages(
 ) -> None:
     """Of an import that is longer than one compaction may be, with a strategy that else waits for its turn."""
     async with talking(alice_program, long_history(4_600), context_policy={"strategy": "summarize"}) as talk:
-        await in_database(tasks.plan_compaction)(talk.id)
+        await in_database(compaction_tasks.plan_compaction)(talk.id)
         assert await work() == 3
         rows = await talk.compactions("done")
         spans = [(row["first_position"], row["last_position"]) for row in rows]

@@ -10,6 +10,7 @@ import pytest
 from django.db import IntegrityError
 
 from chatapp.accounts.models import User
+from chatapp.compaction import tasks as compaction_tasks
 from chatapp.compaction.actions import (
     CompactionLease,
     FinishedSummary,
@@ -23,6 +24,7 @@ from chatapp.long_term import files as memory_files
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import clock, tasks
 from chatapp.realtime.models import Event
+from chatapp.recall import tasks as recall_tasks
 from chatapp.recall.actions.index import index_conversation, rebuild_index
 from chatapp.recall.actions.vectors import DocumentVectors, begin_vectors, store_vectors
 from chatapp.recall.models import SearchDocument, SearchVectors, StaleDay
@@ -88,8 +90,8 @@ def test_a_job_that_is_delivered_again_and_again_is_done_once(
     alice: User, row: Compaction, server: ModelServer
 ) -> None:
     for _ in range(3):
-        tasks.compact(str(row.pk))
-        tasks.index_conversation(str(row.conversation_id))
+        compaction_tasks.compact(str(row.pk))
+        recall_tasks.index_conversation(str(row.conversation_id))
     assert len(server.requests_of("summary")) == 1
     assert_once(alice)
 
@@ -98,10 +100,10 @@ def test_a_worker_that_died_before_it_asked_is_replaced(
     alice: User, row: Compaction, server: ModelServer
 ) -> None:
     assert claim_compaction(compaction_id=row.pk, holder="a dead worker", now=clock.now())
-    tasks.compact(str(row.pk))
+    compaction_tasks.compact(str(row.pk))
     assert not MemoryEntry.objects.exists(), "its lease lives on"
     release_all_compactions(now=clock.now())
-    tasks.compact(str(row.pk))
+    compaction_tasks.compact(str(row.pk))
     assert_once(alice)
 
 
@@ -112,7 +114,7 @@ def test_a_crash_between_two_steps_is_mended_by_the_next_worker(
     crash: Callable[[UUID], None] = {"the rows": crash_in_rows, "the file": crash_at_file}[crashes_at]
     crash(row.pk)
     release_all_compactions(now=clock.now())
-    tasks.compact(str(row.pk))
+    compaction_tasks.compact(str(row.pk))
     tasks.sweep()
     assert_once(alice)
 
@@ -154,14 +156,14 @@ def crash_at_file(compaction_id: UUID) -> None:
     folder = memory_files.user_folder(row.conversation.user_id)
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.write_text("in the way")
-    tasks.compact(str(compaction_id))
+    compaction_tasks.compact(str(compaction_id))
     entry = MemoryEntry.objects.get()
     assert entry.written_at is None
     folder.unlink()
 
 
 def test_two_indexers_at_once_index_once(alice: User, row: Compaction, server: ModelServer) -> None:
-    tasks.compact(str(row.pk))
+    compaction_tasks.compact(str(row.pk))
     for _ in range(2):
         index_conversation(row.conversation_id)
     said = SearchDocument.objects.filter(kind=SearchDocument.Kind.MESSAGE)
@@ -172,8 +174,8 @@ def test_two_indexers_at_once_index_once(alice: User, row: Compaction, server: M
 def test_two_workers_that_made_the_same_vectors_store_them_once(
     alice: User, row: Compaction, server: ModelServer
 ) -> None:
-    tasks.compact(str(row.pk))
-    tasks.index_conversation(str(row.conversation_id))
+    compaction_tasks.compact(str(row.pk))
+    recall_tasks.index_conversation(str(row.conversation_id))
     wanted = [begin_vectors(user_id=alice.pk, model="test") for _ in range(2)]
     assert wanted[0] == wanted[1] == range(SearchDocument.objects.count())
     made = [

@@ -16,12 +16,13 @@ from django.db import connection, transaction
 from django.test import Client
 
 from chatapp.accounts.models import User
+from chatapp.forgetting import tasks as forgetting_tasks
 from chatapp.forgetting.actions.clock import begin_forgetting
 from chatapp.forgetting.models import ForgetReceipt, PurgeMark
 from chatapp.forgetting.purging import is_below, purge_deleted
 from chatapp.forgetting.selectors.removals import due_purges, newest_purge
 from chatapp.long_term.models import MemoryEntry
-from chatapp.operations import clock, tasks
+from chatapp.operations import clock
 from tests.forgetting.everywhere import tables_with
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -98,7 +99,7 @@ def test_the_sweep_wakes_a_worker_for_it_once_a_minute(forgotten: None) -> None:
     now = clock.now()
     assert due_purges(now) == [], "more may come"
     [mark] = due_purges(now + timedelta(minutes=2))
-    tasks.purge(str(mark))
+    forgetting_tasks.purge(str(mark))
     assert files_with(SECRET) == []
     assert due_purges(now + timedelta(minutes=2)) == []
 

@@ -10,9 +10,9 @@ from django.test import Client
 
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Message
+from chatapp.forgetting import tasks as forgetting_tasks
 from chatapp.forgetting.models import ForgetProposal, Tombstone
 from chatapp.long_term.models import MemoryEntry
-from chatapp.operations import tasks
 from chatapp.recall.actions.index import index_conversation
 from memory.wishes import is_for_good, read_forget_wish, wished_remembered
 from tests.forgetting.everywhere import tables_with
@@ -135,7 +135,7 @@ def test_a_wish_in_a_chat_becomes_a_fact_of_the_conversation_once(alice: User):
     )
     index_conversation(chat.pk)
     for _ in range(2):
-        tasks.propose_forgetting(str(asked.pk))
+        forgetting_tasks.propose_forgetting(str(asked.pk))
     [event] = chat.events.filter(type="memory.forget_proposed")
     proposal = ForgetProposal.objects.get(pk=event.payload["proposal_id"])
     ids = {item["id"] for item in proposal.items}
@@ -152,7 +152,7 @@ def test_the_message_that_wished_for_it_goes_too_with_what_answered_it(alice: Us
         f"Please forget that my favourite colour is {SECRET}.",
         f"Of course. I will no longer think of {SECRET}.",
     )
-    tasks.propose_forgetting(str(asked.pk))
+    forgetting_tasks.propose_forgetting(str(asked.pk))
     proposal = ForgetProposal.objects.get()
     ids = [item["id"] for item in proposal.items if item["id"] != str(answer.pk)]
     post(api_client(alice), f"{FORGET}/confirm", proposal_id=str(proposal.pk), item_ids=ids)
@@ -168,7 +168,7 @@ def test_a_wish_in_a_chat_says_itself_whether_it_is_for_good(
 ):
     live(alice)
     asked, _ = say(new_conversation(alice), f"{wish} my favourite colour is {SECRET}.", "Of course.")
-    tasks.propose_forgetting(str(asked.pk))
+    forgetting_tasks.propose_forgetting(str(asked.pk))
     proposal = ForgetProposal.objects.get()
     ids = [item["id"] for item in proposal.items]
     post(api_client(alice), f"{FORGET}/confirm", proposal_id=str(proposal.pk), item_ids=ids)
@@ -179,5 +179,5 @@ def test_a_wish_that_fits_nothing_is_not_proposed(alice: User):
     chat = new_conversation(alice)
     say(chat, SAID, "Noted.")
     [asked] = say(chat, "forget that my cousin plays the oboe", role="user")
-    tasks.propose_forgetting(str(asked.pk))
+    forgetting_tasks.propose_forgetting(str(asked.pk))
     assert not chat.events.filter(type="memory.forget_proposed").exists()

@@ -19,6 +19,7 @@ from chatapp.conversations import actions as conversation_actions
 from chatapp.conversations.actions import ImportedMessage, import_conversation
 from chatapp.conversations.models import Conversation, Message
 from chatapp.files import attachments
+from chatapp.forgetting import tasks as forgetting_tasks
 from chatapp.forgetting.models import Removal, Tombstone
 from chatapp.forgetting.services import delete_idle_conversations, forget_whole_conversation
 from chatapp.operations import clock, tasks
@@ -150,7 +151,7 @@ def test_what_a_killed_process_left_the_sweep_goes_on_with(alice: User, pieces: 
     forget_whole_conversation(alice, chat.pk, now=clock.now(), pace=Counting(pieces, rows=7).pace())
     Removal.objects.update(lease_expires_at=clock.now() - timedelta(hours=1))
     for removal_id in list(Removal.objects.values_list("pk", flat=True)):
-        tasks.remove_rest(str(removal_id))
+        forgetting_tasks.remove_rest(str(removal_id))
     assert not Removal.objects.exists()
     assert set(Conversation.with_unowned.values_list("pk", flat=True)) == {kept.pk}
     assert Message.objects.count() == 4
@@ -178,7 +179,7 @@ def test_a_kill_inside_of_a_transaction_leaves_it_for_the_next(
     assert tasks.waiting_removals(clock.now()) == [], "its lease still runs"
     [removal_id] = tasks.waiting_removals(clock.now() + timedelta(minutes=2))
     Removal.objects.update(lease_expires_at=clock.now() - timedelta(seconds=1))
-    tasks.remove_rest(str(removal_id))
+    forgetting_tasks.remove_rest(str(removal_id))
     assert not Message.objects.exists()
 
 
@@ -189,7 +190,7 @@ def test_the_clean_up_goes_in_pieces_too(alice: User) -> None:
     assert delete_idle_conversations(now=clock.now(), days=30, pace=pace) == 1
     assert not Conversation.objects.filter(pk=chat.pk).exists()
     assert Message.objects.count() > 0
-    tasks.remove_rest(str(Removal.objects.get().pk))
+    forgetting_tasks.remove_rest(str(Removal.objects.get().pk))
     assert not Message.objects.exists()
     assert not Tombstone.objects.exists(), "what retention deletes may be learned again"
 
@@ -207,7 +208,7 @@ def test_what_is_not_sealed_yet_is_never_sealed_once_it_is_deleted(alice: User) 
     chat, other = imported(alice, count=100), imported(alice, count=100)
     forget_whole_conversation(alice, chat.pk, now=clock.now(), pace=Counting(pieces=0, rows=5).pace())
     import_conversation(user=alice, messages=said(200, "plum"), now=clock.now())
-    tasks.remove_rest(str(Removal.objects.get().pk))
+    forgetting_tasks.remove_rest(str(Removal.objects.get().pk))
     found = search_memory(user_id=alice.pk, query=SECRET, limit=300, now=clock.now())
     assert {one.conversation_id for one in found} == {other.pk}
     assert not SearchDocument.objects.filter(conversation=None).exists()
@@ -246,7 +247,7 @@ def test_a_failed_import_leaves_nothing(alice: User) -> None:
         import_conversation(user=alice, messages=said(20), now=clock.now(), pace=pace)
     assert not Conversation.objects.exists()
     [removal_id] = tasks.waiting_removals(clock.now())
-    tasks.remove_rest(str(removal_id))
+    forgetting_tasks.remove_rest(str(removal_id))
     assert not Conversation.with_unowned.exists()
     assert not Message.objects.exists()
 
@@ -255,7 +256,7 @@ def test_an_import_that_was_given_up_adds_nothing_more(alice: User) -> None:
     def give_up(_: float) -> None:
         Removal.objects.update(lease_expires_at=clock.now() - timedelta(seconds=1))
         for removal_id in list(Removal.objects.values_list("pk", flat=True)):
-            tasks.remove_rest(str(removal_id))
+            forgetting_tasks.remove_rest(str(removal_id))
 
     pace = Pace(1e9, Budget(7, 1_000_000, 1e9, FakeClock()), FakeClock(), give_up)
     with pytest.raises(Conflict):

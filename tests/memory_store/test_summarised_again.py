@@ -9,11 +9,12 @@ import pytest
 from django.test import Client
 
 from chatapp.accounts.models import User
+from chatapp.compaction import tasks as compaction_tasks
 from chatapp.compaction.actions import undo_compaction
 from chatapp.compaction.models import Compaction
 from chatapp.long_term.actions.entries import record_entry
 from chatapp.long_term.models import MemoryEntry
-from chatapp.operations import clock, tasks
+from chatapp.operations import clock
 from chatapp.recall.search import search_memory
 from tests.context_engine.chatting import make_model
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
@@ -71,7 +72,7 @@ def test_what_nobody_edited_is_found_again_and_what_is_new_is_an_entry_of_its_ow
     alice: User, again: Compaction
 ) -> None:
     assert entries_found(alice, "Quillfeather") == []
-    tasks.compact(str(again.pk))
+    compaction_tasks.compact(str(again.pk))
     assert texts() == [f"- {FACT}", f"- {MORE}"]
     assert entries_found(alice, "Quillfeather") == [f"- {FACT}"]
     assert entries_found(alice, "Pedigree-7") == [f"- {MORE}"]
@@ -92,7 +93,7 @@ def test_two_that_are_summarised_again_as_one_say_everything_once(
     Compaction.objects.filter(pk=second.pk).update(last_position=3)
     undo(api_client(alice), second)
     assert entries_found(alice, "Pedigree-7") == []
-    tasks.compact(str(again.pk))
+    compaction_tasks.compact(str(again.pk))
     assert texts() == [f"- {FACT}", f"- {MORE}"]
     assert entries_found(alice, "Quillfeather") == [f"- {FACT}"]
     assert entries_found(alice, "Pedigree-7") == [f"- {MORE}"]
@@ -102,7 +103,7 @@ def test_a_summary_that_is_redone_has_its_entry_again(
     alice: User, api_client: Callable[[User], Client], again: Compaction
 ) -> None:
     client = api_client(alice)
-    tasks.compact(str(again.pk))
+    compaction_tasks.compact(str(again.pk))
     undo(client, again)
     assert entries_found(alice, "Quillfeather") == []
     undo(client, again.conversation.compactions.exclude(pk=again.pk).get(), "redo")
@@ -112,12 +113,12 @@ def test_a_summary_that_is_redone_has_its_entry_again(
 def test_of_one_summary_made_again_as_two_everything_is_found_once(
     alice: User, api_client: Callable[[User], Client], again: Compaction
 ) -> None:
-    tasks.compact(str(again.pk))
+    compaction_tasks.compact(str(again.pk))
     undo(api_client(alice), again)
     for first in (0, 2):
         part = finished_compaction(again.conversation, first)
         Compaction.objects.filter(pk=part.pk).update(status="pending", last_position=first + 1)
-        tasks.compact(str(part.pk))
+        compaction_tasks.compact(str(part.pk))
     assert texts() == [f"- {FACT}", f"- {MORE}"]
     assert entries_found(alice, "Quillfeather") == [f"- {FACT}"]
     assert entries_found(alice, "Pedigree-7") == [f"- {MORE}"]
@@ -135,7 +136,7 @@ def test_after_a_new_beginning_in_its_place_it_is_found(
 
 def test_what_is_new_waits_for_its_users_approval_where_they_review(alice: User, again: Compaction) -> None:
     User.objects.update(reviews_memory=True)
-    tasks.compact(str(again.pk))
+    compaction_tasks.compact(str(again.pk))
     states = MemoryEntry.objects.order_by("pk").values_list("text", "state")
     assert list(states) == [(f"- {FACT}", "kept"), (f"- {MORE}", "proposed")]
 
@@ -144,7 +145,7 @@ def test_what_is_new_is_of_the_day_it_is_learned_on(alice: User, again: Compacti
     then = datetime(2024, 1, 1, 10, tzinfo=UTC)
     MemoryEntry.objects.update(day=then.date(), created_at=then)
     before = clock.now()
-    tasks.compact(str(again.pk))
+    compaction_tasks.compact(str(again.pk))
     days = dict(MemoryEntry.objects.values_list("text", "day"))
     assert days[f"- {FACT}"] == then.date()
     assert days[f"- {MORE}"] in {before.date(), clock.now().date()}
@@ -156,5 +157,5 @@ def test_what_was_corrected_is_not_learned_again_beside_the_correction(
     corrected = FACT.replace("14", "15")
     path = f"/api/v1/memory/entries/{MemoryEntry.objects.get().pk}"
     api_client(alice).patch(path, {"text": corrected}, content_type="application/json")
-    tasks.compact(str(again.pk))
+    compaction_tasks.compact(str(again.pk))
     assert texts() == [corrected, f"- {MORE}"]

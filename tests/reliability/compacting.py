@@ -47,4 +47,4 @@ def send_task(production: Installation, name: str, *arguments: str) -> None:
     """A message of the broker, as another process would send it."""
     with Celery(broker=production.env["REDIS_URL"]) as app:
         app.conf.task_default_queue = "palimpsest"
-        app.send_task(f"chatapp.operations.tasks.{name}", args=arguments)
+        app.send_task(name, args=arguments)

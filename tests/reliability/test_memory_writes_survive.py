@@ -103,8 +103,8 @@ def test_a_worker_killed_at_each_step_of_what_it_learns_leaves_one_entry(
 
     # And delivered again, when all is done.
     if installation.is_production:
-        send_task(installation, "compact", compaction)
-        send_task(installation, "sweep")
+        send_task(installation, "chatapp.compaction.tasks.compact", compaction)
+        send_task(installation, "chatapp.operations.tasks.sweep")
         wait_for_quiet(installation)
     assert len(script.requests(key, "summary")) == 2
     assert_one_entry(installation, alice, conversation, f"{key} LEARNED")
@@ -113,14 +113,14 @@ def test_a_worker_killed_at_each_step_of_what_it_learns_leaves_one_entry(
 def hurry(installation: Installation) -> None:
     """Embedded, the clock's own sweep has to do."""
     if installation.is_production:
-        send_task(installation, "sweep")
+        send_task(installation, "chatapp.operations.tasks.sweep")
 
 
 def wait_for_quiet(production: Installation) -> None:
     assert production.worker
     for _ in range(4):
         printed = len(production.worker.output())
-        send_task(production, "sweep")
+        send_task(production, "chatapp.operations.tasks.sweep")
         production.worker.wait_for_output(r"Task chatapp\.tasks\.sweep\[.*\] succeeded", since=printed)
 
 

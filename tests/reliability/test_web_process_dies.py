@@ -158,7 +158,7 @@ def queue_without_start(
     """What a process leaves that dies between its commit and the start of the run."""
     code = f"""
 from datetime import timedelta
-from chatapp import clock
+from chatapp.operations import clock
 from chatapp.actions.messages import NewMessage, send_message
 from chatapp.models import User
 receipt = send_message(

@@ -57,13 +57,13 @@ def test_one_task_delivered_to_many_workers_is_done_once(
     conversation = long_conversation(alice, key)
     compaction = compact(alice, conversation)
     for _ in range(6):
-        send_task(production, "compact", compaction)
+        send_task(production, "chatapp.compaction.tasks.compact", compaction)
     script.wait_for_request(key, "summary")
     for _ in range(6):
-        send_task(production, "compact", compaction)
+        send_task(production, "chatapp.compaction.tasks.compact", compaction)
     alice.wait_for_compaction(conversation, compaction, "done")
-    send_task(production, "compact", compaction)
-    send_task(production, "sweep")
+    send_task(production, "chatapp.compaction.tasks.compact", compaction)
+    send_task(production, "chatapp.operations.tasks.sweep")
     wait_for_idle_worker(production)
     assert len(script.requests(key, "summary")) == 1
     assert_written_once(production, alice, conversation, "ONCE")
@@ -74,7 +74,7 @@ def wait_for_idle_worker(production: Installation) -> None:
     assert production.worker
     for _ in range(4):
         printed = len(production.worker.output())
-        send_task(production, "sweep")
+        send_task(production, "chatapp.operations.tasks.sweep")
         production.worker.wait_for_output(r"Task chatapp\.tasks\.sweep\[.*\] succeeded", since=printed)
 
 
@@ -179,7 +179,7 @@ def sweep_until(
     """As beat does, only more often: until somebody has taken it up again."""
 
     def was_taken_up() -> bool:
-        send_task(production, "sweep")
+        send_task(production, "chatapp.operations.tasks.sweep")
         time.sleep(0.5)
         is_done = alice.compactions(conversation)[-1]["status"] == "done"
         return is_done or len(script.requests(key, "summary")) > attempt

@@ -14,6 +14,7 @@ from chatapp.conversations.models import Conversation, Message
 from chatapp.long_term.actions.entries import record_entry
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import tasks
+from chatapp.recall import tasks as recall_tasks
 from chatapp.recall.actions import index as index_actions
 from chatapp.recall.actions.reanalysis import PIECES_AT_ONCE
 from chatapp.recall.models import (
@@ -61,7 +62,7 @@ def work_until_done(limit: int = 20) -> int:
         if not owners:
             return woken
         for owner_id in owners:
-            tasks.reanalyse_index(str(owner_id))
+            recall_tasks.reanalyse_index(str(owner_id))
     raise AssertionError("it comes to no end")
 
 

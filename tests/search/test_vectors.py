@@ -7,8 +7,9 @@ import pytest
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
 from chatapp.forgetting.services import forget_whole_conversation
-from chatapp.operations import doctor, metrics, tasks
+from chatapp.operations import doctor, metrics
 from chatapp.recall import embedding
+from chatapp.recall import tasks as recall_tasks
 from chatapp.recall.actions import index as index_actions
 from chatapp.recall.models import SearchCodes, SearchOwner, SearchVectors
 from chatapp.recall.search import recall_for, search_memory
@@ -96,10 +97,10 @@ def test_a_worker_that_meets_a_dead_endpoint_goes_on_where_it_was(
     alice: User, conversation: Conversation, server: EmbeddingsServer
 ):
     server.is_down = True
-    tasks.embed_index(str(alice.pk))
+    recall_tasks.embed_index(str(alice.pk))
     assert not SearchVectors.objects.exists()
     server.is_down = False
-    tasks.embed_index(str(alice.pk))
+    recall_tasks.embed_index(str(alice.pk))
     say(conversation, "The zeppelin has landed.")
     index_actions.index_conversation(conversation.pk)
     assert embedding.embed_index(alice.pk) == 1

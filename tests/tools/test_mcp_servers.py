@@ -6,13 +6,14 @@ import html
 
 import pytest
 
+from chatapp.agent_presets import tasks as agent_tasks
 from chatapp.agent_presets.actions import LIST_AGAIN_AFTER, record_problem, save_mcp_server
 from chatapp.agent_presets.mcp_servers import check_server, refresh_server
 from chatapp.agent_presets.models import Agent, McpServer
 from chatapp.agent_presets.selectors import servers_to_list
 from chatapp.context.tools import registry
 from chatapp.conversations.actions import create_conversation
-from chatapp.operations import clock, tasks
+from chatapp.operations import clock
 from chatapp.operations.database import in_database
 from tests.servers.mcp_server import McpProcess
 from tests.tools.test_mcp import CALLER
@@ -105,9 +106,9 @@ def test_what_a_server_says_that_no_database_takes_is_stored_without_it(process)
 
 def test_the_sweep_asks_what_is_due(process):
     server = server_row(name="test", url=process.url, is_own=True, tools=[])
-    tasks.list_mcp_tools(str(server.pk))
+    agent_tasks.list_mcp_tools(str(server.pk))
     first = McpServer.objects.get().listed_at
-    tasks.list_mcp_tools(str(server.pk))
+    agent_tasks.list_mcp_tools(str(server.pk))
     assert McpServer.objects.get().listed_at == first, "two workers, one question"
 
 

@@ -59,7 +59,7 @@ def stop_work(conversation: Conversation, now: datetime) -> list[UUID]:
         status=Compaction.Status.FAILED, error=BEGUN_AGAIN, finished_at=now, lease_expires_at=None
     )
     if stopped:
-        jobs.wake_worker("plan_compaction", str(conversation.pk))
+        jobs.wake_worker("chatapp.compaction.tasks.plan_compaction", str(conversation.pk))
     conversation.refresh_from_db()
     return ended
 

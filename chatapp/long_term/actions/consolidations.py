@@ -53,7 +53,7 @@ def queue_consolidation(*, user_id: UUID, night: date | None = None, now: dateti
             row = Consolidation.objects.create(
                 user_id=user_id, night=night, lease_expires_at=now, created_at=now
             )
-            jobs.wake_worker("consolidate", str(row.pk))
+            jobs.wake_worker("chatapp.long_term.tasks.consolidate", str(row.pk))
             return row
     except IntegrityError:
         return None
@@ -84,7 +84,7 @@ def release_all_consolidations(*, now: datetime) -> None:
         Consolidation.objects.filter(status=Consolidation.Status.RUNNING).update(lease_expires_at=now)
         active = Consolidation.objects.filter(status__in=Consolidation.ACTIVE)
         for consolidation_id in active.order_by("created_at", "pk").values_list("pk", flat=True):
-            jobs.wake_worker("consolidate", str(consolidation_id))
+            jobs.wake_worker("chatapp.long_term.tasks.consolidate", str(consolidation_id))
 
 
 def _lock_held(lease: ConsolidationLease) -> Consolidation:
@@ -126,7 +126,7 @@ def _put_back(row: Consolidation, now: datetime) -> None:
     row.status = Consolidation.Status.PENDING
     row.lease_expires_at = now
     row.save(update_fields=["status", "lease_expires_at"])
-    jobs.wake_worker("consolidate", str(row.pk))
+    jobs.wake_worker("chatapp.long_term.tasks.consolidate", str(row.pk))
 
 
 @transaction.atomic

@@ -88,7 +88,7 @@ def _end(conversation: Conversation, run: Run, outcome: Outcome, now: datetime) 
     conversation.save(update_fields=["last_activity_at"])
     last = _last_facts(conversation, run, answer, outcome, usage, now)
     event_log.append(conversation, *tools, *last, run=run)
-    jobs.wake_worker("index_conversation", str(conversation.pk))
+    jobs.wake_worker("chatapp.recall.tasks.index_conversation", str(conversation.pk))
     waiting = release_injected(conversation, run, now)
     if waiting is None:
         return None
@@ -200,7 +200,7 @@ def keep_late_text(*, answer: PartialAnswer, forgotten_count: int, now: datetime
         event_log.append(
             conversation, events.MessageCompleted(conversation_id=str(conversation.pk), at=now, message=shape)
         )
-        jobs.wake_worker("index_conversation", str(conversation.pk))
+        jobs.wake_worker("chatapp.recall.tasks.index_conversation", str(conversation.pk))
         return True
 
 

@@ -77,14 +77,14 @@ def _lock(lease: Lease, forgotten_count: int | None) -> tuple[Conversation, Run]
     return found
 
 
-def close_abandoned_calls(*, now: datetime, patience_s: Callable[[str], float]) -> None:
+def close_abandoned_calls(*, now: datetime, timeout_s: Callable[[str], float]) -> None:
     """Of processes that died behind the end of a run; one that dies before it leaves them to the run's end.
 
-    `patience_s` is how long a call of the tool of this name may be open.
+    `timeout_s` is how long a call of the tool of this name may be open.
     """
     rows = ToolCall.objects.filter(state__in=ToolCall.OPEN).exclude(run__status__in=Run.ACTIVE)
     for row in list(rows.only("run_id", "name", "requested_at")):
-        if (now - row.requested_at).total_seconds() > patience_s(row.name):
+        if (now - row.requested_at).total_seconds() > timeout_s(row.name):
             _close(row.run_id, row.pk, now)
 
 

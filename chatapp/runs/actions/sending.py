@@ -112,7 +112,7 @@ def _send(
     if model is not None:
         conversation.model = model
     if read_forget_wish(new.text) is not None:
-        jobs.wake_worker("propose_forgetting", str(question.pk))
+        jobs.wake_worker("chatapp.forgetting.tasks.propose_forgetting", str(question.pk))
     run = queue_run(conversation, branch=branch, question=question, after=question, now=now, mode=new.mode)
     return Receipt(str(conversation.pk), str(question.pk), str(run.pk), str(run.answer_id), seq)
 

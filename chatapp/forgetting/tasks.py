@@ -1,0 +1,46 @@
+"""Background tasks of forgetting and deletion."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from celery import shared_task
+
+from chatapp.forgetting import removing, services
+from chatapp.forgetting.purging import purge_deleted
+from chatapp.forgetting.selectors.removals import due_purges, has_abandoned_index, waiting_removals
+from chatapp.forgetting.wishes import propose_for_message
+from chatapp.operations import clock
+from chatapp.operations.jobs import wake_worker
+from chatapp.operations.work_budget import BEHIND
+
+
+@shared_task
+def propose_forgetting(message_id: str) -> None:
+    propose_for_message(UUID(message_id))
+
+
+@shared_task
+def purge(mark_id: str) -> None:
+    purge_deleted(int(mark_id))
+
+
+@shared_task
+def remove_rest(removal_id: str) -> None:
+    services.remove_rest(int(removal_id), now=clock.now())
+
+
+@shared_task
+def delete_abandoned_indexes(_: str) -> None:
+    if not removing.delete_abandoned_indexes(BEHIND):
+        wake_worker("chatapp.forgetting.tasks.delete_abandoned_indexes", "")
+
+
+def wake_waiting(now: datetime) -> None:
+    for removal_id in waiting_removals(now):
+        wake_worker("chatapp.forgetting.tasks.remove_rest", str(removal_id))
+    if has_abandoned_index():
+        wake_worker("chatapp.forgetting.tasks.delete_abandoned_indexes", "")
+    for mark_id in due_purges(now):
+        wake_worker("chatapp.forgetting.tasks.purge", str(mark_id))

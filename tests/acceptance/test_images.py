@@ -6,6 +6,7 @@ import base64
 import io
 
 import httpx2
+import pytest
 from PIL import Image
 
 from tests.servers.openai_server import ModelServer
@@ -26,6 +27,7 @@ def image_urls(message: dict) -> list[str]:
     )
 
 
+@pytest.mark.mechanism("fim.load-images")
 def test_an_uploaded_image_reaches_the_model_and_is_rebuilt_in_later_turns(
     model: ModelServer, alice: httpx2.Client
 ) -> None:

@@ -126,6 +126,7 @@ def test_it_runs(page: Page, service: Service, model: ModelServer, alice: httpx2
     expect(last_answer(page)).to_contain_text(re.compile(r"Recalled \d+ earlier messages"))
 
 
+@pytest.mark.mechanism("cowagent.restart")
 def test_what_was_shown_survives_kill_9_and_can_be_continued(
     page: Page, service: Service, model: ModelServer, alice: httpx2.Client
 ) -> None:

@@ -74,6 +74,7 @@ def traces(service: Service, alice: httpx2.Client, word: str) -> list[str]:
     return found + [address for address, text in told.items() if word.lower() in text.lower()]
 
 
+@pytest.mark.mechanism("forgetting.everywhere")
 def test_a_fact_is_remembered_recalled_edited_and_forgotten_everywhere(
     page: Page, service: Service, model: ModelServer, alice: httpx2.Client
 ) -> None:

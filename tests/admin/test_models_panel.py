@@ -163,6 +163,7 @@ def test_the_sizes_in_effect_are_told_with_their_source(admin_client: Client, se
     assert "Budget for history and question: 15,000." in page
 
 
+@pytest.mark.mechanism("fim.budget-floor")
 def test_a_window_too_small_is_warned_of(admin_client: Client) -> None:
     model = add_model(admin_client, context_size=6_000, max_output_tokens=3_000)
     assert "leaves less than 4,000" in admin_client.get(page_of(model)).content.decode()

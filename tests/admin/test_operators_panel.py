@@ -99,6 +99,7 @@ def test_what_happened_cannot_be_changed(admin_client: Client, listed: str) -> N
     assert admin_client.get(f"/admin/chatapp/{listed}/add/").status_code == 403
 
 
+@pytest.mark.mechanism("ours.ledger", "ours.saved")
 def test_usage_is_summed_over_what_is_filtered(admin_client: Client, alice: User) -> None:
     for purpose, tokens in (("chat", 1000), ("chat", 500), ("compaction", 70)):
         Usage.objects.create(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from agents.context import AssembledContext
 from agents.types import ToolSpec
 from agents.wire import write_messages
@@ -21,6 +23,7 @@ def make_context(count: int = 20) -> AssembledContext:
     return assemble(make_inputs(messages, checkpoint=CHECKPOINT))
 
 
+@pytest.mark.mechanism("agentscope.order")
 def test_the_order_is_system_summary_history_recall_question() -> None:
     context = replace(make_context(), recall=RECALL)
     sources = [piece.source for piece in context.pieces]
@@ -36,6 +39,7 @@ def test_the_pieces_add_up_to_the_total() -> None:
     assert sum(piece.tokens for piece in context.pieces) == context.total_tokens == context.parts.total
 
 
+@pytest.mark.mechanism("ours.prefix")
 def test_consecutive_requests_share_their_beginning() -> None:
     history = history_of(100, words=20)
     first = assemble(make_inputs(history, "First question?"))
@@ -46,6 +50,7 @@ def test_consecutive_requests_share_their_beginning() -> None:
     assert second_wire[: len(first_wire)] == first_wire
 
 
+@pytest.mark.mechanism("ours.prefix-recall")
 def test_recalled_text_does_not_disturb_what_is_before_it() -> None:
     plain = write_messages(make_context().request.messages)
     recalled = write_messages(replace(make_context(), recall=RECALL).request.messages)

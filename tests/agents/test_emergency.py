@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import assume, given, settings
 
 from agents.context import EMERGENCY_TURNS, AssembledContext
@@ -60,6 +61,7 @@ def test_it_keeps_facts_of_what_it_drops_and_reminds_of_the_tools() -> None:
     assert "search" in first[2].text
 
 
+@pytest.mark.mechanism("cowagent.overflow-caps")
 def test_it_caps_results_and_texts_but_never_the_question() -> None:
     long = "HEAD" + "word " * 6_000
     history = stored([user("a"), call("1"), result("1", long), reply(long)])
@@ -69,6 +71,7 @@ def test_it_caps_results_and_texts_but_never_the_question() -> None:
     assert all(len(text) <= 10_000 for text in said)
 
 
+@pytest.mark.mechanism("ours.invariants")
 @settings(max_examples=60, deadline=None)
 @given(histories(10), policies, budgets())
 def test_every_emergency_request_is_valid_and_smaller(

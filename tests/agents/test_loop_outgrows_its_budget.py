@@ -23,6 +23,7 @@ from tests.agents.looping import context_with, results_of, run
 from tests.agents.tooling import FakeTool, World, calls
 
 
+@pytest.mark.mechanism("fim.react")
 async def test_results_that_overflow_the_window_many_times_never_exceed_the_budget() -> None:
     question = "What now?"
     tool = FakeTool(answer=lambda arguments: f"result {arguments['number']} " + "some words of it " * 400)
@@ -74,6 +75,7 @@ WAITING: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.mechanism("fim.guard-summary")
 @pytest.mark.parametrize("policy", WAITING)
 async def test_a_policy_that_waits_for_summaries_has_a_model_summarise_what_leaves_the_loop(
     policy: dict[str, Any],
@@ -95,6 +97,7 @@ async def test_a_policy_that_waits_for_summaries_has_a_model_summarise_what_leav
     assert [(len(note.usages), note.fallback_reason) for note in summaries.noted] == [(1, None)]
 
 
+@pytest.mark.mechanism("fim.guard-summary")
 async def test_a_summariser_that_is_down_is_asked_once_in_a_loop_and_its_extract_is_told() -> None:
     main = ScriptedModel([calls(("look_up", {"n": 1})), calls(("look_up", {"n": 2})), "Here you are."])
     summaries = Summaries(*[describe_error("auth")] * 9)
@@ -106,6 +109,7 @@ async def test_a_summariser_that_is_down_is_asked_once_in_a_loop_and_its_extract
     assert "No model's summary: the summary model failed (auth" in told.text
 
 
+@pytest.mark.mechanism("fim.guard-summary")
 @pytest.mark.parametrize("policy", [{"strategy": "checkpoint"}, {"strategy": "truncate"}])
 async def test_a_policy_that_never_waits_asks_no_summariser_in_the_loop(policy: dict[str, Any]) -> None:
     main = ScriptedModel([calls(("look_up", {})), "Here you are."])
@@ -116,6 +120,7 @@ async def test_a_policy_that_never_waits_asks_no_summariser_in_the_loop(policy: 
     assert [step.kind for step in steps if isinstance(step, Notice)] == ["shrunk"]
 
 
+@pytest.mark.mechanism("agentscope.offload-context")
 async def test_what_left_the_loop_is_named_the_newest_of_it_and_how_to_list_the_rest() -> None:
     def step(number: int) -> tuple[Message, Message]:
         call = ToolCallPart(f"c{number}", "look_up", json.dumps({"n": number}))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -101,6 +102,7 @@ def test_what_was_deleted_or_forgotten_is_shown_as_that() -> None:
     assert not deleted.is_verified
 
 
+@pytest.mark.mechanism("ours.sent-requests")
 @settings(max_examples=60, deadline=None)
 @given(histories(), st.booleans(), st.booleans())
 def test_a_request_built_again_has_the_same_bytes(history: list[Message], merges: bool, system: bool) -> None:
@@ -111,6 +113,7 @@ def test_a_request_built_again_has_the_same_bytes(history: list[Message], merges
     assert shown.is_verified
 
 
+@pytest.mark.mechanism("ours.sent-requests")
 async def test_the_hash_is_that_of_the_bytes_the_server_got(server: ModelServer, model: OpenAIModel) -> None:
     server.defaults["chat"] = Behaviour(text="fine", error_if_field="temperature")
     request = replace(

@@ -25,6 +25,7 @@ def name_case(case: dict[str, Any]) -> str:
     return f"{case['vendor']}: {case['text'][:50]}"
 
 
+@pytest.mark.mechanism("digitorn.overflow")
 @pytest.mark.parametrize("case", WORDINGS["overflow"], ids=name_case)
 def test_an_overflow_is_recognised_with_the_window_it_names(case: dict[str, Any]) -> None:
     overflow = find_overflow(case["text"])
@@ -38,6 +39,7 @@ def test_an_overflow_answered_with_a_status_becomes_an_overflow_error(case: dict
     assert (error.category, error.window_tokens) == ("overflow", case["window_tokens"])
 
 
+@pytest.mark.mechanism("digitorn.overflow")
 @pytest.mark.parametrize("case", WORDINGS["not_overflow"], ids=name_case)
 def test_what_only_looks_like_an_overflow_is_something_else(case: dict[str, Any]) -> None:
     assert find_overflow(case["text"]) is None

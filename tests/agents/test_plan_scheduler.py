@@ -50,6 +50,7 @@ async def run_all(steps: Steps, bench: Bench, **options: int) -> dict[str, PlanS
     return {one.id: one for one in boards[-1]}
 
 
+@pytest.mark.mechanism("fim.plan-steps")
 async def test_independent_steps_overlap_and_a_dependent_one_waits_for_its_own_only() -> None:
     bench = Bench(gates={"slow": asyncio.Event()})
     steps = (step("slow"), step("quick"), step("after", "quick"))

@@ -78,6 +78,7 @@ async def test_a_step_starts_fresh_on_the_fast_model_with_its_task_alone() -> No
     assert heard.calls == [("a", "stop")]
 
 
+@pytest.mark.mechanism("fim.plan-dependencies")
 async def test_a_step_keeps_to_the_fast_models_budget() -> None:
     """A result that the main model's window would hold is shortened for the fast one, which it would overflow."""
     fast, heard = ScriptedModel(["The population of A is 1234.", "Done."]), Heard()

@@ -47,6 +47,7 @@ async def test_the_model_gets_the_request_of_the_context() -> None:
     assert model.requests == [CONTEXT.request]
 
 
+@pytest.mark.mechanism("fim.guard")
 async def test_what_does_not_fit_after_all_leaves_before_the_call_and_not_the_question() -> None:
     recall = text_message("user", "recalled words " * 4_000, kind="recall")
     context = replace(assemble(make_inputs(history_of(8), window=8_000)), recall=recall)
@@ -115,6 +116,7 @@ async def test_after_the_first_word_nothing_is_said_twice() -> None:
     assert len(model.requests) == 1
 
 
+@pytest.mark.mechanism("digitorn.emergency", "cowagent.overflow-caps")
 async def test_an_overflow_is_asked_again_with_about_half() -> None:
     context = assemble(make_inputs(history_of(200, words=60)))
     model = ScriptedModel([describe_error("overflow"), "Fine now."])
@@ -135,6 +137,7 @@ async def test_the_window_the_provider_names_is_kept_to() -> None:
     assert sum(message.tokens for message in asked.messages) + asked.max_output_tokens <= 4_096
 
 
+@pytest.mark.mechanism("cowagent.overflow-question")
 async def test_a_second_overflow_leaves_the_summary_and_the_question_alone() -> None:
     checkpoint = Checkpoint("c1", "Ada plans a trip to Lisbon.", 9, 10, 8)
     messages = tuple(message for message in history_of(60, words=60) if (message.position or 0) > 9)

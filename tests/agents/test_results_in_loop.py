@@ -17,6 +17,7 @@ from tests.agents.looping import results_of, run
 from tests.agents.tooling import FakeTool, World, calls
 
 
+@pytest.mark.mechanism("holmes.oversized")
 async def test_a_large_result_is_stored_and_shown_in_part_with_how_to_read_on() -> None:
     world = World()
     text = "head " + "x y z " * 50_000 + "tail"
@@ -34,6 +35,7 @@ async def test_a_large_result_is_stored_and_shown_in_part_with_how_to_read_on() 
     assert len(shown) < 60_000
 
 
+@pytest.mark.mechanism("digitorn.arrays")
 @pytest.mark.parametrize("wrap", [lambda rows: rows, lambda rows: {"status": "ok", "rows": rows}])
 async def test_of_a_long_list_the_first_whole_items_are_shown(wrap: Any) -> None:
     rows = wrap([{"id": number, "name": "somebody or other"} for number in range(5_000)])
@@ -47,6 +49,7 @@ async def test_of_a_long_list_the_first_whole_items_are_shown(wrap: Any) -> None
     assert note.startswith(f"{len(items):,} of 5,000 items")
 
 
+@pytest.mark.mechanism("holmes.oversized")
 async def test_without_a_store_a_large_result_is_refused() -> None:
     model = ScriptedModel([calls(("look_up", {}))])
     await run(model, FakeTool(answer=lambda arguments: "x y " * 100_000), use={"store": None})
@@ -78,6 +81,7 @@ async def test_a_store_that_takes_nothing_harms_one_result_and_no_call_is_made_t
 CHART = ToolOutput("A chart.", (ToolImage(b"...", "image/png"),))
 
 
+@pytest.mark.mechanism("holmes.oversized")
 async def test_an_image_is_stored_and_its_place_told() -> None:
     model = ScriptedModel([calls(("look_up", {}))])
     await run(model, FakeTool(answer=lambda arguments: CHART))

@@ -53,6 +53,7 @@ async def test_the_models_summary_is_used_and_its_cost_counted() -> None:
     assert result.usages == (TokenUsage(900, 12),)
 
 
+@pytest.mark.mechanism("digitorn.summary-model")
 async def test_the_summary_model_is_asked_at_its_own_temperature() -> None:
     model = ScriptedModel([GOOD])
     await summarise_with(model, policy=POLICY.model_copy(update={"summary_temperature": 0.1}))
@@ -68,6 +69,7 @@ async def test_the_summary_before_is_merged_in() -> None:
     assert "ORD-1019" in question.text
 
 
+@pytest.mark.mechanism("fim.two-budgets")
 async def test_a_long_span_goes_through_a_small_window_in_pieces_each_building_on_the_last() -> None:
     model = ScriptedModel(["First piece.", "Second piece.", *[GOOD] * 20])
     result = await summarise_with(model, span_of(100), window=TokenBudget(2_000, 500, 0))
@@ -80,6 +82,7 @@ async def test_a_long_span_goes_through_a_small_window_in_pieces_each_building_o
     assert all(everything.count(f"ORD-{1000 + n} ") == 1 for n in range(1, 100))
 
 
+@pytest.mark.mechanism("fim.summary-fallback")
 @pytest.mark.parametrize(
     ("answer", "words"),
     [

@@ -122,6 +122,7 @@ async def test_a_tool_that_fails_harms_its_own_call_only(answer: Any, said: str)
     assert second == "found"
 
 
+@pytest.mark.mechanism("fim.react")
 async def test_a_model_that_never_stops_calling_is_asked_for_its_answer_without_tools() -> None:
     tool = FakeTool(answer=str)
     script = [calls(("look_up", {"number": number})) for number in range(4)]

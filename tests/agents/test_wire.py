@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
 from agents.types import ModelRequest, ToolSpec, WireStyle
 from agents.wire import write_messages, write_request
 from memory.tokens import text_message
@@ -89,6 +91,7 @@ def test_without_tools_the_body_has_no_tools() -> None:
     assert "tools" not in write_request(ModelRequest((text_message("user", "Q"),), 100))
 
 
+@pytest.mark.mechanism("ours.one-system")
 def test_a_system_message_in_the_middle_becomes_the_users_where_only_the_first_may_be_one() -> None:
     messages = [
         text_message("system", "S"),

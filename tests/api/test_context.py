@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
+import pytest
+
 from chatapp.compaction.compactor import compact
 from chatapp.conversations.models import Message
 from chatapp.operations.database import in_database
@@ -23,6 +25,7 @@ async def long_conversation(program: Program, count: int = 60) -> str:
     return str((await program.post("conversations/import", messages=messages)).json()["id"])
 
 
+@pytest.mark.mechanism("ours.inspector")
 async def test_the_inspector_shows_what_is_sent_and_writes_nothing(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
@@ -72,6 +75,7 @@ async def test_a_budget_that_no_question_fits_into_is_422(alice_program: Program
         assert answer.status_code == 422
 
 
+@pytest.mark.mechanism("agentscope.compact-now", "ours.edit")
 async def test_a_summary_can_be_asked_for_read_and_rewritten(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
@@ -99,6 +103,7 @@ async def test_a_summary_can_be_asked_for_read_and_rewritten(
         assert "In my own words: nothing happened." in model_server.requests_of("chat")[-1].text
 
 
+@pytest.mark.mechanism("agentscope.compact-now")
 async def test_too_little_to_summarise_is_409(alice_program: Program, model: ModelConfig) -> None:
     async with running_service():
         conversation = await new_conversation(alice_program)

@@ -69,6 +69,7 @@ def test_what_does_not_fit_is_refused(
         assert answer.json()["error"]["details"][0]["field"] == field
 
 
+@pytest.mark.mechanism("cowagent.commands")
 @pytest.mark.parametrize(
     ("policy", "message"),
     [

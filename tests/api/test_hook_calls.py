@@ -46,6 +46,7 @@ async def trace_of(program: Program, run_id: str) -> dict[str, Any]:
     return trace
 
 
+@pytest.mark.mechanism("digitorn.hook-module")
 async def test_the_model_sees_what_a_hooks_tool_returned_and_the_trace_shows_the_call(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
@@ -216,6 +217,7 @@ async def forget(program: Program, text: str) -> None:
     assert answer.status_code == 200, answer.content
 
 
+@pytest.mark.mechanism("forgetting.runs")
 async def test_what_is_forgotten_while_a_hook_reads_it_behind_the_answer_does_not_come_back(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
@@ -237,6 +239,7 @@ async def test_what_is_forgotten_while_a_hook_reads_it_behind_the_answer_does_no
         assert "heliotrope" not in model_server.requests[-1].text
 
 
+@pytest.mark.mechanism("forgetting.runs")
 async def test_what_a_hook_read_before_something_was_forgotten_is_no_note_for_the_next_turn(
     alice_program: Program, model: ModelConfig
 ) -> None:

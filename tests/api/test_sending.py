@@ -44,6 +44,7 @@ async def test_waiting_gives_the_stored_answer_and_what_it_took(
         assert (run["status"], run["message_id"]) == ("complete", body["message"]["id"])
 
 
+@pytest.mark.mechanism("fim.streaming")
 async def test_a_stream_begins_with_the_question_and_ends_with_the_run(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:

@@ -37,6 +37,7 @@ async def wait_for_next(program: Program, path: str) -> None:
         await read_until(await program.get(f"{path}/events", after_seq=row["last_seq"]), "run.finished")
 
 
+@pytest.mark.mechanism("fim.injection")
 async def test_a_message_sent_meanwhile_changes_the_course(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
@@ -180,6 +181,7 @@ async def test_what_was_taken_back_begins_no_turn(
     assert "turn 3." in model_server.requests[2].text
 
 
+@pytest.mark.mechanism("fim.injection")
 async def test_a_message_no_call_has_seen_is_answered_next(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:

@@ -42,6 +42,7 @@ WINDOW = 24_000
 CHARS_PER_TOKEN = 4
 
 
+@pytest.mark.mechanism("agentscope.offload-results")
 async def test_a_value_that_stands_in_an_offloaded_result_only_is_found_after_thirty_calls(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:

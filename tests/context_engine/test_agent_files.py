@@ -31,6 +31,7 @@ def read(brain: dict[str, Any] | None = None, **execution: Any) -> AgentProfile:
     return profile
 
 
+@pytest.mark.mechanism("digitorn.brains")
 def test_a_brains_context_overrides_the_executions_field_by_field() -> None:
     profile = read(
         {"context": {"strategy": "summarize", "output_reserved": 4096}},
@@ -49,6 +50,7 @@ def test_both_names_of_one_setting_are_the_same_setting() -> None:
     assert profile.context_policy == {"trigger": 0.3}
 
 
+@pytest.mark.mechanism("digitorn.summary-model")
 def test_a_summary_brain_may_stand_in_the_brain_its_context_or_the_execution() -> None:
     own = LOCAL | {"model": "own"}
     assert read().summary_brain is None
@@ -98,6 +100,7 @@ def test_a_date_in_a_hooks_parameters_is_its_text() -> None:
     assert hook.action.params == {"after": "2026-11-01"}
 
 
+@pytest.mark.mechanism("digitorn.example")
 @pytest.mark.parametrize(
     ("content", "place"),
     [

@@ -167,6 +167,7 @@ def test_a_mistake_in_the_form_is_refused_with_its_place(
     assert not Agent.objects.exists()
 
 
+@pytest.mark.mechanism("digitorn.summary-model")
 def test_a_summary_brain_is_asked_as_its_file_says(tmp_path: Path) -> None:
     brain = "summary_brain: {provider: ollama, model: tiny, temperature: 0.1, timeout: 40}"
     load(tmp_path, ONE.replace("model: small,", f"model: small, {brain},"))

@@ -112,6 +112,7 @@ class Tree:
         self.conversation.save(update_fields=["branch"])
 
 
+@pytest.mark.mechanism("ours.branches")
 @settings(
     max_examples=15,
     deadline=None,

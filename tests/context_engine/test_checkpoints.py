@@ -22,6 +22,7 @@ from tests.servers.openai_server import ModelServer
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+@pytest.mark.mechanism("ours.undo")
 @on_a_loop
 async def test_after_an_undo_the_model_gets_the_same_bytes_as_before_and_a_redo_brings_the_summary_back(
     alice: User,
@@ -39,6 +40,7 @@ async def test_after_an_undo_the_model_gets_the_same_bytes_as_before_and_a_redo_
         assert await chat.model_input() == compacted
 
 
+@pytest.mark.mechanism("ours.undo-recall")
 @on_a_loop
 async def test_what_an_undone_compaction_left_in_memory_does_not_change_what_is_recalled(alice: User) -> None:
     """Nothing but the compaction and its undo lies between the two requests."""
@@ -56,6 +58,7 @@ async def test_what_an_undone_compaction_left_in_memory_does_not_change_what_is_
         assert compacted != before
 
 
+@pytest.mark.mechanism("memory.edited-summary")
 @on_a_loop
 async def test_what_a_user_writes_into_a_summary_is_found_as_long_as_it_stands(alice: User) -> None:
     question = "Which code has note 3?"
@@ -83,6 +86,7 @@ async def test_what_a_user_writes_into_a_summary_is_found_as_long_as_it_stands(a
         assert await found() == [text]
 
 
+@pytest.mark.mechanism("ours.preview")
 @on_a_loop
 async def test_a_preview_tells_what_would_leave_and_changes_nothing(alice: User) -> None:
     async with chatting(alice) as chat:
@@ -98,6 +102,7 @@ async def test_a_preview_tells_what_would_leave_and_changes_nothing(alice: User)
         assert row["last_position"] == seen["last_position"]
 
 
+@pytest.mark.mechanism("fim.load", "fim.summary-reaches-model")
 @on_a_loop
 async def test_the_summary_reaches_the_model_in_every_later_call(alice: User) -> None:
     server = ModelServer(summary_default=says("They keep notes about seven places."))
@@ -113,6 +118,7 @@ async def test_the_summary_reaches_the_model_in_every_later_call(alice: User) ->
         assert last[-1]["content"] == "Second?"
 
 
+@pytest.mark.mechanism("ours.one-checkpoint")
 @on_a_loop
 async def test_two_tabs_and_three_workers_make_one_checkpoint_one_call_and_one_entry(alice: User) -> None:
     async with chatting(alice) as chat:
@@ -126,6 +132,7 @@ async def test_two_tabs_and_three_workers_make_one_checkpoint_one_call_and_one_e
         assert await MemoryEntry.objects.acount() == 1
 
 
+@pytest.mark.mechanism("fim.summary-fallback")
 @on_a_loop
 async def test_a_summariser_that_is_down_is_told_of_and_not_asked_again(alice: User) -> None:
     server = ModelServer(summary_default=ERRORS["server"]())
@@ -144,6 +151,7 @@ async def test_a_summariser_that_is_down_is_told_of_and_not_asked_again(alice: U
         assert await Compaction.objects.acount() == 1
 
 
+@pytest.mark.mechanism("cowagent.overflow-memory")
 @on_a_loop
 async def test_what_an_emergency_drops_is_summarised_to_memory_and_nothing_stored_is_lost(
     alice: User,
@@ -163,6 +171,7 @@ async def test_what_an_emergency_drops_is_summarised_to_memory_and_nothing_store
             assert await Message.objects.acount() == 202
 
 
+@pytest.mark.mechanism("ours.refit")
 @on_a_loop
 async def test_a_refit_to_a_small_model_and_back_shows_the_originals_again(alice: User) -> None:
     async with chatting(alice, count=120, padding=30, context_size=128_000) as chat:
@@ -181,6 +190,7 @@ async def test_a_refit_to_a_small_model_and_back_shows_the_originals_again(alice
         assert again["compaction"]["id"] == (await chat.compactions())[0]["id"]
 
 
+@pytest.mark.mechanism("ours.branches")
 @on_a_loop
 async def test_a_branch_shares_the_checkpoints_of_its_ancestors_but_not_the_text_beyond_its_fork(
     alice: User,
@@ -202,6 +212,7 @@ async def test_a_branch_shares_the_checkpoints_of_its_ancestors_but_not_the_text
         assert "Another question" not in json.dumps(chat.server.requests_of("chat")[-1].messages)
 
 
+@pytest.mark.mechanism("ours.sibling-summary")
 @on_a_loop
 async def test_a_summary_made_in_one_branch_serves_its_sibling_too(alice: User) -> None:
     """It belongs to the branch its last message was written in, and both see that."""
@@ -225,6 +236,7 @@ async def edit(chat, *, position: int, text: str) -> None:  # type: ignore[no-un
     assert answer.status_code == 200, answer.content
 
 
+@pytest.mark.mechanism("agentscope.read-back", "cowagent.clear-search")
 @on_a_loop
 async def test_a_cleared_context_is_forgotten_by_the_model_and_found_by_the_search(alice: User) -> None:
     async with chatting(alice) as chat:
@@ -236,6 +248,7 @@ async def test_a_cleared_context_is_forgotten_by_the_model_and_found_by_the_sear
         assert await Message.objects.acount() == 60
 
 
+@pytest.mark.mechanism("fim.done-card", "holmes.cost", "ours.ledger")
 @on_a_loop
 async def test_summaries_are_in_the_ledger_and_in_what_the_next_answer_took(alice: User) -> None:
     server = ModelServer(summary_default=Behaviour(text="They keep notes.", prompt_tokens=1_500))

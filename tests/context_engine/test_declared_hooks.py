@@ -52,6 +52,7 @@ def load(folder: Path, text: str) -> str:
     return said.getvalue()
 
 
+@pytest.mark.mechanism("ours.hook-levels")
 @pytest.mark.usefixtures("transactional_db")
 async def test_hooks_of_a_file_fire_in_every_conversation_and_the_trace_says_whose_they_are(
     alice_program: Program, model: ModelConfig, tmp_path: Path, settings: Any

@@ -82,6 +82,7 @@ def pressure(caplog: pytest.LogCaptureFixture) -> Iterator[list[str]]:
     logger.removeHandler(handler)
 
 
+@pytest.mark.mechanism("digitorn.brains")
 def test_1_bootstrap_finds_the_window_and_merges_the_levels(loaded: str) -> None:
     agent = Agent.objects.select_related("model").get()
     rules = rules_for(agent.model, agent=agent)
@@ -100,6 +101,7 @@ def test_1_bootstrap_finds_the_window_and_merges_the_levels(loaded: str) -> None
     assert agent.greeting == "Context management test. Each exchange fills the context."
 
 
+@pytest.mark.mechanism("digitorn.example")
 def test_the_command_says_what_it_loaded_and_never_a_key(loaded: str) -> None:
     assert "Created agent assistant: model deepseek-chat, summaries by qwen2.5:3b" in loaded
     assert "pressure_log, turn5_reminder" in loaded
@@ -118,6 +120,14 @@ def test_loading_again_changes_nothing_and_makes_nothing_twice(loaded: str) -> N
     assert (list(Agent.objects.values()), list(ModelConfig.objects.values())) == before
 
 
+@pytest.mark.mechanism(
+    "digitorn.pressure",
+    "digitorn.summarize",
+    "digitorn.cooldown",
+    "digitorn.emergency",
+    "digitorn.hook-inject",
+    "digitorn.hook-log",
+)
 async def test_what_happens_at_runtime(
     loaded: str,
     alice_program: Program,

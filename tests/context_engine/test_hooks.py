@@ -38,6 +38,7 @@ def is_due(declared: Hook, state: TurnState = STATE, **fired_at: datetime) -> bo
     return bool(due_hooks([declared], declared.on, state, fired_at=fired_at, now=NOON))
 
 
+@pytest.mark.mechanism("digitorn.conditions")
 @pytest.mark.parametrize(
     ("condition", "due"),
     [
@@ -62,6 +63,7 @@ def test_a_hook_is_looked_at_only_at_its_moment_which_is_the_turns_end_by_defaul
     assert due_hooks([hook()], "turn_start", STATE, fired_at={}, now=NOON) == []
 
 
+@pytest.mark.mechanism("digitorn.hooks")
 def test_a_hook_rests_for_its_cooldown() -> None:
     resting = hook(cooldown=30)
     assert not is_due(resting, h=NOON - timedelta(seconds=29))
@@ -75,11 +77,13 @@ def test_hooks_are_due_in_the_order_of_their_declaration() -> None:
     assert [each.id for each in due_hooks(declared, "turn_end", STATE, fired_at={}, now=NOON)] == ["b", "a"]
 
 
+@pytest.mark.mechanism("digitorn.hook-log")
 def test_placeholders_are_filled_and_other_braces_left_alone() -> None:
     text = fill_placeholders("Turn {turn}: ~{tokens} tokens, {messages} messages, {other} {}", STATE)
     assert text == "Turn 5: ~18000 tokens, 12 messages, {other} {}"
 
 
+@pytest.mark.mechanism("digitorn.auto-compact")
 def test_compaction_is_a_hook_that_is_there_by_itself() -> None:
     effective = with_auto_compact(join_hooks(), ContextPolicy(trigger=0.15))
     [built_in] = effective.hooks
@@ -89,6 +93,7 @@ def test_compaction_is_a_hook_that_is_there_by_itself() -> None:
     assert built_in.action == CompactContext(type="compact_context")
 
 
+@pytest.mark.mechanism("digitorn.auto-compact")
 def test_a_declared_compaction_takes_its_place_and_a_policy_can_leave_it_out() -> None:
     own = hook(action={"type": "compact_context", "strategy": "truncate", "keep_recent": 4})
     compacting, logging = join_hooks(("agent", [own])), join_hooks(("agent", [hook()]))

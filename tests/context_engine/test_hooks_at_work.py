@@ -161,6 +161,7 @@ async def test_a_question_is_one_with_words_or_with_a_picture_alone(
         assert [event["text"] for event in await talk.events("hook")] == ["2 messages", "6 messages"]
 
 
+@pytest.mark.mechanism("ours.hook-levels")
 async def test_hooks_of_deployment_agent_and_conversation_all_fire_and_the_nearest_wins(
     alice_program: Program, model: ModelConfig, settings: Any
 ) -> None:
@@ -183,6 +184,7 @@ async def test_a_conversations_hook_at_the_end_of_a_turn_needs_no_agent(
     assert any("That was turn 1." in str(message["content"]) for message in last_chat(model_server))
 
 
+@pytest.mark.mechanism("ours.hook-levels")
 async def test_users_declare_only_what_stays_in_their_conversation(
     alice_program: Program, model: ModelConfig
 ) -> None:
@@ -246,6 +248,7 @@ async def test_a_server_that_takes_one_system_message_gets_the_late_one_as_the_u
         assert [message["role"] for message in taken] == ["system", "user", "user"]
 
 
+@pytest.mark.mechanism("digitorn.hooks")
 async def test_what_a_hook_injects_at_a_turns_end_waits_for_the_next_turn(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
@@ -264,6 +267,7 @@ async def test_what_a_hook_injects_at_a_turns_end_waits_for_the_next_turn(
         assert ["You answered once." in messages for messages in asked] == [False, True, False]
 
 
+@pytest.mark.mechanism("digitorn.hooks")
 async def test_a_cooldown_is_kept_in_the_database(alice_program: Program, model: ModelConfig) -> None:
     agent = await make_agent(hook(log("now"), cooldown=3_600))
     async with talking(alice_program, agent=agent) as talk:
@@ -278,6 +282,7 @@ async def test_a_cooldown_is_kept_in_the_database(alice_program: Program, model:
         assert len(await talk.events("hook")) == 2
 
 
+@pytest.mark.mechanism("digitorn.hook-module")
 async def test_a_named_action_is_carried_out_and_told(alice_program: Program, model: ModelConfig) -> None:
     rename = {
         "type": "module_action",
@@ -302,6 +307,7 @@ async def test_a_named_action_is_carried_out_and_told(alice_program: Program, mo
         )
 
 
+@pytest.mark.mechanism("digitorn.hook-module")
 async def test_a_hook_that_fails_is_told_and_the_answer_comes(
     alice_program: Program, model: ModelConfig
 ) -> None:
@@ -327,6 +333,7 @@ async def test_a_note_that_leaves_no_room_for_the_question_is_left_out(
         assert [message["role"] for message in last_chat(model_server)] == ["system", "user"]
 
 
+@pytest.mark.mechanism("digitorn.hook-compact")
 async def test_a_declared_compaction_is_the_only_one_and_keeps_to_its_own_numbers(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
@@ -394,6 +401,7 @@ async def test_the_deployments_switch_stands_above_the_hooks(
         assert [event["hook_id"] for event in await talk.events("hook")] == ["l"]
 
 
+@pytest.mark.mechanism("ours.time-limit")
 async def test_an_agents_time_limit_ends_its_answer_with_a_sentence_and_its_text(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:

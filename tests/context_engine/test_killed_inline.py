@@ -20,6 +20,7 @@ from tests.servers.waiting import wait_for
 POLICY = {"strategy": "summarize", "trigger": 0.3, "keep_recent": 2, "reserve_ratio": 0.0}
 
 
+@pytest.mark.mechanism("ours.inline-killed")
 def test_a_kill_in_the_middle_of_an_inline_summary_leaves_it_to_the_worker(
     start_service: Callable[..., Service],
 ) -> None:

@@ -25,6 +25,7 @@ async def spent_on_chat(chat: Chat) -> dict[str, Any]:
     return next(row for row in answer.json()["items"] if row["key"] == "chat")
 
 
+@pytest.mark.mechanism("ours.saved")
 @on_a_loop
 async def test_what_a_summary_keeps_out_of_a_request_is_in_the_ledger_with_its_price(alice: User) -> None:
     silent = says("Good.", sends_usage=False)  # nothing to learn from: all counts are estimates
@@ -42,6 +43,7 @@ async def test_what_a_summary_keeps_out_of_a_request_is_in_the_ledger_with_its_p
         assert spent["compaction_saved"] == pytest.approx(spent["kept_out_tokens"] * 2.00 / 1e6)
 
 
+@pytest.mark.mechanism("ours.saved")
 @on_a_loop
 async def test_what_the_cache_saved_is_the_difference_of_the_two_prices(alice: User) -> None:
     async with chatting(alice, count=4, **PRICES) as chat:
@@ -53,6 +55,7 @@ async def test_what_the_cache_saved_is_the_difference_of_the_two_prices(alice: U
         assert spent["compaction_saved"] == 0
 
 
+@pytest.mark.mechanism("ours.saved")
 @on_a_loop
 async def test_no_more_was_saved_than_a_window_would_have_held(alice: User) -> None:
     async with chatting(alice, count=40, context_size=16_000, max_output_tokens=2_000) as chat:
@@ -70,6 +73,7 @@ async def test_what_the_user_cleared_is_no_saving(alice: User) -> None:
         assert (await spent_on_chat(chat))["kept_out_tokens"] == 0
 
 
+@pytest.mark.mechanism("ours.context-event")
 @on_a_loop
 async def test_a_request_is_told_as_estimated_and_then_as_the_provider_counted_it(alice: User) -> None:
     async with chatting(alice, count=20) as chat:

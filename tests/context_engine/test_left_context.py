@@ -45,6 +45,7 @@ async def keep(row: dict[str, object]) -> None:
     await in_database(keep_left_context)(UUID(str(row["id"])))
 
 
+@pytest.mark.mechanism("agentscope.offload-context")
 @on_a_loop
 async def test_what_a_compaction_covers_is_appended_once_however_often_the_worker_is_woken(
     alice: User,
@@ -81,6 +82,7 @@ async def test_a_line_separator_in_a_message_ends_no_line_of_the_file(alice: Use
         assert await kept(chat) == await covered(row)
 
 
+@pytest.mark.mechanism("agentscope.offload-context")
 @on_a_loop
 async def test_after_an_undo_what_is_compacted_again_is_not_appended_again(alice: User) -> None:
     async with chatting(alice) as chat:
@@ -93,6 +95,7 @@ async def test_after_an_undo_what_is_compacted_again_is_not_appended_again(alice
         assert await kept(chat) == await covered(again)
 
 
+@pytest.mark.mechanism("agentscope.offload-context")
 @on_a_loop
 async def test_what_was_cleared_is_kept_at_once_and_not_by_the_sweep(alice: User) -> None:
     woken: list[tuple[str, list[str]]] = []

@@ -41,6 +41,7 @@ def loaded_after(user: User, count: int, tokens: int = 50) -> tuple[LoadedHistor
     return history, len(queries)
 
 
+@pytest.mark.mechanism("fim.load")
 def test_what_a_request_can_hold_is_loaded_whole(alice: User) -> None:
     history, queries = loaded_after(alice, 120)
     assert len(history.messages) == 120
@@ -48,6 +49,7 @@ def test_what_a_request_can_hold_is_loaded_whole(alice: User) -> None:
     assert queries <= 4
 
 
+@pytest.mark.mechanism("fim.load")
 def test_of_more_than_that_only_what_stays_is_read_and_never_the_whole_conversation(alice: User) -> None:
     for count in (1_000, 6_000):
         history, queries = loaded_after(alice, count)
@@ -69,6 +71,7 @@ def test_the_newest_messages_are_loaded_however_large_they_are(alice: User) -> N
     assert [message.position for message in history.messages] == list(range(30, 40))
 
 
+@pytest.mark.mechanism("fim.load-compacts")
 def test_a_checkpoint_stands_for_what_the_ones_before_it_covered_too(alice: User) -> None:
     conversation = new_conversation(alice)
     say(conversation, *(f"Note {number}." for number in range(40)))
@@ -96,6 +99,7 @@ def test_an_answer_that_is_still_being_written_and_what_follows_are_not_history(
     ]
 
 
+@pytest.mark.mechanism("fim.calibration")
 @on_a_loop
 async def test_each_response_corrects_the_estimate_of_its_model(alice: User) -> None:
     async with chatting(alice) as chat:
@@ -109,6 +113,7 @@ async def test_each_response_corrects_the_estimate_of_its_model(alice: User) -> 
         assert (await chat.see())["total_tokens"] > 1.3 * before
 
 
+@pytest.mark.mechanism("ours.too-large")
 @on_a_loop
 async def test_a_question_that_cannot_fit_is_refused_before_any_call_and_named(alice: User) -> None:
     async with chatting(alice, context_size=16_000, max_output_tokens=2_000) as chat:
@@ -119,6 +124,7 @@ async def test_a_question_that_cannot_fit_is_refused_before_any_call_and_named(a
         assert (await chat.ask("A short one?"))["message"]["status"] == "complete"
 
 
+@pytest.mark.mechanism("fim.errors")
 @on_a_loop
 async def test_settings_that_are_not_valid_are_told_in_the_answer_and_not_a_crash(alice: User) -> None:
     async with chatting(alice) as chat:
@@ -142,6 +148,7 @@ async def failed_run(chat: Chat, question: str) -> dict[str, Any]:
     return dict(told)
 
 
+@pytest.mark.mechanism("ours.left-out")
 @on_a_loop
 async def test_what_is_left_out_without_a_summary_is_told(alice: User) -> None:
     small = {"context_size": 16_000, "max_output_tokens": 2_000, "context_policy": {"auto_compact": False}}

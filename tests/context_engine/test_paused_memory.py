@@ -29,6 +29,7 @@ async def entries() -> list[str]:
     return [row.text async for row in MemoryEntry.objects.order_by("created_at")]
 
 
+@pytest.mark.mechanism("memory.paused")
 @pytest.mark.parametrize("where", ["everywhere", "here"])
 @on_a_loop
 async def test_what_was_said_off_the_record_is_not_learned_when_the_pause_is_over(
@@ -62,6 +63,7 @@ async def test_during_a_pause_contexts_are_summarised_and_nothing_is_written(ali
         assert "conversation_summary" in str(await chat.see())
 
 
+@pytest.mark.mechanism("memory.temporary")
 @on_a_loop
 async def test_temporary_conversations_write_no_entry(alice: User) -> None:
     async with chatting(alice, count=4) as chat:
@@ -105,6 +107,7 @@ async def test_what_was_said_off_the_record_comes_back_in_its_own_conversation_a
         assert "7731" in await recalled(chat)
 
 
+@pytest.mark.mechanism("memory.paused")
 @pytest.mark.parametrize("where", ["everywhere", "here"])
 @on_a_loop
 async def test_while_memory_is_paused_nothing_of_another_conversation_is_recalled(
@@ -120,6 +123,7 @@ async def test_while_memory_is_paused_nothing_of_another_conversation_is_recalle
         assert "7731" in await recalled(chat)
 
 
+@pytest.mark.mechanism("memory.temporary")
 @on_a_loop
 async def test_temporary_conversations_are_told_nothing(alice: User) -> None:
     async with chatting(alice, count=4) as chat:

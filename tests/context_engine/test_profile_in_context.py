@@ -29,6 +29,7 @@ async def sent(chat: Chat) -> list[dict[str, Any]]:
     return last_chat(chat.server)
 
 
+@pytest.mark.mechanism("ours.profile", "memory.profile-sent")
 @on_a_loop
 async def test_the_profile_is_in_every_request_behind_the_system_prompt(alice: User) -> None:
     async with chatting(alice, count=400, **SMALL) as chat:
@@ -77,6 +78,7 @@ async def test_a_profile_over_its_budget_is_cut_at_a_line(alice: User) -> None:
         assert piece["content"].splitlines()[-2].endswith(".")
 
 
+@pytest.mark.mechanism("memory.profile-off")
 @pytest.mark.parametrize("why", ["temporary", "conversation", "agent", "user", "paused", "paused here"])
 @on_a_loop
 async def test_where_it_is_switched_off_no_request_has_it(alice: User, why: str) -> None:

@@ -31,6 +31,7 @@ async def until_something_waits(talk: Talk) -> None:
     raise AssertionError("nothing ever waited")
 
 
+@pytest.mark.mechanism("ours.short-spans")
 async def test_what_waits_for_more_is_summarised_when_nothing_more_comes(
     alice_program: Program, model: ModelConfig
 ) -> None:

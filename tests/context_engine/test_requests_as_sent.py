@@ -31,6 +31,7 @@ async def shown(chat: Chat, answer: dict[str, Any], n: int = 1) -> dict[str, Any
     return dict(found.json())
 
 
+@pytest.mark.mechanism("ours.sent-requests")
 @on_a_loop
 async def test_a_request_is_shown_as_it_was_sent_and_its_hash_is_that_of_the_bytes(alice: User) -> None:
     async with chatting(alice) as chat:
@@ -81,6 +82,7 @@ async def test_the_history_is_not_written_down_again(alice: User) -> None:
             assert len(row.manifest) < 1_000
 
 
+@pytest.mark.mechanism("ours.sent-requests")
 @on_a_loop
 async def test_what_was_deleted_or_forgotten_since_is_named_in_its_place(alice: User) -> None:
     async with chatting(alice) as chat:

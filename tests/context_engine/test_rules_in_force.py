@@ -23,6 +23,7 @@ from tests.context_engine.chatting import chatting, make_model, on_a_loop
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+@pytest.mark.mechanism("ours.policy-layers", "ours.inspector")
 @on_a_loop
 async def test_each_layer_wins_over_the_one_below_and_the_inspector_names_it(
     alice: User, settings: Any
@@ -47,6 +48,7 @@ async def test_each_layer_wins_over_the_one_below_and_the_inspector_names_it(
         assert told["strategy"] == {"value": "turns", "from": "conversation"}
 
 
+@pytest.mark.mechanism("holmes.switch")
 @on_a_loop
 async def test_the_environment_switches_compaction_off_for_everybody(alice: User, settings: Any) -> None:
     settings.ENABLE_COMPACTION = False
@@ -63,6 +65,7 @@ async def test_the_environment_switches_compaction_off_for_everybody(alice: User
         assert not await Compaction.objects.aexists()
 
 
+@pytest.mark.mechanism("fim.two-budgets")
 @on_a_loop
 async def test_the_budget_is_that_of_the_model_that_is_asked(alice: User) -> None:
     async with chatting(alice, context_size=64_000, max_output_tokens=4_000) as chat:
@@ -73,6 +76,7 @@ async def test_the_budget_is_that_of_the_model_that_is_asked(alice: User) -> Non
         assert (await chat.see(model=str(small.pk)))["budget_tokens"] == 16_000 - 2_000 - 4_000
 
 
+@pytest.mark.mechanism("digitorn.summary-model")
 @on_a_loop
 async def test_summaries_are_written_by_the_fast_model_unless_the_policy_names_another(alice: User) -> None:
     async with chatting(alice) as chat:
@@ -87,6 +91,7 @@ async def test_summaries_are_written_by_the_fast_model_unless_the_policy_names_a
         assert chat.server.requests_of("summary")[-1].body["model"] == "scribe-model"
 
 
+@pytest.mark.mechanism("fim.load-read-only", "fim.load-compacts")
 @on_a_loop
 async def test_the_stored_history_is_a_read_only_memory_that_says_what_was_compacted(alice: User) -> None:
     async with chatting(alice) as chat:

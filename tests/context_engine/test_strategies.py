@@ -31,6 +31,7 @@ FULL = long_history(120, padding=100)
 pytestmark = pytest.mark.usefixtures("transactional_db")
 
 
+@pytest.mark.mechanism("ours.policy-layers")
 @pytest.mark.parametrize("level", ["environment", "model", "agent", "conversation"])
 async def test_each_strategy_can_be_chosen_at_each_level_and_the_inspector_says_where(
     alice_program: Program, model: ModelConfig, settings: Any, level: str
@@ -52,6 +53,7 @@ async def test_each_strategy_can_be_chosen_at_each_level_and_the_inspector_says_
             assert (await talk.post("compact", preview=True))["strategy"] == strategy
 
 
+@pytest.mark.mechanism("digitorn.truncate")
 async def test_truncation_leaves_a_mark_without_asking_any_model(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
@@ -75,6 +77,7 @@ async def test_truncation_leaves_a_mark_without_asking_any_model(
         assert EARLIER_TRUNCATED not in entry.text
 
 
+@pytest.mark.mechanism("cowagent.half", "cowagent.summary-joins")
 async def test_of_more_than_twenty_turns_the_older_half_leaves_and_its_summary_joins_the_next_turn(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
@@ -99,6 +102,7 @@ async def test_of_more_than_twenty_turns_the_older_half_leaves_and_its_summary_j
         assert "SUMMARY-MARK" in day["markdown"]
 
 
+@pytest.mark.mechanism("agentscope.structured")
 async def test_a_structured_summary_has_its_five_sections(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
@@ -122,6 +126,7 @@ async def test_a_structured_summary_has_its_five_sections(
         assert "important_discoveries" in asked.messages[0]["content"]
 
 
+@pytest.mark.mechanism("digitorn.summarize")
 @pytest.mark.parametrize(
     "policy", [{"strategy": "summarize"}, {"strategy": "checkpoint", "wait_for_summary": True}]
 )
@@ -144,6 +149,7 @@ async def test_an_inline_summary_is_in_the_very_request_that_needed_it(
         assert await work() == 0, "nothing is left for the worker"
 
 
+@pytest.mark.mechanism("fim.load-compacts")
 async def test_the_default_strategy_answers_at_once_and_summarises_beside_it(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
@@ -188,6 +194,7 @@ async def test_a_stop_in_the_middle_of_an_inline_summary_hands_it_to_the_worker(
         assert not model_server.requests_of("chat")
 
 
+@pytest.mark.mechanism("ours.inline-killed")
 async def test_a_worker_that_takes_an_inline_summary_over_writes_the_one_that_counts(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
@@ -297,6 +304,7 @@ async def test_a_cleared_context_stays_cleared_with_a_larger_model(
         assert "QX-00003" not in json.dumps(seen["messages"])
 
 
+@pytest.mark.mechanism("ours.backlog")
 async def test_a_backlog_becomes_several_checkpoints_each_of_its_own_messages(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
@@ -311,6 +319,7 @@ async def test_a_backlog_becomes_several_checkpoints_each_of_its_own_messages(
         assert spans[-1][1] > 4_000
 
 
+@pytest.mark.mechanism("ours.undo")
 async def test_the_request_after_an_undo_is_the_one_before_byte_for_byte(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:

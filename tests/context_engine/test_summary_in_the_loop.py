@@ -40,6 +40,7 @@ async def notices(talk: Talk) -> list[tuple[str, str]]:
     return [(event["kind"], event["text"]) for event in await talk.events("run.notice")]
 
 
+@pytest.mark.mechanism("fim.guard-summary")
 async def test_a_summary_in_the_middle_of_an_answer_is_told_and_stands_in_the_ledger(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:

@@ -54,6 +54,7 @@ def test_every_colour_mode_is_stored(alice: User, mode: str):
     assert store(alice, picture("PNG", mode=mode)).width == 8
 
 
+@pytest.mark.mechanism("agentscope.offload-images")
 def test_the_same_picture_twice_is_stored_once(alice: User, bob: User):
     first, second = store(alice, picture()), store(bob, picture())
     assert first.pk != second.pk

@@ -67,6 +67,7 @@ def test_the_current_comes_first_and_the_older_says_until_when(
     assert current["valid_until"] is None
 
 
+@pytest.mark.mechanism("memory.changing-facts")
 def test_as_of_a_date_it_is_what_was_so_then(alice: User, api_client: Clients, moved: list[Message]):
     found = search(api_client(alice), q="Where do I live?", as_of="2026-06-30")
     assert said(found) == [OLD]
@@ -165,6 +166,7 @@ LANGUAGES = {
 }
 
 
+@pytest.mark.mechanism("memory.changing-facts")
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.django_db(transaction=True)
 def test_in_any_language_the_nightly_model_names_what_is_over(
@@ -195,6 +197,7 @@ def test_in_any_language_the_nightly_model_names_what_is_over(
     assert Profile.objects.get().text == f"- {newer}"
 
 
+@pytest.mark.mechanism("memory.changing-facts")
 @pytest.mark.django_db(transaction=True)
 def test_what_a_model_names_and_nobody_said_changes_nothing(alice: User) -> None:
     conversation = new_conversation(alice)

@@ -246,6 +246,7 @@ def test_a_section_taken_out_of_a_day_goes_like_an_entry_that_is_deleted(alice: 
     assert tables_with(SECRET) == []
 
 
+@pytest.mark.mechanism("forgetting.stale-page")
 def test_a_stale_page_cannot_write_the_profile_back(alice: User, api_client: Clients):
     life = live(alice)
     client, path = api_client(alice), "/api/v1/memory/profile"

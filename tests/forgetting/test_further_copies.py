@@ -42,6 +42,7 @@ def tell_of_entry(life: Life, *, in_event: bool) -> Conversation:
     return elsewhere
 
 
+@pytest.mark.mechanism("forgetting.derived")
 @pytest.mark.parametrize("in_event", [True, False], ids=["told", "in a request alone"])
 @pytest.mark.parametrize("what", ["message", "conversation"])
 def test_an_entry_made_of_it_goes_from_where_it_was_recalled(
@@ -68,6 +69,7 @@ def say_again(life: Life) -> Message:
     return said
 
 
+@pytest.mark.mechanism("forgetting.proposals")
 def test_an_entry_takes_the_sentences_of_all_its_sources(alice: User, api_client: Clients) -> None:
     life = live(alice)
     said = say_again(life)
@@ -77,6 +79,7 @@ def test_an_entry_takes_the_sentences_of_all_its_sources(alice: User, api_client
     assert tables_with(SECRET) == []
 
 
+@pytest.mark.mechanism("forgetting.proposals")
 @pytest.mark.parametrize("what", ["message", "conversation"])
 def test_what_was_said_once_more_elsewhere_is_proposed(alice: User, api_client: Clients, what: str) -> None:
     life = live(alice)
@@ -86,6 +89,7 @@ def test_what_was_said_once_more_elsewhere_is_proposed(alice: User, api_client: 
     assert str(said.pk) in [item["id"] for item in answer["proposal"]["items"]]
 
 
+@pytest.mark.mechanism("forgetting.proposals")
 def test_it_is_proposed_where_the_entry_says_nothing_else(alice: User, api_client: Clients) -> None:
     life = live(alice)
     said = say_again(life)
@@ -104,6 +108,7 @@ def test_what_a_failed_consolidation_says_of_it_goes(alice: User, api_client: Cl
     assert tables_with(SECRET) == []
 
 
+@pytest.mark.mechanism("forgetting.derived")
 @pytest.mark.parametrize("place", ["request", "request alone", "tool result", "both"])
 def test_what_an_answer_of_a_conversation_said_goes_from_where_it_was_recalled(
     alice: User, api_client: Clients, place: str

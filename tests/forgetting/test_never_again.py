@@ -238,6 +238,7 @@ async def learned(user: User) -> str:
     return "\n".join([row.text async for row in MemoryEntry.objects.filter(user=user)])
 
 
+@pytest.mark.mechanism("forgetting.never-again")
 @pytest.mark.django_db(transaction=True)
 @on_a_loop
 async def test_what_its_user_asks_to_remember_after_all_is_news(alice: User, alice_program: Program) -> None:
@@ -250,6 +251,7 @@ async def test_what_its_user_asks_to_remember_after_all_is_news(alice: User, ali
         assert SECRET in str(seen["recalled"])
 
 
+@pytest.mark.mechanism("forgetting.never-again")
 @pytest.mark.parametrize(
     "said",
     [
@@ -275,6 +277,7 @@ async def test_what_is_imported_is_old(alice: User, alice_program: Program) -> N
         assert SECRET not in await learned(alice)
 
 
+@pytest.mark.mechanism("forgetting.never-again")
 @pytest.mark.parametrize("forgotten", FOR_GOOD)
 @pytest.mark.django_db(transaction=True)
 @on_a_loop

@@ -49,6 +49,7 @@ def recalled(conversation: Conversation, text: str) -> None:
     RequestText.objects.create(conversation=conversation, sha256="1" * 64, source="recall", content=content)
 
 
+@pytest.mark.mechanism("forgetting.offloads")
 def test_what_does_not_say_it_stays_where_another_line_of_an_entry_was_recalled(
     alice: User, api_client: Clients
 ) -> None:
@@ -72,6 +73,7 @@ def test_what_does_not_say_it_stays_where_another_line_of_an_entry_was_recalled(
     assert receipt["removed"]["offloaded"] == 1
 
 
+@pytest.mark.mechanism("forgetting.offloads")
 @pytest.mark.parametrize("what", ["message", "conversation"])
 def test_what_says_it_goes_and_is_counted(alice: User, api_client: Clients, what: str) -> None:
     home, elsewhere = new_conversation(alice), new_conversation(alice)
@@ -95,6 +97,7 @@ def test_what_is_offloaded_while_it_is_forgotten_goes(alice: User, api_client: C
     assert left_in(elsewhere) == set()
 
 
+@pytest.mark.mechanism("forgetting.offloads")
 def test_a_closing_line_that_other_answers_share_reaches_no_other_chat(
     alice: User, api_client: Clients
 ) -> None:

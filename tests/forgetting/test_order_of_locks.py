@@ -98,6 +98,7 @@ def test_who_waits_for_a_conversation_holds_neither_a_later_one_nor_entries_nor_
     )
 
 
+@pytest.mark.mechanism("forgetting.locks")
 @pytest.mark.parametrize("way", WAYS)
 def test_who_waits_for_an_entry_holds_no_index(told: tuple[MemoryEntry, Conversation], way: str) -> None:
     entry, _ = told
@@ -127,6 +128,7 @@ def test_who_waits_for_the_index_of_a_user_holds_none_of_a_scope(
     check_order(lambda: WAYS[way](entry), held, SearchOwner.objects.filter(scope__isnull=False))
 
 
+@pytest.mark.mechanism("forgetting.locks")
 def test_a_consolidation_is_not_claimed_while_its_user_forgets(alice: User) -> None:
     """What it read would be gone when it writes the profile."""
     ForgetClock.objects.create(user=alice)
@@ -221,6 +223,7 @@ def test_a_day_that_is_rewritten_locks_its_entries_in_their_order(
     )
 
 
+@pytest.mark.mechanism("forgetting.locks")
 def test_what_is_said_once_more_while_a_forgetting_waits_for_its_locks_goes_too(alice: User) -> None:
     home, again = new_conversation(alice), new_conversation(alice)
     first, last = say(home, SAID, "Noted.")

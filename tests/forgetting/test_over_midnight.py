@@ -65,6 +65,7 @@ def left() -> list[str]:
     return [word for word in (ASKED, FOUND, TOLD) if tables_with(word)]
 
 
+@pytest.mark.mechanism("forgetting.day")
 def test_it_goes_with_the_day_before_as_a_whole(alice: User, api_client: Clients) -> None:
     _, lease = begin(alice)
     end(lease)
@@ -74,6 +75,7 @@ def test_it_goes_with_the_day_before_as_a_whole(alice: User, api_client: Clients
     assert left() == []
 
 
+@pytest.mark.mechanism("forgetting.day")
 def test_while_it_is_written_nothing_of_it_comes_behind(alice: User, api_client: Clients) -> None:
     _, lease = begin(alice)
     assert forget_day(api_client(alice), FIRST) == 200

@@ -72,6 +72,7 @@ def purge_all() -> bool:
     return purge_deleted(newest)
 
 
+@pytest.mark.mechanism("forgetting.database-files")
 def test_its_bytes_are_gone_and_others_are_there(forgotten: None) -> None:
     if connection.vendor == "postgresql":
         assert files_with(SECRET), "dead, but not overwritten"
@@ -110,6 +111,7 @@ def test_the_command_does_so_at_once(forgotten: None) -> None:
     assert not PurgeMark.objects.exists()
 
 
+@pytest.mark.mechanism("forgetting.database-files")
 @pytest.mark.parametrize(
     "look", ["SELECT count(*) FROM chatapp_memoryentry", "SELECT count(*) FROM django_migrations"]
 )

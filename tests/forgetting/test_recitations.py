@@ -27,6 +27,7 @@ async def go_on(chat: Chat) -> None:
         await chat.ask(f"Order INV-{number}00 is due.")
 
 
+@pytest.mark.mechanism("memory.recalled")
 @on_a_loop
 async def test_an_answer_that_recites_what_was_recalled_is_not_learned(alice: User) -> None:
     async with chatting(alice, count=4) as first:
@@ -42,6 +43,7 @@ async def test_an_answer_that_recites_what_was_recalled_is_not_learned(alice: Us
         assert "Halcyon" not in await learned(alice, second.conversation)
 
 
+@pytest.mark.mechanism("memory.recalled")
 @on_a_loop
 async def test_what_came_back_before_its_own_span_was_summarised_is_learned(alice: User) -> None:
     async with chatting(alice, count=2, context_size=9_000, max_output_tokens=1_000) as chat:

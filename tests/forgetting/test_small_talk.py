@@ -46,6 +46,7 @@ def summarise(request: RecordedRequest) -> Behaviour:
     return says("The user and the assistant chat.\n" + "\n".join(f"- {fact}" for fact in found))
 
 
+@pytest.mark.mechanism("memory.small-talk")
 @pytest.mark.parametrize("summariser", ["a model", "no model"])
 @on_a_loop
 async def test_fifty_facts_among_a_thousand_turns_of_small_talk(

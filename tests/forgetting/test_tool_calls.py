@@ -86,6 +86,7 @@ def day_of(lease: Lease) -> str:
 # --- With the answer ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.mechanism("forgetting.tools")
 @pytest.mark.parametrize("what", ["day", "answer"])
 @pytest.mark.parametrize("ended", [True, False], ids=["ended", "one is running"])
 def test_calls_go_with_their_answer(alice: User, api_client: Clients, what: str, ended: bool) -> None:
@@ -136,6 +137,7 @@ def test_the_calls_of_another_answer_stay(alice: User, api_client: Clients) -> N
     assert {"chatapp_message", "chatapp_event", "chatapp_toolcall"} <= set(tables_with(FOUND))
 
 
+@pytest.mark.mechanism("forgetting.tools")
 def test_what_a_summary_and_memory_have_of_what_they_returned_goes_with_their_answer(
     alice: User, api_client: Clients
 ) -> None:
@@ -164,6 +166,7 @@ def test_what_a_summary_and_memory_have_of_what_they_returned_goes_with_their_an
 KNOWN = "Bella the dachshund is allergic to walnuts."
 
 
+@pytest.mark.mechanism("forgetting.tools")
 @pytest.mark.parametrize("tool", ["memory_search", "look_up"])
 @pytest.mark.parametrize("what", ["day", "answer"])
 def test_what_a_tool_repeats_of_what_is_known_stays_known(
@@ -190,6 +193,7 @@ def test_what_a_tool_repeats_of_what_is_known_stays_known(
     assert KNOWN in Profile.objects.get(user=alice).text
 
 
+@pytest.mark.mechanism("forgetting.tools")
 @pytest.mark.parametrize("heard", ["said by its user", "from memory alone"])
 def test_nothing_is_made_of_what_a_memory_tool_returned(alice: User, api_client: Clients, heard: str) -> None:
     said = KNOWN if heard == "said by its user" else "It is about a dog."
@@ -204,6 +208,7 @@ def test_nothing_is_made_of_what_a_memory_tool_returned(alice: User, api_client:
     assert KNOWN in Profile.objects.get(user=alice).text
 
 
+@pytest.mark.mechanism("forgetting.tools")
 def test_an_entry_made_of_what_they_returned_goes_from_where_it_was_recalled(
     alice: User, api_client: Clients
 ) -> None:
@@ -230,6 +235,7 @@ LONG = "x" * RESULT_PREVIEW_CHARS + f"\nuser: […] {SAID}"
 """The event of such a result does not tell of the secret."""
 
 
+@pytest.mark.mechanism("forgetting.tools")
 def test_what_a_tool_returned_elsewhere_goes_however_far_behind_it_stands(
     alice: User, api_client: Clients
 ) -> None:
@@ -307,6 +313,7 @@ def test_a_run_that_only_waits_for_its_user_goes_on(alice: User, api_client: Cli
     assert Run.objects.get(pk=lease.run_id).status == Run.Status.RUNNING
 
 
+@pytest.mark.mechanism("forgetting.tools")
 def test_what_a_tool_told_another_user_of_a_shared_memory_goes(
     alice: User, bob: User, api_client: Clients
 ) -> None:

@@ -83,6 +83,7 @@ def keep_request(run_id: UUID) -> None:
     )
 
 
+@pytest.mark.mechanism("forgetting.runs")
 @pytest.mark.parametrize("whole", [False, True], ids=["a message", "its conversation"])
 def test_a_run_that_recalled_it_and_has_not_told_so_tells_nothing_any_more(alice: User, whole: bool) -> None:
     source = new_conversation(alice)
@@ -129,6 +130,7 @@ def test_what_was_read_before_the_claim_is_read_again(alice: User) -> None:
     assert claim(run_id, forgotten_count_of(conversation))
 
 
+@pytest.mark.mechanism("forgetting.runs")
 def test_a_claim_waits_for_a_forgetting_that_has_begun(alice: User) -> None:
     _, run_id = ask(alice)
     ended: list[type[Exception] | None] = []

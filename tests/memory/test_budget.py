@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from memory.budget import Sizes, TokenBudget, resolve_budget
 
 
+@pytest.mark.mechanism("fim.budget")
 def test_the_defaults_leave_sixty_thousand_tokens_of_input() -> None:
     budget = resolve_budget().budget
     assert (budget.context_size, budget.max_output_tokens, budget.system_reserve) == (128_000, 64_000, 4_000)
@@ -14,6 +15,7 @@ def test_the_defaults_leave_sixty_thousand_tokens_of_input() -> None:
     assert not budget.clamped
 
 
+@pytest.mark.mechanism("fim.budget-sources")
 def test_each_number_comes_from_the_first_source_that_knows_it() -> None:
     resolved = resolve_budget(
         model=Sizes(context_size=200_000),
@@ -30,6 +32,7 @@ def test_without_any_source_the_output_is_half_of_a_small_window() -> None:
     assert (resolved.context_size_from, resolved.max_output_tokens_from) == ("detected", "default")
 
 
+@pytest.mark.mechanism("fim.budget-floor")
 def test_a_misconfigured_budget_is_clamped_at_four_thousand_with_a_warning() -> None:
     resolved = resolve_budget(model=Sizes(context_size=8_000, max_output_tokens=6_000))
     assert resolved.budget.clamped
@@ -51,15 +54,18 @@ def test_a_window_that_cannot_hold_the_floor_gets_what_it_can_hold() -> None:
     assert budget.output_tokens == 125
 
 
+@pytest.mark.mechanism("cowagent.max-tokens")
 def test_an_operators_limit_lowers_the_budget_below_what_the_window_holds() -> None:
     assert TokenBudget(1_000_000, 64_000, 4_000, input_limit=50_000).input_tokens == 50_000
     assert resolve_budget(input_limit=70_000).budget.input_tokens == 60_000
 
 
+@pytest.mark.mechanism("digitorn.pressure")
 def test_pressure_is_the_share_of_the_budget() -> None:
     assert TokenBudget(128_000, 64_000, 4_000).pressure(45_000) == 0.75
 
 
+@pytest.mark.mechanism("fim.reserve")
 def test_what_the_system_prompt_needs_beyond_its_reserve_comes_off_the_input() -> None:
     budget = TokenBudget(128_000, 64_000, 4_000)
     assert budget.input_after(4_000) == 60_000
@@ -81,6 +87,7 @@ def test_input_reserve_and_answer_never_exceed_the_window(window: int, output: i
     assert budget.input_tokens >= 4_000 or window < 4_572
 
 
+@pytest.mark.mechanism("holmes.threshold")
 @pytest.mark.parametrize("request_tokens", [1, 500, 3_000, 60_000, 63_999])
 def test_a_full_request_and_its_answer_fit_the_window(request_tokens: int) -> None:
     budget = TokenBudget(128_000, 64_000, 4_000)

@@ -33,10 +33,12 @@ def plan(history: list[Message], checkpoint: Checkpoint | None = None, **options
     return plan_compaction(history, checkpoint, DEFAULT_POLICY, WINDOW, **options)  # type: ignore[arg-type]
 
 
+@pytest.mark.mechanism("agentscope.check")
 def test_below_the_soft_trigger_nothing_is_due() -> None:
     assert plan(turns_of(7_000)) is None
 
 
+@pytest.mark.mechanism("agentscope.reserve")
 def test_past_the_soft_trigger_all_but_a_tail_is_prepared() -> None:
     history = turns_of(8_500)
     due = plan_compaction(history, None, DEFAULT_POLICY, WINDOW)
@@ -82,6 +84,7 @@ SMALLEST = TokenBudget(8_000, 4_000)
 """Clamped at 4,000: a summary and the tail leave a few hundred tokens that can leave at a time."""
 
 
+@pytest.mark.mechanism("ours.short-spans")
 def test_a_short_span_waits_for_more_and_an_extract_stands_in_until_then() -> None:
     history = turns_of(7_000)
     summary = "They talked about orders. " * 60
@@ -117,6 +120,7 @@ def test_a_short_span_waits_for_more_and_an_extract_stands_in_until_then() -> No
     assert request.count == 1
 
 
+@pytest.mark.mechanism("ours.short-spans")
 @pytest.mark.parametrize("budget", SMALL_BUDGETS, ids=lambda budget: str(budget.context_size))
 def test_summaries_cost_at_most_a_fifth_more_than_the_conversation_in_small_windows_too(
     budget: TokenBudget,
@@ -177,6 +181,7 @@ def test_with_auto_compact_off_only_a_user_compacts() -> None:
     assert plan_compaction(turns_of(30_000), None, policy, WINDOW, manual=True) is not None
 
 
+@pytest.mark.mechanism("digitorn.safe-split", "agentscope.split")
 def test_a_span_never_ends_between_a_call_and_its_result() -> None:
     steps = [each for at in range(60) for each in (call(f"c{at}"), result(f"c{at}", "found it " * 60))]
     history = [replace(each, position=at, id=str(at)) for at, each in enumerate([user("go"), *steps])]
@@ -252,6 +257,7 @@ def test_a_transcript_names_speakers_days_calls_and_results_and_leaves_thoughts_
     assert "hidden thought" not in text
 
 
+@pytest.mark.mechanism("fim.language")
 @pytest.mark.parametrize("hint", ["react_iteration", "planner_input", "step_dependency", "general"])
 def test_every_prompt_asks_for_verbatim_facts_and_ends_with_the_language_of_the_conversation(
     hint: Hint,
@@ -262,6 +268,7 @@ def test_every_prompt_asks_for_verbatim_facts_and_ends_with_the_language_of_the_
     assert prompt.endswith("Write in the same language as the conversation.")
 
 
+@pytest.mark.mechanism("fim.hints", "agentscope.prompt")
 def test_each_hint_has_its_own_prompt_and_an_operators_replaces_the_task_alone() -> None:
     hints: tuple[Hint, ...] = ("react_iteration", "planner_input", "step_dependency", "general")
     assert len({compaction_prompt(hint, max_tokens=10) for hint in hints}) == 4
@@ -290,6 +297,7 @@ def accept(
     return accept_summary(text, source=source, policy=policy)
 
 
+@pytest.mark.mechanism("ours.missing-facts")
 def test_a_summary_is_cleaned_and_the_facts_it_left_out_are_added_word_for_word() -> None:
     accepted = accept("<think>Let me see…</think>\n```\nAda asked about prices.\n```")
     assert isinstance(accepted, Summary)
@@ -349,6 +357,7 @@ FIELDS = {
 STRUCTURED = ContextPolicy(strategy="structured")
 
 
+@pytest.mark.mechanism("agentscope.structured")
 def test_a_structured_summary_is_asked_for_with_its_schema_and_laid_out_by_its_fields() -> None:
     prompt = summary_requests(SOURCE, previous="", policy=STRUCTURED, window=TokenBudget())[0].prompt
     assert "context_to_preserve" in prompt
@@ -359,12 +368,14 @@ def test_a_structured_summary_is_asked_for_with_its_schema_and_laid_out_by_its_f
     assert "Important discoveries" not in accepted.text
 
 
+@pytest.mark.mechanism("agentscope.structured")
 def test_a_structured_answer_that_is_no_json_is_taken_as_prose() -> None:
     accepted = accept("Two of three warehouses are moved.", STRUCTURED)
     assert isinstance(accepted, Summary)
     assert accepted.text.startswith("Two of three")
 
 
+@pytest.mark.mechanism("agentscope.schema")
 def test_an_operators_schema_and_template_are_used_and_cannot_reach_into_objects() -> None:
     schema = {"type": "object", "properties": {"goal": {"type": "string"}}}
     fields = read_structured('noise {"x": 1} {"goal": "ship it"}', schema)

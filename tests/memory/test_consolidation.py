@@ -80,6 +80,7 @@ lines = st.sampled_from(["- Tea.", "- Coffee.", "- Lives in Lisbon.", "# Head", 
 texts = st.lists(lines, max_size=7).map("\n".join)
 
 
+@pytest.mark.mechanism("memory.profile-owner")
 @given(st.lists(st.tuples(st.booleans(), texts), max_size=6), texts, st.integers(20, 200))
 def test_no_answer_undoes_what_a_user_did(versions: list[tuple[bool, str]], answer: str, max_tokens: int):
     edits = read_edits(versions)

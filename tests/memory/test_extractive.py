@@ -26,6 +26,7 @@ FACTS = [
 ]
 
 
+@pytest.mark.mechanism("ours.extract")
 @pytest.mark.parametrize(("sentence", "fact"), FACTS)
 def test_a_fact_survives_among_a_hundred_times_as_much_small_talk(sentence: str, fact: str) -> None:
     history = [*FILLER * 50, user(sentence), *FILLER * 50]

@@ -54,6 +54,7 @@ def compact(guard: ContextGuard, messages: Sequence[Message]) -> NeedsCompaction
     return need
 
 
+@pytest.mark.mechanism("fim.guard", "agentscope.check")
 def test_what_fits_is_returned_at_once() -> None:
     messages = (SYSTEM, *plain_turns(2), ASKED)
     fits = ContextGuard(DEFAULT_POLICY, TokenBudget()).check(messages)
@@ -80,6 +81,7 @@ def test_what_passed_before_need_not_be_looked_through_again(
     assert guard.check(grown, len(passed.messages)) == whole
 
 
+@pytest.mark.mechanism("fim.message-limit")
 def test_a_single_overlong_message_is_cut_but_never_the_question() -> None:
     long = "word " * 20_000
     question = replace(ASKED, parts=user(long).parts, tokens=user(long).tokens)
@@ -89,6 +91,7 @@ def test_a_single_overlong_message_is_cut_but_never_the_question() -> None:
     assert fits.messages[3].text == long
 
 
+@pytest.mark.mechanism("cowagent.old-results")
 def test_an_old_result_keeps_head_and_tail_and_one_of_this_turn_stays_whole() -> None:
     long = "HEAD" + "x" * 30_000 + "TAIL"
     old = [user("a"), call("1"), result("1", long), reply("b")]
@@ -102,6 +105,7 @@ def test_an_old_result_keeps_head_and_tail_and_one_of_this_turn_stays_whole() ->
     assert second == long
 
 
+@pytest.mark.mechanism("fim.compact-groups", "holmes.threshold")
 def test_over_budget_it_asks_for_a_summary_of_the_oldest_and_puts_it_in_their_place() -> None:
     guard = ContextGuard(DEFAULT_POLICY, SMALL)
     messages = [SYSTEM, *plain_turns(3), ASKED, *steps(18)]
@@ -127,6 +131,7 @@ def test_the_next_summary_is_built_on_the_one_before() -> None:
     assert sum(each.kind == "summary" for each in done.messages) == 1
 
 
+@pytest.mark.mechanism("ours.extract")
 @pytest.mark.parametrize(
     "answer", ["", "   ", "<html>502 Bad Gateway</html>", "blah " * 9_000, "?!" * 400, "\n\n\n"]
 )
@@ -192,6 +197,7 @@ def test_what_cannot_fit_is_refused_before_any_call() -> None:
         ContextGuard(DEFAULT_POLICY, SMALL, tools_tokens=20_000).check([SYSTEM, ASKED])
 
 
+@pytest.mark.mechanism("fim.compact-then-truncate", "ours.invariants")
 @settings(max_examples=120, deadline=None)
 @given(
     histories(10),
@@ -242,6 +248,7 @@ def assert_fits(
     assert total - system_tokens <= budget.input_after(system_tokens)
 
 
+@pytest.mark.mechanism("digitorn.reminder")
 def test_few_tools_are_listed_and_many_only_by_category() -> None:
     few = build_reminder([ToolNote(f"tool_{n}", "Does\nthings.") for n in range(DIRECT_TOOLS)])
     many = build_reminder([ToolNote(f"tool_{n}", "Does things.", f"group {n % 3}") for n in range(60)])

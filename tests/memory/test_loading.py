@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -53,6 +54,7 @@ def test_it_begins_with_a_turn_where_one_is_in_reach_and_else_with_no_result(
         assert begun.role != "tool"
 
 
+@pytest.mark.mechanism("fim.load")
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 5_000), st.lists(st.integers(20, 80), min_size=200, max_size=200))
 def test_with_more_turns_it_stays_for_long_and_never_goes_back(first: int, tokens: list[int]) -> None:

@@ -54,6 +54,7 @@ def test_a_value_out_of_range_is_refused_with_field_and_layer(field: str, value:
     assert (caught.value.field, caught.value.origin) == (field, "conversation")
 
 
+@pytest.mark.mechanism("digitorn.names")
 def test_the_words_of_the_ancestors_are_understood() -> None:
     policy = merge_policies(
         ("digitorn", {"max_tokens": 8_000, "output_reserved": 1_000, "compression_trigger": 0.15}),
@@ -66,6 +67,7 @@ def test_the_words_of_the_ancestors_are_understood() -> None:
     assert (policy.max_turns, policy.max_steps, policy.max_input_tokens) == (30, 9, 80_000)
 
 
+@pytest.mark.mechanism("agentscope.trigger")
 def test_a_trigger_leaves_room_for_the_summarisers_own_call() -> None:
     assert ContextPolicy(trigger=0.98).trigger == 0.9
 
@@ -75,6 +77,7 @@ def test_the_soft_trigger_is_always_below_the_hard_one() -> None:
     assert DEFAULT_POLICY.soft_ratio == 0.60
 
 
+@pytest.mark.mechanism("cowagent.max-turns")
 def test_only_the_strategy_of_turns_limits_them_by_itself() -> None:
     assert DEFAULT_POLICY.turn_limit == 0
     assert ContextPolicy(strategy="turns").turn_limit == 20
@@ -93,6 +96,7 @@ def test_a_tool_result_may_take_fifteen_percent_of_the_window_and_at_most_25_000
     assert ContextPolicy(tool_result_limit=77).result_limit(TokenBudget()) == 77
 
 
+@pytest.mark.mechanism("cowagent.commands")
 def test_a_user_sets_what_is_theirs_within_what_the_operator_allows() -> None:
     operator = ContextPolicy(max_input_tokens=50_000)
     check_user_fields({"keep_recent": "6", "agent_max_context_tokens": "40000", "max_steps": 15}, operator)

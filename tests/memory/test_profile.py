@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -45,6 +46,7 @@ def test_a_profile_stands_behind_the_system_prompt_and_is_counted():
     assert view.parts().total == sum(message.tokens for message in view.messages())
 
 
+@pytest.mark.mechanism("ours.profile")
 def test_a_question_that_fits_only_without_the_profile_is_asked_without_it():
     budget = TokenBudget(8_000, 2_000, 0)
     question = text_message("user", "word " * 6_070)

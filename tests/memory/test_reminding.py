@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from memory.budget import TokenBudget
 from memory.compaction import plan_compaction
 from memory.loader import View, fit_view
@@ -51,6 +53,7 @@ def view_of(
     )
 
 
+@pytest.mark.mechanism("digitorn.reminder")
 def test_the_reminder_stands_behind_the_summary_and_counts_with_it() -> None:
     view = view_of(dated(plain_turns(2), before=4), ContextPolicy())
     assert [message.kind for message in view.messages()][:3] == ["message", "summary", "reminder"]
@@ -82,6 +85,7 @@ def test_a_reminder_that_is_large_for_the_window_loses_its_oldest_lines() -> Non
     assert "line 1 " not in fitted.reminder.text
 
 
+@pytest.mark.mechanism("digitorn.hook-inject")
 def test_notes_of_hooks_stand_right_before_the_question_and_are_counted() -> None:
     note = text_message("system", "Reminder: be brief.")
     recall = text_message("user", "Recalled.", kind="recall")
@@ -99,6 +103,7 @@ def test_notes_of_hooks_stand_right_before_the_question_and_are_counted() -> Non
     assert view.parts(recall).total == total_tokens(view.messages(recall))
 
 
+@pytest.mark.mechanism("digitorn.cooldown")
 def test_after_a_compaction_its_tail_is_not_cut_again_before_the_cooldown_is_over() -> None:
     """The tail alone is over the trigger: without a cooldown each turn would compact again."""
     policy = ContextPolicy(trigger=0.05, keep_recent=4, reserve_ratio=0, cooldown_turns=2)

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from memory.protocols import BaseMemory
 from memory.short_term import SummaryMemory, WindowMemory
 from memory.tokens import text_message
@@ -15,6 +17,7 @@ def fill(memory: BaseMemory, messages: Sequence[Message]) -> tuple[Message, ...]
     return memory.get_messages()
 
 
+@pytest.mark.mechanism("fim.short-term")
 def test_a_window_keeps_the_system_prompt_and_the_last_messages() -> None:
     system, history = text_message("system", "Hi."), plain_turns(5)
     memory = WindowMemory(4)
@@ -28,6 +31,7 @@ def test_a_window_keeps_a_call_with_its_result() -> None:
     assert fill(WindowMemory(1), messages) == tuple(messages[1:])
 
 
+@pytest.mark.mechanism("fim.short-term")
 def test_a_summary_memory_folds_what_is_old_into_one_summary() -> None:
     asked: list[str] = []
 

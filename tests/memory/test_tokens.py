@@ -32,6 +32,7 @@ def error_of(kind: str, encoding: str) -> float:
     return estimated / real - 1
 
 
+@pytest.mark.mechanism("fim.estimate")
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_uncalibrated_estimate_is_within_a_quarter_of_the_newer_count(kind: str) -> None:
     assert abs(error_of(kind, "o200k_base")) <= 0.25
@@ -49,6 +50,7 @@ def test_where_it_cannot_be_it_is_above_the_newer_count(kind: str) -> None:
     assert error_of(kind, "o200k_base") > 0.10
 
 
+@pytest.mark.mechanism("fim.calibration")
 @pytest.mark.parametrize("encoding", ["o200k_base", "cl100k_base"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_after_five_responses_the_error_is_within_a_tenth(kind: str, encoding: str) -> None:
@@ -62,6 +64,7 @@ def test_after_five_responses_the_error_is_within_a_tenth(kind: str, encoding: s
     assert calibration.apply(estimated) == pytest.approx(sum(s[encoding] for s in texts[:6]), rel=0.10)
 
 
+@pytest.mark.mechanism("fim.estimate")
 def test_the_empty_text_is_nothing_and_any_other_at_least_one_token() -> None:
     assert estimate_text("") == 0
     assert [estimate_text(text) for text in (" ", "\n", "a", "\x00", "\ud800", "\u200b")] == [
@@ -74,6 +77,7 @@ def test_the_empty_text_is_nothing_and_any_other_at_least_one_token() -> None:
     ]
 
 
+@pytest.mark.mechanism("fim.estimate")
 def test_a_message_counts_its_overhead_its_images_its_calls_and_its_reasoning() -> None:
     arguments = '{"text": "' + "word " * 6_000 + '"}'
     assert estimate_parts([]) == MESSAGE_OVERHEAD

@@ -35,6 +35,7 @@ def questions_in(view: View) -> list[str]:
     return [each.text.split(":")[0] for each in view.history if each.role == "user"]
 
 
+@pytest.mark.mechanism("cowagent.half-again")
 def test_five_or_more_turns_over_the_budget_lose_their_first_half_until_they_fit() -> None:
     before, halvings = 0, 0
     for count in range(1, 25):
@@ -51,6 +52,7 @@ def test_five_or_more_turns_over_the_budget_lose_their_first_half_until_they_fit
     assert halvings > 2
 
 
+@pytest.mark.mechanism("cowagent.reduce")
 def test_fewer_than_five_turns_over_the_budget_keep_first_user_text_and_last_reply_of_each() -> None:
     history = searching_turns(4, found=680)
     assert any(each.role == "tool" for each in fit(history[:-4], budget=SMALL, policy=TURNS).history)
@@ -60,6 +62,7 @@ def test_fewer_than_five_turns_over_the_budget_keep_first_user_text_and_last_rep
     assert view.dropped is None
 
 
+@pytest.mark.mechanism("cowagent.full-turns")
 @pytest.mark.parametrize(("limit", "whole"), [(6, 3), (20, 3), (30, 5)])
 def test_a_sixth_of_the_turn_limit_and_at_least_three_turns_keep_their_tool_chains(
     limit: int, whole: int
@@ -71,6 +74,7 @@ def test_a_sixth_of_the_turn_limit_and_at_least_three_turns_keep_their_tool_chai
     assert view.history[-2].role == "tool", "the newest ones"
 
 
+@pytest.mark.mechanism("cowagent.summary-joins")
 def test_what_leaves_is_told_in_the_summary_before_the_first_message_that_stays() -> None:
     view = fit(searching_turns(21), policy=TURNS)
     assert questions_in(view)[0] == "Question 11"
@@ -78,6 +82,7 @@ def test_what_leaves_is_told_in_the_summary_before_the_first_message_that_stays(
     assert view.messages()[2].text.startswith("Question 11")
 
 
+@pytest.mark.mechanism("cowagent.old-results")
 def test_a_result_of_an_earlier_turn_keeps_its_two_ends_in_20_000_characters() -> None:
     history = stored([user("a"), call("1"), result("1", "HEAD" + "x" * 30_000 + "TAIL"), reply("b")])
     text = fit(history, policy=TURNS).history[2].tool_results[0].text

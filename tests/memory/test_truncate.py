@@ -127,6 +127,7 @@ def test_a_pinned_result_keeps_its_call() -> None:
     assert choose_pins(history, 10_000) == {0, 1, 2}
 
 
+@pytest.mark.mechanism("fim.pins-half")
 def test_over_half_of_the_budget_the_oldest_injected_messages_lose_their_pin_first() -> None:
     pinned = replace(user("word " * 100), pinned=True)
     history = [replace(pinned, kind="injected"), pinned, replace(pinned, kind="injected")]
@@ -136,6 +137,7 @@ def test_over_half_of_the_budget_the_oldest_injected_messages_lose_their_pin_fir
     assert choose_pins(history, 10 * budget) == {0, 1, 2}
 
 
+@pytest.mark.mechanism("fim.truncate")
 def test_truncation_keeps_frame_pins_and_the_longest_suffix_in_their_order() -> None:
     history = plain_turns(12)
     history[2] = replace(history[2], pinned=True)
@@ -147,6 +149,7 @@ def test_truncation_keeps_frame_pins_and_the_longest_suffix_in_their_order() -> 
     assert list(kept) == [*messages[:2], history[2], *history[-6:], messages[-1]]
 
 
+@pytest.mark.mechanism("fim.truncate-start")
 def test_truncation_never_starts_with_an_assistant_message() -> None:
     history = plain_turns(12)
     messages = [SYSTEM, *history, question()]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +22,7 @@ from tests.memory.histories import call, histories, message, plain_turns, reply,
 from tests.memory.views import assert_no_orphans
 
 
+@pytest.mark.mechanism("cowagent.turn")
 def test_a_turn_is_a_user_message_and_all_that_follows() -> None:
     messages = [user("a"), call("1"), result("1"), reply("b"), user("c"), reply("d")]
     assert split_turns(messages) == [Turn(0, 4), Turn(4, 6)]
@@ -42,6 +44,7 @@ def test_a_split_never_parts_a_call_from_its_results() -> None:
     assert [safe_split_after(messages, index) for index in range(6)] == [0, 1, 4, 4, 4, 5]
 
 
+@pytest.mark.mechanism("digitorn.safe-split")
 def test_a_dangling_result_blocks_nothing() -> None:
     messages = [user("a"), result("lost"), reply("b"), result("lost"), user("c"), reply("d")]
     assert all(is_safe_split(messages, index) for index in range(len(messages) + 1))
@@ -57,6 +60,7 @@ def test_an_id_that_is_used_again_binds_only_its_own_results() -> None:
     assert [safe_split(messages, index) for index in range(7)] == [0, 1, 1, 3, 4, 4, 6]
 
 
+@pytest.mark.mechanism("digitorn.safe-split")
 @settings(max_examples=60, deadline=None)
 @given(histories(8), st.data())
 def test_splits_are_safe_near_and_idempotent(history: list[Message], data: st.DataObject) -> None:

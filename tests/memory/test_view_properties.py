@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +24,7 @@ profiles = st.sampled_from(
 )
 
 
+@pytest.mark.mechanism("fim.question", "ours.invariants", "ours.profile")
 @settings(max_examples=200, deadline=None)
 @given(histories(), questions, systems, policies, budgets(), calibrations, profiles)
 def test_every_view_keeps_the_invariants(
@@ -69,6 +71,7 @@ def test_every_view_keeps_the_invariants(
         assert messages[len(fixed)].role == "user"
 
 
+@pytest.mark.mechanism("ours.pins")
 @settings(max_examples=100, deadline=None)
 @given(histories(), st.data(), policies, budgets())
 def test_pins_behind_a_checkpoint_are_in_the_view_in_order_and_within_half_of_it(
@@ -93,6 +96,7 @@ def test_pins_behind_a_checkpoint_are_in_the_view_in_order_and_within_half_of_it
     assert view.dropped is None or total_tokens(held) <= budget.input_tokens * PINNED_SHARE
 
 
+@pytest.mark.mechanism("ours.tail")
 @settings(max_examples=60, deadline=None)
 @given(histories(), policies, budgets())
 def test_a_view_never_loses_the_newest_messages(
@@ -105,6 +109,7 @@ def test_a_view_never_loses_the_newest_messages(
     assert {each.position for each in spoken(newest)} <= kept
 
 
+@pytest.mark.mechanism("ours.tail")
 @settings(max_examples=60, deadline=None)
 @given(histories(), policies, budgets(), st.sampled_from(("good", "extract", "none")))
 def test_compaction_always_ends(

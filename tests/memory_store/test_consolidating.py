@@ -99,6 +99,7 @@ def test_each_entry_is_read_once_and_again_when_it_was_changed(
     assert profile_of(alice) == "- Plays the violin."
 
 
+@pytest.mark.mechanism("memory.profile-owner")
 def test_what_its_user_wrote_stays_and_what_its_user_removed_stays_out(
     alice: User, model: ModelConfig, server: ModelServer
 ):
@@ -112,6 +113,7 @@ def test_what_its_user_wrote_stays_and_what_its_user_removed_stays_out(
     assert profile_of(alice) == "- Has a dog.\n- Plays the cello badly."
 
 
+@pytest.mark.mechanism("memory.no-model")
 def test_without_a_language_model_nothing_is_written_and_it_says_so(
     alice: User, db: None, api_client: Clients
 ):
@@ -139,6 +141,7 @@ def test_an_unusable_answer_leaves_the_profile_as_it_is(
     assert MemoryEntry.objects.get().consolidated_at is None
 
 
+@pytest.mark.mechanism("memory.consolidation")
 def test_a_night_comes_at_each_users_own_midnight_once(alice: User, bob: User, charlie: User):
     User.objects.filter(pk=bob.pk).update(time_zone="Asia/Tokyo")
     bob.refresh_from_db()
@@ -189,6 +192,7 @@ def test_by_night_only_days_that_are_over_are_read(alice: User, model: ModelConf
     assert "Today." not in request.messages[1]["content"]
 
 
+@pytest.mark.mechanism("memory.consolidation")
 def test_a_long_backlog_is_taken_in_several_bounded_passes(
     alice: User, model: ModelConfig, server: ModelServer
 ):
@@ -214,6 +218,7 @@ def test_a_task_delivered_twice_writes_one_version(alice: User, model: ModelConf
     assert ProfileVersion.objects.count() == 1
 
 
+@pytest.mark.mechanism("memory.one-version")
 def test_a_worker_that_died_is_followed_by_another(alice: User, model: ModelConfig):
     note(alice)
     row = queue_consolidation(user_id=alice.pk, now=clock.now())
@@ -278,6 +283,7 @@ def test_a_worker_that_comes_back_too_late_changes_nothing(
     assert not Usage.objects.exists()
 
 
+@pytest.mark.mechanism("memory.one-version")
 @pytest.mark.django_db(transaction=True)
 def test_a_profile_its_user_changes_meanwhile_is_not_overwritten(
     alice: User, model: ModelConfig, server: ModelServer
@@ -297,6 +303,7 @@ def test_a_profile_its_user_changes_meanwhile_is_not_overwritten(
     ]
 
 
+@pytest.mark.mechanism("memory.one-version")
 @pytest.mark.django_db(transaction=True)
 def test_many_workers_at_once_write_one_version(alice: User, model: ModelConfig, server: ModelServer):
     note(alice)

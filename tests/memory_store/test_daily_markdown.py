@@ -63,6 +63,7 @@ PIECES = st.lists(
 )
 
 
+@pytest.mark.mechanism("memory.markdown")
 @given(st.lists(PIECES.map("".join).map(str.strip).filter(bool), max_size=4))
 def test_any_text_survives_the_round_trip(texts: list[str]):
     entries = [entry(text, id=f"e{number}") for number, text in enumerate(texts)]

@@ -111,6 +111,7 @@ def test_who_moves_keeps_the_days_that_were_and_begins_new_ones_at_the_new_midni
     assert entry["id"] == before["entries"][0]["id"]
 
 
+@pytest.mark.mechanism("memory.day")
 @pytest.mark.usefixtures("no_files")
 def test_after_a_move_the_files_tell_the_new_time_as_soon_as_the_sweep_came(
     alice: User, api_client: Clients

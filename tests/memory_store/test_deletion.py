@@ -96,6 +96,7 @@ def test_what_another_conversation_shows_stays(alice: User):
     assert MemoryEntry.objects.get().conversation == kept
 
 
+@pytest.mark.mechanism("cowagent.retention")
 def test_the_clean_up_takes_idle_conversations_and_leaves_their_memory(alice: User):
     conversation = full_conversation(alice)
     assert delete_idle_conversations(now=NOW, days=30) == 1
@@ -127,6 +128,7 @@ def test_the_clean_up_leaves_what_is(alice: User, why: str):
     assert Conversation.objects.filter(pk=conversation.pk).exists()
 
 
+@pytest.mark.mechanism("cowagent.retention")
 @pytest.mark.parametrize(
     ("periods", "is_kept"), [((60,), True), ((10, 60), True), ((10,), False), ((0, 10), True)]
 )
@@ -153,6 +155,7 @@ def test_a_period_of_a_group_is_no_concern_of_others(alice: User, bob: User):
     assert Conversation.objects.get().user == bob
 
 
+@pytest.mark.mechanism("cowagent.retention")
 def test_the_date_of_the_clean_up_is_told(alice: User):
     conversation = new_conversation(alice, at=NOW)
     assert expires_at(conversation, 30) == NOW + timedelta(days=30)

@@ -76,6 +76,7 @@ def test_what_is_written_by_hand_is_found_and_stands_in_its_file_at_once(alice: 
     assert file_of(alice, entry) == [entry["text"]]
 
 
+@pytest.mark.mechanism("memory.day")
 def test_an_entry_is_of_todays_day_where_its_user_lives(alice: User, client: Client):
     client.patch("/api/v1/me", {"time_zone": "Pacific/Kiritimati"}, content_type="application/json")
     ahead = add(client, "Far ahead.")
@@ -98,6 +99,7 @@ def test_an_entry_without_acceptable_words_is_refused(client: Client, body: dict
     assert not MemoryEntry.objects.exists()
 
 
+@pytest.mark.mechanism("memory.revisions")
 def test_a_change_is_found_at_once_and_what_was_said_before_is_history(alice: User, client: Client):
     entry = add(client, "The dentist is on Monday.")
     changed = change(client, entry, "The dentist is on Thursday.").json()
@@ -111,6 +113,7 @@ def test_a_change_is_found_at_once_and_what_was_said_before_is_history(alice: Us
     ]
 
 
+@pytest.mark.mechanism("memory.revisions")
 def test_a_revert_is_a_revision_of_its_own(alice: User, client: Client):
     entry = add(client, "Tea.")
     change(client, entry, "Coffee.")
@@ -154,6 +157,7 @@ def test_what_is_deleted_is_gone_with_its_history(alice: User, client: Client):
     assert file_of(alice, entry) == []
 
 
+@pytest.mark.mechanism("memory.one-entry")
 def test_an_edit_survives_a_repeated_job_and_a_compaction_that_was_done_again(alice: User, client: Client):
     conversation = new_conversation(alice)
     row, entry = extracted(conversation, "Alice has a dog.")
@@ -164,6 +168,7 @@ def test_an_edit_survives_a_repeated_job_and_a_compaction_that_was_done_again(al
     assert MemoryEntry.objects.get().text == "Alice has a cat."
 
 
+@pytest.mark.mechanism("memory.one-entry")
 def test_a_span_that_is_summarised_again_stays_one_entry_with_a_history(alice: User, client: Client):
     conversation = new_conversation(alice)
     _, entry = extracted(conversation, "Alice has a dog.")
@@ -181,6 +186,7 @@ def test_an_edit_survives_that_its_files_are_lost(alice: User, client: Client):
     assert file_of(alice, {"day": entry.day.isoformat()}) == ["Alice has a cat."]
 
 
+@pytest.mark.mechanism("memory.markdown")
 def test_a_file_that_could_not_be_written_is_mended_by_the_sweep(alice: User, client: Client):
     entry = add(client, "First.")
     in_the_way = memory_files.user_folder(alice.pk) / f".{entry['day']}.md.new"
@@ -307,6 +313,7 @@ class TestWholeDays:
         assert [entry["text"] for entry in client.get(self.DAY).json()["entries"]] == ["One.", "Two."]
 
 
+@pytest.mark.mechanism("memory.day")
 def test_a_day_begins_at_midnight_of_the_users_time_zone(alice: User):
     User.objects.filter(pk=alice.pk).update(time_zone="Asia/Tokyo")
     alice.refresh_from_db()

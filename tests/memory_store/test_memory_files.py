@@ -40,6 +40,7 @@ def told(conversation: Conversation) -> list[str]:
     return [event.payload["entry_id"] for event in events]
 
 
+@pytest.mark.mechanism("cowagent.daily-file")
 def test_an_entry_reaches_its_file_and_the_conversation_is_told_once(conversation: Conversation):
     entry = remember(conversation, "The plum tree blooms in March.")
     for _ in range(3):

@@ -61,6 +61,7 @@ def test_an_emptied_profile_has_no_file(alice: User, client: Client):
     assert file_of(alice) is None
 
 
+@pytest.mark.mechanism("memory.profile-versions")
 def test_versions_are_kept_compared_and_reverted_to(client: Client):
     put(client, "- Cello.\n- Lisbon.")
     put(client, "- Violin.\n- Lisbon.")

@@ -42,6 +42,7 @@ def rebuild(*arguments: str) -> str:
     return out.getvalue()
 
 
+@pytest.mark.mechanism("memory.rebuild")
 def test_files_and_index_are_rebuilt_with_what_users_edited(alice: User, remembered: MemoryEntry):
     shutil.rmtree(memory_files.user_folder(alice.pk), ignore_errors=True)
     stray = memory_files.day_path(alice.pk, datetime(2020, 1, 1, tzinfo=UTC).date())
@@ -117,6 +118,7 @@ def test_what_no_row_stands_for_is_removed_by_the_clean_up(
     assert memory_files.sweep_orphans() == 0
 
 
+@pytest.mark.mechanism("memory.rebuild")
 def test_the_export_is_markdown_of_ones_own(alice: User, remembered: MemoryEntry, api_client: Clients):
     answer = api_client(alice).get("/api/v1/memory/export")
     assert answer["Content-Type"] == "application/zip"

@@ -67,6 +67,7 @@ def shown_anywhere(user: User, client: Client) -> bool:
     return bool(found) or bool(days) or memory_files.day_path(user.pk, NOW.date()).exists()
 
 
+@pytest.mark.mechanism("memory.review")
 def test_what_is_extracted_waits_and_is_nowhere_until_it_is_approved(
     alice: User, client: Client, conversation: Conversation
 ):

@@ -88,6 +88,7 @@ async def recalled(chat: Chat, question: str = ASKED) -> list[dict[str, Any]]:
     return list((await chat.see(question))["recalled"])
 
 
+@pytest.mark.mechanism("memory.shared-private")
 @on_a_loop
 async def test_what_one_user_told_is_recalled_for_another_and_says_that_it_is_shared(
     alice: User, bob: User
@@ -104,6 +105,7 @@ async def test_what_one_user_told_is_recalled_for_another_and_says_that_it_is_sh
         assert answer["message"]["status"] == "complete"
 
 
+@pytest.mark.mechanism("memory.shared-private")
 @on_a_loop
 async def test_only_who_talks_to_the_agent_knows_of_it_and_nobody_reads_the_entry(
     alice: User, bob: User, charlie: User
@@ -123,6 +125,7 @@ async def test_only_who_talks_to_the_agent_knows_of_it_and_nobody_reads_the_entr
         assert await MemoryEntry.objects.filter(pk=entry.pk).aexists()
 
 
+@pytest.mark.mechanism("memory.shared-private")
 @on_a_loop
 async def test_nothing_private_is_known_where_memory_is_shared(alice: User, bob: User) -> None:
     async with house() as porter:
@@ -200,6 +203,7 @@ async def shape_of(chat: Chat) -> dict[str, Any]:
     return dict((await chat.program.get(f"conversations/{chat.conversation}")).json())
 
 
+@pytest.mark.mechanism("memory.shared-opened")
 @pytest.mark.parametrize("how", ["closed", "switched off"])
 @on_a_loop
 async def test_an_operator_closes_it_again_and_what_was_private_stays_apart(
@@ -234,6 +238,7 @@ async def test_what_is_not_remembered_is_not_shared(alice: User, bob: User, how:
             assert "7731" in str(await recalled(other))
 
 
+@pytest.mark.mechanism("memory.shared-forgotten")
 @on_a_loop
 async def test_forgotten_by_who_said_it_others_are_told_it_no_more_and_no_copy_is_left(
     alice: User, bob: User
@@ -254,6 +259,7 @@ async def test_forgotten_by_who_said_it_others_are_told_it_no_more_and_no_copy_i
         assert await recalled(other) == []
 
 
+@pytest.mark.mechanism("memory.shared-forgotten")
 @pytest.mark.parametrize("what", ["entry", "message", "conversation", "everything"])
 @on_a_loop
 async def test_forgetting_follows_to_the_chats_of_an_agent_that_was_deleted(
@@ -311,6 +317,7 @@ async def test_whatever_of_it_is_forgotten_goes_from_others_too(alice: User, bob
         assert await in_database(tables_with)("heliotrope") == []
 
 
+@pytest.mark.mechanism("memory.shared-forgotten")
 @on_a_loop
 async def test_what_another_said_himself_stays_when_one_forgets_the_same(
     alice: User, bob: User, charlie: User
@@ -356,6 +363,7 @@ def check(conversation: Conversation, count: int) -> None:
         check_nothing_forgotten(conversation, count)
 
 
+@pytest.mark.mechanism("memory.shared-opened")
 def test_only_an_operator_opens_it_by_the_panel_or_a_file(
     alice: User, api_client: Clients, admin_client: Client, tmp_path: Any
 ) -> None:

@@ -45,6 +45,7 @@ def share(user: User, agent: Agent, text: str, **fields: Any) -> MemoryEntry:
     return MemoryEntry.objects.create(user=user, text=text, **values)
 
 
+@pytest.mark.mechanism("memory.shared-pages")
 def test_all_who_may_talk_to_the_agent_read_it_page_by_page(
     alice: User, bob: User, porter: Agent, api_client: Clients
 ) -> None:
@@ -120,6 +121,7 @@ def opened_form(client: Client, entry: MemoryEntry) -> dict[str, str]:
     return {name: str(form[name].value()) for name in form.fields}
 
 
+@pytest.mark.mechanism("memory.shared-pages")
 @pytest.mark.parametrize("missing", ["revision", None])
 def test_an_operators_stale_form_does_not_bring_back_what_was_forgotten(
     bob: User, porter: Agent, admin_client: Client, missing: str | None
@@ -186,6 +188,7 @@ def signals_of(model: type[Model], listener: Callable[..., None]) -> Iterator[No
         post_save.disconnect(listener, sender=model)
 
 
+@pytest.mark.mechanism("memory.shared-pages")
 @pytest.mark.parametrize("way", ["its page", "the list"])
 @on_a_loop
 async def test_what_an_operator_takes_out_leaves_those_who_were_told_it_and_stays_its_users(
@@ -218,6 +221,7 @@ def forget_all_of(bob: User, alice: User) -> None:
     assert tables_with("heliotrope") == []
 
 
+@pytest.mark.mechanism("memory.shared-pages")
 @pytest.mark.parametrize("may", [(), ("view",), ("view", "change"), ("view", "delete")], ids=str)
 def test_staff_does_what_it_was_given_the_right_to(
     bob: User, porter: Agent, charlie: User, client: Client, may: tuple[str, ...]

@@ -68,6 +68,7 @@ def undo(client: Client, row: Compaction, way: str = "undo") -> None:
     assert answer.status_code == 200, answer.content
 
 
+@pytest.mark.mechanism("memory.again")
 def test_what_nobody_edited_is_found_again_and_what_is_new_is_an_entry_of_its_own(
     alice: User, again: Compaction
 ) -> None:
@@ -78,6 +79,7 @@ def test_what_nobody_edited_is_found_again_and_what_is_new_is_an_entry_of_its_ow
     assert entries_found(alice, "Pedigree-7") == [f"- {MORE}"]
 
 
+@pytest.mark.mechanism("memory.again")
 def test_two_that_are_summarised_again_as_one_say_everything_once(
     alice: User, api_client: Callable[[User], Client], again: Compaction
 ) -> None:
@@ -99,6 +101,7 @@ def test_two_that_are_summarised_again_as_one_say_everything_once(
     assert entries_found(alice, "Pedigree-7") == [f"- {MORE}"]
 
 
+@pytest.mark.mechanism("memory.again")
 def test_a_summary_that_is_redone_has_its_entry_again(
     alice: User, api_client: Callable[[User], Client], again: Compaction
 ) -> None:
@@ -110,6 +113,7 @@ def test_a_summary_that_is_redone_has_its_entry_again(
     assert entries_found(alice, "Quillfeather") == [f"- {FACT}"]
 
 
+@pytest.mark.mechanism("memory.again")
 def test_of_one_summary_made_again_as_two_everything_is_found_once(
     alice: User, api_client: Callable[[User], Client], again: Compaction
 ) -> None:
@@ -151,6 +155,7 @@ def test_what_is_new_is_of_the_day_it_is_learned_on(alice: User, again: Compacti
     assert days[f"- {MORE}"] in {before.date(), clock.now().date()}
 
 
+@pytest.mark.mechanism("memory.again")
 def test_what_was_corrected_is_not_learned_again_beside_the_correction(
     alice: User, api_client: Callable[[User], Client], again: Compaction
 ) -> None:

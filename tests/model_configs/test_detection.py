@@ -23,6 +23,7 @@ def start_with(base_url: str, **fields: object) -> ModelConfig:
     return config
 
 
+@pytest.mark.mechanism("digitorn.detection")
 def test_what_the_provider_lists_is_kept() -> None:
     with ModelServer(
         models=[{"id": "other", "max_model_len": 1}, {"id": "test-model", "max_model_len": 16_384}]

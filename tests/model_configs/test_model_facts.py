@@ -15,6 +15,7 @@ from chatapp.providers.selectors import resolve_budget_inputs
 from memory.budget import resolve_budget
 
 
+@pytest.mark.mechanism("digitorn.detection")
 @pytest.mark.parametrize(
     ("model", "window"),
     [
@@ -63,6 +64,7 @@ def test_the_table_is_sound() -> None:
         assert output is None or 1_000 <= output < window, name
 
 
+@pytest.mark.mechanism("fim.budget-sources")
 def test_layers_are_asked_in_order_each_size_by_itself(settings: Settings) -> None:
     settings.LLM_CONTEXT_SIZE, settings.LLM_MAX_OUTPUT_TOKENS = 50_000, 0
     config = ModelConfig(model_id="gpt-4o", max_output_tokens=2_000, detected_context_size=8_192)

@@ -16,6 +16,7 @@ from tests.servers.behaviour import says
 pytestmark = pytest.mark.usefixtures("models")
 
 
+@pytest.mark.mechanism("fim.plan-steps")
 async def test_steps_keep_to_the_fast_models_budget_and_the_answer_to_the_main_ones(
     alice_program: Program, planned: PlannedServer
 ) -> None:
@@ -64,6 +65,7 @@ async def test_each_reader_of_a_long_result_gets_its_share_of_it(
     assert 300 < chars("planner", 1) <= 500
 
 
+@pytest.mark.mechanism("fim.plan-history")
 async def test_a_long_history_is_summarised_for_the_planner_by_the_fast_model(
     alice_program: Program, planned: PlannedServer
 ) -> None:
@@ -82,6 +84,7 @@ async def test_a_long_history_is_summarised_for_the_planner_by_the_fast_model(
     assert len(asked.text) < 4 * 16_000
 
 
+@pytest.mark.mechanism("fim.plan-analysis")
 async def test_replanning_ends_after_three_rounds(alice_program: Program, planned: PlannedServer) -> None:
     planned.analyses = [NOT_MET]
     async with talking(alice_program) as talk:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.acceptance.stored import places_with
 from tests.reliability.compacting import compact, long_conversation
 from tests.reliability.installation import Installation
@@ -14,6 +16,7 @@ NAME = "Quillfeather"
 TOLD = f"My dentist is called Dr {NAME}, in Elm Street 14."
 
 
+@pytest.mark.mechanism("forgetting.everywhere")
 def test_nothing_of_it_is_in_any_column_file_or_queue(
     installation: Installation, alice: Person, script: Script
 ) -> None:

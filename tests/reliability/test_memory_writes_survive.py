@@ -42,6 +42,7 @@ def writes(installation: Installation) -> Iterator[WriteLock]:
     lock.release()
 
 
+@pytest.mark.mechanism("memory.killed")
 def test_a_worker_killed_at_each_step_of_what_it_learns_leaves_one_entry(
     installation: Installation,
     alice: Person,
@@ -174,6 +175,7 @@ BEFORE = (
 )
 
 
+@pytest.mark.mechanism("memory.markdown")
 def test_a_day_that_is_written_when_the_process_is_killed_is_the_old_or_the_new_one(
     installation: Installation, alice: Person, files: FileLock, writes: WriteLock, folder: Path
 ) -> None:

@@ -69,6 +69,7 @@ FAILURES = {
 }
 
 
+@pytest.mark.mechanism("fim.errors")
 @pytest.mark.parametrize("name", FAILURES)
 def test_a_provider_error_is_one_sentence_and_retry_works(
     embedded: Installation, alice: Person, script: Script, name: str

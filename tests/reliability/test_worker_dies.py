@@ -30,6 +30,7 @@ def assert_written_once(installation: Installation, alice: Person, conversation:
     assert daily_sections(installation, conversation) == 1
 
 
+@pytest.mark.mechanism("cowagent.daily-file")
 def test_a_summary_whose_worker_died_is_written_by_another_once(
     installation: Installation, alice: Person, script: Script
 ) -> None:
@@ -49,6 +50,7 @@ def test_a_summary_whose_worker_died_is_written_by_another_once(
     assert_written_once(installation, alice, conversation, "SECOND")
 
 
+@pytest.mark.mechanism("ours.one-checkpoint")
 def test_one_task_delivered_to_many_workers_is_done_once(
     production: Installation, alice: Person, script: Script
 ) -> None:

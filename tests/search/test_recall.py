@@ -37,6 +37,7 @@ def texts_of(turns: Sequence[RecalledTurn]) -> list[str]:
     return [turn.text.partition(": ")[2] for turn in turns]
 
 
+@pytest.mark.mechanism("agentscope.read-back")
 def test_what_the_question_needs_comes_back_in_the_order_it_was_said(alice: User, conversation: Conversation):
     turns = recalled(alice)
     texts = texts_of(turns)
@@ -46,6 +47,7 @@ def test_what_the_question_needs_comes_back_in_the_order_it_was_said(alice: User
     assert turns[0].source["conversation_id"] == str(conversation.pk)
 
 
+@pytest.mark.mechanism("ours.recall-budget")
 @pytest.mark.parametrize("budget", [0, 10, 40, 400])
 def test_it_stays_within_the_budget(alice: User, conversation: Conversation, budget: int):
     assert sum(turn.tokens for turn in recalled(alice, budget_tokens=budget)) <= budget
@@ -89,6 +91,7 @@ def test_a_request_brings_back_what_it_names_and_nothing_for_what_is_to_be_done(
     assert "I bought a violin by Stainer." in texts_of(recalled(alice, "Write a poem about my violin"))
 
 
+@pytest.mark.mechanism("ours.recall-gate")
 @pytest.mark.parametrize(
     "question",
     [
@@ -139,6 +142,7 @@ def test_who_is_asked_about_is_recalled_though_no_other_word_fits(alice: User, c
     assert recalled(alice, "Which console does Zoe own?") == []
 
 
+@pytest.mark.mechanism("ours.recall-once")
 def test_what_is_in_view_does_not_come_back(alice: User, conversation: Conversation):
     first = conversation.messages.get(position=0)
     texts = texts_of(recalled(alice, conversation_id=conversation.pk, message_ids={str(first.pk)}))
@@ -146,6 +150,7 @@ def test_what_is_in_view_does_not_come_back(alice: User, conversation: Conversat
     assert "The violin needs a new string." in texts
 
 
+@pytest.mark.mechanism("ours.branches")
 def test_another_branch_of_the_conversation_stays_out(alice: User, conversation: Conversation):
     fork = Branch.objects.create(conversation=conversation, lineage=[[str(conversation.branch_id), 10]])
     texts = texts_of(recalled(alice, conversation_id=conversation.pk, branch=fork))
@@ -153,12 +158,14 @@ def test_another_branch_of_the_conversation_stays_out(alice: User, conversation:
     assert "The violin needs a new string." not in texts
 
 
+@pytest.mark.mechanism("ours.recall-once")
 def test_the_same_words_come_back_once(alice: User, conversation: Conversation):
     say(new_conversation(alice), "I bought a violin by  Stainer.")
     texts = [" ".join(text.split()) for text in texts_of(recalled(alice))]
     assert texts.count("I bought a violin by Stainer.") == 1
 
 
+@pytest.mark.mechanism("ours.recall")
 def test_another_conversation_is_remembered_too(alice: User, conversation: Conversation):
     elsewhere = new_conversation(alice)
     texts = texts_of(recalled(alice, conversation_id=elsewhere.pk, branch=elsewhere.branch))

@@ -46,6 +46,7 @@ def share_held(asked: Asked, texts: list[str]) -> float:
     return sum(any(line in text for text in texts) for line in whole) / len(whole)
 
 
+@pytest.mark.mechanism("ours.recall")
 def test_the_turns_that_answer_are_in_the_context_word_for_word(browser: Client, friendship: str):
     for conversation_id in (friendship, new_conversation(browser)):
         shares = {
@@ -60,6 +61,7 @@ def new_conversation(client: Client) -> str:
     return str(answer.json()["id"])
 
 
+@pytest.mark.mechanism("ours.recall-budget")
 def test_no_context_is_over_its_budget_by_either_count(browser: Client, friendship: str):
     for budget in (300, 500, 2_000):
         for asked in ASKED[:5]:
@@ -68,6 +70,7 @@ def test_no_context_is_over_its_budget_by_either_count(browser: Client, friendsh
             assert texts[-1] == asked.question
 
 
+@pytest.mark.mechanism("ours.recall-gate")
 def test_small_talk_recalls_nothing(browser: Client, friendship: str):
     for said in (
         "Thanks!",
@@ -82,6 +85,7 @@ def test_small_talk_recalls_nothing(browser: Client, friendship: str):
         assert "recall" not in {message["source"] for message in shown["messages"]}
 
 
+@pytest.mark.mechanism("ours.recall-sources")
 def test_what_was_recalled_links_to_its_messages_best_first(browser: Client, friendship: str):
     asked = {"query": "What is Tomas's dog called?", "budget_tokens": 600}
     recalled = post(browser, f"{friendship}/context", asked)["recalled"]

@@ -45,6 +45,7 @@ def found(user: User, agent: Agent, query: str, limit: int = 10) -> list[str]:
     return [item.text for item in items]
 
 
+@pytest.mark.mechanism("memory.shared-index")
 def test_the_first_of_a_thousand_entries_is_found_and_long_ones_are_too(
     alice: User, bob: User, charlie: User, porter: Agent
 ) -> None:
@@ -73,6 +74,7 @@ def test_the_first_of_a_thousand_entries_is_found_and_long_ones_are_too(
     assert list(previous[pieces]) == list(pieces + index.shared.first - 1), "each follows the one before it"
 
 
+@pytest.mark.mechanism("memory.shared-index")
 def test_it_follows_what_becomes_of_an_entry(alice: User, bob: User, porter: Agent) -> None:
     changed, forgotten, taken_out, kept = share(
         bob, porter, "The lamp is red.", "The heron is grey.", "The vase is celadon.", CODE
@@ -92,6 +94,7 @@ def test_it_follows_what_becomes_of_an_entry(alice: User, bob: User, porter: Age
     assert not shared.exists()
 
 
+@pytest.mark.mechanism("memory.shared-index")
 def test_rebuilt_it_gives_the_same_answers(alice: User, bob: User, charlie: User, porter: Agent) -> None:
     share(bob, porter, CODE, *(f"Order {number} is due." for number in range(300)))
     share(charlie, porter, SECOND)

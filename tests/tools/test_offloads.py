@@ -329,6 +329,7 @@ def test_the_doctor_names_a_bucket_that_is_not_there(s3, settings):
     assert "S3_BUCKET" in found.remedy
 
 
+@pytest.mark.mechanism("agentscope.offload-context")
 async def test_the_agent_can_list_what_there_is(on_disk, conversation):
     first = await in_database(offload)(conversation)
     second = await in_database(offload)(conversation, "short")

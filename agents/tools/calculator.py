@@ -1,16 +1,16 @@
-"""Exact arithmetic on what a model writes: numbers, operators and a few functions, in bounded time and space."""
+"""A tool for exact arithmetic, in bounded time and space: numbers, operators and a few functions."""
 
 from __future__ import annotations
 
 import ast
 import math
-import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 from pydantic import Field
+from simpleeval import DEFAULT_OPERATORS, InvalidExpression, SimpleEval
 
 from agents.tools.arguments import Arguments, read_arguments, schema_of
 from agents.tools.protocol import ToolCaller, ToolFailure, ToolOutput, ToolTraits
@@ -21,36 +21,22 @@ MAX_BITS = 10_000
 """Of any number on the way: about 3,000 digits. What would be larger is refused before it is computed."""
 SHOWN_DIGITS = 15
 
-_OPERATORS: Mapping[type[ast.operator], Callable[[Fraction, Fraction], Fraction | int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-}
-_FUNCTIONS: Mapping[str, Callable[..., float | Fraction]] = {
+Compute = Callable[..., float | Fraction]
+
+_SIGNS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.USub, ast.UAdd)
+_MATH = ("floor", "ceil", "sqrt", "exp", "log", "log10", "log2", "sin", "cos", "tan", "asin", "acos", "atan")
+_FUNCTIONS: Mapping[str, Compute] = {
     "abs": abs,
     "min": min,
     "max": max,
-    "round": lambda value, digits=Fraction(0): Fraction(round(value, _whole(digits))),
-    "floor": math.floor,
-    "ceil": math.ceil,
-    "sqrt": math.sqrt,
-    "exp": math.exp,
-    "log": math.log,
-    "log10": math.log10,
-    "log2": math.log2,
-    "sin": math.sin,
-    "cos": math.cos,
-    "tan": math.tan,
-    "asin": math.asin,
-    "acos": math.acos,
-    "atan": math.atan,
+    "round": lambda value, digits=Fraction(0): round(value, _whole(digits)),
+    **{name: getattr(math, name) for name in _MATH},
     "factorial": lambda value: _factorial(_whole(value)),
     "gcd": lambda *values: math.gcd(*map(_whole, values)),
 }
 _CONSTANTS: Mapping[str, Fraction] = {"pi": Fraction(math.pi), "e": Fraction(math.e)}
+_NODES = (ast.BinOp, ast.Call, ast.Name, ast.UnaryOp)
+"""Of what simpleeval evaluates. Without attributes, subscripts, comparisons and texts."""
 _NOT_UNDERSTOOD = (
     "This is not an expression the calculator understands: use numbers, + - * / // % **, parentheses and "
     f"{', '.join(_FUNCTIONS)}."
@@ -58,16 +44,17 @@ _NOT_UNDERSTOOD = (
 
 
 def calculate(expression: str) -> Fraction:
-    """Exact where arithmetic is; functions and roots as precise as floats. Raises ToolFailure."""
+    """Return the value: exact for arithmetic, as precise as a float for functions and roots. Raises ToolFailure."""
     if len(expression) > MAX_CHARS:
         raise ToolFailure(f"The expression has over {MAX_CHARS} characters; split it.")
     try:
-        return _value(ast.parse(expression.strip(), mode="eval").body)
+        # Parsed here, because simpleeval would take the first of several statements.
+        return _bounded(_evaluator().eval(expression, ast.parse(expression.strip(), mode="eval").body))
     except ZeroDivisionError:
         raise ToolFailure("Something is divided by zero.") from None
     except (OverflowError, MemoryError):
         raise _too_large() from None
-    except (SyntaxError, RecursionError, TypeError):
+    except (InvalidExpression, SyntaxError, RecursionError, TypeError, AttributeError):
         raise ToolFailure(_NOT_UNDERSTOOD) from None
     except ValueError:
         raise ToolFailure(
@@ -75,23 +62,25 @@ def calculate(expression: str) -> Fraction:
         ) from None
 
 
-def _value(node: ast.expr) -> Fraction:
-    match node:
-        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
-            return _bounded(Fraction(str(number)))
-        case ast.Name(id=name) if name in _CONSTANTS:
-            return _CONSTANTS[name]
-        case ast.UnaryOp(op=ast.USub(), operand=inner):
-            return -_value(inner)
-        case ast.UnaryOp(op=ast.UAdd(), operand=inner):
-            return _value(inner)
-        case ast.BinOp(left=left, op=ast.Pow(), right=right):
-            return _power(_value(left), _value(right))
-        case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _OPERATORS:
-            return _bounded(Fraction(_OPERATORS[type(sign)](_value(left), _value(right))))
-        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in _FUNCTIONS:
-            return _bounded(Fraction(_FUNCTIONS[name](*map(_value, arguments))))
-    raise ToolFailure(_NOT_UNDERSTOOD)
+def _evaluator() -> Any:
+    operators = {sign: DEFAULT_OPERATORS[sign] for sign in _SIGNS} | {ast.Pow: _power}
+    evaluator = SimpleEval(
+        operators={sign: _exactly(compute) for sign, compute in operators.items()},
+        functions={name: _exactly(compute) for name, compute in _FUNCTIONS.items()},
+        names=dict(_CONSTANTS),
+    )
+    evaluator.nodes = {kind: evaluator.nodes[kind] for kind in _NODES} | {ast.Constant: _number}
+    return evaluator
+
+
+def _exactly(compute: Compute) -> Callable[..., Fraction]:
+    return lambda *values: _bounded(Fraction(compute(*values)))
+
+
+def _number(node: ast.Constant) -> Fraction:
+    if type(node.value) not in (int, float):
+        raise InvalidExpression("numbers only")
+    return _bounded(Fraction(str(node.value)))
 
 
 def _power(base: Fraction, exponent: Fraction) -> Fraction:
@@ -132,7 +121,7 @@ def _too_large() -> ToolFailure:
 
 
 def shown(value: Fraction) -> str:
-    """Whole numbers and short decimals exactly, all else to 15 digits."""
+    """Return the number as text: whole numbers and short decimals exactly, all else to 15 digits."""
     if value.denominator == 1:
         return str(value.numerator)
     try:

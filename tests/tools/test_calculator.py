@@ -69,6 +69,8 @@ def test_what_would_take_all_memory_is_refused_before_it_is_computed(bomb):
         "True + 1",
         "x := 3",
         "1 if 1 else 2",
+        "f'{1}'",
+        "1; 2",
         "abs(*[1])",
         "abs(x=1)",
         "eval('1')",

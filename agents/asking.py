@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
 from agents.error_mapping import describe_error
-from agents.errors import ModelError
-from agents.retrying import retry_pause
+from agents.errors import ModelError, retry_pause
 from agents.text import storable_text
 from agents.types import ChatModel, Finished, ModelRequest, TextDelta, TokenUsage
 from agents.usage import OutputText, estimate_usage

@@ -12,17 +12,15 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from agents.context import AssembledContext
-from agents.cycles import CycleWatch
 from agents.error_mapping import describe_error
-from agents.errors import ModelError
+from agents.errors import ModelError, retry_pause
+from agents.loop_request import LoopRequest
 from agents.ports import CallResult, EarlierCall, RequestedCall, ToolUse
 from agents.prompts import FINAL_ANSWER_PROMPT, REPEATING_PROMPT
-from agents.retrying import retry_pause
 from agents.summarise import Summariser, SummaryResult
 from agents.text import storable_text
-from agents.tool_calls import CallCollector, CallDesk, call_key, calling_message
+from agents.tool_calls import CallCollector, CallDesk, CycleWatch, call_key, calling_message
 from agents.tool_running import run_calls
-from agents.transcript import Transcript
 from agents.types import (
     ChatModel,
     Finished,
@@ -155,7 +153,7 @@ class _Loop:
         sleep: Sleep,
     ) -> None:
         self.model = model
-        self.transcript = Transcript.begin(context)
+        self.request = LoopRequest.begin(context)
         self.use = tool_use
         self.summariser = summariser
         self.sleep = sleep
@@ -189,7 +187,7 @@ class _Loop:
         messages = tuple(await self.use.inbox.take())
         if not messages:
             return None
-        self.transcript = self.transcript.add(*messages)
+        self.request = self.request.add(*messages)
         return MessagesSeen(messages)
 
     # --- asking --------------------------------------------------------------------------------------
@@ -219,8 +217,8 @@ class _Loop:
     async def _fit(self) -> Notice | None:
         """What to tell of what left the request."""
         store = self.use.store if self.use else None
-        fitting = await self.transcript.fit(store, self.summariser)
-        self.transcript = fitting.told()
+        fitting = await self.request.fit(store, self.summariser)
+        self.request = fitting.told()
         if not fitting.was_shortened:
             return None
         if fitting.summary is None:
@@ -230,12 +228,12 @@ class _Loop:
         return _tell_summary(fitting.summary)
 
     async def _stream(self, said: _Said) -> AsyncGenerator[AgentStep, None]:
-        request = self.transcript.request(with_tools=self.may_call or self.use is None)
+        request = self.request.request(with_tools=self.may_call or self.use is None)
         async with aclosing(self.model.stream(request)) as items:
             async for item in items:
                 match item:
                     case RequestSent():
-                        yield CallSent(item, self.transcript.context, self.step)
+                        yield CallSent(item, self.request.context, self.step)
                     case ToolsPrompted():
                         yield Notice("prompted_tools", item.text)
                     case TextDelta():
@@ -254,7 +252,7 @@ class _Loop:
                     case Finished():
                         said.is_over_bound = item.reason == "bound"
                         calls_tools = self.may_call and bool(said.calls.calls) and not said.is_over_bound
-                        context = self.transcript.context
+                        context = self.request.context
                         yield CallFinished(item.usage, item.reason, context, self.step, calls_tools)
                         if not said.has_shown and not calls_tools:
                             self._check_silence(item, said)
@@ -270,7 +268,7 @@ class _Loop:
         if finished.reason != "length":
             return
         # Some servers fill their window with as much of the prompt as fits and have no room left to answer.
-        window = self.transcript.context.inputs.budget.context_size
+        window = self.request.context.inputs.budget.context_size
         if finished.usage.exact and finished.usage.input_tokens >= window * FULL_WINDOW:
             raise describe_error("overflow", "The prompt filled the whole window.")
         raise ModelError("bad_response", NO_ROOM_TO_ANSWER)
@@ -278,10 +276,10 @@ class _Loop:
     def _after(self, error: ModelError, was_repeated: bool) -> tuple[Notice | None, float]:
         """What to try after an error, and the pause before: the same again once, or less and less context."""
         if error.category == "overflow":
-            smaller = self.transcript.shrunk(error.window_tokens)
+            smaller = self.request.shrunk(error.window_tokens)
             if smaller is None:
                 return None, 0.0
-            self.transcript = smaller.told()
+            self.request = smaller.told()
             text = "The model found the conversation too long; trying again with less of it."
             return Notice("shrunk", text, error.window_tokens), 0.0
         pause_s = None if was_repeated else retry_pause(error)
@@ -303,7 +301,7 @@ class _Loop:
         for call in calls:
             yield ToolStarted(call)
         found: dict[str, CallResult] = {}
-        limit = self.transcript.result_limit(len(calls))
+        limit = self.request.result_limit(len(calls))
         async with aclosing(run_calls(prepared, self.use, limit)) as results:
             async for result in results:
                 found[result.call.call_id] = result
@@ -311,7 +309,7 @@ class _Loop:
         results_in_order = [found[call.call_id] for call in calls]
         self._remember_unknown(results_in_order)
         messages = [_result_message(result) for result in results_in_order]
-        self.transcript = self.transcript.add_step([asking, *messages])
+        self.request = self.request.add_step([asking, *messages])
         self._look_for_the_end(results_in_order)
 
     def _remember_unknown(self, results: list[CallResult]) -> None:
@@ -329,11 +327,11 @@ class _Loop:
         """Whether the next call is the last one, without tools, and what the model is told of it."""
         verdict = self.cycles.note(results)
         if verdict == "tell":
-            self.transcript = self.transcript.add(_note(REPEATING_PROMPT))
-        max_steps = self.transcript.context.inputs.policy.max_steps
+            self.request = self.request.add(_note(REPEATING_PROMPT))
+        max_steps = self.request.context.inputs.policy.max_steps
         if verdict == "end" or self.step >= max_steps:
             self.may_call = False
-            self.transcript = self.transcript.add(_note(FINAL_ANSWER_PROMPT))
+            self.request = self.request.add(_note(FINAL_ANSWER_PROMPT))
             self._notices.append(REPEATING if verdict == "end" else OUT_OF_STEPS)
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import secrets
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 from jsonschema import Draft202012Validator, SchemaError
 from jsonschema.exceptions import best_match
@@ -17,7 +19,7 @@ from jsonschema.validators import validator_for
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-from agents.ports import CallKey, CallState, RequestedCall
+from agents.ports import CallKey, CallResult, CallState, RequestedCall
 from agents.text import storable_text
 from agents.tools.protocol import Tool
 from agents.types import ToolCallDelta
@@ -182,3 +184,33 @@ def calling_part(call_id: str, name: str, arguments: str) -> ToolCallPart:
     except ValueError:
         arguments = json.dumps({"unreadable": arguments}, ensure_ascii=False)
     return ToolCallPart(call_id, name, arguments or "{}")
+
+
+TOLD_AT = 3
+"""So often the same, it is told; once more after that, and the loop ends."""
+
+Verdict = Literal["fine", "tell", "end"]
+
+
+class CycleWatch:
+    def __init__(self) -> None:
+        self._seen: Counter[bytes] = Counter()
+        self._was_told = False
+
+    def note(self, results: Sequence[CallResult]) -> Verdict:
+        """After each step. `end` only once the model was told and went on."""
+        repeated = 0
+        for print_ in {_fingerprint(result) for result in results}:
+            self._seen[print_] += 1
+            repeated = max(repeated, self._seen[print_])
+        if repeated < TOLD_AT:
+            return "fine"
+        if self._was_told:
+            return "end"
+        self._was_told = True
+        return "tell"
+
+
+def _fingerprint(result: CallResult) -> bytes:
+    said = (*call_key(result.call.name, result.call.arguments), result.whole)
+    return hashlib.blake2b("\x00".join(said).encode("utf-8", "surrogatepass")).digest()

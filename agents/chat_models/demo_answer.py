@@ -204,3 +204,8 @@ def _first_summary_line(summaries: list[Message]) -> str:
     body = summaries[0].text.partition("\n\n")[2] or summaries[0].text
     lines = [line.strip() for line in body.splitlines() if line.strip() and not line.startswith("<")]
     return lines[0][:MAX_QUOTE_CHARS] if lines else ""
+
+
+def split_words(text: str) -> list[str]:
+    """Words with the white space before them; joined again they are the text."""
+    return re.findall(r"\s*\S+|\s+", text)

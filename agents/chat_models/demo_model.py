@@ -7,17 +7,22 @@ a question names. Asked for a summary, as memory.prompts asks, it gives the extr
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
-from agents.chat_models.demo_answer import write_answer
-from agents.chat_models.demo_plan import write_plan_answer
-from agents.chat_models.demo_summary import write_summary
+from agents.chat_models.demo_answer import split_words, write_answer
 from agents.chat_models.demo_tools import write_tool_call
-from agents.chat_models.words import split_words
+from agents.plan.choosing import split_parts
+from agents.plan.prompts import ANALYST_MARK, PLANNER_MARK, REQUEST_LEAD, RESULTS_MARK, STEP_MARK
 from agents.types import Finished, ModelItem, ModelRequest, RequestSent, TextDelta
 from agents.usage import OutputText, estimate_usage
 from agents.wire import write_request
+from memory.extractive import extract_summary
 from memory.prompts import CLOSING
+from memory.summary import bounded_summary
+from memory.tokens import estimate_text, text_message
+from memory.types import Message, Role
 
 DEMO_NAME = "demo"
 PACE_S = 0.02
@@ -58,3 +63,93 @@ class DemoModel:
             if pace_s:
                 await self._sleep(pace_s)
         yield Finished("stop", estimate_usage(request, output))
+
+
+# --- summaries
+
+
+_ROLES: dict[str, Role] = {"User": "user", "Assistant": "assistant", "Tool": "tool", "System": "system"}
+
+
+def write_summary(request: ModelRequest) -> str:
+    """At most four fifths of the request's limit: memory asks for a quarter more than it takes."""
+    text = request.messages[-1].text
+    space = request.max_output_tokens * 4 // 5
+    previous = bounded_summary(_read_fenced(text, "previous_summary"), space // 2)
+    transcript = _read_transcript(_read_fenced(text, "conversation") or text)
+    extract = extract_summary(transcript, space - estimate_text(previous) - 4)
+    return f"{previous}\n\n{extract}".strip()
+
+
+def _read_fenced(text: str, tag: str) -> str:
+    found = re.search(rf"<{tag}>\n(.*?)\n</{tag}>", text, re.DOTALL)
+    return found[1] if found else ""
+
+
+def _read_transcript(text: str) -> list[Message]:
+    """The utterances of a transcript as memory.transcript writes them."""
+    messages: list[Message] = []
+    for paragraph in text.split("\n\n"):
+        speaker, colon, words = paragraph.partition(": ")
+        if colon and speaker in _ROLES:
+            messages.append(text_message(_ROLES[speaker], words))
+        elif not re.fullmatch(r"\[\d{4}-\d\d-\d\d\]", paragraph):
+            messages.append(text_message(messages[-1].role if messages else "user", paragraph))
+    return messages
+
+
+# --- plans
+
+
+MAX_PARTS = 5
+_RESULT = re.compile(r"<step_result>\n(Step .*?)\n</step_result>", re.DOTALL)
+_HEADING = re.compile(r"Step (\S+) \((\w+)\): (.*)")
+
+
+def write_plan_answer(request: ModelRequest) -> str | None:
+    """None where the request has nothing to do with a plan."""
+    system, asked = request.messages[0].text, request.messages[-1].text
+    if system.startswith(PLANNER_MARK):
+        return _write_plan(asked)
+    if system.startswith(ANALYST_MARK):
+        return json.dumps({"goal_met": True, "confidence": 1.0, "missing": ""})
+    if system.startswith(STEP_MARK):
+        return _work(asked, [message.text for message in request.messages[1:-1]])
+    note = next((message.text for message in request.messages if message.text.startswith(RESULTS_MARK)), None)
+    return _answer(note) if note is not None else None
+
+
+def _write_plan(asked: str) -> str:
+    """A single part has two steps, so that there is something to see."""
+    request = asked.rpartition(REQUEST_LEAD)[2].strip()
+    parts = split_parts(request)[:MAX_PARTS]
+    steps = [
+        {"id": f"s{number}", "title": part[:60], "task": part, "dependencies": []}
+        for number, part in enumerate(parts, start=1)
+    ]
+    together = {
+        "id": f"s{len(parts) + 1}",
+        "title": "Put together",
+        "task": "Put together what the other steps found.",
+        "dependencies": [step["id"] for step in steps],
+    }
+    return json.dumps({"steps": [*steps, together]}, ensure_ascii=False)
+
+
+def _work(task: str, found: list[str]) -> str:
+    before = [heading[1] for text in found for heading in _HEADING.finditer(text)]
+    given = f" I was given the results of {', '.join(before)}." if before else ""
+    return f"The task has {len(task.split())} words and {len(task)} characters: “{task[:200]}”.{given}"
+
+
+def _answer(note: str) -> str:
+    rows = [
+        f"- **{heading[3]}** ({heading[2]}): {' '.join(result[heading.end() :].split())}"
+        for result in _RESULT.findall(note)
+        if (heading := _HEADING.match(result))
+    ]
+    lead = (
+        "Your message was worked on in steps, which you see as a graph. The **Demo model** behind them can count words "
+        "and not think; a language model would do the tasks:"
+    )
+    return "\n".join([lead, "", *rows])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from agents.plan.json_answers import find_values
-from agents.plan.limits import MAX_STEPS
-from agents.plan.steps import RESERVED, PlanStep
+from agents.plan.steps import MAX_STEPS, RESERVED, SURE, PlanStep
 from agents.text import storable_text
 
 TITLE_CHARS = 80
@@ -120,3 +120,77 @@ def _with_free_ids(steps: Sequence[PlanStep], taken: frozenset[str], number: int
         replace(step, id=names[step.id], dependencies=tuple(names.get(one, one) for one in step.dependencies))
         for step in steps
     )
+
+
+# --- the analyst's judgement
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """`missing` says in words what is not there yet."""
+
+    goal_met: bool
+    confidence: float
+    missing: str = ""
+
+    @property
+    def wants_replanning(self) -> bool:
+        """Not where the analyst is sure that nothing more can be had."""
+        return not self.goal_met and self.confidence < SURE
+
+
+def read_analysis(text: str) -> Analysis | None:
+    """None where the answer holds no judgement."""
+    for value in find_values(text):
+        if isinstance(value, Mapping) and (judged := _judgement(value)) is not None:
+            return Analysis(
+                judged,
+                _confidence(value.get("confidence")),
+                storable_text(str(value.get("missing") or "")).strip(),
+            )
+    return None
+
+
+def _judgement(value: Mapping[str, Any]) -> bool | None:
+    judged = next((value[name] for name in ("goal_met", "achieved", "goal_achieved") if name in value), None)
+    if isinstance(judged, str):
+        return {"true": True, "yes": True, "false": False, "no": False}.get(judged.strip().lower())
+    return judged if isinstance(judged, bool) else None
+
+
+def _confidence(value: Any) -> float:
+    """From 0 to 1; a percentage is read as such, and what is no number as no confidence at all."""
+    try:
+        number = float(str(value).strip().rstrip("%"))
+    except ValueError:
+        return 0.0
+    return min(max(number / 100 if number > 1 else number, 0.0), 1.0)
+
+
+# --- JSON in what a model wrote
+
+
+MAX_TRIES = 50
+"""Places at which a value may begin. Prose full of braces must not cost a scan for each of them."""
+
+_THOUGHTS = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+_DECODER = json.JSONDecoder()
+
+
+def find_values(text: str) -> Iterator[Any]:
+    """Every outermost object and array, in order."""
+    text = _THOUGHTS.sub("", text)
+    at, tries = 0, 0
+    while (start := _next_opening(text, at)) is not None and tries < MAX_TRIES:
+        tries += 1
+        try:
+            value, at = _DECODER.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            at = start + 1
+            continue
+        yield value
+
+
+def _next_opening(text: str, at: int) -> int | None:
+    found = re.compile(r"[{\[]").search(text, at)
+    return found.start() if found else None

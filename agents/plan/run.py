@@ -11,26 +11,28 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from agents.errors import ModelError
-from agents.plan.analysis import Analysis, read_analysis
-from agents.plan.inputs import enrich_query, extended, fit_reports, history_of
-from agents.plan.limits import (
-    ANALYSIS_CHARS,
-    DEPENDENCY_CHARS,
-    MAX_ROUNDS,
-    PLANNER_INPUT_TOKENS,
-    REPLAN_CHARS,
-)
-from agents.plan.parsing import PlanError, read_plan
+from agents.plan.parsing import Analysis, PlanError, read_analysis, read_plan
 from agents.plan.prompts import (
     analysis_question,
     analyst_prompt,
+    enrich_query,
+    extended,
+    fit_reports,
+    history_of,
     mend_prompt,
     planner_prompt,
     replan_prompt,
     report_steps,
 )
 from agents.plan.scheduler import Steps, run_steps
-from agents.plan.steps import PlanStep
+from agents.plan.steps import (
+    ANALYSIS_CHARS,
+    DEPENDENCY_CHARS,
+    MAX_ROUNDS,
+    PLANNER_INPUT_TOKENS,
+    REPLAN_CHARS,
+    PlanStep,
+)
 from agents.types import ToolSpec
 from memory.errors import ContextError
 from memory.tokens import Calibration, text_message

@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from agents.plan.limits import PARALLEL_STEPS, STEP_ATTEMPTS
-from agents.plan.steps import PlanStep, StepState
+from agents.plan.steps import PARALLEL_STEPS, STEP_ATTEMPTS, PlanStep, StepState
 
 RunStep = Callable[[PlanStep, tuple[PlanStep, ...]], Awaitable[str]]
 """Works on a step, given the steps it depends on as they ended; returns its result. Raises StepFailed."""

@@ -11,11 +11,9 @@ from dataclasses import dataclass, field, replace
 
 from agents.context import AssembledContext, ContextInputs
 from agents.errors import ModelError
-from agents.plan.inputs import dependency_messages
-from agents.plan.limits import DEPENDENCY_CHARS
-from agents.plan.prompts import ANALYST_MARK, step_prompt
+from agents.plan.prompts import ANALYST_MARK, dependency_messages, step_prompt
 from agents.plan.scheduler import StepFailed
-from agents.plan.steps import ANALYST, PLANNER, PlanStep
+from agents.plan.steps import ANALYST, DEPENDENCY_CHARS, PLANNER, PlanStep
 from agents.ports import ToolUse
 from agents.react import AgentStep, CallFinished, run_react
 from agents.summarise import Summariser, SummaryResult

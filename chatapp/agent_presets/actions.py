@@ -14,9 +14,9 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 
+from agents.agent_file import ADDRESSES, AgentFile, AgentProfile, Brain
 from agents.hooks import Hook, write_hooks
 from agents.mcp import McpToolFacts
-from agents.profiles import ADDRESSES, AgentFile, AgentProfile, Brain
 from chatapp.accounts.models import User
 from chatapp.agent_presets.hook_actions import check_hooks
 from chatapp.agent_presets.models import Agent, DeploymentHook, McpServer

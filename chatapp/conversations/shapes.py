@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from agents.plan.limits import PREVIEW_CHARS
-from agents.plan.steps import OVER
+from agents.plan.steps import OVER, PREVIEW_CHARS
 from chatapp.conversations.models import Conversation, Message
 from chatapp.operations.clock import iso_time
 from chatapp.runs.models import Run, ToolCall

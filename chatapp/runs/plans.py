@@ -9,7 +9,7 @@ from typing import assert_never, cast
 
 from agents.context import AssembledContext
 from agents.plan.choosing import RunMode, WantedMode, choose_mode
-from agents.plan.inputs import results_message
+from agents.plan.prompts import results_message
 from agents.plan.run import PlanChanged, PlanDropped, PlanItem, PlanNotice, PlanReady, PlanRequest, run_plan
 from agents.plan.scheduler import Steps
 from agents.plan.steps import RESERVED, PlanStep

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from agents.context import AssembledContext, ContextInputs
 from agents.errors import ModelError
 from agents.plan.choosing import RunMode, WantedMode, choose_mode
-from agents.plan.inputs import results_message
+from agents.plan.prompts import results_message
 from agents.plan.run import PlanChanged, PlanDropped, PlanNotice, PlanReady, PlanRequest, run_plan
 from agents.plan.scheduler import Steps
 from agents.plan.steps import RESERVED, PlanStep

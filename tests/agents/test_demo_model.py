@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from agents.chat_models.demo_model import DemoModel
-from agents.plan.inputs import results_message
+from agents.plan.prompts import results_message
 from agents.plan.run import PlanChanged, PlanReady, PlanRequest, run_plan
 from agents.plan.working import LoopModels, PlanPorts, RuledModel
 from agents.prompts import CONTINUE_PROMPT

@@ -11,9 +11,9 @@ import pytest
 
 from agents.chat_models.scripted_model import ScriptedModel
 from agents.error_mapping import describe_error
+from agents.loop_request import LoopRequest
 from agents.react import AgentStep, Notice, run_react
 from agents.summarise import Summariser, SummaryResult
-from agents.transcript import Transcript
 from memory.budget import TokenBudget
 from memory.prompts import compaction_prompt
 from memory.tokens import Calibration, text_message, total_tokens, with_parts
@@ -132,7 +132,7 @@ async def test_what_left_the_loop_is_named_the_newest_of_it_and_how_to_list_the_
         )
 
     context = context_with(FakeTool(), window=16_000)
-    transcript = Transcript.begin(context)
+    transcript = LoopRequest.begin(context)
     for number in range(80):
         transcript = transcript.add_step(step(number))
     fitted = await transcript.fit(None)

@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.plan.analysis import Analysis, read_analysis
-from agents.plan.limits import MAX_STEPS
-from agents.plan.parsing import PlanError, read_plan
-from agents.plan.steps import PlanStep
+from agents.plan.parsing import Analysis, PlanError, read_analysis, read_plan
+from agents.plan.steps import MAX_STEPS, PlanStep
 
 STEPS = [
     {"id": "a", "title": "Find A", "task": "Find out about A.", "dependencies": []},

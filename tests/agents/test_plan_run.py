@@ -11,12 +11,10 @@ import pytest
 
 from agents.error_mapping import describe_error
 from agents.errors import ModelError
-from agents.plan.inputs import dependency_messages, fit_reports
-from agents.plan.limits import DEPENDENCY_CHARS, MAX_ROUNDS
-from agents.plan.prompts import ANALYST_MARK, PLANNER_MARK
+from agents.plan.prompts import ANALYST_MARK, PLANNER_MARK, dependency_messages, fit_reports
 from agents.plan.run import PlanChanged, PlanDropped, PlanItem, PlanNotice, PlanReady, PlanRequest, run_plan
 from agents.plan.scheduler import StepFailed
-from agents.plan.steps import PlanStep
+from agents.plan.steps import DEPENDENCY_CHARS, MAX_ROUNDS, PlanStep
 from agents.types import ToolSpec
 from memory.errors import QuestionTooLarge
 from memory.tokens import Calibration, estimate_text, text_message

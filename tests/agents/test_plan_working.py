@@ -11,11 +11,10 @@ import pytest
 
 from agents.chat_models.scripted_model import Said, ScriptedModel
 from agents.error_mapping import describe_error
-from agents.plan.limits import DEPENDENCY_CHARS
 from agents.plan.prompts import ANALYST_MARK, PLANNER_MARK, STEP_MARK
 from agents.plan.run import PlanReady, PlanRequest, run_plan
 from agents.plan.scheduler import StepFailed
-from agents.plan.steps import PlanStep
+from agents.plan.steps import DEPENDENCY_CHARS, PlanStep
 from agents.plan.working import LoopModels, PlanPorts, RuledModel
 from agents.ports import ToolUse
 from agents.react import AgentStep, CallFinished

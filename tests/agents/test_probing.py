@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from agents.chat_models.openai_model import OpenAIModel
-from agents.chat_models.probing import list_models, probe_model
+from agents.chat_models.probing import list_models, probe_model, read_listing
 from agents.errors import ModelError
-from agents.model_listing import read_listing
 from agents.types import ListedModel, ModelEndpoint
 from tests.servers.behaviour import ERRORS, Behaviour, says
 from tests.servers.openai_server import ModelServer

@@ -11,8 +11,8 @@ from typing import Any
 import yaml
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from agents.agent_file import AgentProfile, ProfileError, list_ignored, read_agent_file
 from agents.hooks import Hook
-from agents.profiles import AgentProfile, ProfileError, list_ignored, read_agent_file
 from chatapp.agent_presets.actions import LoadedAgent, load_agents
 from chatapp.context.tools.registry import local_tools, tool_names
 from chatapp.operations import clock

@@ -37,7 +37,7 @@ NO_SUMMARY = "no summary is waited for in the middle of an answer"
 
 
 @dataclass(frozen=True, slots=True)
-class Transcript:
+class LoopRequest:
     """`messages` is the whole request; those from `newest` on came with the last step, the first `passed` went through
     the guard as they are. `was_shortened`: something left it that the user was not told of yet; `summary` is what a
     summariser made of it, where one was asked."""
@@ -50,7 +50,7 @@ class Transcript:
     summary: SummaryResult | None = None
 
     @classmethod
-    def begin(cls, context: AssembledContext) -> Transcript:
+    def begin(cls, context: AssembledContext) -> LoopRequest:
         messages = context.request.messages
         return cls(context, messages, len(messages))
 
@@ -69,14 +69,14 @@ class Transcript:
             temperature=inputs.temperature,
         )
 
-    def told(self) -> Transcript:
+    def told(self) -> LoopRequest:
         """The user knows of what left it."""
         return replace(self, was_shortened=False, summary=None)
 
-    def add_step(self, messages: Sequence[Message]) -> Transcript:
+    def add_step(self, messages: Sequence[Message]) -> LoopRequest:
         return replace(self, messages=(*self.messages, *messages), newest=len(self.messages))
 
-    def add(self, *messages: Message) -> Transcript:
+    def add(self, *messages: Message) -> LoopRequest:
         return replace(self, messages=(*self.messages, *messages))
 
     def result_limit(self, count: int) -> ResultLimit:
@@ -88,7 +88,7 @@ class Transcript:
             tokens, max(policy.message_char_limit // 2, policy.message_char_limit - NOTE_CHARS)
         )
 
-    async def fit(self, store: ResultStore | None, summariser: Summariser | None = None) -> Transcript:
+    async def fit(self, store: ResultStore | None, summariser: Summariser | None = None) -> LoopRequest:
         """Without a summariser the sentences that carry facts stand in for what leaves.
 
         Raises memory.errors.ContextError where nothing would help.
@@ -100,7 +100,7 @@ class Transcript:
             return fitting._guarded()
         return await fitting._summarised(summariser)
 
-    def shrunk(self, window_tokens: int | None) -> Transcript | None:
+    def shrunk(self, window_tokens: int | None) -> LoopRequest | None:
         """After an overflow: about half of it, then the summary and the question alone; None after that."""
         context = self.context.shrunk(window_tokens, self.tokens)
         if context is None:
@@ -110,7 +110,7 @@ class Transcript:
         steps = () if context.shrinks > 1 or asked is None else self.messages[asked + 1 :]
         capped = tuple(cut_message(message, EMERGENCY_CHARS, cut_middle) for message in steps)
         try:
-            return Transcript(context, (*messages, *capped), len(messages))._guarded()
+            return LoopRequest(context, (*messages, *capped), len(messages))._guarded()
         except ContextError:
             return None
 
@@ -127,14 +127,14 @@ class Transcript:
         inputs, tools_tokens = self.context.inputs, self.context.view.tools_tokens
         return ContextGuard(inputs.policy, inputs.budget, inputs.calibration, tools_tokens, "react_iteration")
 
-    def _guarded(self) -> Transcript:
+    def _guarded(self) -> LoopRequest:
         checked = self._guard.check(self.messages, self.passed)
         if isinstance(checked, Fits):
             return self._fitting(checked)
         shortened = self._guard.fall_back(checked, NO_SUMMARY, self._reminder(checked))
         return self._replaced(shortened.messages, was_shortened=True)
 
-    async def _summarised(self, summariser: Summariser) -> Transcript:
+    async def _summarised(self, summariser: Summariser) -> LoopRequest:
         checked = self._guard.check(self.messages, self.passed)
         if isinstance(checked, Fits):
             return self._fitting(checked)
@@ -146,7 +146,7 @@ class Transcript:
         )
         return replace(self._replaced(shortened.messages, was_shortened=True), summary=summary)
 
-    def _fitting(self, checked: Fits) -> Transcript:
+    def _fitting(self, checked: Fits) -> LoopRequest:
         fitting = self._replaced(checked.messages, self.was_shortened or checked.was_truncated)
         return replace(fitting, passed=0 if checked.was_truncated else len(checked.messages))
 
@@ -154,12 +154,12 @@ class Transcript:
         tools = [ToolNote(tool.name, tool.description) for tool in self.context.inputs.tools]
         return build_reminder(tools, _list_stored(need.to_summarise))
 
-    def _replaced(self, messages: tuple[Message, ...], was_shortened: bool) -> Transcript:
+    def _replaced(self, messages: tuple[Message, ...], was_shortened: bool) -> LoopRequest:
         kept = len(self.messages) - self.newest
         newest = max(0, len(messages) - kept)
         return replace(self, messages=messages, newest=newest, passed=0, was_shortened=was_shortened)
 
-    async def _shrink_results(self, store: ResultStore | None) -> Transcript:
+    async def _shrink_results(self, store: ResultStore | None) -> LoopRequest:
         """Oldest first, until it fits with some room to spare."""
         goal = int(self._body_room() * ROOM_SHARE)
         messages = list(self.messages)

@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { formatDone, formatTokens, groupByAge, quoted, revealHidden } from "../../static/app/js/format.js";
 
 test("the done card counts summarizing, and counts it once", () => {
-  assert.equal(formatDone({ input_tokens: 1234, output_tokens: 440, compaction_tokens: 234 }), "1.2k in / 0.4k out");
-  assert.equal(formatDone({ input_tokens: 12, output_tokens: 3 }), "0.0k in / 0.0k out");
+  assert.equal(formatDone({ input_tokens: 1234, output_tokens: 440, compaction_tokens: 234 }), "1.2k in / 440 out");
+  assert.equal(formatDone({ input_tokens: 12, output_tokens: 3 }), "12 in / 3 out");
 });
 
 test("what is not seen, or turns the text round, is shown by its number", () => {

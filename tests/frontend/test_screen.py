@@ -106,6 +106,16 @@ def test_a_draft_survives_a_reload_and_stays_with_its_chat(page: Page) -> None:
     expect(page.locator("#composer")).to_have_value("")
 
 
+def test_drafts_go_when_their_user_signs_out(page: Page) -> None:
+    page.locator("#composer").fill("not for the next one at this computer")
+    drafts = "Object.keys(localStorage).filter((key) => key.includes('draft.')).length"
+    assert page.evaluate(drafts) == 1
+    page.locator(".account-button").click()
+    page.get_by_role("menuitem", name="Sign out").click()
+    page.wait_for_url(re.compile("/accounts/login/"))
+    assert page.evaluate(drafts) == 0
+
+
 def test_a_conversation_can_be_renamed_pinned_and_deleted(page: Page) -> None:
     ask(page, "Name me")
     row = page.locator(".row.is-open")

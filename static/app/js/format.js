@@ -5,12 +5,9 @@ import { t } from "./i18n.js";
 /** @typedef {import("./state/types.js").Usage} Usage */
 /** @typedef {import("./state/types.js").Conversation} Conversation */
 
-/** @param {number} tokens always in thousands, one decimal: 1234 → 1.2k */
-const inThousands = (tokens) => `${(tokens / 1000).toFixed(1)}k`;
-
 /** The done card. What summarising took is part of both numbers already. @param {Usage} usage */
 export function formatDone(usage) {
-  return `${inThousands(usage.input_tokens)} in / ${inThousands(usage.output_tokens)} out`;
+  return `${formatTokens(usage.input_tokens)} in / ${formatTokens(usage.output_tokens)} out`;
 }
 
 /** @param {Usage} usage */

@@ -13,7 +13,7 @@ import { App } from "./components/App.js";
 import { html } from "./html.js";
 import { startKeyboard } from "./keyboard.js";
 import { changeUi, currentConversation, currentThread, ui } from "./state/store.js";
-import { recall, remember } from "./storage.js";
+import { recall, remember, removeDrafts } from "./storage.js";
 import { startViewport } from "./viewport.js";
 
 const PHONE = matchMedia("(max-width: 860px)");
@@ -44,6 +44,8 @@ effect(() => {
   wasRunning = isRunning;
 });
 
+// A session that ended without a sign-out leaves its user's drafts; they are not for whoever comes next.
+removeDrafts({ exceptOwn: true });
 startViewport();
 startKeyboard();
 startLive();

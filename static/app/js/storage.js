@@ -1,4 +1,6 @@
-/** What this browser remembers: drafts and preferences. Never a token. */
+/** What this browser remembers: preferences, and the drafts of who is signed in. Never a token. */
+
+import { boot } from "./boot.js";
 
 const PREFIX = "palimpsest.";
 
@@ -21,11 +23,26 @@ export function remember(name, value) {
   }
 }
 
+const DRAFTS = "draft.";
+const ownDrafts = `${DRAFTS}${boot.user?.id}.`;
+
 /** @param {string|null} conversationId */
-const draftName = (conversationId) => `draft.${conversationId ?? "new"}`;
+const draftName = (conversationId) => `${ownDrafts}${conversationId ?? "new"}`;
 
 /** @param {string|null} conversationId */
 export const readDraft = (conversationId) => recall(draftName(conversationId)) ?? "";
 
 /** @param {string|null} conversationId @param {string} text */
 export const writeDraft = (conversationId, text) => remember(draftName(conversationId), text);
+
+/** Remove the drafts that this browser keeps, at sign-out all of them. @param {{exceptOwn?: boolean}} [which] */
+export function removeDrafts({ exceptOwn = false } = {}) {
+  try {
+    for (const key of Object.keys(localStorage)) {
+      const isOwn = key.startsWith(PREFIX + ownDrafts);
+      if (key.startsWith(PREFIX + DRAFTS) && !(exceptOwn && isOwn)) localStorage.removeItem(key);
+    }
+  } catch {
+    return;
+  }
+}

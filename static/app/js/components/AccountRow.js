@@ -5,6 +5,7 @@ import { loadListing } from "../commands/conversations.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { changeUi } from "../state/store.js";
+import { removeDrafts } from "../storage.js";
 import { chooseTheme, theme } from "../theme.js";
 import { Icon } from "./icons.js";
 import { Menu } from "./Menu.js";
@@ -48,6 +49,7 @@ function accountItems() {
 
 /** A form, because signing out changes something; a link could be followed by anybody's page. */
 export function signOut() {
+  removeDrafts();
   const form = document.createElement("form");
   form.method = "post";
   form.action = boot.logout_url;

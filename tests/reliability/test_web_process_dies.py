@@ -159,7 +159,7 @@ def queue_without_start(
     code = f"""
 from datetime import timedelta
 from chatapp.operations import clock
-from chatapp.actions.messages import NewMessage, send_message
+from chatapp.runs.actions.sending import NewMessage, send_message
 from chatapp.models import User
 receipt = send_message(
     user=User.objects.get(email={PEOPLE[0]!r}), conversation_id={conversation!r}, new=NewMessage({text!r}),

@@ -11,7 +11,7 @@ ADA, ADMIN, ALICE, BOB, CHARLIE = KNOWN = tuple(
     f"{name}@example.com" for name in ("ada", "admin", "alice", "bob", "charlie")
 )
 _SCRIPT = """
-from chatapp.actions.accounts import create_token, create_user
+from chatapp.accounts.actions import create_token, create_user
 for email in {emails!r}:
     user = create_user(email=email, password={password!r}, is_admin=email == {admin!r})
     print("token", email, create_token(user=user, name="tests", scopes=["chat", "read", "memory", "admin"])[1])

@@ -20,8 +20,8 @@ WINDOW = {"LLM_CONTEXT_SIZE": "20000", "LLM_MAX_OUTPUT_TOKENS": "2000"}
 PREPARE = """
 import json
 from chatapp import clock
-from chatapp.actions.conversations import ImportedMessage, import_conversation
-from chatapp.actions.search import index_conversation
+from chatapp.conversations.actions import ImportedMessage, import_conversation
+from chatapp.recall.actions.index import index_conversation
 from chatapp.models import User
 from tests.acceptance.conversations import long_history
 user = User.objects.get()

@@ -28,8 +28,8 @@ CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 PREPARE = """
 import json, sys
 from chatapp import clock
-from chatapp.actions.accounts import create_token
-from chatapp.actions.conversations import create_conversation
+from chatapp.accounts.actions import create_token
+from chatapp.conversations.actions import create_conversation
 from chatapp.models import User
 made = []
 for number in range({count}):

@@ -19,7 +19,7 @@ from tests.servers.service import Service, run_manage
 WINDOW = {"LLM_CONTEXT_SIZE": "20000", "LLM_MAX_OUTPUT_TOKENS": "2000"}
 PREPARE = """
 import json
-from chatapp import clock
+from chatapp.operations import clock
 from chatapp.conversations.actions import ImportedMessage, import_conversation
 from chatapp.recall.actions.index import index_conversation
 from chatapp.models import User

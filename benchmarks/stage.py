@@ -27,7 +27,7 @@ CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 # Rows for a load: users, tokens and conversations, by the actions of the service itself.
 PREPARE = """
 import json, sys
-from chatapp import clock
+from chatapp.operations import clock
 from chatapp.accounts.actions import create_token
 from chatapp.conversations.actions import create_conversation
 from chatapp.models import User

@@ -122,7 +122,7 @@ def wait_for_quiet(production: Installation) -> None:
     for _ in range(4):
         printed = len(production.worker.output())
         send_task(production, "chatapp.operations.tasks.sweep")
-        production.worker.wait_for_output(r"Task chatapp\.tasks\.sweep\[.*\] succeeded", since=printed)
+        production.worker.wait_for_output(r"Task chatapp\.operations\.tasks\.sweep\[.*\] succeeded", since=printed)
 
 
 def stored_entries(installation: Installation, alice: Person, conversation: str) -> list[dict[str, str]]:

@@ -77,7 +77,7 @@ def wait_for_idle_worker(production: Installation) -> None:
     for _ in range(4):
         printed = len(production.worker.output())
         send_task(production, "chatapp.operations.tasks.sweep")
-        production.worker.wait_for_output(r"Task chatapp\.tasks\.sweep\[.*\] succeeded", since=printed)
+        production.worker.wait_for_output(r"Task chatapp\.operations\.tasks\.sweep\[.*\] succeeded", since=printed)
 
 
 def test_a_compaction_whose_message_was_lost_is_found_by_the_sweep(

@@ -15,13 +15,16 @@ from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from django.urls import path  # noqa: E402
 
 from chatapp.accounts.socket_auth import BearerAuth, OriginCheck  # noqa: E402
+from chatapp.operations.logs import name_requests  # noqa: E402
 from chatapp.realtime.consumer import ChatConsumer  # noqa: E402
 
-application = ProtocolTypeRouter(
-    {
-        "http": http_application,
-        "websocket": OriginCheck(
-            AuthMiddlewareStack(BearerAuth(URLRouter([path("ws/chat", ChatConsumer.as_asgi())])))
-        ),
-    }
+application = name_requests(
+    ProtocolTypeRouter(
+        {
+            "http": http_application,
+            "websocket": OriginCheck(
+                AuthMiddlewareStack(BearerAuth(URLRouter([path("ws/chat", ChatConsumer.as_asgi())])))
+            ),
+        }
+    )
 )

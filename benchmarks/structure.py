@@ -1,0 +1,220 @@
+"""What it takes to read and change the code: files, lines, levels, and how far one message walks.
+
+python -m benchmarks.structure [--skip-walks]
+
+A walk is what a reader meets who follows one thing through the code. It is done once in this process (SQLite, a
+scripted model) under `sys.setprofile`, and each function of ours is taken at its first call: "files" counts the
+different files of these functions, "returns" how often the next of them lies in a file that was left before. Loops and
+waiting add nothing. A walk begins with the function named in WALKS: what the door checks (tokens, limits) comes before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import contextvars
+import inspect
+import re
+import shutil
+import sys
+import threading
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("chatapp", "agents", "memory")
+# The function that a walk begins with, and of which file where several have one of this name. By name and not imported,
+# so that the same command measures an older tree.
+WALKS = {
+    "one message stored": ("send_message", ""),
+    "one message answered": ("_execute", "runner.py"),
+    "one compaction": ("compact", "compactor.py"),
+    "one recall": ("recall_turns", ""),
+    "one message forgotten": ("forget_message", ""),
+}
+CHANGES = ("a field on a conversation", "a strategy", "an event", "a feature folder")
+
+# A run has a context of its own, in which nothing is set: what has the default is the answering.
+current_walk: contextvars.ContextVar[str] = contextvars.ContextVar(
+    "current_walk", default="one message answered"
+)
+
+
+def product_files() -> list[Path]:
+    """Return the Python files of the product, migrations left out."""
+    found = (path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+    return sorted(path for path in found if "migrations" not in path.parts)
+
+
+def count_levels() -> int:
+    """Return the levels of chatapp's longest import contract."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    return max(len(each.get("layers", ())) for each in contracts if "chatapp" in each.get("containers", ()))
+
+
+def recipe_files(title: str) -> list[str]:
+    """Return the files that a recipe of docs/recipes.md names in its numbered steps, in their order."""
+    page = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
+    recipe = page.lower().split(f"\n## {title}\n")[1].split("\n## ")[0]
+    steps = [line for line in recipe.splitlines() if re.match(r"\d+\. ", line)]
+    return list(dict.fromkeys(match[1] for step in steps if (match := re.search(r"`([\w./-]+)`", step))))
+
+
+@dataclass
+class Recorder:
+    """Takes down each function of ours at its first call, walk by walk."""
+
+    walks: dict[str, list[CodeType]] = field(default_factory=lambda: {name: [] for name in WALKS})
+    seen: dict[str, set[CodeType]] = field(default_factory=lambda: {name: set() for name in WALKS})
+    begun: dict[str, FrameType] = field(default_factory=dict)
+    """Of each walk under way, the frame it began with."""
+    is_ours: dict[CodeType, bool] = field(default_factory=dict)
+
+    def __call__(self, frame: FrameType, event: str, argument: object) -> None:
+        walk = current_walk.get()
+        if walk not in WALKS or not self._is_ours(frame.f_code):
+            return
+        if event == "call":
+            self._take(frame, walk)
+        is_coroutine = frame.f_code.co_flags & inspect.CO_COROUTINE  # it "returns" at each await
+        if event == "return" and self.begun.get(walk) is frame and not is_coroutine:
+            del self.begun[walk]
+
+    def _take(self, frame: FrameType, walk: str) -> None:
+        name, file = WALKS[walk]
+        code = frame.f_code
+        if not self.walks[walk] and code.co_name == name and code.co_filename.endswith(file):
+            self.begun[walk] = frame
+        if walk in self.begun and code not in self.seen[walk]:
+            self.seen[walk].add(code)
+            self.walks[walk].append(code)
+
+    def _is_ours(self, code: CodeType) -> bool:
+        if code not in self.is_ours:
+            parts = Path(code.co_filename).parts[len(ROOT.parts) :]
+            inside = code.co_filename.startswith(f"{ROOT}/") and parts[0] in PACKAGES
+            self.is_ours[code] = inside and not code.co_name.startswith("<")
+        return self.is_ours[code]
+
+    def files(self, walk: str) -> list[str]:
+        """Return the file of each function, in the order of their first calls, neighbours merged."""
+        found: list[str] = []
+        for code in self.walks[walk]:
+            file = str(Path(code.co_filename).relative_to(ROOT))
+            if not found or found[-1] != file:
+                found.append(file)
+        return found
+
+
+@contextlib.contextmanager
+def walking(name: str) -> Iterator[None]:
+    token = current_walk.set(name)
+    try:
+        yield
+    finally:
+        current_walk.reset(token)
+
+
+def carry_context() -> None:
+    """Let database threads see the walk of who called them: the event loop hands them no context."""
+    original = asyncio.BaseEventLoop.run_in_executor
+
+    def run_in_executor(
+        loop: asyncio.BaseEventLoop, executor: Any, call: Callable[..., Any], *args: Any
+    ) -> Any:
+        return original(loop, executor, contextvars.copy_context().run, call, *args)
+
+    setattr(asyncio.BaseEventLoop, "run_in_executor", run_in_executor)  # noqa: B010
+
+
+async def walk_all(user: Any, recorder: Recorder) -> None:
+    from tests.context_engine.chatting import chatting
+
+    with walking("none"):  # of what the service does besides, and of what this function asks
+        async with chatting(user, count=60, padding=12) as chat:
+            question = "Which code has note 3?"
+            # Once unrecorded: what a process does for its first request only is no part of a walk.
+            await chat.ask("My piano is a Bechstein of 1911.")
+            await chat.see(question)
+            sys.setprofile(recorder)
+            with walking("one message stored"):
+                sent = await chat.program.post(
+                    f"conversations/{chat.conversation}/messages",
+                    {"prefer": "respond-async"},
+                    content="The tuner is called Aurelio Vantongeren.",
+                )
+            assert sent.status_code == 202, sent.content
+            await until_complete(chat.program, sent.json()["run_id"])
+            with walking("one compaction"):
+                await chat.compact()
+            with walking("one recall"):
+                assert (await chat.see(question))["recalled"]
+            with walking("one message forgotten"):
+                forgotten = await chat.program.post("memory/forget", message_id=sent.json()["message_id"])
+            assert forgotten.status_code == 200, forgotten.content
+            sys.setprofile(None)
+
+
+async def until_complete(program: Any, run_id: str) -> None:
+    async with asyncio.timeout(60):
+        while (await program.get(f"runs/{run_id}")).json()["status"] != "complete":  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+
+
+def measure_walks() -> Recorder:
+    from benchmarks.context_load import prepare
+    from tests.environment import clean_environment
+
+    recorder = Recorder()
+    clean_environment()
+    carry_context()
+    folder = prepare()
+    try:
+        from django.apps import apps
+
+        user = apps.get_model("chatapp", "User").objects.create_user("bench@example.com")
+        threading.setprofile(recorder)
+        asyncio.run(walk_all(user, recorder))
+    finally:
+        threading.setprofile(None)
+        shutil.rmtree(folder, ignore_errors=True)
+    return recorder
+
+
+def report(line: str, *values: object) -> None:
+    print(f"{line:<44}" + "".join(f"{value!s:>12}" for value in values))
+
+
+def main(skip_walks: bool) -> None:
+    files = product_files()
+    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files)
+    entries = [path for path in (ROOT / "chatapp").iterdir() if path.name != "__pycache__"]
+    report("Python files of the product", f"{len(files):,}")
+    report("lines, without migrations", f"{lines:,}")
+    report("entries at the root of chatapp", len(entries))
+    report("levels of the import contract", count_levels())
+    if (ROOT / "docs" / "recipes.md").exists():
+        for title in CHANGES:
+            report(f"files that {title} touches", len(recipe_files(title)))
+    if skip_walks:
+        return
+    recorder = measure_walks()
+    print()
+    report("walk", "files", "returns", "functions")
+    for name in WALKS:
+        visited = recorder.files(name)
+        assert visited, f"{WALKS[name][0]} was not called: see WALKS"
+        report(name, len(set(visited)), len(visited) - len(set(visited)), len(recorder.walks[name]))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--skip-walks", action="store_true")
+    main(parser.parse_args().skip_walks)

@@ -1,4 +1,4 @@
-"""One question, one answer, in the background: no tools, no loop, and one more attempt after a passing error."""
+"""Ask a model one question in the background: no tools, no loop, and few retries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 class Asking:
-    """Asks one model. `usages` has one entry per call, failed ones included where they wrote something."""
+    """Asks one model. `usages` has one entry for each call, also for a failed one that wrote something."""
 
     def __init__(
         self, model: ChatModel, timeout_s: float = CALL_TIMEOUT_S, sleep: Sleep = asyncio.sleep
@@ -27,19 +27,22 @@ class Asking:
         self._model = model
         self._timeout_s = timeout_s
         self._sleep = sleep
-        self._may_repeat = True
+        self._retries = 0
 
     async def ask(self, request: ModelRequest) -> str:
-        """The whole answer. Of all that is asked, one call at most is repeated. Raises ModelError."""
-        try:
-            return await self._call(request)
-        except ModelError as error:
-            pause_s = retry_pause(error)
-            if pause_s is None or not self._may_repeat:
-                raise
-        self._may_repeat = False
-        await self._sleep(pause_s)
-        return await self._call(request)
+        """Return the whole answer. Raise ModelError.
+
+        The retries of all questions together are bounded as those of one.
+        """
+        while True:
+            try:
+                return await self._call(request)
+            except ModelError as error:
+                pause_s = retry_pause(error, self._retries)
+                if pause_s is None:
+                    raise
+            self._retries += 1
+            await self._sleep(pause_s)
 
     async def _call(self, request: ModelRequest) -> str:
         pieces: list[str] = []
@@ -56,12 +59,12 @@ class Asking:
                         if item.reason == "bound":
                             raise describe_error("bound")
         except TimeoutError as error:
-            raise ModelError("timeout", "The model took too long.", detail="took too long") from error
+            raise ModelError("timeout", "The model took too long.", detail="it took too long") from error
         finally:
             self._note(usage, request, output)
         return storable_text("".join(pieces))
 
     def _note(self, usage: TokenUsage | None, request: ModelRequest, output: OutputText) -> None:
-        """A call that broke off cost what it read and wrote; one that was refused cost nothing."""
+        """Count a call that broke off by what it read and wrote; a refused one cost nothing."""
         if usage is not None or output.count():
             self.usages.append(usage or estimate_usage(request, output))

@@ -1,16 +1,28 @@
-"""Turns what a provider answered into a ModelError: one category, and one sentence a user can act on."""
+"""Map what a provider answered to a ModelError: a category, a sentence a user can act on, and redacted words.
+
+The one place where a provider's words become an error: nothing else may build one from them.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from agents.errors import ModelError, ModelErrorCategory
-from agents.overflow import Overflow, find_overflow
+from agents.overflow import Overflow, find_overflow, is_message_too_long
 
-MAX_DETAIL_CHARS = 600
+MAX_WORDS_CHARS = 600
+MAX_READ_CHARS = 20_000
+"""Of an error's text; what decides stands at its beginning, and the patterns below must not read megabytes."""
+LEAST_SECRET_CHARS = 4
+MESSAGE_TOO_LONG = (
+    "One message is longer than this provider accepts; your message is stored. Send it in shorter parts or as a file, "
+    "or choose another model."
+)
 
 _SENTENCES: dict[ModelErrorCategory, str] = {
     "auth": "The model provider does not accept our key; your message is stored. An administrator must check the key "
@@ -65,26 +77,86 @@ _FILTER = re.compile(
 _BUSY = re.compile(r"overloaded|no capacity|temporarily unavailable|loading model", re.IGNORECASE)
 
 
-def describe_error(category: ModelErrorCategory, detail: str = "", **facts: Any) -> ModelError:
-    """The error of a category with its standing sentence."""
-    return ModelError(category, _SENTENCES[category], detail=detail[:MAX_DETAIL_CHARS], **facts)
+def describe_error(
+    category: ModelErrorCategory,
+    words: str = "",
+    *,
+    detail: str = "",
+    status: int | None = None,
+    **facts: Any,
+) -> ModelError:
+    """Return the error of a category with its sentence. `words` are what the provider or a library said."""
+    return ModelError(
+        category,
+        _SENTENCES[category],
+        detail=detail or (f"HTTP {status}" if status else ""),
+        provider_words=redact_words(words),
+        status=status,
+        **facts,
+    )
 
 
 def map_error(status: int | None, body: object, headers: Mapping[str, str] | None = None) -> ModelError:
-    """From an answered error. `body` is the parsed JSON or the raw text; `status` None where it came in a stream."""
+    """Return the ModelError that an error answer stands for.
+
+    `body` is the parsed JSON or the raw text; `status` is None for an error inside a stream.
+    """
     text = read_error_text(body)
     overflow = _find_overflow(status, text)
     category = "overflow" if overflow else _categorize(status, text)
+    is_temporary = category in ("rate_limit", "server")
     error = describe_error(
         category,
         text,
         status=status,
-        retry_after_s=_read_retry_after(headers or {}, text)
-        if category in ("rate_limit", "server")
-        else None,
+        retry_after_s=_read_retry_after(headers or {}, text) if is_temporary else None,
         window_tokens=overflow.window_tokens if overflow else None,
     )
+    if category == "bad_request" and is_message_too_long(text):
+        error.message = MESSAGE_TOO_LONG
+        error.args = (MESSAGE_TOO_LONG,)
     return error
+
+
+# --- redaction: whatever a provider says may repeat keys, addresses and names of internal hosts
+
+_HIDDEN = "[…]"
+_ADDRESSES = re.compile(
+    r"\b[a-z][a-z0-9+.-]{1,20}://[^\s\"'<>]+"
+    r"|\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+    r"|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b"
+    r"|(?<![\w:])\[?(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}\]?(?::\d+)?(?!\w)"
+    r"|\blocalhost(?::\d+)?\b"
+    r"|\b[a-z0-9](?:[\w-]*\.)*[\w-]+:\d{2,5}\b"
+    r"|\b[a-z0-9](?:[\w-]*\.)+(?:internal|intranet|intra|local|localdomain|lan|corp|home|svc|cluster|private|test"
+    r"|com|net|org|io|ai|dev|cloud|app|cn|eu|de|fr|uk|us)\b"
+    r"|(?:/[\w.-]+){3,}",
+    re.IGNORECASE,
+)
+_SECRETS = re.compile(
+    r"\bbearer\s+\S+"
+    r"|\b(?:sk|pk|rk|gsk|hf|xai|nvapi|r8|ghp|glpat|AIza|AKIA|eyJ)[\w.*-]{6,}"
+    r"|[\w-]*\*{3,}[\w*-]*"
+    r"|(?<=[\s:='\"])(?=\S*\d)(?=\S*[a-z])[\w+/=-]{32,}",
+    re.IGNORECASE,
+)
+_NAMED_SECRETS = re.compile(
+    r"((?:api[ _-]?key|key|token|secret|password|authorization)(?: provided)?[\"']?\s*[:=]\s*[\"']?)[^\s\"',;)]+",
+    re.IGNORECASE,
+)
+
+
+def redact_words(text: str, secrets: Iterable[str] = ()) -> str:
+    """Return the beginning of the text without keys, addresses, hosts and paths; `secrets` are keys that are known."""
+    for secret in secrets:
+        if len(secret) >= LEAST_SECRET_CHARS:
+            text = text.replace(secret, _HIDDEN)
+    text = _NAMED_SECRETS.sub(rf"\1{_HIDDEN}", text[: 2 * MAX_WORDS_CHARS])
+    text = _ADDRESSES.sub(_HIDDEN, _SECRETS.sub(_HIDDEN, text))
+    return text[:MAX_WORDS_CHARS]
+
+
+# --- which category
 
 
 def _find_overflow(status: int | None, text: str) -> Overflow | None:
@@ -98,7 +170,7 @@ def _find_overflow(status: int | None, text: str) -> Overflow | None:
 
 
 def _categorize(status: int | None, text: str) -> ModelErrorCategory:
-    """Words first where they are surer than the number: an empty account is a 429 with some, a 403 with others."""
+    """Return the category. Words decide before the status: an empty account is a 429 with some, a 403 with others."""
     if status == 402 or (_QUOTA.search(text) and not _RATE.search(text)):
         return "quota"
     if status == 401 or _AUTH.search(text):
@@ -121,7 +193,14 @@ def _categorize(status: int | None, text: str) -> ModelErrorCategory:
 
 
 def read_error_text(body: object) -> str:
-    """The provider's words, whatever they are wrapped in; all fields that a judgement may need are kept."""
+    """Return the provider's words, whatever they are wrapped in, with all fields that decide the category."""
+    try:
+        return _read_body(body)[:MAX_READ_CHARS]
+    except RecursionError:
+        return ""
+
+
+def _read_body(body: object) -> str:
     if isinstance(body, bytes):
         body = body.decode("utf-8", "replace")
     if isinstance(body, str):
@@ -130,9 +209,9 @@ def read_error_text(body: object) -> str:
         inner = body.get("error", body.get("detail", body))
         if isinstance(inner, Mapping):
             return _join_fields(inner)
-        return read_error_text(inner) if inner is not body else json.dumps(body)
+        return _read_body(inner) if inner is not body else json.dumps(body)
     if isinstance(body, list):
-        return " ".join(read_error_text(item) for item in body)
+        return " ".join(_read_body(item) for item in body)
     return "" if body is None else str(body)
 
 
@@ -140,7 +219,7 @@ def _read_text(text: str) -> str:
     stripped = text.strip()
     if stripped[:1] in ("{", "["):
         try:
-            return read_error_text(json.loads(stripped))
+            return _read_body(json.loads(stripped))
         except ValueError:
             return stripped
     if is_html(stripped):
@@ -157,25 +236,43 @@ def _join_fields(error: Mapping[str, Any]) -> str:
     # OpenRouter keeps the words of the provider behind it in metadata.raw.
     metadata = error.get("metadata")
     if isinstance(metadata, Mapping) and metadata.get("raw"):
-        words = f"{words}: {read_error_text(metadata['raw'])}"
+        words = f"{words}: {_read_body(metadata['raw'])}"
     joined = f"{words} ({', '.join(facts)})" if facts else words
     return joined or json.dumps(error, default=str)
 
 
 def is_html(text: str) -> bool:
+    """Return whether this is a page for a browser, as proxies answer with."""
     return bool(re.match(r"\s*<(?:!doctype|html|head|body)", text, re.IGNORECASE))
 
 
+_SECONDS = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
+
+
 def _read_retry_after(headers: Mapping[str, str], text: str) -> float | None:
-    """Seconds until the provider wants to be asked again, from its header or its words."""
-    milliseconds = headers.get("retry-after-ms", "")
-    if milliseconds.replace(".", "", 1).isdigit():
+    """Return the seconds until the provider wants to be asked again, from its headers or its words."""
+    milliseconds = headers.get("retry-after-ms", "").strip()
+    if _SECONDS.fullmatch(milliseconds):
         return float(milliseconds) / 1000
-    seconds = headers.get("retry-after", "")
-    if seconds.replace(".", "", 1).isdigit():
-        return float(seconds)
-    found = re.search(r"try again in (?:(\d+)m)?(\d+(?:\.\d+)?)(ms|s)\b", text)
+    asked = headers.get("retry-after", "").strip()
+    if _SECONDS.fullmatch(asked):
+        return float(asked)
+    if (until := _read_date(asked)) is not None:
+        # The provider's own clock, where it sends it: ours may be ahead or behind.
+        now = _read_date(headers.get("date", "")) or datetime.now(UTC)
+        seconds = (until - now).total_seconds()
+        return seconds if seconds > 0 else None
+    found = re.search(r"try again in (?:([0-9]{1,6})m)?([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s)\b", text)
     if not found:
         return None
     value = float(found[2]) / (1000 if found[3] == "ms" else 1)
     return value + 60 * int(found[1] or 0)
+
+
+def _read_date(text: str) -> datetime | None:
+    """Return the time of an HTTP date; None for anything else."""
+    try:
+        date = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return date if date.tzinfo else date.replace(tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""What can go wrong with a model call, by what the user can do about it."""
+"""Errors of model calls by what the user can do about them, and which are worth another try."""
 
 from __future__ import annotations
 
@@ -21,9 +21,21 @@ ModelErrorCategory = Literal[
     "bound",  # the model wrote more than we take in one answer
 ]
 
+MAX_PAUSE_S = 10.0
+FIRST_PAUSE_S = 1.0
+RETRYABLE = frozenset({"connection", "server", "rate_limit", "timeout"})
+"""Categories that may be gone at the next attempt."""
+OVERLOADED = frozenset({503, 529})
+"""HTTP statuses of a server that is too busy: a second retry, after a longer pause, often succeeds."""
+OVERLOAD_RETRIES = 2
+
 
 class ModelError(Exception):
-    """`message` is one sentence for the user; `detail` is the provider's own words, for the curious."""
+    """A model call that failed.
+
+    `message` is one sentence for the user and `detail` a fact of ours that the user may read, too. `provider_words`
+    are what the provider said, redacted by `error_mapping`: for logs and for operators, never for users.
+    """
 
     def __init__(
         self,
@@ -31,6 +43,7 @@ class ModelError(Exception):
         message: str,
         *,
         detail: str = "",
+        provider_words: str = "",
         status: int | None = None,
         retry_after_s: float | None = None,
         window_tokens: int | None = None,
@@ -39,20 +52,20 @@ class ModelError(Exception):
         self.category: ModelErrorCategory = category
         self.message = message
         self.detail = detail
+        self.provider_words = provider_words
         self.status = status
         self.retry_after_s = retry_after_s
         self.window_tokens = window_tokens
 
 
-LONGEST_PAUSE_S = 10.0
-FIRST_PAUSE_S = 1.0
-PASSING = frozenset({"connection", "server", "rate_limit", "timeout"})
-"""Errors that a second attempt may not meet again."""
+def retry_pause(error: ModelError, retries: int = 0) -> float | None:
+    """Return the seconds to wait before the next attempt; None where another one would not help.
 
-
-def retry_pause(error: ModelError) -> float | None:
-    """Seconds to wait before the one more attempt; None where it would not help, or not soon enough."""
-    if error.category not in PASSING:
+    `retries` is how many were made. Each pause is twice as long as the one before; a provider that asks for a longer
+    one than MAX_PAUSE_S is not asked again.
+    """
+    allowed = OVERLOAD_RETRIES if error.status in OVERLOADED else 1
+    if error.category not in RETRYABLE or retries >= allowed:
         return None
-    pause_s = FIRST_PAUSE_S if error.retry_after_s is None else error.retry_after_s
-    return pause_s if pause_s <= LONGEST_PAUSE_S else None
+    pause_s = FIRST_PAUSE_S * 2**retries if error.retry_after_s is None else error.retry_after_s
+    return pause_s if pause_s <= MAX_PAUSE_S else None

@@ -1,4 +1,4 @@
-"""Recognises that a request was larger than the model's window, in any vendor's wording, and what was too large.
+"""Recognise that a request was larger than the model's window, in any vendor's wording, and what was too large.
 
 tests/agents/overflow_wordings.json holds the wordings this was made from, each with its source.
 """
@@ -57,12 +57,14 @@ _OVERFLOW = _any(
     r"max_tokens must be at least 1, got -\d+",
     r"number of (?:input |prompt )?tokens .{0,60}(?:cannot|must not|exceeds)",
     r"max tokens of \d+ exceeded",
-    r"messages\[\d+\]\.content'?: string too long|string value length \(\d+\) exceeds",
     r"configured context size|length of all messages is too long",
     r"window exceeds limit|out of context space",
     r"length of (?:the )?(?:prompt_tokens|tokens in the request).{0,40}(?:must be less|too long)",
     r"输入.{0,12}(?:过长|超过|超出)|超(?:过|出).{0,8}(?:上下文|最大长度)|上下文.{0,8}(?:过长|超)",
 )
+
+# One message is longer than the provider takes, whatever the window: shortening the history would not help.
+_MESSAGE_TOO_LONG = _any(r"string too long|string_above_max_length", r"string value length \(\d+\) exceeds")
 
 # The request would fit; only the answer's limit is wrong. A window named with the prompt's size is judged by numbers.
 _PARAMETER = _any(
@@ -143,15 +145,15 @@ class Overflow:
 
     @property
     def room_tokens(self) -> int:
-        """What the window leaves for the answer, where the wording says; 0 where the prompt alone is too large."""
+        """Return what the window leaves for the answer; 0 where the wording does not say or the prompt is too large."""
         if self.window_tokens is None or self.prompt_tokens is None:
             return 0
         return max(self.window_tokens - self.prompt_tokens, 0)
 
 
 def find_overflow(text: str) -> Overflow | None:
-    """What an error's text says about the window; None if it is about something else."""
-    if _NOT_OVERFLOW.search(text) or not _OVERFLOW.search(text):
+    """Return what an error's text says about the window; None where it is about something else."""
+    if _NOT_OVERFLOW.search(text) or is_message_too_long(text) or not _OVERFLOW.search(text):
         return None
     prompt = _first_number(_PROMPT, text)
     if _PARAMETER.search(text) and prompt is None:
@@ -162,8 +164,13 @@ def find_overflow(text: str) -> Overflow | None:
     return Overflow(window_tokens=_first_number(_WINDOW, text), prompt_tokens=prompt)
 
 
+def is_message_too_long(text: str) -> bool:
+    """Return whether the provider refuses the length of a single message."""
+    return bool(_MESSAGE_TOO_LONG.search(text))
+
+
 def find_output_limit(text: str) -> int | None:
-    """The largest answer the model allows, where an error about max_tokens names it."""
+    """Return the largest answer the model allows, where an error about max_tokens names it."""
     return _first_number(_OUTPUT_LIMIT, text)
 
 

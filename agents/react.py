@@ -194,7 +194,7 @@ class _Loop:
 
     async def _ask(self, said: _Said) -> AsyncGenerator[AgentStep, None]:
         """One model call, with its second attempts."""
-        was_repeated = False
+        retries = 0
         while True:
             if (shortened := await self._fit()) is not None:
                 yield shortened
@@ -206,10 +206,10 @@ class _Loop:
             except ModelError as error:
                 if said.has_shown:
                     raise
-                notice, pause_s = self._after(error, was_repeated)
+                notice, pause_s = self._after(error, retries)
                 if notice is None:
                     raise
-                was_repeated = was_repeated or notice.kind == "retrying"
+                retries += notice.kind == "retrying"
                 yield notice
                 await self.sleep(pause_s)
                 said.calls = CallCollector()
@@ -270,10 +270,10 @@ class _Loop:
         # Some servers fill their window with as much of the prompt as fits and have no room left to answer.
         window = self.request.context.inputs.budget.context_size
         if finished.usage.exact and finished.usage.input_tokens >= window * FULL_WINDOW:
-            raise describe_error("overflow", "The prompt filled the whole window.")
+            raise describe_error("overflow", detail="The prompt filled the whole window.")
         raise ModelError("bad_response", NO_ROOM_TO_ANSWER)
 
-    def _after(self, error: ModelError, was_repeated: bool) -> tuple[Notice | None, float]:
+    def _after(self, error: ModelError, retries: int) -> tuple[Notice | None, float]:
         """What to try after an error, and the pause before: the same again once, or less and less context."""
         if error.category == "overflow":
             smaller = self.request.shrunk(error.window_tokens)
@@ -282,7 +282,7 @@ class _Loop:
             self.request = smaller.told()
             text = "The model found the conversation too long; trying again with less of it."
             return Notice("shrunk", text, error.window_tokens), 0.0
-        pause_s = None if was_repeated else retry_pause(error)
+        pause_s = retry_pause(error, retries)
         if pause_s is None:
             return None, 0.0
         what = error.message.partition(";")[0].rstrip(".")  # without what to do where nobody tries again

@@ -167,5 +167,4 @@ def _with_usages(result: SummaryResult, asking: Asking) -> SummaryResult:
 
 
 def _name_reason(error: ModelError) -> str:
-    words = error.detail or error.message
-    return f"the summary model failed ({error.category}: {words[:200]})"
+    return f"the summary model failed ({': '.join(filter(None, (error.category, error.detail)))})"

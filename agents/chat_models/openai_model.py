@@ -1,4 +1,4 @@
-"""Any OpenAI-compatible model, through the openai SDK. The one module that imports openai.
+"""Ask any OpenAI-compatible model, through the openai SDK. The one module that imports openai.
 
 The hot path reads the SDK's raw streaming response: its parsed chunks cost several times as much a token.
 """
@@ -22,8 +22,8 @@ import openai
 from agents.chat_models.dialect import OPENAI_ADDRESS, Dialect, adapt_dialect, guess_dialect, write_body
 from agents.chat_models.read_deadline import ReadDeadline
 from agents.chat_models.stream_parser import StreamParser
-from agents.error_mapping import describe_error, map_error, read_error_text
-from agents.errors import ModelErrorCategory
+from agents.error_mapping import describe_error, map_error, read_error_text, redact_words
+from agents.errors import ModelError, ModelErrorCategory
 from agents.overflow import find_overflow
 from agents.types import Finished, ModelEndpoint, ModelItem, ModelRequest, RequestSent
 from agents.usage import OutputBounds, OutputText, estimate_usage
@@ -33,22 +33,22 @@ log = logging.getLogger(__name__)
 MAX_ADAPTATIONS = 5
 LEAST_ROOM_TOKENS = 1_024
 """An answer shorter than this is not worth asking for; the prompt is what must shrink then."""
-FAREWELL_S = 5.0
-"""How long the usage chunk and [DONE] are waited for after the answer's end."""
+TRAILER_S = 5.0
+"""How long to wait for the usage chunk and [DONE] after the answer's end."""
 DRAIN_S = 0.1
 MAX_BODY_BYTES = 32_000_000
 MAX_CONNECTIONS = 2_000
 KEEPALIVE_S = 4.0
 """Below the 5 s after which common servers close an idle connection, so that no request meets a closing one."""
 NO_KEY = "no-key"
-"""Local servers ask for none, and the SDK for any."""
+"""The SDK insists on a key; local servers need none."""
 
 RawResponse = openai.AsyncAPIResponse[Any]
 _TRANSPORT_ERRORS = (httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, anyio.EndOfStream, OSError)
 
 
 class OpenAIModel:
-    """A ChatModel behind an address. What its server refuses of the protocol is learned and remembered."""
+    """A ChatModel at an address. Remembers what its server refuses of the protocol."""
 
     def __init__(self, endpoint: ModelEndpoint) -> None:
         self.endpoint = endpoint
@@ -85,16 +85,27 @@ class OpenAIModel:
             for item in parser.close():
                 output.add(item)
                 yield item
+            if parser.broken_events:
+                log.warning("%s sent %s events that cannot be read.", self.name, parser.broken_events)
             yield Finished(parser.read_finish(), parser.usage or estimate_usage(request, output))
+        except ModelError as error:
+            self._log(error)
+            raise
         finally:
             deadline.close()
             if response is not None:
                 await response.close()
 
+    def _log(self, error: ModelError) -> None:
+        """Tell the operator what the provider said; users are never told."""
+        error.provider_words = redact_words(error.provider_words, (self.endpoint.api_key,))
+        status = f" {error.status}" if error.status else ""
+        log.warning("%s failed (%s%s): %s", self.name, error.category, status, error.provider_words or "-")
+
     def _move_deadline(self, deadline: ReadDeadline, parser: StreamParser, *, has_progress: bool) -> None:
-        """Comments that only keep the connection alive are no progress."""
+        """Wait anew after progress; comments that only keep the connection alive are none."""
         if parser.finish_reason is not None:
-            deadline.move(DRAIN_S if parser.is_done else FAREWELL_S)
+            deadline.move(DRAIN_S if parser.is_done else TRAILER_S)
         elif has_progress:
             deadline.move(self.endpoint.stall_timeout_s)
 
@@ -105,18 +116,18 @@ class OpenAIModel:
     async def _open(
         self, sent: RequestSent, deadline: ReadDeadline, *, may_adapt: bool
     ) -> tuple[RawResponse | None, ModelRequest]:
-        """The response; None and the request to try next, where the server refused how it was written."""
+        """Return (response, request); no response and the request to try next where the server refused its form."""
         try:
             return await self._send(sent.body, deadline), sent.request
         except openai.APIStatusError as refusal:
             text = refusal.response.text
             adapted = self._adapt(sent.request, text) if refusal.status_code in (400, 416, 422) else None
             if adapted is None or not may_adapt:
-                raise map_error(refusal.status_code, text, refusal.response.headers) from refusal
+                raise _map_refusal(refusal, self.endpoint) from refusal
             return None, adapted
 
     def _adapt(self, request: ModelRequest, refusal: str) -> ModelRequest | None:
-        """The request to try next; None where nothing about it can be changed for the better."""
+        """Return the request to try next; None where no other form would help."""
         words = read_error_text(refusal)
         overflow = find_overflow(words)
         if overflow is not None:
@@ -132,7 +143,7 @@ class OpenAIModel:
         return request
 
     async def _send(self, body: Mapping[str, Any], deadline: ReadDeadline) -> RawResponse:
-        """Returns when the headers are there. A refusal stays the SDK's, all else is a ModelError."""
+        """Return the response once its headers are there. Raise APIStatusError for a refusal, else ModelError."""
         rest = {name: value for name, value in body.items() if name not in ("model", "stream")}
         with _plain_errors():
             completions = (await client_of(self.endpoint)).chat.completions.with_streaming_response
@@ -143,19 +154,22 @@ class OpenAIModel:
 
 
 async def fetch_models(endpoint: ModelEndpoint) -> object:
-    """The parsed answer of GET /models. Raises ModelError."""
+    """Return the parsed answer of GET /models. Raise ModelError."""
     try:
         with _plain_errors():
             async with asyncio.timeout(endpoint.connect_timeout_s):
                 client = await client_of(endpoint)
                 return await client.get("/models", cast_to=object)
     except openai.APIStatusError as refusal:
-        raise map_error(refusal.status_code, refusal.response.text, refusal.response.headers) from refusal
+        raise _map_refusal(refusal, endpoint) from refusal
 
 
 def embed_texts(endpoint: ModelEndpoint, texts: Sequence[str]) -> list[list[float]]:
-    """One vector a text, in their order. Blocks, for threads without an event loop; gives up after the endpoint's
-    `first_token_timeout_s`. Raises ModelError."""
+    """Return one vector for each text, in their order.
+
+    Blocks, for threads without an event loop, and gives up after the endpoint's `first_token_timeout_s`. Raises
+    ModelError.
+    """
     client = _blocking_client(endpoint.base_url, endpoint.api_key)
     timeout = openai.Timeout(endpoint.first_token_timeout_s, connect=endpoint.connect_timeout_s)
     try:
@@ -164,11 +178,17 @@ def embed_texts(endpoint: ModelEndpoint, texts: Sequence[str]) -> list[list[floa
                 model=endpoint.model_id, input=list(texts), encoding_format="float", timeout=timeout
             )
     except openai.APIStatusError as refusal:
-        raise map_error(refusal.status_code, refusal.response.text, refusal.response.headers) from refusal
+        raise _map_refusal(refusal, endpoint) from refusal
     vectors = [item.embedding for item in sorted(answer.data or (), key=lambda item: item.index)]
     if len(vectors) != len(texts) or len({len(vector) for vector in vectors}) > 1:
         raise describe_error("bad_response", f"{len(texts)} texts, {len(vectors)} vectors.")
     return vectors
+
+
+def _map_refusal(refusal: openai.APIStatusError, endpoint: ModelEndpoint) -> ModelError:
+    error = map_error(refusal.status_code, refusal.response.text, refusal.response.headers)
+    error.provider_words = redact_words(error.provider_words, (endpoint.api_key,))
+    return error
 
 
 @lru_cache(maxsize=8)
@@ -183,7 +203,7 @@ def _blocking_client(base_url: str, api_key: str) -> openai.OpenAI:
 
 @contextmanager
 def _plain_errors() -> Iterator[None]:
-    """Whatever the SDK and what is below it raise becomes a ModelError; only a refusal stays the SDK's."""
+    """Raise a ModelError for whatever the SDK and its libraries raise, except APIStatusError."""
     try:
         yield
     except openai.APIStatusError:
@@ -199,7 +219,7 @@ def _plain_errors() -> Iterator[None]:
 
 
 def _read_body(response: RawResponse) -> AsyncIterator[bytes]:
-    """The body as it comes from the network, without the layers between that have nothing to do for it."""
+    """Return the body's chunks without the SDK's layers, which cost time and do nothing for an event stream."""
     if "application/json" in response.headers.get("content-type", ""):
         return _read_json_body(response)
     if "content-encoding" in response.headers:
@@ -210,7 +230,7 @@ def _read_body(response: RawResponse) -> AsyncIterator[bytes]:
 
 
 async def _read_json_body(response: RawResponse) -> AsyncIterator[bytes]:
-    """A whole answer where a stream was asked for: the one event it is."""
+    """Yield as one event the whole answer that some servers send where a stream was asked for."""
     body = bytearray()
     async for data in response.iter_bytes():
         body += data
@@ -222,7 +242,7 @@ async def _read_json_body(response: RawResponse) -> AsyncIterator[bytes]:
 async def _read_chunk(
     chunks: AsyncIterator[bytes], deadline: ReadDeadline, parser: StreamParser
 ) -> bytes | None:
-    """The next bytes; None at the end, also where the answer was whole and only its farewell is missing."""
+    """Return the next bytes; None at the end, also where the answer is complete and only [DONE] is missing."""
     try:
         return await deadline.wait(anext(chunks))
     except StopAsyncIteration:
@@ -239,7 +259,7 @@ async def _read_chunk(
 
 
 def _root_of(error: BaseException) -> BaseException:
-    """The first cause: the SDK itself only says "Connection error."."""
+    """Return the first cause: the SDK itself only says "Connection error."."""
     while isinstance(error.__cause__, Exception) and type(error.__cause__) is not TimeoutError:
         error = error.__cause__
     return error
@@ -249,7 +269,7 @@ def _name_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-# --- What servers taught us, for as long as the process lives
+# --- what servers refused, kept as long as the process lives
 
 
 _dialects: dict[tuple[str, str], Dialect] = {}
@@ -263,7 +283,7 @@ def dialect_of(endpoint: ModelEndpoint) -> Dialect:
     return _dialects.get(_dialect_key(endpoint)) or guess_dialect(endpoint)
 
 
-# --- One HTTP client per event loop: a fresh one costs its TLS context and every connection
+# --- one HTTP client per event loop: a new one costs a TLS context and every connection
 
 
 @dataclass(slots=True)
@@ -303,7 +323,7 @@ async def _add_loop(loop: asyncio.AbstractEventLoop) -> _LoopClients:
 async def _close_with(
     loop: asyncio.AbstractEventLoop, http: httpx2.AsyncClient
 ) -> AsyncGenerator[None, None]:
-    """Ends with its loop: asyncio.run and its like close the generators that are still open, then the loop."""
+    """Close the client at the end of its loop: asyncio.run closes open generators first, then the loop."""
     try:
         yield
     finally:
@@ -329,7 +349,7 @@ def _make_client(endpoint: ModelEndpoint, http: httpx2.AsyncClient) -> openai.As
 
 
 async def close_clients() -> None:
-    """Closes this event loop's connections now, rather than at its end."""
+    """Close this event loop's connections now, rather than at its end."""
     clients = _loops.get(asyncio.get_running_loop())
     if clients is not None:
         await clients.keeper.aclose()

@@ -96,12 +96,13 @@ def _describe_failure(
     if error.category == "not_found" and models:
         hint = " The address offers: " + ", ".join(model.model_id for model in models[:8])
         hint += ", …" if len(models) > 8 else "."
-    detail = f" ({error.detail})" if error.detail else ""
+    words = error.provider_words or error.detail
+    detail = f" ({words})" if words else ""
     return ProbeResult(
         sentence=f"{endpoint.model_id} does not answer: {_REASONS.get(error.category, error.message)}{detail}.{hint}",
         models=models,
         error_category=error.category,
-        error_detail=error.detail,
+        error_detail=error.provider_words,
     )
 
 

@@ -99,11 +99,17 @@ class AutoToolsModel:
         except ModelError as error:
             if not request.tools and refuses_bare_calls(error):
                 log.info(
-                    "%s takes no calls without tools (%s); they are told as text.", self.name, error.detail
+                    "%s takes no calls without tools (%s); they are told as text.",
+                    self.name,
+                    error.provider_words,
                 )
                 _without_bare_calls.add(self._key)
             elif refuses_tools(error):
-                log.info("%s takes no tools (%s); they are described in its prompt.", self.name, error.detail)
+                log.info(
+                    "%s takes no tools (%s); they are described in its prompt.",
+                    self.name,
+                    error.provider_words,
+                )
                 _without_tools.add(self._key)
             else:
                 raise
@@ -132,7 +138,7 @@ def refuses_tools(error: ModelError) -> bool:
     """Whether a server says that it, or this model, takes no tools."""
     if error.category in ("overflow", "rate_limit", "quota", "auth"):
         return False
-    return bool(_REFUSES_TOOLS.search(f"{error.message} {error.detail}"))
+    return bool(_REFUSES_TOOLS.search(f"{error.message} {error.provider_words}"))
 
 
 _REFUSES_BARE_CALLS = re.compile(
@@ -144,7 +150,7 @@ _REFUSES_BARE_CALLS = re.compile(
 
 def refuses_bare_calls(error: ModelError) -> bool:
     """Whether a server says that earlier calls need tools to be offered."""
-    return bool(_REFUSES_BARE_CALLS.search(f"{error.message} {error.detail}"))
+    return bool(_REFUSES_BARE_CALLS.search(f"{error.message} {error.provider_words}"))
 
 
 def _has_tools(request: ModelRequest) -> bool:

@@ -1,8 +1,9 @@
-"""Reads a streamed chat completion from its bytes. Pure and quick: this runs for every token of every user."""
+"""Parse a streamed chat completion from its bytes. No I/O, and fast: this runs for every token of every user."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,9 @@ from agents.types import FinishReason, ModelItem, ReasoningDelta, TextDelta, Tok
 
 MAX_LINE_BYTES = 32_000_000
 _KEPT_STRAY_BYTES = 4_000
+MAX_COUNT_TOKENS = 20_000_000
+"""No call takes more. A larger count is a fault of the server, and our own estimate is nearer to the truth."""
+_THINK_TAGS = (("<think>", "</think>"), ("<thinking>", "</thinking>"))
 
 _FINISH_REASONS: dict[str, FinishReason] = {
     "length": "length",
@@ -27,14 +31,15 @@ _FINISH_REASONS: dict[str, FinishReason] = {
     "prohibited_content": "content_filter",
     "sensitive": "content_filter",
 }
-# The provider itself says that the answer was not brought to its end.
+# The provider says that it could not finish the answer.
 _BROKEN_REASONS = {"error", "network_error", "insufficient_system_resource", "abort", "cancelled"}
 
 
 class StreamParser:
-    """Feed it what a network read brought; it gives the items in it, contiguous text joined into one delta.
+    """Parse what each network read brings into items; neighbouring text becomes one delta.
 
-    `error` is what the stream broke with, if it did: the items before it are given first.
+    `error` is what the stream broke with, if it did: the items before it are given first. An event that cannot be
+    read is left out and counted in `broken_events`; the others go on.
     """
 
     def __init__(self) -> None:
@@ -43,14 +48,19 @@ class StreamParser:
         self.is_done = False
         self.has_output = False
         self.error: ModelError | None = None
+        self.broken_events = 0
         self._rest = b""
         self._stray = b""
+        self._event: list[bytes] = []
+        self._event_bytes = 0
+        self._tags: _ThinkTags | None = _ThinkTags()
         self._items: list[ModelItem] = []
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._is_wanted_back = False
 
     def feed(self, data: bytes) -> list[ModelItem]:
+        """Return the items that these bytes complete."""
         if self._rest:
             data = self._rest + data
         end = data.rfind(b"\n")
@@ -58,47 +68,35 @@ class StreamParser:
         try:
             if end >= 0:
                 self._read_lines(data[:end])
-            if len(self._rest) > MAX_LINE_BYTES:
+            if len(self._rest) > MAX_LINE_BYTES or self._event_bytes > MAX_LINE_BYTES:
                 raise describe_error("bad_response", "A line of the stream had no end.")
         except ModelError as error:
             self.error = error
         return self._take_items()
 
-    def _read_lines(self, data: bytes) -> None:
-        for line in data.split(b"\n"):
-            if line.startswith(b"data:"):
-                self._read_data(line[5:])
-            elif line:
-                self._keep_stray(line)
-
     def close(self) -> list[ModelItem]:
-        """What was left after the last byte."""
+        """Return the items of what was left after the last byte."""
         rest, self._rest = self._rest.strip(), b""
-        if rest and not self.is_done and self.finish_reason is None:
-            self._read_rest(rest)
+        try:
+            if self.finish_reason is None:
+                if rest.startswith(b"data:"):
+                    self._read_data(rest[5:])
+                elif rest:
+                    self._keep_stray(rest)
+                self._end_event()
+        except ModelError as error:
+            self.error = error
+        if self._tags is not None:
+            self._add_parsed(self._tags.close())
         return self._take_items()
 
     def read_finish(self) -> FinishReason:
-        """How the answer ended. Raises ModelError where it did not, or broke."""
+        """Return how the answer ended. Raise ModelError where it did not, or broke."""
         if self.error is not None:
             raise self.error
         if self.finish_reason is None:
             raise self._describe_end()
         return self.finish_reason
-
-    def _read_rest(self, rest: bytes) -> None:
-        if not rest.startswith(b"data:"):
-            self._keep_stray(rest)
-            return
-        try:
-            json.loads(rest[5:])
-        except ValueError:
-            # Half a line: the connection broke in the middle of it.
-            return
-        try:
-            self._read_data(rest[5:])
-        except ModelError as error:
-            self.error = error
 
     def _describe_end(self) -> ModelError:
         if self.has_output:
@@ -106,40 +104,79 @@ class StreamParser:
         stray = self._stray.decode("utf-8", "replace").strip()
         if stray.startswith("{"):
             return map_error(None, stray)
+        if self.broken_events and not stray:
+            return describe_error("bad_response", "The provider sent broken JSON.")
         words = "An HTML page" if is_html(stray) else stray or "Nothing at all"
         return describe_error("bad_response", f"The provider sent: {words}")
 
+    # --- events
+
+    def _read_lines(self, data: bytes) -> None:
+        for line in data.split(b"\n"):
+            if line.startswith(b"data:"):
+                self._read_data(line[5:])
+            elif self._event and not line.strip():
+                self._end_event()
+            elif line:
+                self._keep_stray(line)
+
+    def _read_data(self, payload: bytes) -> None:
+        """Read a line as the whole event it nearly always is, else keep it until its event ends.
+
+        Some servers leave out the blank line between events, so a line that is a chunk of its own ends a broken one.
+        """
+        if self.is_done:
+            return
+        chunk = _parse(payload)
+        if isinstance(chunk, dict) and (not self._event or "choices" in chunk):
+            self._drop_event()
+            self._read_chunk(chunk)
+        elif payload.strip() == b"[DONE]":
+            self._end_event()
+            self.is_done = True
+        elif payload.strip():
+            self._event.append(payload)
+            self._event_bytes += len(payload)
+
+    def _end_event(self) -> None:
+        """Read the lines that were kept as one event."""
+        if not self._event:
+            return
+        chunk = _parse(b"\n".join(self._event))
+        if isinstance(chunk, dict):
+            self._event, self._event_bytes = [], 0
+            self._read_chunk(chunk)
+        else:
+            self._drop_event()
+
+    def _drop_event(self) -> None:
+        if self._event:
+            self.broken_events += 1
+            self._event, self._event_bytes = [], 0
+
     def _keep_stray(self, line: bytes) -> None:
-        """Comments keep a connection alive and `event:` names nothing we need; anything else may be an error page."""
+        """Keep what may be an error page. Comments keep a connection alive, and `event:` names nothing we need."""
         if not line.startswith((b":", b"event:", b"id:", b"retry:")) and len(self._stray) < _KEPT_STRAY_BYTES:
             self._stray += line + b"\n"
 
-    def _read_data(self, payload: bytes) -> None:
-        try:
-            chunk = json.loads(payload)
-        except ValueError as error:
-            self._read_odd_payload(payload.strip(), error)
-            return
-        if not isinstance(chunk, dict):
-            raise describe_error("bad_response", f"Not a chunk: {payload[:200]!r}")
+    def _read_chunk(self, chunk: dict[str, Any]) -> None:
         if chunk.get("error"):
             raise map_error(_read_status(chunk["error"]), chunk)
         if chunk.get("usage"):
             self.usage = read_usage(chunk["usage"])
-        if chunk.get("choices"):
-            self._read_choice(chunk["choices"][0])
+        choices = chunk.get("choices")
+        if choices and isinstance(choices, list):
+            for choice in choices:
+                # Only one answer was asked for; what comes for another one is not part of it.
+                if isinstance(choice, dict) and not choice.get("index"):
+                    self._read_choice(choice)
+                    break
         elif chunk.get("object") == "error" or ("message" in chunk and "choices" not in chunk):
             raise map_error(_read_status(chunk), chunk)
 
-    def _read_odd_payload(self, payload: bytes, error: ValueError) -> None:
-        if payload == b"[DONE]":
-            self.is_done = True
-        elif payload and not self.is_done:
-            raise describe_error("bad_response", f"Broken JSON in the stream: {error}") from error
-
     def _read_choice(self, choice: dict[str, Any]) -> None:
         delta = choice.get("delta") or choice.get("message")
-        if delta:
+        if delta and isinstance(delta, dict):
             self._is_wanted_back |= bool(delta.get("reasoning_content"))
             reasoning = delta.get("reasoning_content") or delta.get("reasoning")
             if reasoning and isinstance(reasoning, str):
@@ -154,19 +191,45 @@ class StreamParser:
         if reason:
             self._read_finish(str(reason).lower(), choice)
 
+    def _read_finish(self, reason: str, choice: dict[str, Any]) -> None:
+        if reason in _BROKEN_REASONS:
+            if choice.get("error"):
+                raise map_error(_read_status(choice["error"]), {"error": choice["error"]})
+            raise describe_error("cut" if self.has_output else "server", f"finish_reason: {reason}")
+        self.finish_reason = _FINISH_REASONS.get(reason, "stop")
+
+    # --- text, reasoning and calls
+
     def _add_content(self, content: Any) -> None:
         self.has_output = True
         if isinstance(content, str):
-            if self._reasoning:
-                self._flush()
-            self._text.append(content)
+            if self._tags is None:
+                self._add_text(content)
+            else:
+                self._add_parsed(self._tags.feed(content))
             return
-        for part in content:
+        for part in content if isinstance(content, list) else ():
+            if not isinstance(part, dict):
+                continue
             # Mistral streams what a model thinks as parts of the content.
             if part.get("type") == "thinking":
-                self._add_reasoning("".join(piece.get("text", "") for piece in part.get("thinking", ())))
-            elif part.get("text"):
+                self._add_reasoning(_join_texts(part.get("thinking")))
+            elif part.get("text") and isinstance(part["text"], str):
                 self._add_content(part["text"])
+
+    def _add_parsed(self, parsed: tuple[str, str]) -> None:
+        """Add what was found around tags: reasoning, then text; without any tag left to come, no more is looked for."""
+        reasoning, text = parsed
+        if reasoning:
+            self._add_reasoning(reasoning)
+        if text:
+            self._add_text(text)
+            self._tags = None
+
+    def _add_text(self, text: str) -> None:
+        if self._reasoning:
+            self._flush()
+        self._text.append(text)
 
     def _add_reasoning(self, text: str) -> None:
         if self._text:
@@ -174,28 +237,23 @@ class StreamParser:
         self.has_output = True
         self._reasoning.append(text)
 
-    def _add_tool_calls(self, calls: list[dict[str, Any]]) -> None:
+    def _add_tool_calls(self, calls: Any) -> None:
         self._flush()
         self.has_output = True
-        for position, call in enumerate(calls):
-            function = call.get("function") or {}
+        for position, call in enumerate(calls if isinstance(calls, list) else ()):
+            function = call.get("function") if isinstance(call, dict) else None
+            if not isinstance(function, dict):
+                continue
             arguments = function.get("arguments") or ""
             index = call.get("index")
             delta = ToolCallDelta(
                 # Some servers send whole calls and no index.
-                index=position if index is None else index,
-                call_id=call.get("id") or "",
-                name=function.get("name") or "",
+                index=index if isinstance(index, int) else position,
+                call_id=str(call.get("id") or ""),
+                name=str(function.get("name") or ""),
                 arguments=arguments if isinstance(arguments, str) else json.dumps(arguments),
             )
             self._items.append(delta)
-
-    def _read_finish(self, reason: str, choice: dict[str, Any]) -> None:
-        if reason in _BROKEN_REASONS:
-            if choice.get("error"):
-                raise map_error(_read_status(choice["error"]), {"error": choice["error"]})
-            raise describe_error("cut" if self.has_output else "server", f"finish_reason: {reason}")
-        self.finish_reason = _FINISH_REASONS.get(reason, "stop")
 
     def _flush(self) -> None:
         if self._text:
@@ -211,24 +269,86 @@ class StreamParser:
         return items
 
 
+class _ThinkTags:
+    """Split the content of a model that writes its reasoning between tags at the beginning of its answer.
+
+    Without a closing tag all of it is reasoning: the model stopped before it came to its answer.
+    """
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._close_tag = ""
+        self._has_closed = False
+
+    def feed(self, text: str) -> tuple[str, str]:
+        """Return (reasoning, text) as far as it is decided; once there is text, all that follows is text."""
+        self._held += text
+        if self._has_closed:
+            return "", self._take(len(self._held)).lstrip()
+        if not self._close_tag:
+            begun = self._held.lstrip()
+            tags = next((tags for tags in _THINK_TAGS if begun.startswith(tags[0])), None)
+            if tags is None:
+                is_open = any(opening.startswith(begun) for opening, _ in _THINK_TAGS)
+                return "", "" if is_open else self._take(len(self._held))
+            self._held, self._close_tag = begun[len(tags[0]) :], tags[1]
+        return self._read_thought()
+
+    def close(self) -> tuple[str, str]:
+        """Return what was held back at the end of the stream."""
+        held = self._take(len(self._held))
+        return (held, "") if self._close_tag and not self._has_closed else ("", held)
+
+    def _read_thought(self) -> tuple[str, str]:
+        end = self._held.find(self._close_tag)
+        if end >= 0:
+            reasoning = self._take(end)
+            self._held, self._has_closed = self._held[len(self._close_tag) :], True
+            return reasoning, self._take(len(self._held)).lstrip()
+        # The end may be the beginning of the closing tag.
+        lengths = range(min(len(self._held), len(self._close_tag) - 1), 0, -1)
+        kept = next((length for length in lengths if self._close_tag.startswith(self._held[-length:])), 0)
+        return self._take(len(self._held) - kept), ""
+
+    def _take(self, count: int) -> str:
+        taken, self._held = self._held[:count], self._held[count:]
+        return taken
+
+
+def _parse(payload: bytes) -> Any:
+    """Return the JSON value; None where it is none."""
+    try:
+        return json.loads(payload)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _join_texts(pieces: Any) -> str:
+    pieces = pieces if isinstance(pieces, list) else ()
+    return "".join(str(piece.get("text") or "") for piece in pieces if isinstance(piece, dict))
+
+
 def _read_status(error: Any) -> int | None:
-    """Some gateways put the HTTP status of the provider behind them into `code`."""
-    code = error.get("code") if isinstance(error, Mapping) else None
-    number = int(code) if isinstance(code, int | str) and str(code).isdigit() else 0
+    """Return the HTTP status that some gateways put into `code`; None for any other code."""
+    code = str(error.get("code")) if isinstance(error, Mapping) else ""
+    number = int(code) if code.isascii() and code.isdigit() and len(code) == 3 else 0
     return number if 400 <= number < 600 else None
 
 
-def read_usage(usage: Mapping[str, Any]) -> TokenUsage | None:
-    """None where the counts are missing or zero, as some servers send them."""
-    prompt = usage.get("prompt_tokens") or usage.get("input_tokens") or 0
-    if not prompt:
+def read_usage(usage: Any) -> TokenUsage | None:
+    """Return the counts; None where they are missing, zero or impossible, so that our estimate takes their place."""
+    if not isinstance(usage, Mapping):
         return None
-    details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details") or {}
-    cached = (
-        details.get("cached_tokens")
-        or usage.get("prompt_cache_hit_tokens")
-        or usage.get("cached_tokens")
-        or 0
-    )
+    prompt = usage.get("prompt_tokens") or usage.get("input_tokens")
     output = usage.get("completion_tokens") or usage.get("output_tokens") or 0
-    return TokenUsage(input_tokens=int(prompt), output_tokens=int(output), cached_tokens=int(cached))
+    if not prompt or not _is_count(prompt) or not _is_count(output):
+        return None
+    details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details")
+    told = details.get("cached_tokens") if isinstance(details, Mapping) else None
+    cached = told or usage.get("prompt_cache_hit_tokens") or usage.get("cached_tokens") or 0
+    return TokenUsage(int(prompt), int(output), min(int(cached), int(prompt)) if _is_count(cached) else 0)
+
+
+def _is_count(value: Any) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return is_number and 0 <= value <= MAX_COUNT_TOKENS

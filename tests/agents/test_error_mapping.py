@@ -6,8 +6,8 @@ from typing import get_args
 
 import pytest
 
-from agents.error_mapping import describe_error, map_error, read_error_text
-from agents.errors import ModelErrorCategory
+from agents.error_mapping import MESSAGE_TOO_LONG, describe_error, map_error, read_error_text, redact_words
+from agents.errors import ModelErrorCategory, retry_pause
 
 CATEGORIES: tuple[ModelErrorCategory, ...] = get_args(ModelErrorCategory)
 
@@ -53,7 +53,18 @@ def test_status_and_body_decide_the_category(status: int | None, body: object, c
         ({"retry-after-ms": "1500", "retry-after": "2"}, "", 1.5),
         ({}, "Please try again in 1m2.5s.", 62.5),
         ({}, "Please try again in 120ms.", 0.12),
-        ({"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}, "", None),
+        (
+            {"retry-after": "Wed, 21 Oct 2026 07:28:07 GMT", "date": "Wed, 21 Oct 2026 07:28:00 GMT"},
+            "",
+            7.0,
+        ),
+        (
+            {"retry-after": "Wed, 21 Oct 2026 07:27:00 GMT", "date": "Wed, 21 Oct 2026 07:28:00 GMT"},
+            "",
+            None,
+        ),
+        ({"retry-after": "\u00b2"}, "", None),
+        ({"retry-after": "Wed, 99 Oct"}, "", None),
         ({}, "later", None),
     ],
 )
@@ -87,5 +98,60 @@ def test_the_words_of_a_provider_behind_a_gateway_are_found() -> None:
         (None, ""),
     ],
 )
-def test_the_providers_own_words_are_kept_as_detail(body: object, words: str) -> None:
+def test_the_providers_own_words_are_found(body: object, words: str) -> None:
     assert read_error_text(body) == words
+
+
+SECRETS = [
+    "sk-proj-AbCd1234efGH5678",
+    "sk-test***********************wxyz",
+    "http://10.1.2.3:8000/v1/chat",
+    "https://llm.corp.internal/v1?key=abc",
+    "vllm-7.models.svc",
+    "10.20.30.40:9000",
+    "fd00:1:2::7",
+    "model-host:8443",
+    "ops@example.com",
+    "/srv/models/llama/weights",
+    "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7",
+]
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+@pytest.mark.parametrize("status", [400, 401, 500, None])
+def test_neither_keys_nor_addresses_of_a_provider_are_repeated(status: int | None, secret: str) -> None:
+    error = map_error(status, {"error": {"message": f"Incorrect API key provided: {secret}. See {secret}"}})
+    assert secret not in f"{error} {error.message} {error.detail} {error.provider_words}"
+
+
+def test_what_users_read_holds_none_of_the_providers_words() -> None:
+    error = map_error(400, {"error": {"message": "Flux capacitor of tenant seven is cold"}})
+    assert "capacitor" not in f"{error} {error.message} {error.detail}"
+    assert (error.detail, error.provider_words) == ("HTTP 400", "Flux capacitor of tenant seven is cold")
+
+
+def test_a_known_key_is_redacted_whatever_it_looks_like() -> None:
+    assert redact_words("the key hunter2 is wrong", ("hunter2", "")) == "the key […] is wrong"
+
+
+def test_one_message_that_is_too_long_is_no_overflow_and_says_so() -> None:
+    body = {"error": {"message": "Invalid 'messages[3].content': string too long. Expected at most 1048576."}}
+    error = map_error(400, body)
+    assert (error.category, str(error), error.message) == ("bad_request", MESSAGE_TOO_LONG, MESSAGE_TOO_LONG)
+
+
+@pytest.mark.parametrize(
+    "body", ["[" * 5_000 + "]" * 5_000, "x" * 5_000_000, '{"error":' * 3_000 + "1" + "}" * 3_000]
+)
+def test_an_error_of_any_size_and_depth_is_one_short_error(body: str) -> None:
+    error = map_error(500, body)
+    assert error.category == "server"
+    assert len(error.provider_words) <= 600
+
+
+@pytest.mark.parametrize(
+    ("status", "pauses"), [(500, [1.0, None]), (503, [1.0, 2.0, None]), (529, [1.0, 2.0, None])]
+)
+def test_an_overloaded_server_is_asked_three_times_in_all(status: int, pauses: list[float | None]) -> None:
+    error = map_error(status, "")
+    assert [retry_pause(error, retries) for retries in range(len(pauses))] == pauses

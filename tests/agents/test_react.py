@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from agents.chat_models.scripted_model import Said, ScriptedModel
-from agents.error_mapping import describe_error
+from agents.error_mapping import describe_error, map_error
 from agents.errors import ModelErrorCategory
 from agents.react import CallFinished, Notice, run_react
 from agents.types import ReasoningDelta, TokenUsage, ToolCallDelta
@@ -95,6 +95,20 @@ async def test_a_second_passing_error_is_the_answers_error() -> None:
     assert error is not None
     assert error.category == "connection"
     assert len(model.requests) == 2
+
+
+@pytest.mark.parametrize("status", [503, 529])
+async def test_an_overloaded_server_gets_three_tries_with_longer_pauses(status: int) -> None:
+    clock = Clock()
+    model = ScriptedModel([map_error(status, "Overloaded"), map_error(status, "Overloaded"), "Fine now."])
+    steps, error = await collect_steps(run_react(model, CONTEXT, sleep=clock.sleep))
+    assert error is None
+    assert text_of(steps) == "Fine now."
+    assert clock.pauses == [1.0, 2.0]
+    down = ScriptedModel(default=map_error(status, "Overloaded"))
+    _, error = await collect_steps(run_react(down, CONTEXT, sleep=clock.sleep))
+    assert error is not None
+    assert len(down.requests) == 3
 
 
 @pytest.mark.parametrize(

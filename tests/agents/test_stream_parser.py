@@ -134,15 +134,114 @@ def test_a_line_cut_in_its_middle_is_a_cut_and_not_broken_json() -> None:
     assert failure_of(delta(content="Half") + b'data: {"choices": [{"del')[1].category == "cut"
 
 
-def test_broken_json_is_a_bad_response_after_the_text_before_it() -> None:
-    items, error = failure_of(delta(content="Half") + b"data: {oops\n\n" + delta(content="never"))
-    assert (items, error.category) == ([TextDelta("Half")], "bad_response")
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b"data: {oops\n\n",
+        b"data: {oops\n",
+        b"data: 17\n\n",
+        b"data: [1]\n\n",
+        b'data: {"choices": 3}\n\n',
+        b'data: {"choices": [3, null]}\n\n',
+        b'data: {"choices": [{"delta": {"content": [3, {"type": "thinking", "thinking": 1}]}}]}\n\n',
+        b'data: {"choices": [{"delta": {"content": 7}}]}\n\n',
+        b'data: {"choices": [{"delta": "text", "finish_reason": null}]}\n\n',
+        b'data: {"choices": [{"delta": {"tool_calls": [1, {"function": 2}]}}]}\n\n',
+        b"data: " + b"[" * 100_000 + b"\n\n",
+    ],
+)
+def test_one_broken_event_does_not_end_an_answer(broken: bytes) -> None:
+    items, parser = read_all(delta(content="Half ") + broken + delta(content="and half.") + END)
+    assert "".join(item.text for item in items if isinstance(item, TextDelta)) == "Half and half."
+    assert parser.read_finish() == "stop"
+
+
+def test_broken_events_are_counted() -> None:
+    _, parser = read_all(b"data: {oops\n\n" + delta(content="x") + b"data: {again\n" + END)
+    assert parser.broken_events == 2
+
+
+def test_nothing_but_broken_events_is_a_bad_response() -> None:
+    assert failure_of(b"data: {oops\n\n")[1].category == "bad_response"
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_an_event_in_several_data_lines_is_one_event(end: bytes) -> None:
+    chunk = json.dumps({"choices": [{"index": 0, "delta": {"content": "split"}}]}, indent=1).encode()
+    lines = b"".join(b"data: " + line + end for line in chunk.split(b"\n")) + end
+    items, parser = read_all(delta(content="Not "), lines, delta(content="!") + END)
+    assert [item.text for item in items if isinstance(item, TextDelta)] == ["Not ", "split", "!"]
+    assert (parser.read_finish(), parser.broken_events) == ("stop", 0)
+
+
+def test_what_comes_after_the_end_is_ignored() -> None:
+    items, parser = read_all(delta(content="All.") + END + delta(content="More") + event({"error": "late"}))
+    assert items == [TextDelta("All.")]
+    assert parser.read_finish() == "stop"
+
+
+def test_another_choice_is_ignored() -> None:
+    both = [{"index": 1, "delta": {"content": "B"}}, {"index": 0, "delta": {"content": "A"}}]
+    other = [{"index": 1, "delta": {"content": "B"}, "finish_reason": "length"}]
+    items, parser = read_all(event({"choices": both}) + event({"choices": other}) + END)
+    assert items == [TextDelta("A")]
+    assert parser.read_finish() == "stop"
+
+
+@pytest.mark.parametrize("size", [1, 3, 200])
+@pytest.mark.parametrize(
+    ("content", "thought", "text"),
+    [
+        ("<think>Let me see.</think>\n\nYes.", "Let me see.", "Yes."),
+        ("\n<think>Let me see", "Let me see", ""),
+        ("<thinking>a < b</thinking>No <think> here.", "a < b", "No <think> here."),
+        ("<think>ends in </thi", "ends in </thi", ""),
+        ("The tag <think> is text.", "", "The tag <think> is text."),
+        ("<th", "", "<th"),
+        ("<think></think>Yes", "", "Yes"),
+    ],
+)
+def test_what_stands_between_think_tags_is_reasoning(
+    content: str, thought: str, text: str, size: int
+) -> None:
+    pieces = [content[at : at + size] for at in range(0, len(content), size)]
+    items, parser = read_all(*(delta(content=piece) for piece in pieces), END)
+    assert "".join(item.text for item in items if isinstance(item, ReasoningDelta)) == thought
+    assert "".join(item.text for item in items if isinstance(item, TextDelta)) == text
+    assert parser.read_finish() == "stop"
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"prompt_tokens": -5, "completion_tokens": 3},
+        {"prompt_tokens": 5, "completion_tokens": -3},
+        {"prompt_tokens": 10**15, "completion_tokens": 3},
+        {"prompt_tokens": 5, "completion_tokens": 1e300},
+        {"prompt_tokens": "12", "completion_tokens": 3},
+        {"prompt_tokens": [12], "completion_tokens": 3},
+        {"prompt_tokens": True, "completion_tokens": 3},
+        [12, 3],
+        "15",
+        7,
+    ],
+)
+def test_usage_that_cannot_be_true_is_no_count(usage: Any) -> None:
+    items, parser = read_all(delta(content="Hi") + event({"choices": [], "usage": usage}) + END)
+    assert items == [TextDelta("Hi")]
+    assert (parser.usage, parser.read_finish()) == (None, "stop")
+
+
+@pytest.mark.parametrize("details", [[1], "3", {"cached_tokens": "3"}, {"cached_tokens": -3}])
+def test_cached_tokens_that_cannot_be_true_are_none(details: Any) -> None:
+    usage = {"prompt_tokens": 5, "completion_tokens": 3, "prompt_tokens_details": details}
+    assert read_all(event({"choices": [], "usage": usage}))[1].usage == TokenUsage(5, 3, 0)
 
 
 def test_a_page_instead_of_a_stream_is_a_bad_response() -> None:
     _, error = failure_of(b"<!doctype html>\n<html><body>Welcome</body></html>")
     assert error.category == "bad_response"
-    assert "HTML" in error.detail
+    assert "HTML" in error.provider_words
 
 
 def test_nothing_at_all_is_a_bad_response() -> None:

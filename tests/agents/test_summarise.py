@@ -10,7 +10,7 @@ import pytest
 from agents.chat_models.demo_model import DemoModel
 from agents.chat_models.openai_model import OpenAIModel
 from agents.chat_models.scripted_model import Said, ScriptedModel
-from agents.error_mapping import describe_error
+from agents.error_mapping import describe_error, map_error
 from agents.summarise import NO_MODEL, NO_ROOM, SummaryResult, summarise
 from agents.types import ChatModel, TokenUsage
 from memory.budget import TokenBudget
@@ -90,7 +90,7 @@ async def test_a_long_span_goes_through_a_small_window_in_pieces_each_building_o
         ("   ", "nothing"),
         ("<html><body>Bad gateway</body></html>", "not a summary"),
         (" ".join(f"Order {n} matters." for n in range(500)), "tokens"),
-        (describe_error("auth", "Invalid key"), "Invalid key"),
+        (map_error(401, "Invalid key"), "auth: HTTP 401"),
         (Said("Half", error=describe_error("cut")), "cut"),
     ],
 )

@@ -59,7 +59,7 @@ FAILURES = {
     ),
     "cut": Failure(says(TEXT, fault="cut"), "cut", kept="word0 word1 word2"),
     "ended without a reason": Failure(says(TEXT, fault="no_finish"), "cut", kept="word0 word1 word2"),
-    "bad JSON": Failure(says(TEXT, fault="broken_json"), "bad_response", kept="word0 word1 word2"),
+    "bad JSON": Failure(says(TEXT, fault="broken_json"), "cut", kept="word0 word1 word2"),
     "an error in the stream": Failure(says(TEXT, fault="error_chunk"), "server", kept="word0 word1 word2"),
     "HTML": Failure(Behaviour(fault="html"), "bad_response"),
     "nothing": Failure(Behaviour(fault="empty"), "bad_response"),

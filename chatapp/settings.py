@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import dj_database_url
 
@@ -25,6 +26,8 @@ HOST = env.host("HOST", "127.0.0.1")
 PORT = env.number("PORT", 8000, 0, 65_535)
 PUBLIC_URL = env.url("PUBLIC_URL", has_path=False)
 ALLOWED_HOSTS = env.allowed_hosts("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+if own_host := urlsplit(PUBLIC_URL).hostname:
+    ALLOWED_HOSTS.append(f"[{own_host}]" if ":" in own_host else own_host)
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL] if PUBLIC_URL else []
 TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")  # addresses or networks whose X-Forwarded-For is believed
 # Open connections of one address whose user is not known yet; a signed-in socket does not count, nor a trusted proxy.
@@ -254,6 +257,10 @@ STATICFILES_FINDERS = [
 _secure = PUBLIC_URL.startswith("https://")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _secure
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+if _secure:
+    # Browsers take such a cookie over TLS alone, for this host alone: no neighbour under the same domain can set it.
+    SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "__Host-sessionid", "__Host-csrftoken"
+    SECURE_HSTS_SECONDS = 365 * DAY_S
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if _secure else None
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
@@ -266,7 +273,9 @@ LOG_FORMAT = env.choice("LOG_FORMAT", "plain", ("plain", "json"))
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"()": "chatapp.operations.logs.build_formatter", "is_json": LOG_FORMAT == "json"}},
+    "formatters": {
+        "line": {"()": "chatapp.operations.logs.build_formatter", "is_json": LOG_FORMAT == "json"}
+    },
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": LOG_LEVEL},
     "loggers": {

@@ -39,5 +39,7 @@ def test_a_traceback_does_not_show_what_the_variables_held(is_json):
     assert "Failed: x" in written
     assert "Traceback" in written
     assert "ValueError: 8" in written
-    assert "my diary" not in written.replace('content = "my diary"', "").replace(r"content = \"my diary\"", "")
+    assert "my diary" not in written.replace('content = "my diary"', "").replace(
+        r"content = \"my diary\"", ""
+    )
     assert is_json is False or json.loads(written)["level"] == "error"

@@ -16,7 +16,7 @@ export class ApiError extends Error {
 }
 
 /** Signing in again in another tab gives the browser a new one. */
-const csrfToken = () => /(?:^|; )csrftoken=([^;]+)/.exec(document.cookie)?.[1] ?? boot.csrf_token;
+const csrfToken = () => /(?:^|; )(?:__Host-)?csrftoken=([^;]+)/.exec(document.cookie)?.[1] ?? boot.csrf_token;
 
 /** @param {string} method @param {string} path @param {unknown} [body] @param {Record<string, string>} [headers] */
 async function request(method, path, body, headers = {}) {

@@ -1,0 +1,28 @@
+"""What a deployment with an https address does by itself: its own host, its cookies, HSTS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import httpx2
+
+from tests.servers.service import Service
+
+PROXIED = {"Host": "chat.example.com", "X-Forwarded-Proto": "https"}
+
+
+def test_an_https_address_is_enough_for_its_host_its_cookies_and_hsts(
+    start_service: Callable[..., Service],
+) -> None:
+    service = start_service(PUBLIC_URL="https://chat.example.com", TRUSTED_PROXIES="127.0.0.1")
+    page = httpx2.get(f"{service.url}/accounts/login/", headers=PROXIED)
+    assert page.status_code == 200
+    cookies = page.headers.get_list("set-cookie")
+    assert cookies
+    for cookie in cookies:
+        assert cookie.startswith("__Host-")
+        assert "; Secure" in cookie
+        assert "; Path=/" in cookie
+        assert "domain=" not in cookie.lower()
+    assert page.headers["strict-transport-security"] == "max-age=31536000"
+    assert httpx2.get(f"{service.url}/accounts/login/", headers={"Host": "other.example"}).status_code == 400

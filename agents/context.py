@@ -14,12 +14,11 @@ from agents.types import ModelRequest, ToolSpec
 from agents.usage import count_tools
 from memory.budget import TokenBudget
 from memory.errors import ContextError
-from memory.loader import View, ViewParts, fit_view
-from memory.loading import NOTHING_LEFT_OUT, LeftOut
-from memory.policy import ContextPolicy
+from memory.loader import View, ViewInputs, ViewParts, fit_view
+from memory.loading import LeftOut
 from memory.reminder import ToolNote, build_reminder, list_achieved
-from memory.tokens import Calibration, total_tokens
-from memory.types import Checkpoint, ImagePart, Message
+from memory.tokens import total_tokens
+from memory.types import ImagePart, Message
 
 Source = Literal["system", "profile", "summary", "reminder", "history", "recall", "hook", "question"]
 
@@ -27,50 +26,21 @@ EMERGENCY_TURNS = 5
 EMERGENCY_CHARS = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class ContextInputs:
-    """All a context is made from. `messages` are those after the checkpoint, oldest first; `left_out` are the ones
-    between that were not loaded. `notes` are what hooks add to this one request; `reminder` takes the place
-    of the checkpoint's own."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextInputs(ViewInputs):
+    """All a request is made from: what its view is fitted from, its tools and its temperature."""
 
-    system: Message
-    checkpoint: Checkpoint | None
-    messages: Sequence[Message]
-    question: Message
-    policy: ContextPolicy
-    budget: TokenBudget
-    calibration: Calibration = field(default_factory=Calibration)
-    left_out: LeftOut = NOTHING_LEFT_OUT
     tools: tuple[ToolSpec, ...] = ()
-    notes: tuple[Message, ...] = ()
-    reminder: Message | None = None
-    profile: Message | None = None
     temperature: float | None = None
-    is_one_off: bool = False
-    """Whether no request before this one has a prefix that could be used again (see `fit_view`)."""
 
     @property
     def fixed_tokens(self) -> int:
-        """What stands first in every request, tools apart."""
+        """Return the tokens of what stands first in every request, without the tools."""
         return self.system.tokens + (self.profile.tokens if self.profile else 0)
 
     def fit(self) -> View:
-        """Raises memory.errors.ContextError when the question or the system prompt cannot fit at all."""
-        return fit_view(
-            system=self.system,
-            checkpoint=self.checkpoint,
-            messages=self.messages,
-            question=self.question,
-            policy=self.policy,
-            budget=self.budget,
-            calibration=self.calibration,
-            tools_tokens=count_tools(self.tools),
-            left_out=self.left_out,
-            reminder=self.reminder,
-            notes=self.notes,
-            profile=self.profile,
-            is_one_off=self.is_one_off,
-        )
+        """Return the view. Raises memory.errors.ContextError when the question or the system prompt cannot fit."""
+        return fit_view(replace(self, tools_tokens=count_tools(self.tools)))
 
 
 @dataclass(frozen=True, slots=True)

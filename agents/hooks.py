@@ -20,7 +20,8 @@ from memory.bounds import (
     Position,
 )
 from memory.errors import PolicyError
-from memory.policy import ContextPolicy, Strategy
+from memory.policy import ContextPolicy
+from memory.strategies.registry import StrategyName
 
 Moment = Literal["turn_start", "turn_end"]
 HookLevel = Literal["built-in", "environment", "deployment", "agent", "conversation"]
@@ -70,7 +71,7 @@ class CompactContext(_Declared):
     """What is not set comes from the policy."""
 
     type: Literal["compact_context"]
-    strategy: Strategy | None = None
+    strategy: StrategyName | None = None
     keep_recent: int | None = Field(None, ge=0, le=MAX_KEPT_MESSAGES)
     summary_max_tokens: int | None = Field(None, ge=MIN_SUMMARY_TOKENS, le=MAX_SUMMARY_TOKENS)
 

@@ -13,10 +13,10 @@ from agents.asking import Asking, Sleep
 from agents.errors import ModelError
 from agents.types import ChatModel, ModelRequest, TokenUsage
 from memory.budget import TokenBudget
-from memory.compaction import Rejected, Summary, SummaryRequest, accept_summary, summary_requests
 from memory.fallback import write_extract
 from memory.policy import ContextPolicy
 from memory.prompts import Hint
+from memory.strategies.protocol import Rejected, Summary, SummaryRequest
 from memory.summary import bounded_summary
 from memory.tokens import Calibration, estimate_text, total_tokens
 from memory.types import Message
@@ -96,7 +96,7 @@ async def summarise(
     except ModelError as error:
         fallback = extract_fallback(messages, previous=previous, policy=policy, reason=_name_reason(error))
         return _with_usages(fallback, asking)
-    match accept_summary(answer, source=messages, previous=previous, policy=policy):
+    match policy.behaviour.accept(answer, source=messages, previous=previous, form=policy.summary_form):
         case Summary(text, tokens):
             return SummaryResult(text, tokens, tuple(asking.usages))
         case Rejected(reason):
@@ -126,10 +126,10 @@ def _plan(
 ) -> tuple[SummaryRequest, ...]:
     if model is None:
         return ()
-    return summary_requests(
+    return policy.behaviour.requests(
         messages,
         previous=previous,
-        policy=policy,
+        form=policy.summary_form,
         window=window,
         calibration=calibration,
         hint=hint,

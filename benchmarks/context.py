@@ -21,8 +21,8 @@ from agents.usage import count_tools
 from agents.wire import write_messages
 from benchmarks import context_load
 from memory.budget import TokenBudget
-from memory.compaction import plan_compaction, summary_requests
-from memory.loader import View, fit_view
+from memory.compaction import PlanInputs, plan_span
+from memory.loader import View, ViewInputs, fit_view
 from memory.policy import DEFAULT_POLICY, ContextPolicy
 from memory.summary import summary_message
 from memory.tokens import Calibration, estimate_text, text_message, total_tokens
@@ -55,12 +55,14 @@ class Simulation:
 
     def ask(self, question: Message) -> View:
         return fit_view(
-            system=SYSTEM,
-            checkpoint=self.checkpoint,
-            messages=self.behind_checkpoint,
-            question=question,
-            policy=self.policy,
-            budget=self.budget,
+            ViewInputs(
+                system=SYSTEM,
+                checkpoint=self.checkpoint,
+                messages=self.behind_checkpoint,
+                question=question,
+                policy=self.policy,
+                budget=self.budget,
+            )
         )
 
     def take(self, *messages: Message) -> bool:
@@ -68,13 +70,15 @@ class Simulation:
         for message in messages:
             self.history.append(replace(message, id=f"m{len(self.history)}", position=len(self.history)))
         self.since_compaction = None if self.since_compaction is None else self.since_compaction + 1
-        plan = plan_compaction(
-            self.behind_checkpoint,
-            self.checkpoint,
-            self.policy,
-            self.budget,
-            system_tokens=SYSTEM.tokens,
-            turns_since_compaction=self.since_compaction,
+        plan = plan_span(
+            PlanInputs(
+                self.behind_checkpoint,
+                self.checkpoint,
+                self.policy,
+                self.budget,
+                system_tokens=SYSTEM.tokens,
+                turns_since_compaction=self.since_compaction,
+            )
         )
         if plan is None:
             return False
@@ -84,7 +88,9 @@ class Simulation:
     def _compact(self, first: int, last: int) -> None:
         previous = self.checkpoint.summary if self.checkpoint else ""
         span = self.history[first : last + 1]
-        requests = summary_requests(span, previous=previous, policy=self.policy, window=self.budget)
+        requests = self.policy.behaviour.requests(
+            span, previous=previous, form=self.policy.summary_form, window=self.budget
+        )
         for request in requests:
             earlier = previous if request.number == 1 else self.summary
             self.sent_to_summariser += total_tokens(request.messages(earlier))
@@ -216,8 +222,7 @@ FACT_BUDGET = 4_000
 def measure_facts() -> None:
     """Of 200 facts said long ago: how many the context holds when they are asked for, at equal budget."""
     from chatapp.accounts.models import User
-    from chatapp.compaction.compactor import compact
-    from chatapp.compaction.compactor import plan_compaction as plan_next
+    from chatapp.compaction.compactor import compact, queue_next_compaction
     from chatapp.compaction.models import Compaction
     from chatapp.conversations.actions import ImportedMessage, import_conversation
     from chatapp.operations import clock
@@ -228,7 +233,7 @@ def measure_facts() -> None:
     user = User.objects.create_user("facts@example.com")
     notes = [ImportedMessage(note["role"], note["content"]) for note in long_history(2_000, padding=30)]
     conversation = import_conversation(user=user, messages=notes, now=clock.now())
-    while plan_next(conversation.pk):
+    while queue_next_compaction(conversation.pk):
         for row in Compaction.objects.filter(conversation=conversation, status="pending"):
             compact(row.pk)
     index_conversation(conversation.pk)

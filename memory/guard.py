@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from memory.budget import TokenBudget
-from memory.compaction import Rejected, SummaryRequest, accept_summary, summary_requests
 from memory.fallback import write_extract
 from memory.loader import check_fits
 from memory.policy import ContextPolicy
 from memory.prompts import Hint
+from memory.strategies.protocol import Rejected, SummaryRequest
 from memory.summary import (
     FRAME_TOKENS,
     marker_message,
@@ -66,10 +66,10 @@ class NeedsCompaction:
         calibration: Calibration = UNCALIBRATED,
     ) -> tuple[SummaryRequest, ...]:
         """The calls to make, each within the summariser's own `window`."""
-        return summary_requests(
+        return self.policy.behaviour.requests(
             self.to_summarise,
             previous=self.previous,
-            policy=self.policy,
+            form=self.policy.summary_form,
             window=window,
             calibration=calibration,
             hint=self.hint,
@@ -112,8 +112,8 @@ class ContextGuard:
 
     def apply(self, need: NeedsCompaction, answer: str, reminder: Message | None = None) -> Compacted:
         """The request with the summariser's answer in place of what it summarised, or with the fallback."""
-        accepted = accept_summary(
-            answer, source=need.to_summarise, previous=need.previous, policy=need.policy
+        accepted = need.policy.behaviour.accept(
+            answer, source=need.to_summarise, previous=need.previous, form=need.policy.summary_form
         )
         if isinstance(accepted, Rejected):
             return self.fall_back(need, accepted.reason, reminder)
@@ -144,7 +144,7 @@ class ContextGuard:
     def _compact(self, messages: tuple[Message, ...], room: Room) -> Fits | NeedsCompaction:
         """What was recalled has left already: it comes back when it is needed."""
         leaving = self._choose_leaving(messages, room) if _body_tokens(messages) > room.body else set()
-        if not leaving or self.policy.strategy == "truncate" or not self.policy.auto_compact:
+        if not leaving or not self.policy.has_summary:
             kept = self._truncate(messages, leaving, room)
             return Fits(kept, self._count(kept), was_truncated=True)
         return NeedsCompaction(

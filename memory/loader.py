@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 
 from memory.budget import TokenBudget
 from memory.errors import ContextError, QuestionTooLarge, SystemPromptTooLarge
-from memory.extractive import QUICK
-from memory.fallback import write_extract
 from memory.loading import NOTHING_LEFT_OUT, LeftOut
 from memory.policy import ContextPolicy
 from memory.reminder import reminder_message
@@ -16,7 +14,6 @@ from memory.summary import (
     FRAME_TOKENS,
     MARKER_TOKENS,
     bounded_summary,
-    mark_truncated,
     marker_message,
     summary_message,
 )
@@ -117,36 +114,44 @@ class View:
         return ViewParts(*shares)
 
 
-def fit_view(
-    *,
-    system: Message,
-    checkpoint: Checkpoint | None,
-    messages: Sequence[Message],
-    question: Message,
-    policy: ContextPolicy,
-    budget: TokenBudget,
-    calibration: Calibration = UNCALIBRATED,
-    tools_tokens: int = 0,
-    left_out: LeftOut = NOTHING_LEFT_OUT,
-    reminder: Message | None = None,
-    notes: Sequence[Message] = (),
-    profile: Message | None = None,
-    is_one_off: bool = False,
-) -> View:
-    """The view for one more question after `messages`: those after the checkpoint, in order, and before them, if any,
-    pinned ones that it covers.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewInputs:
+    """What a view is fitted from. `messages` are those after the checkpoint, oldest first, and before them, if any,
+    pinned ones that it covers; `left_out` are the messages between, of which only a sample was loaded."""
+
+    system: Message
+    checkpoint: Checkpoint | None
+    messages: Sequence[Message]
+    question: Message
+    policy: ContextPolicy
+    budget: TokenBudget
+    calibration: Calibration = UNCALIBRATED
+    tools_tokens: int = 0
+    left_out: LeftOut = NOTHING_LEFT_OUT
+    reminder: Message | None = None
+    """Takes the place of the checkpoint's own."""
+    notes: tuple[Message, ...] = ()
+    """What hooks add to this one request."""
+    profile: Message | None = None
+    """Gives way to a question that fits only without it."""
+    is_one_off: bool = False
+    """Whether only this request has this budget. It holds the system prompt, too, and nothing is kept for the sake of a
+    cached prefix, so that what leaves makes as much room for recall as it can."""
+
+
+def fit_view(inputs: ViewInputs) -> View:
+    """Return the view for one more question.
 
     Deterministic and sticky: with more messages appended it begins with the same bytes until it passes the
-    trigger, and then a large step leaves at once. `left_out` are the messages between checkpoint and `messages`, of
-    which only a sample was loaded. `reminder` takes the place of the checkpoint's own; `notes` are for this request
-    alone; `profile` gives way to a question that fits only without it. `is_one_off` is for a budget that only this
-    request has: it holds the system prompt, too, and nothing is kept for the sake of a cached prefix, so that what
-    leaves makes as much room for recall as it can. Raises SystemPromptTooLarge or QuestionTooLarge.
+    trigger, and then a large step leaves at once. Raises SystemPromptTooLarge or QuestionTooLarge.
     """
-    reminder = reminder or (reminder_message(checkpoint.reminder) if checkpoint else None)
-    asked_tokens = question.tokens + total_tokens(notes)
+    system, checkpoint, messages = inputs.system, inputs.checkpoint, inputs.messages
+    policy, budget, calibration = inputs.policy, inputs.budget, inputs.calibration
+    left_out, is_one_off, profile = inputs.left_out, inputs.is_one_off, inputs.profile
+    reminder = inputs.reminder or (reminder_message(checkpoint.reminder) if checkpoint else None)
+    asked_tokens = inputs.question.tokens + total_tokens(inputs.notes)
     summary_tokens = summary_message(checkpoint.summary).tokens if checkpoint else 0
-    system_tokens = system.tokens + tools_tokens
+    system_tokens = system.tokens + inputs.tools_tokens
     if profile and _fits(system_tokens + profile.tokens, asked_tokens, budget, calibration):
         system_tokens += profile.tokens
     else:
@@ -182,15 +187,15 @@ def fit_view(
         summary=summary,
         reminder=room.reminder if summary else None,
         history=history,
-        question=question,
+        question=inputs.question,
         dropped=_dropped(messages, gone, history, left_out) if missing else None,
         is_stand_in=summary is not None and bool(missing),
         original_count=_count_original(messages, checkpoint) + left_out.count,
         budget_tokens=budget.input_tokens,
         recall_tokens=calibration.apply(max(0, recall)),
-        tools_tokens=tools_tokens,
+        tools_tokens=inputs.tools_tokens,
         calibration=calibration,
-        notes=tuple(notes),
+        notes=inputs.notes,
     )
 
 
@@ -282,16 +287,12 @@ def _write_summary(
         room.stand_in_cap if missing and not checkpoint else room.summary_cap, room.body - question_tokens
     )
     text_space = space - FRAME_TOKENS
-    if text_space < LEAST_SUMMARY_TOKENS or (policy.strategy == "truncate" and not checkpoint):
+    if text_space < LEAST_SUMMARY_TOKENS:
         return marker_message() if space >= MARKER_TOKENS else None
     previous = checkpoint.summary if checkpoint else ""
     if not missing:
         return summary_message(bounded_summary(previous, text_space))
-    if policy.strategy == "truncate":
-        kept = bounded_summary(previous, text_space - MARKER_TOKENS)
-        return summary_message(mark_truncated(kept))
-    extract = write_extract(previous, gone, text_space, QUICK)
-    return summary_message(extract, stand_in=True)
+    return policy.behaviour.stand_in(previous, gone, text_space)
 
 
 def _count_original(messages: Sequence[Message], checkpoint: Checkpoint | None) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -22,8 +22,9 @@ from memory.bounds import (
 )
 from memory.budget import DEFAULT_SYSTEM_RESERVE, TokenBudget
 from memory.errors import PolicyError
+from memory.strategies.protocol import Strategy, SummaryForm
+from memory.strategies.registry import StrategyName, strategy_named
 
-Strategy = Literal["checkpoint", "summarize", "truncate", "turns", "structured"]
 TRIGGER_MAX = 0.9
 """Above this the summariser's own call would have no room (AgentScope)."""
 PROFILE_SHARE = 8
@@ -42,7 +43,9 @@ class ContextPolicy(BaseModel):
     max_input_tokens: Tokens = Field(
         default=0, description="Never send more than this; 0 = what the window holds."
     )
-    strategy: Strategy = Field(default="checkpoint", description="What happens to what leaves the context.")
+    strategy: StrategyName = Field(
+        default="checkpoint", description="What happens to what leaves the context."
+    )
     trigger: float = Field(
         default=0.75, gt=0, le=1, description="Share of the budget at which the view is compacted."
     )
@@ -109,38 +112,49 @@ class ContextPolicy(BaseModel):
         return min(value, TRIGGER_MAX)
 
     @property
+    def behaviour(self) -> Strategy:
+        """Return the strategy that `strategy` names."""
+        return strategy_named(self.strategy)
+
+    @property
+    def summary_form(self) -> SummaryForm:
+        return SummaryForm(
+            self.summary_max_tokens, self.compact_prompt, self.summary_template, self.summary_schema
+        )
+
+    @property
     def soft_ratio(self) -> float:
-        """The soft trigger, always below the hard one."""
+        """Return the soft trigger, always below the hard one."""
         return min(self.soft_trigger, 0.8 * self.trigger)
 
     @property
     def turn_limit(self) -> int:
-        """Turns in context; 0 is no limit."""
-        return self.max_turns or (20 if self.strategy == "turns" else 0)
+        """Return the turns in context; 0 is no limit."""
+        return self.max_turns or self.behaviour.default_max_turns
 
     @property
     def full_turns(self) -> int:
-        """How many of the newest turns keep their tool chains (CowAgent's restore rule)."""
+        """Return how many of the newest turns keep their tool chains (CowAgent's restore rule)."""
         return max(3, self.max_turns // 6)
 
     @property
     def has_summary(self) -> bool:
-        return self.strategy != "truncate" and self.auto_compact
+        return self.behaviour.writes_summaries and self.auto_compact
 
     @property
     def is_inline(self) -> bool:
-        """Whether an answer waits for the summary it needs, instead of cutting at once and summarising beside it."""
-        return self.has_summary and (self.strategy == "summarize" or self.wait_for_summary)
+        """Return whether an answer waits for the summary it needs, instead of cutting at once."""
+        return self.has_summary and (self.behaviour.waits_for_summary or self.wait_for_summary)
 
     @property
     def summarises_steps(self) -> bool:
-        """Whether a tool loop that outgrows its budget waits for a model's summary of what leaves it."""
-        return self.is_inline or (self.has_summary and self.strategy == "structured")
+        """Return whether a tool loop over its budget waits for a model's summary of its older steps."""
+        return self.is_inline or (self.has_summary and self.behaviour.summarises_steps)
 
     @property
     def prepares_ahead(self) -> bool:
-        """Whether the soft trigger prepares the next summary. What is summarised inline, or by turns, is not early."""
-        return self.has_summary and not self.is_inline and self.strategy != "turns"
+        """Return whether the soft trigger prepares the next summary. An inline one is written when it is needed."""
+        return self.has_summary and not self.is_inline and self.behaviour.prepares_ahead
 
     def result_limit(self, budget: TokenBudget) -> int:
         """Tokens one tool result may take before the rest is offloaded."""

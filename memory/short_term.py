@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from memory.compaction import Rejected, accept_summary
 from memory.fallback import write_extract
 from memory.policy import ContextPolicy
+from memory.strategies.protocol import Rejected
 from memory.summary import read_summary, summary_message
 from memory.turns import safe_split
 from memory.types import Message
@@ -73,8 +73,11 @@ class SummaryMemory:
             return
         leaving, self._messages = self._messages[:split], self._messages[split:]
         previous = read_summary(self._summary) if self._summary else ""
-        answer = accept_summary(
-            self.summarise(previous, leaving), source=leaving, previous=previous, policy=self.policy
+        answer = self.policy.behaviour.accept(
+            self.summarise(previous, leaving),
+            source=leaving,
+            previous=previous,
+            form=self.policy.summary_form,
         )
         if isinstance(answer, Rejected):
             text = write_extract(previous, leaving, self.policy.summary_max_tokens)

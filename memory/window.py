@@ -16,7 +16,7 @@ from datetime import datetime
 from memory.budget import TokenBudget
 from memory.policy import ContextPolicy
 from memory.reminder import shorten_reminder
-from memory.summary import FRAME_TOKENS, MARKER_TOKENS
+from memory.summary import FRAME_TOKENS
 from memory.tokens import Calibration
 from memory.truncate import PINNED_SHARE
 from memory.turns import has_tool_calls, is_safe_split, reduce_turn, safe_split, safe_split_after, starts_turn
@@ -110,8 +110,7 @@ def measure_room(
     longest = policy.summary_max_tokens * 3 // 2 + FRAME_TOKENS
     cap = min(longest, body // (ONE_OFF_SUMMARY_SHARE if is_one_off else SUMMARY_SHARE))
     stand_in = min(longest, max(LEAST_STAND_IN, body // ONE_OFF_STAND_IN_SHARE)) if is_one_off else cap
-    if policy.strategy == "truncate":
-        cap = min(cap, summary_tokens + FRAME_TOKENS if summary_tokens else MARKER_TOKENS)
+    cap = policy.behaviour.summary_cap(cap, summary_tokens)
     tail = min(calibration.invert(policy.tail_tokens(budget)), body // 3)
     if is_one_off:
         tail = min(tail, int(policy.reserve_ratio * body))
@@ -182,6 +181,7 @@ class _Replay:
         self.cut = Cut()
         self.asked = 0
         self.since = policy.cooldown_turns
+        self.end, self.question = 0, 0
 
     def always_fitted(self, question: int) -> bool:
         """What fits now fitted at each turn before, for nothing but its own growth changes a plain history."""
@@ -190,15 +190,46 @@ class _Replay:
         return self.room.summary + self.sums[-1] + question <= self.room.high(0, is_cut=False)
 
     def ask(self, end: int, question: int, *, is_settled: bool = False) -> None:
-        """One request: `messages[:end]` as history, then a question."""
+        """Replay one request: `messages[:end]` as history, then a question of that many tokens."""
+        self.end, self.question = end, question
         self.since += 0 if is_settled else 1
-        self._reduce_old(end, at_once=False)
-        if self._too_many_turns(end) or self._used(end, question) > self._limit(question):
-            self._cut_at(end, question)
+        self._reduce_old(at_once=False)
+        if self.has_too_many_turns or self.is_over_limit:
+            start = self.cut.start
+            self.policy.behaviour.plan_cut(self)
+            if self.cut.start != start:
+                self.since = 0
+                self._reduce_old(at_once=True)
         self.asked += 1
 
-    def _reduce_old(self, end: int, *, at_once: bool) -> None:
-        """Moves the border of whole turns: in growing steps, or with a cut, which breaks the cached prefix anyway."""
+    @property
+    def has_too_many_turns(self) -> bool:
+        return 0 < self.policy.turn_limit < self.turn_count
+
+    @property
+    def is_over_limit(self) -> bool:
+        return self._used() > self._limit()
+
+    @property
+    def turn_count(self) -> int:
+        return len(self._turns())
+
+    def drop_older_half(self) -> None:
+        turns = self._turns()
+        if len(turns) > 1:
+            self.cut = replace(self.cut, start=turns[(len(turns) + 1) // 2])
+
+    def drop_tool_chains(self) -> bool:
+        was_whole = self.cut.text_only < self.end
+        if was_whole:
+            self.cut = replace(self.cut, text_only=self.end)
+        return was_whole
+
+    def keep_tail(self) -> None:
+        self.cut = replace(self.cut, start=max(self.cut.start, self.tail_start(self.end)))
+
+    def _reduce_old(self, *, at_once: bool) -> None:
+        """Move the border of whole turns: in growing steps, or with a cut, which breaks the cached prefix anyway."""
         if not self.has_tool_calls:
             return
         whole = self.policy.full_turns
@@ -207,57 +238,23 @@ class _Replay:
         if self.asked - whole - border >= step:
             self.cut = replace(self.cut, text_only=self.starts[self.asked - whole])
 
-    def _limit(self, question: int) -> int:
+    def _limit(self) -> int:
         if self.room.keeps_least and not self.cut.start:
             return 0
         if self.since <= self.policy.cooldown_turns and not self.room.is_one_off:
             return self.room.body
-        return self.room.high(question, is_cut=self.cut.start > 0)
+        return self.room.high(self.question, is_cut=self.cut.start > 0)
 
-    def _used(self, end: int, question: int) -> int:
+    def _used(self) -> int:
         start, text_only = self.cut.start, max(self.cut.start, self.cut.text_only)
-        history = self.reduced[text_only] - self.reduced[start] + self.sums[end] - self.sums[text_only]
+        history = self.reduced[text_only] - self.reduced[start] + self.sums[self.end] - self.sums[text_only]
         pins = min(self.pinned[start], int(self.room.body * PINNED_SHARE))
         summary = self.room.summary_cap if start else self.room.summary
-        return summary + pins + history + question
+        return summary + pins + history + self.question
 
-    def _too_many_turns(self, end: int) -> bool:
-        return 0 < self.policy.turn_limit < len(self._turns(end))
-
-    def _turns(self, end: int) -> list[int]:
-        low, high = bisect.bisect_left(self.starts, self.cut.start), bisect.bisect_left(self.starts, end)
-        return self.starts[low:high]
-
-    def _cut_at(self, end: int, question: int) -> None:
-        before = self.cut
-        if self.policy.strategy == "turns":
-            self._cut_turns(end, question)
-        elif self._too_many_turns(end):
-            self._drop_half(end)
-        if self.policy.strategy != "turns" and self._used(end, question) > self._limit(question):
-            self.cut = replace(self.cut, start=max(self.cut.start, self.tail_start(end)))
-        if self.cut.start != before.start:
-            self.since = 0
-            self._reduce_old(end, at_once=True)
-
-    def _drop_half(self, end: int) -> None:
-        turns = self._turns(end)
-        if len(turns) > 1:
-            self.cut = replace(self.cut, start=turns[(len(turns) + 1) // 2])
-
-    def _cut_turns(self, end: int, question: int) -> None:
-        """CowAgent: too many turns, the oldest half leaves; too many tokens, again, or, of few, the tool chains."""
-        if self._too_many_turns(end):
-            self._drop_half(end)
-        while self._used(end, question) > self._limit(question):
-            if len(self._turns(end)) >= 5:
-                self._drop_half(end)
-            elif self.cut.text_only < end:
-                self.cut = replace(self.cut, text_only=end)
-            elif len(self._turns(end)) > 1:
-                self._drop_half(end)
-            else:
-                break
+    def _turns(self) -> list[int]:
+        low = bisect.bisect_left(self.starts, self.cut.start)
+        return self.starts[low : bisect.bisect_left(self.starts, self.end)]
 
     def tail_start(self, end: int) -> int:
         """`keep_recent` messages or the reserve, whichever is longer, if possible from a turn's start on. Where nothing

@@ -28,6 +28,7 @@ from chatapp.providers.usage import CallUsage, record_background_calls
 from chatapp.realtime import event_log
 from chatapp.runs.models import Run
 from memory.hygiene import add_sentences
+from memory.strategies.registry import strategy_named
 
 LEASE = timedelta(seconds=settings.LEASE_S)
 MAX_ATTEMPTS = 3
@@ -88,12 +89,10 @@ class FinishedSummary:
     """Memory entries that said some of it already."""
 
 
-def divider_text(message_count: int, strategy: str = "") -> str:
+def divider_text(message_count: int, strategy: str) -> str:
     if strategy == Compaction.CLEARED:
         return f"Context cleared: {message_count} earlier messages are kept, but no longer in context."
-    if strategy == "truncate":
-        return f"Earlier context ({message_count} messages) was left out without a summary."
-    return f"Earlier context ({message_count} messages) was summarized by AI."
+    return strategy_named(strategy).divider_text(message_count)
 
 
 def compact_event(row: Compaction, state: str, now: datetime) -> Compact:

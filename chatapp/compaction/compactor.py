@@ -45,7 +45,6 @@ from chatapp.operations.database import AWAY, in_database
 from chatapp.operations.errors import LeaseLost
 from chatapp.operations.separate_loop import run_apart
 from chatapp.providers.chat_models import chat_model_for
-from memory.summary import mark_truncated
 from memory.tokens import estimate_text
 
 log = logging.getLogger(__name__)
@@ -59,7 +58,7 @@ WAIT_LIMIT_S = 60.0
 # --- Queued for a worker ---------------------------------------------------------------------------------
 
 
-def plan_compaction(conversation_id: UUID, *, is_early: bool = False) -> Compaction | None:
+def queue_next_compaction(conversation_id: UUID, *, is_early: bool = False) -> Compaction | None:
     """Queues the compaction that is due, if one is.
 
     `is_early`: no answer waits for it yet. Where a policy summarises inline, the next answer does it then.
@@ -130,7 +129,7 @@ def compact(compaction_id: UUID) -> None:
         _give_up(lease, error)
         return
     memory_files.sweep_unwritten()
-    plan_compaction(work.row.conversation_id)  # a long backlog becomes several checkpoints
+    queue_next_compaction(work.row.conversation_id)  # a long backlog becomes several checkpoints
 
 
 async def compact_inline(loaded: LoadedContext, wish: Wish = AUTOMATIC) -> bool:
@@ -188,8 +187,8 @@ def _give_up(lease: CompactionLease, error: Exception) -> None:
 
 
 async def _summarise(work: CompactionWork) -> SummaryResult:
-    if work.policy.strategy == "truncate":
-        text = mark_truncated(work.previous)
+    if not work.policy.behaviour.writes_summaries:
+        text = work.policy.behaviour.draft(work.previous, work.messages, work.policy.summary_max_tokens)
         return SummaryResult(text, estimate_text(text))
     if work.lease.is_last_attempt:
         return extract_fallback(

@@ -16,7 +16,7 @@ from chatapp.operations import clock
 from chatapp.operations.errors import NotFound
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import accessible_model, fast_model_of, model_of
-from memory.compaction import CompactionPlan, plan_compaction
+from memory.compaction import CompactionPlan, PlanInputs, plan_span
 from memory.errors import ContextError
 from memory.tokens import text_message
 
@@ -71,18 +71,20 @@ def find_span(loaded: LoadedContext, wish: Wish = AUTOMATIC) -> PlannedSpan | No
     policy = rules.policy
     if wish.keep_recent is not None:
         policy = policy.model_copy(update={"keep_recent": wish.keep_recent})
-    plan = plan_compaction(
-        inputs.messages,
-        inputs.checkpoint,
-        policy,
-        rules.budget,
-        calibration=rules.calibration,
-        system_tokens=inputs.fixed_tokens + count_tools(inputs.tools),
-        question_tokens=0 if inputs.question.is_empty else inputs.question.tokens,
-        left_out=inputs.left_out,
-        turns_since_compaction=turns_since_compaction(loaded.conversation),
-        manual=wish.at_once,
-        is_patient=not wish.is_final,
+    plan = plan_span(
+        PlanInputs(
+            messages=inputs.messages,
+            checkpoint=inputs.checkpoint,
+            policy=policy,
+            budget=rules.budget,
+            calibration=rules.calibration,
+            system_tokens=inputs.fixed_tokens + count_tools(inputs.tools),
+            question_tokens=0 if inputs.question.is_empty else inputs.question.tokens,
+            left_out=inputs.left_out,
+            turns_since_compaction=turns_since_compaction(loaded.conversation),
+            manual=wish.at_once,
+            is_patient=not wish.is_final,
+        )
     )
     if plan is None or (not wish.by_user and _was_undone(loaded, plan)):
         return None

@@ -19,8 +19,7 @@ from chatapp.operations import clock
 from chatapp.operations.database import in_database
 from chatapp.operations.errors import Conflict
 from chatapp.providers.selectors import model_of
-from memory.fallback import write_extract
-from memory.summary import mark_truncated
+from memory.strategies.registry import strategy_named
 from memory.tokens import estimate_text
 
 WAIT_LIMIT_S = 300.0
@@ -92,11 +91,9 @@ def preview_compaction(
 
 def _draft(loaded: LoadedContext, span: PlannedSpan) -> str:
     previous = span.previous.summary if span.previous else ""
-    if span.strategy == "truncate":
-        return mark_truncated(previous)
     messages = list(span_messages(span.branch, span.first_position, span.last_position))
     longest = min(loaded.rules.policy.summary_max_tokens, span.tokens_before // 2)
-    return write_extract(previous, messages, longest)
+    return strategy_named(span.strategy).draft(previous, messages, longest)
 
 
 def _wish(keep: str, strategy: str | None) -> Wish:

@@ -12,7 +12,7 @@ from pydantic import (
 
 from chatapp.conversations.schemas import _message_text
 from chatapp.operations.http.schemas import Moment, Shape
-from memory.policy import Strategy
+from memory.strategies.registry import StrategyName
 
 
 class Compaction(Shape):
@@ -45,7 +45,7 @@ class CompactRequest(BaseModel):
     keep: Annotated[str, AfterValidator(_message_text), Field(max_length=10_000)] | None = Field(
         None, description="What the summary should keep, in the user's words."
     )
-    strategy: Strategy | None = None
+    strategy: StrategyName | None = None
     wait: bool = Field(False, description="Answer when the summary is done.")
     preview: bool = Field(
         False, description="Only tell what would be summarised; calls no model, writes nothing."

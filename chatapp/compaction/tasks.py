@@ -24,7 +24,7 @@ def keep_left_context(compaction_id: str) -> None:
 
 @shared_task
 def plan_compaction(conversation_id: str) -> None:
-    compactor.plan_compaction(UUID(conversation_id))
+    compactor.queue_next_compaction(UUID(conversation_id))
 
 
 @shared_task

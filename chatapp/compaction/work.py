@@ -132,7 +132,7 @@ def _learn(work: CompactionWork, done: SummaryResult) -> Learned:
 
     The statements alone where no model wrote it, of a truncation, and where it tells of what was said off the record.
     """
-    is_plain = work.policy.strategy == "truncate" or work.was_paused or bool(done.fallback_reason)
+    is_plain = not work.policy.behaviour.writes_summaries or work.was_paused or bool(done.fallback_reason)
     return learn_from(
         work.row,
         "" if is_plain else done.text,

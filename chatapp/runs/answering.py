@@ -20,7 +20,7 @@ from agents.text import storable_text
 from agents.tools.protocol import Tool, ToolCaller
 from agents.types import FinishReason, ReasoningDelta, TextDelta, TokenUsage
 from agents.usage import count_request
-from chatapp.compaction.compactor import plan_compaction, queue_emergency
+from chatapp.compaction.compactor import queue_emergency, queue_next_compaction
 from chatapp.compaction.planning import summary_model_of
 from chatapp.context.assembly import LoadedContext
 from chatapp.context.policies import ContextRules, rules_for
@@ -261,7 +261,7 @@ class Session:
         if self.asked is None or self.asked.view.dropped is None or self._has_planned or self._is_emergency:
             return
         self._has_planned = True
-        self._beside(persistently(plan_compaction)(UUID(self.prepared.conversation_id)))
+        self._beside(persistently(queue_next_compaction)(UUID(self.prepared.conversation_id)))
 
     def _learn_window(self, window_tokens: int | None) -> None:
         """A provider that refused for its window told how large it is; what an operator entered stands above it."""

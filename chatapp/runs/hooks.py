@@ -28,7 +28,7 @@ from agents.hooks import (
     fill_placeholders,
 )
 from chatapp.agent_presets.hook_actions import is_named_action, record_hooks, run_named_action
-from chatapp.compaction.compactor import compact_inline, plan_compaction, queue_due
+from chatapp.compaction.compactor import compact_inline, queue_due, queue_next_compaction
 from chatapp.compaction.planning import AUTOMATIC, Wish, is_full
 from chatapp.compaction.selectors import turns_since_compaction
 from chatapp.context.assembly import LoadedContext
@@ -45,6 +45,7 @@ from chatapp.runs.tool_access import DISCARDED
 from chatapp.runs.turn_state import measure_turn
 from memory.errors import ContextError, PolicyError
 from memory.policy import ContextPolicy
+from memory.strategies.registry import strategy_named
 from memory.summary import fence
 from memory.tokens import text_message
 from memory.types import Message, Role
@@ -122,7 +123,7 @@ async def end_turn(run_id: UUID) -> None:
         return
     if run.status == Run.Status.COMPLETE and await persistently(_has_last_word)(run):
         await _end_turn(run)
-    await persistently(plan_compaction)(run.conversation_id, is_early=True)
+    await persistently(queue_next_compaction)(run.conversation_id, is_early=True)
 
 
 def _run_with_agent(run_id: UUID) -> Run | None:
@@ -190,7 +191,7 @@ def _has_work(hook: Hook, turn: _Turn) -> bool:
     """Where summaries are written beside the answers, the built-in hook is the cut of the view and its plan."""
     if hook.id != AUTO_COMPACT_ID:
         return True
-    return turn.policy.is_inline or turn.policy.strategy == "truncate"
+    return turn.policy.is_inline or not turn.policy.behaviour.writes_summaries
 
 
 async def _run_hook(hook: Hook, state: TurnState, turn: _Turn) -> None:
@@ -267,17 +268,18 @@ def _note_message(note: Note) -> Message:
 
 async def _compact(hook: Hook, action: CompactContext, turn: _Turn) -> str:
     wish = _wish_of(hook, action)
-    strategy = wish.strategy or turn.policy.strategy
+    name = wish.strategy or turn.policy.strategy
+    strategy = strategy_named(name)
     if wish.at_once and await persistently(_is_cooling)(turn):
         return ""
-    is_waited_for = turn.moment == "turn_start" and (turn.policy.is_inline or strategy == "summarize")
-    if strategy == "truncate" or is_waited_for:
+    is_waited_for = turn.moment == "turn_start" and (turn.policy.is_inline or strategy.waits_for_summary)
+    if is_waited_for or not strategy.writes_summaries:
         if not await compact_inline(turn.loaded, wish):
             return ""
         turn.loaded = await persistently(turn.reload)()
     elif await in_database(queue_due)(turn.loaded, wish) is None:
         return ""
-    return f"Earlier messages leave the context ({strategy})."
+    return f"Earlier messages leave the context ({name})."
 
 
 def _wish_of(hook: Hook, action: CompactContext) -> Wish:

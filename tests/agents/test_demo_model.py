@@ -14,12 +14,13 @@ from agents.plan.working import LoopModels, PlanPorts, RuledModel
 from agents.prompts import CONTINUE_PROMPT
 from agents.types import ModelRequest, ToolCallDelta, ToolSpec
 from memory.budget import TokenBudget
-from memory.compaction import Summary, accept_summary, summary_requests
 from memory.policy import ContextPolicy
+from memory.strategies.protocol import Summary
 from memory.summary import fence, summary_message
 from memory.tokens import text_message
 from memory.types import ImagePart, Message, TextPart, ToolCallPart, ToolResultPart
 from tests.agents.asking import SYSTEM, ask_for, collect, end_of, history_of, no_tools, text_of
+from tests.memory.summaries import accept_summary, summary_requests
 
 DEMO = DemoModel(pace_s=0)
 TOOLS = tuple(ToolSpec(name, "", {}) for name in ("calculator", "clock", "memory_search"))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chatapp.accounts.models import User
 from chatapp.compaction.actions import undo_compaction
-from chatapp.compaction.compactor import compact, plan_compaction
+from chatapp.compaction.compactor import compact, queue_next_compaction
 from chatapp.compaction.models import Compaction
 from chatapp.context.assembly import load_context
 from chatapp.conversations.branches import lineage_below
@@ -90,7 +90,7 @@ class Tree:
             Message.objects.filter(pk=self.here[number % len(self.here)].pk).update(pinned=True)
 
     def compact(self, _: int) -> None:
-        row = plan_compaction(self.conversation.pk)
+        row = queue_next_compaction(self.conversation.pk)
         if row is not None:
             compact(row.pk)
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from chatapp.accounts.models import User
-from chatapp.compaction.compactor import compact, plan_compaction
+from chatapp.compaction.compactor import compact, queue_next_compaction
 from chatapp.compaction.models import Compaction
 from chatapp.conversations.models import Message
 from chatapp.long_term.models import MemoryEntry
@@ -145,7 +145,7 @@ async def test_a_summariser_that_is_down_is_told_of_and_not_asked_again(alice: U
         assert "server" in row["fallback_reason"]
         assert "QX-00" in row["summary"]
         calls = len(server.requests_of("summary"))
-        assert await in_database(plan_compaction)(UUID(chat.conversation), is_early=True) is None
+        assert await in_database(queue_next_compaction)(UUID(chat.conversation), is_early=True) is None
         await chat.ask("And note 5?")
         assert len(server.requests_of("summary")) == calls
         assert await Compaction.objects.acount() == 1
@@ -181,7 +181,7 @@ async def test_a_refit_to_a_small_model_and_back_shows_the_originals_again(alice
         large = await chat.model_input()
         await chat.program.patch(f"conversations/{chat.conversation}", model=str(small.pk))
         assert len(await chat.model_input()) < len(large) // 2
-        assert await in_database(plan_compaction)(UUID(chat.conversation)) is not None
+        assert await in_database(queue_next_compaction)(UUID(chat.conversation)) is not None
         await chat.work()
         assert (await chat.see())["compaction"] is not None
         await chat.program.patch(f"conversations/{chat.conversation}", model=None)

@@ -9,7 +9,7 @@ import pytest
 
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
-from chatapp.compaction.compactor import plan_compaction
+from chatapp.compaction.compactor import queue_next_compaction
 from chatapp.compaction.models import Compaction
 from chatapp.context.assembly import load_context
 from chatapp.context.loading import DbMemory
@@ -61,7 +61,7 @@ async def test_the_environment_switches_compaction_off_for_everybody(alice: User
         assert seen["policy"]["auto_compact"] == {"value": False, "from": "environment"}
         assert seen["total_tokens"] <= seen["budget_tokens"], "what is too much is cut all the same"
         await chat.ask()
-        assert await in_database(plan_compaction)(UUID(chat.conversation)) is None
+        assert await in_database(queue_next_compaction)(UUID(chat.conversation)) is None
         assert not await Compaction.objects.aexists()
 
 

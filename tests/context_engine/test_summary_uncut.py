@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from memory.budget import TokenBudget
-from memory.compaction import Summary, accept_summary
-from memory.loader import fit_view
+from memory.loader import ViewInputs, fit_view
 from memory.policy import DEFAULT_POLICY
+from memory.strategies.protocol import Summary
 from memory.tokens import estimate_text, text_message
 from memory.types import Checkpoint
 from memory.window import summary_limit
 from tests.acceptance.conversations import long_history
+from tests.memory.summaries import accept_summary
 
 
 @pytest.mark.parametrize("window", [6_000, 8_000, 16_000, 32_000, 128_000])
@@ -26,12 +27,14 @@ def test_a_stored_summary_is_in_the_view_uncut(window: int) -> None:
     assert accepted.tokens > estimate_text(answer), "facts that were left out are added"
 
     view = fit_view(
-        system=text_message("system", "You are helpful."),
-        checkpoint=Checkpoint("c", accepted.text, 399, 400, accepted.tokens),
-        messages=[],
-        question=text_message("user", "And now?", kind="question"),
-        policy=DEFAULT_POLICY,
-        budget=budget,
+        ViewInputs(
+            system=text_message("system", "You are helpful."),
+            checkpoint=Checkpoint("c", accepted.text, 399, 400, accepted.tokens),
+            messages=[],
+            question=text_message("user", "And now?", kind="question"),
+            policy=DEFAULT_POLICY,
+            budget=budget,
+        )
     )
     assert view.summary is not None
     assert accepted.text in view.summary.text

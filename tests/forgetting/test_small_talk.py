@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from chatapp.accounts.models import User
-from chatapp.compaction.compactor import plan_compaction
+from chatapp.compaction.compactor import queue_next_compaction
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations.database import in_database
 from memory.sentences import bare_sentence, split_sentences
@@ -58,7 +58,7 @@ async def test_fifty_facts_among_a_thousand_turns_of_small_talk(
             server, name="Main", is_default=True, context_size=16_000, max_output_tokens=2_000
         )
         async with talking(alice_program, conversation()) as talk:
-            await in_database(plan_compaction)(UUID(talk.id))
+            await in_database(queue_next_compaction)(UUID(talk.id))
             assert await work()
             texts = [entry.text async for entry in MemoryEntry.objects.filter(user=alice)]
             learned = [bare_sentence(one) for text in texts for one in split_sentences(text)]

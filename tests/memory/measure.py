@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from memory.budget import TokenBudget
-from memory.compaction import plan_compaction
+from memory.compaction import PlanInputs, plan_span
 from memory.extractive import extract_summary
 from memory.guard import ContextGuard
 from memory.policy import DEFAULT_POLICY
@@ -52,7 +52,10 @@ def measure_views() -> None:
     for window in (8_000, 32_000, 128_000, 1_000_000):
         budget = TokenBudget(window, min(64_000, window // 2))
         show(f"fit a view, window {window:,}", best_of(partial(fit, history, budget=budget)))
-    show("plan a compaction", best_of(lambda: plan_compaction(history, None, DEFAULT_POLICY, TokenBudget())))
+    show(
+        "plan a compaction",
+        best_of(lambda: plan_span(PlanInputs(history, None, DEFAULT_POLICY, TokenBudget()))),
+    )
     show("smart truncation", best_of(lambda: smart_truncate(request, 60_000)))
     show("guard", best_of(lambda: ContextGuard(DEFAULT_POLICY, TokenBudget()).check(request)))
     show("repair tool calls", best_of(lambda: repair_tool_calls(history)))

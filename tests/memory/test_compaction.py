@@ -8,16 +8,18 @@ import pytest
 
 from benchmarks.context import SMALL_BUDGETS, count_overlaps, simulate_small_window
 from memory.budget import TokenBudget
-from memory.compaction import Rejected, Summary, accept_summary, plan_compaction, summary_requests
+from memory.compaction import PlanInputs, plan_span
 from memory.loading import LeftOut
 from memory.policy import DEFAULT_POLICY, ContextPolicy
 from memory.prompts import Hint, compaction_prompt
-from memory.structured import default_template, read_structured, render_structured
+from memory.strategies.protocol import Rejected, Summary
+from memory.strategies.structured import default_template, read_structured, render_structured
 from memory.summary import fence
 from memory.tokens import Calibration, estimate_text, total_tokens
 from memory.transcript import render_transcript, split_transcript
 from memory.types import Checkpoint, ImagePart, Message, ReasoningPart, TextPart
 from tests.memory.histories import call, message, plain_turns, reply, result, user
+from tests.memory.summaries import accept_summary, summary_requests
 from tests.memory.views import fit
 
 WINDOW = TokenBudget(16_000, 2_000, 1_000)
@@ -30,7 +32,7 @@ def turns_of(tokens: int) -> list[Message]:
 
 
 def plan(history: list[Message], checkpoint: Checkpoint | None = None, **options: object) -> object:
-    return plan_compaction(history, checkpoint, DEFAULT_POLICY, WINDOW, **options)  # type: ignore[arg-type]
+    return plan_span(PlanInputs(history, checkpoint, DEFAULT_POLICY, WINDOW, **options))  # type: ignore[arg-type]
 
 
 @pytest.mark.mechanism("agentscope.check")
@@ -41,7 +43,7 @@ def test_below_the_soft_trigger_nothing_is_due() -> None:
 @pytest.mark.mechanism("agentscope.reserve")
 def test_past_the_soft_trigger_all_but_a_tail_is_prepared() -> None:
     history = turns_of(8_500)
-    due = plan_compaction(history, None, DEFAULT_POLICY, WINDOW)
+    due = plan_span(PlanInputs(history, None, DEFAULT_POLICY, WINDOW))
     assert due is not None
     assert due.trigger == "soft"
     assert (due.first_position, due.message_count + due.kept_count) == (0, len(history))
@@ -54,7 +56,7 @@ def test_past_the_soft_trigger_all_but_a_tail_is_prepared() -> None:
 def test_what_the_view_cut_already_is_covered_exactly_so_that_the_history_stays_the_same() -> None:
     history = turns_of(30_000)
     view = fit(history, budget=WINDOW)
-    due = plan_compaction(history, None, DEFAULT_POLICY, WINDOW)
+    due = plan_span(PlanInputs(history, None, DEFAULT_POLICY, WINDOW))
     assert due is not None
     assert view.dropped is not None
     assert (due.trigger, due.last_position) == ("hard", view.dropped.last_position)
@@ -65,11 +67,11 @@ def test_what_the_view_cut_already_is_covered_exactly_so_that_the_history_stays_
 
 def test_the_next_span_begins_where_the_last_one_ended() -> None:
     history = turns_of(30_000)
-    first = plan_compaction(history[:200], None, DEFAULT_POLICY, WINDOW)
+    first = plan_span(PlanInputs(history[:200], None, DEFAULT_POLICY, WINDOW))
     assert first is not None
     checkpoint = Checkpoint("c", "They talked.", first.last_position, first.message_count, 4)
     rest = [each for each in history if (each.position or 0) > first.last_position]
-    second = plan_compaction(rest, checkpoint, DEFAULT_POLICY, WINDOW)
+    second = plan_span(PlanInputs(rest, checkpoint, DEFAULT_POLICY, WINDOW))
     assert second is not None
     assert second.first_position == first.last_position + 1
 
@@ -96,19 +98,19 @@ def test_a_short_span_waits_for_more_and_an_extract_stands_in_until_then() -> No
     )
     view = fit(history[:cut], checkpoint=checkpoint, budget=SMALLEST)
     assert view.is_stand_in
-    assert plan_compaction(history[:cut], checkpoint, DEFAULT_POLICY, SMALLEST) is None
-    last = plan_compaction(history[:cut], checkpoint, DEFAULT_POLICY, SMALLEST, is_patient=False)
+    assert plan_span(PlanInputs(history[:cut], checkpoint, DEFAULT_POLICY, SMALLEST)) is None
+    last = plan_span(PlanInputs(history[:cut], checkpoint, DEFAULT_POLICY, SMALLEST, is_patient=False))
     assert last is not None, "nothing more comes"
     assert view.dropped is not None
     assert last.last_position == view.dropped.last_position
-    before = plan_compaction(history[: cut - 2], checkpoint, DEFAULT_POLICY, SMALLEST, is_patient=False)
+    before = plan_span(PlanInputs(history[: cut - 2], checkpoint, DEFAULT_POLICY, SMALLEST, is_patient=False))
     assert before is None, "nothing has left yet"
     waiting = ContextPolicy(strategy="summarize")
-    assert plan_compaction(history[:cut], checkpoint, waiting, SMALLEST) is not None, "it is needed now"
+    assert plan_span(PlanInputs(history[:cut], checkpoint, waiting, SMALLEST)) is not None, "it is needed now"
     later = next(
         due
         for at in range(cut, len(history), 2)
-        if (due := plan_compaction(history[:at], checkpoint, DEFAULT_POLICY, SMALLEST))
+        if (due := plan_span(PlanInputs(history[:at], checkpoint, DEFAULT_POLICY, SMALLEST)))
     )
     assert later.span_tokens >= 5 * checkpoint.tokens
     [request] = summary_requests(
@@ -133,7 +135,7 @@ def test_summaries_cost_at_most_a_fifth_more_than_the_conversation_in_small_wind
 
 def test_messages_that_were_not_loaded_belong_to_the_span() -> None:
     history = turns_of(30_000)[100:]
-    due = plan_compaction(history, None, DEFAULT_POLICY, WINDOW, left_out=LeftOut(100, 99))
+    due = plan_span(PlanInputs(history, None, DEFAULT_POLICY, WINDOW, left_out=LeftOut(100, 99)))
     assert due is not None
     assert due.first_position == 0
     assert due.message_count + due.kept_count == len(history) + 100
@@ -142,7 +144,7 @@ def test_messages_that_were_not_loaded_belong_to_the_span() -> None:
 def test_what_was_not_loaded_is_due_however_little_was() -> None:
     few = turns_of(30_000)[100:112]
     for policy in (DEFAULT_POLICY, ContextPolicy(strategy="summarize"), ContextPolicy(strategy="turns")):
-        due = plan_compaction(few, None, policy, WINDOW, left_out=LeftOut(100, 99, 20_000))
+        due = plan_span(PlanInputs(few, None, policy, WINDOW, left_out=LeftOut(100, 99, 20_000)))
         assert due is not None
         assert (due.first_position, due.last_position, due.kept_count) == (0, 99, len(few))
         assert (due.message_count, due.trigger) == (100, "hard")
@@ -155,7 +157,7 @@ def test_a_pinned_message_that_is_covered_already_is_not_covered_again() -> None
     history = turns_of(30_000)
     pinned = replace(history[3], pinned=True)
     checkpoint = Checkpoint("c", "They talked.", 99, 100, 4)
-    due = plan_compaction([pinned, *history[100:]], checkpoint, DEFAULT_POLICY, WINDOW)
+    due = plan_span(PlanInputs([pinned, *history[100:]], checkpoint, DEFAULT_POLICY, WINDOW))
     assert due is not None
     assert due.first_position == 100
     view = fit([pinned, *history[100:]], checkpoint=checkpoint, budget=WINDOW)
@@ -165,10 +167,10 @@ def test_a_pinned_message_that_is_covered_already_is_not_covered_again() -> None
 
 def test_a_user_can_compact_at_any_pressure_but_not_two_messages() -> None:
     history = turns_of(1_500)
-    due = plan_compaction(history, None, DEFAULT_POLICY, WINDOW, manual=True)
+    due = plan_span(PlanInputs(history, None, DEFAULT_POLICY, WINDOW, manual=True))
     assert due is not None
     assert (due.trigger, due.kept_count) == ("manual", 10)
-    few = plan_compaction(history[:6], None, DEFAULT_POLICY, WINDOW, manual=True)
+    few = plan_span(PlanInputs(history[:6], None, DEFAULT_POLICY, WINDOW, manual=True))
     assert few is not None
     assert few.message_count == 2
     assert plan(history[:1], manual=True) is None
@@ -177,15 +179,15 @@ def test_a_user_can_compact_at_any_pressure_but_not_two_messages() -> None:
 
 def test_with_auto_compact_off_only_a_user_compacts() -> None:
     policy = ContextPolicy(auto_compact=False)
-    assert plan_compaction(turns_of(30_000), None, policy, WINDOW) is None
-    assert plan_compaction(turns_of(30_000), None, policy, WINDOW, manual=True) is not None
+    assert plan_span(PlanInputs(turns_of(30_000), None, policy, WINDOW)) is None
+    assert plan_span(PlanInputs(turns_of(30_000), None, policy, WINDOW, manual=True)) is not None
 
 
 @pytest.mark.mechanism("digitorn.safe-split", "agentscope.split")
 def test_a_span_never_ends_between_a_call_and_its_result() -> None:
     steps = [each for at in range(60) for each in (call(f"c{at}"), result(f"c{at}", "found it " * 60))]
     history = [replace(each, position=at, id=str(at)) for at, each in enumerate([user("go"), *steps])]
-    due = plan_compaction(history, None, DEFAULT_POLICY, TokenBudget(8_000, 1_000, 500))
+    due = plan_span(PlanInputs(history, None, DEFAULT_POLICY, TokenBudget(8_000, 1_000, 500)))
     assert due is not None
     assert history[due.last_position + 1].role == "assistant"
 

@@ -6,7 +6,7 @@ import pytest
 
 from memory.budget import TokenBudget
 from memory.errors import ContextError, QuestionTooLarge, SystemPromptTooLarge
-from memory.loader import View, fit_view
+from memory.loader import View, ViewInputs, fit_view
 from memory.loading import LeftOut
 from memory.policy import ContextPolicy
 from memory.summary import EARLIER_TRUNCATED, read_summary
@@ -285,13 +285,15 @@ def test_a_budget_of_one_request_leaves_its_room_to_recall() -> None:
     tight = TokenBudget(128_000, 16_000, 4_000, input_limit=2_000)
     sticky, one_off = (
         fit_view(
-            system=NO_SYSTEM,
-            checkpoint=None,
-            messages=plain_turns(400),
-            question=text_message("user", "What now?"),
-            policy=ContextPolicy(),
-            budget=tight,
-            is_one_off=is_one_off,
+            ViewInputs(
+                system=NO_SYSTEM,
+                checkpoint=None,
+                messages=plain_turns(400),
+                question=text_message("user", "What now?"),
+                policy=ContextPolicy(),
+                budget=tight,
+                is_one_off=is_one_off,
+            )
         )
         for is_one_off in (False, True)
     )
@@ -305,14 +307,16 @@ def test_a_budget_of_one_request_keeps_no_more_of_a_part_that_would_fit() -> Non
     loaded = plain_turns(12)
     left_out = LeftOut(400, 399, 20_000, tuple(plain_turns(2)))
     view = fit_view(
-        system=NO_SYSTEM,
-        checkpoint=None,
-        messages=loaded,
-        question=text_message("user", "What now?"),
-        policy=ContextPolicy(),
-        budget=TokenBudget(128_000, 16_000, 4_000, input_limit=8_000),
-        left_out=left_out,
-        is_one_off=True,
+        ViewInputs(
+            system=NO_SYSTEM,
+            checkpoint=None,
+            messages=loaded,
+            question=text_message("user", "What now?"),
+            policy=ContextPolicy(),
+            budget=TokenBudget(128_000, 16_000, 4_000, input_limit=8_000),
+            left_out=left_out,
+            is_one_off=True,
+        )
     )
     assert 4 <= len(view.history) <= 10 < len(loaded)
     assert total_tokens(view.history) < total_tokens(loaded) / 2

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from memory.budget import TokenBudget
-from memory.compaction import plan_compaction
-from memory.loader import View, fit_view
+from memory.compaction import PlanInputs, plan_span
+from memory.loader import View, ViewInputs, fit_view
 from memory.policy import ContextPolicy
 from memory.reminder import (
     ToolNote,
@@ -44,12 +44,14 @@ def view_of(
     messages: list[Message], policy: ContextPolicy, checkpoint: Checkpoint | None = CHECKPOINT
 ) -> View:
     return fit_view(
-        system=SYSTEM,
-        checkpoint=checkpoint,
-        messages=messages,
-        question=ASKED,
-        policy=policy,
-        budget=BUDGET,
+        ViewInputs(
+            system=SYSTEM,
+            checkpoint=checkpoint,
+            messages=messages,
+            question=ASKED,
+            policy=policy,
+            budget=BUDGET,
+        )
     )
 
 
@@ -73,12 +75,14 @@ def test_a_reminder_that_is_large_for_the_window_loses_its_oldest_lines() -> Non
     assert view_of([], ContextPolicy(), huge).reminder is None
     small = TokenBudget(3_000, 500, 500)
     fitted = fit_view(
-        system=SYSTEM,
-        checkpoint=replace(CHECKPOINT, reminder=write_reminder([], lines[:8])),
-        messages=[],
-        question=ASKED,
-        policy=ContextPolicy(),
-        budget=small,
+        ViewInputs(
+            system=SYSTEM,
+            checkpoint=replace(CHECKPOINT, reminder=write_reminder([], lines[:8])),
+            messages=[],
+            question=ASKED,
+            policy=ContextPolicy(),
+            budget=small,
+        )
     )
     assert fitted.reminder is not None
     assert "line 7 " in fitted.reminder.text
@@ -90,13 +94,15 @@ def test_notes_of_hooks_stand_right_before_the_question_and_are_counted() -> Non
     note = text_message("system", "Reminder: be brief.")
     recall = text_message("user", "Recalled.", kind="recall")
     view = fit_view(
-        system=SYSTEM,
-        checkpoint=None,
-        messages=plain_turns(1),
-        question=ASKED,
-        policy=ContextPolicy(),
-        budget=BUDGET,
-        notes=(note,),
+        ViewInputs(
+            system=SYSTEM,
+            checkpoint=None,
+            messages=plain_turns(1),
+            question=ASKED,
+            policy=ContextPolicy(),
+            budget=BUDGET,
+            notes=(note,),
+        )
     )
     assert view.messages(recall)[-3:] == (recall, note, ASKED)
     assert view.messages()[0] is SYSTEM
@@ -127,20 +133,20 @@ def test_a_plan_cuts_where_the_view_does() -> None:
     for before in (0, 8, 12, 14, 16):
         history = dated(plain_turns(8, words=100), before=before)
         view = view_of(history, policy)
-        plan = plan_compaction(history, CHECKPOINT, policy, BUDGET, question_tokens=ASKED.tokens)
+        plan = plan_span(PlanInputs(history, CHECKPOINT, policy, BUDGET, question_tokens=ASKED.tokens))
         hard = plan.last_position if plan and plan.trigger == "hard" else None
         assert hard == (view.dropped.last_position if view.dropped else None)
 
 
 def test_what_is_summarised_inline_or_by_turns_is_not_prepared_ahead() -> None:
     history = plain_turns(150)
-    assert plan_compaction(history, None, ContextPolicy(trigger=0.9, soft_trigger=0.1), BUDGET)
+    assert plan_span(PlanInputs(history, None, ContextPolicy(trigger=0.9, soft_trigger=0.1), BUDGET))
     for policy in (
         ContextPolicy(trigger=0.9, soft_trigger=0.1, strategy="summarize"),
         ContextPolicy(trigger=0.9, soft_trigger=0.1, wait_for_summary=True),
         ContextPolicy(trigger=0.9, soft_trigger=0.1, strategy="turns", max_turns=1_000),
     ):
-        assert plan_compaction(history, None, policy, BUDGET) is None
+        assert plan_span(PlanInputs(history, None, policy, BUDGET)) is None
 
 
 def test_what_was_achieved_is_one_line_a_finished_turn() -> None:

@@ -7,16 +7,18 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 from memory.budget import TokenBudget
-from memory.compaction import Summary, accept_summary, plan_compaction
+from memory.compaction import PlanInputs, plan_span
 from memory.errors import QuestionTooLarge, SystemPromptTooLarge
 from memory.extractive import extract_summary
 from memory.policy import ContextPolicy
 from memory.profile import profile_message
+from memory.strategies.protocol import Summary
 from memory.tokens import Calibration, estimate_text, total_tokens
 from memory.truncate import PINNED_SHARE, is_fixed
 from memory.turns import repair_tool_calls
 from memory.types import Checkpoint, Message
 from tests.memory.histories import budgets, calibrations, histories, policies, questions, spoken, systems
+from tests.memory.summaries import accept_summary
 from tests.memory.views import assert_no_orphans, fit
 
 profiles = st.sampled_from(
@@ -120,7 +122,7 @@ def test_compaction_always_ends(
     for _ in range(len(history) + 1):
         covered = checkpoint.last_position if checkpoint else -1
         loaded = [each for each in history if (each.position or 0) > covered]
-        plan = plan_compaction(loaded, checkpoint, policy, budget)
+        plan = plan_span(PlanInputs(loaded, checkpoint, policy, budget))
         if plan is None:
             break
         assert plan.first_position == covered + 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memory.budget import TokenBudget
-from memory.loader import View, fit_view
+from memory.loader import View, ViewInputs, fit_view
 from memory.loading import NOTHING_LEFT_OUT, LeftOut
 from memory.policy import DEFAULT_POLICY, ContextPolicy
 from memory.tokens import UNCALIBRATED, Calibration, text_message
@@ -28,16 +28,18 @@ def fit(
     profile: Message | None = None,
 ) -> View:
     return fit_view(
-        system=system,
-        checkpoint=checkpoint,
-        messages=messages,
-        question=question or text_message("user", "What now?"),
-        policy=policy,
-        budget=budget,
-        calibration=calibration,
-        tools_tokens=tools_tokens,
-        left_out=left_out,
-        profile=profile,
+        ViewInputs(
+            system=system,
+            checkpoint=checkpoint,
+            messages=messages,
+            question=question or text_message("user", "What now?"),
+            policy=policy,
+            budget=budget,
+            calibration=calibration,
+            tools_tokens=tools_tokens,
+            left_out=left_out,
+            profile=profile,
+        )
     )
 
 

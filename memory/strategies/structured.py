@@ -1,4 +1,4 @@
-"""A summary in named fields (AgentScope): its schema, how a model's answer is read, how it is laid out."""
+"""Strategy `structured` (AgentScope): a summary in named fields, asked for by a JSON schema."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import json
 import re
 from collections.abc import Mapping
 from typing import Any
+
+from memory.prompts import Hint, structured_prompt
+from memory.strategies.checkpoint import CheckpointStrategy
+from memory.strategies.protocol import SummaryForm
 
 SUMMARY_SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -39,6 +43,18 @@ SUMMARY_SCHEMA: Mapping[str, Any] = {
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
+class StructuredStrategy(CheckpointStrategy):
+    summarises_steps: bool = True
+
+    def prompt(self, form: SummaryForm, hint: Hint = "general", keep: str = "") -> str:
+        schema = json.dumps(form.schema or SUMMARY_SCHEMA, ensure_ascii=False)
+        return structured_prompt(schema, max_tokens=form.max_tokens, keep=keep, custom=form.prompt)
+
+    def lay_out(self, answer: str, form: SummaryForm) -> str:
+        fields = read_structured(answer, form.schema)
+        return render_structured(fields, form.template, form.schema) if fields else answer
+
+
 def field_names(schema: Mapping[str, Any] | None) -> tuple[str, ...]:
     properties = (schema or SUMMARY_SCHEMA).get("properties")
     return tuple(properties) if isinstance(properties, Mapping) else ()
@@ -51,7 +67,7 @@ def default_template(schema: Mapping[str, Any] | None = None) -> str:
 
 
 def read_structured(answer: str, schema: Mapping[str, Any] | None = None) -> dict[str, str] | None:
-    """The fields of the first JSON object in an answer that has any of them, as text; None where there is none."""
+    """Return the fields of the first JSON object in an answer that has any of them, as text; None without one."""
     names = field_names(schema)
     for start in [match.start() for match in re.finditer(r"\{", answer)][:50]:
         try:
@@ -66,7 +82,7 @@ def read_structured(answer: str, schema: Mapping[str, Any] | None = None) -> dic
 def render_structured(
     fields: Mapping[str, str], template: str = "", schema: Mapping[str, Any] | None = None
 ) -> str:
-    """The fields in a template with {field} placeholders. Only plain names are filled in; sections left empty go."""
+    """Return a template with its {field} placeholders filled in, without the sections that stay empty."""
     text = _PLACEHOLDER.sub(
         lambda match: fields.get(match.group(1), match.group()), template or default_template(schema)
     )

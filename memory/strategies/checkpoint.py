@@ -1,0 +1,127 @@
+"""Strategy `checkpoint`, the default: cut at once, and summarise in the background. The others differ from it."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Sequence
+
+from memory.budget import TokenBudget
+from memory.extractive import QUICK, extract_missing
+from memory.fallback import write_extract
+from memory.prompts import Hint, compaction_prompt
+from memory.strategies.protocol import CutReplay, Rejected, Summary, SummaryForm, SummaryRequest
+from memory.summary import summary_message
+from memory.tokens import UNCALIBRATED, Calibration, estimate_text, total_tokens
+from memory.transcript import split_transcript
+from memory.types import Message
+
+CHUNK_TOKENS = 24_000
+"""One call reads at most this at a time, whatever the window: details in the middle of more get lost."""
+LEAST_CHUNK_TOKENS = 200
+TOLERANCE = 1.15
+"""An answer this much over its limit is accepted: the prompt states the limit in words, not tokens."""
+
+
+class CheckpointStrategy:
+    default_max_turns: int = 0
+    writes_summaries: bool = True
+    waits_for_summary: bool = False
+    summarises_steps: bool = False
+    prepares_ahead: bool = True
+
+    def plan_cut(self, replay: CutReplay) -> None:
+        if replay.has_too_many_turns:
+            replay.drop_older_half()
+        if replay.is_over_limit:
+            replay.keep_tail()
+
+    def summary_cap(self, cap: int, summary_tokens: int) -> int:
+        return cap
+
+    def stand_in(self, previous: str, messages: Sequence[Message], max_tokens: int) -> Message:
+        # A question waits for this one, so it reads less than a draft does.
+        return summary_message(write_extract(previous, messages, max_tokens, QUICK), stand_in=True)
+
+    def draft(self, previous: str, messages: Sequence[Message], max_tokens: int) -> str:
+        return write_extract(previous, messages, max_tokens)
+
+    def prompt(self, form: SummaryForm, hint: Hint = "general", keep: str = "") -> str:
+        return compaction_prompt(hint, max_tokens=form.max_tokens, keep=keep, custom=form.prompt)
+
+    def requests(
+        self,
+        messages: Sequence[Message],
+        *,
+        previous: str,
+        form: SummaryForm,
+        window: TokenBudget,
+        calibration: Calibration = UNCALIBRATED,
+        hint: Hint = "general",
+        keep: str = "",
+    ) -> tuple[SummaryRequest, ...]:
+        prompt = self.prompt(form, hint, keep)
+        longest = max(estimate_text(previous), int(form.max_tokens * TOLERANCE))
+        space = calibration.invert(window.input_tokens) * 9 // 10 - estimate_text(prompt) - longest - 40
+        if space < LEAST_CHUNK_TOKENS:
+            return ()
+        chunks = split_transcript(messages, min(space, CHUNK_TOKENS))
+        output = min(form.max_tokens * 5 // 4, window.output_tokens)
+        return tuple(
+            SummaryRequest(number, len(chunks), chunk, prompt, output)
+            for number, chunk in enumerate(chunks, start=1)
+        )
+
+    def accept(
+        self, answer: str, *, source: Sequence[Message], previous: str, form: SummaryForm
+    ) -> Summary | Rejected:
+        text = self.lay_out(_clean(answer), form)
+        covered = total_tokens(source) + estimate_text(previous)
+        reason = _find_fault(text, covered, form.max_tokens)
+        if reason:
+            return Rejected(reason)
+        tokens = estimate_text(text)
+        room = min(form.max_tokens * 3 // 2, covered - 1) - tokens
+        missing = extract_missing(source, previous, text, min(room, form.max_tokens // 2))
+        full = f"{text}\n\n{missing}" if missing else text
+        return Summary(full, estimate_text(full))
+
+    def lay_out(self, answer: str, form: SummaryForm) -> str:
+        """Return a cleaned answer as its reader sees it."""
+        return answer
+
+    def divider_text(self, message_count: int) -> str:
+        return f"Earlier context ({message_count} messages) was summarized by AI."
+
+
+def _clean(text: str) -> str:
+    text = re.sub(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", "", text, flags=re.DOTALL).strip()
+    fenced = re.fullmatch(r"```\w*\n(.*?)\n?```", text, flags=re.DOTALL)
+    return fenced.group(1).strip() if fenced else text
+
+
+def _find_fault(text: str, covered: int, max_tokens: int) -> str | None:
+    """Return why a summary is not used; None for one that is. `covered` is the size of what it summarises: a longer
+    one would start the next compaction at once."""
+    tokens = estimate_text(text)
+    if not text:
+        return "the model returned nothing"
+    if _is_garbage(text):
+        return "the model returned something that is not a summary"
+    if tokens > max_tokens * TOLERANCE:
+        return f"it has {tokens:,} tokens where {max_tokens:,} are allowed"
+    if tokens >= covered:
+        return f"it has {tokens:,} tokens, not fewer than the {covered:,} it stands for"
+    return None
+
+
+def _is_garbage(text: str) -> bool:
+    """Return whether it is an error page or error object, noise without words, or text that repeats itself."""
+    start = text[:200].lstrip().lower()
+    if start.startswith(("<!doctype", "<html", '{"error', "error:", "traceback (most recent")):
+        return True
+    letters = sum(char.isalnum() for char in text)
+    if letters < len(text) * 0.3 or text.count("\ufffd") > len(text) // 50:
+        return True
+    data = text.encode("utf-8", "replace")
+    return len(data) > 400 and len(zlib.compress(data)) < len(data) * 0.08

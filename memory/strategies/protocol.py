@@ -1,0 +1,129 @@
+"""What a strategy decides, and the values it decides on.
+
+Strategies know no `ContextPolicy`, because a policy names one of them: a policy hands them what they need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from memory.budget import TokenBudget
+from memory.prompts import Hint, summary_input
+from memory.tokens import UNCALIBRATED, Calibration, text_message
+from memory.types import Message
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryForm:
+    """What a policy says of its summaries. Where `prompt`, `template` or `schema` is empty, the built-in one holds."""
+
+    max_tokens: int
+    prompt: str = ""
+    template: str = ""
+    schema: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRequest:
+    """One call of the summariser: a chunk of the span, to be merged with the summary of what came before it."""
+
+    number: int
+    count: int
+    transcript: str
+    prompt: str
+    max_output_tokens: int
+
+    def messages(self, previous: str) -> tuple[Message, Message]:
+        """Return system prompt and user message. `previous` is the answer to the request before this one, or the
+        checkpoint's summary for the first."""
+        return text_message("system", self.prompt), text_message(
+            "user", summary_input(previous, self.transcript)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    text: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """`reason` completes "The summary was not used: …"."""
+
+    reason: str
+
+
+class CutReplay(Protocol):
+    """A view at one of its requests, whose beginning a strategy may move forward."""
+
+    @property
+    def has_too_many_turns(self) -> bool: ...
+
+    @property
+    def is_over_limit(self) -> bool: ...
+
+    @property
+    def turn_count(self) -> int: ...
+
+    def drop_older_half(self) -> None:
+        """Drop the older half of the turns; nothing where there is one."""
+
+    def drop_tool_chains(self) -> bool:
+        """Reduce each turn to user text and final reply. Return whether any turn was still whole."""
+
+    def keep_tail(self) -> None:
+        """Drop everything but the tail."""
+
+
+class Strategy(Protocol):
+    default_max_turns: int
+    """Turns in context where the policy sets no limit; 0 is none."""
+    writes_summaries: bool
+    """Whether a model is asked for a summary of what leaves."""
+    waits_for_summary: bool
+    """Whether an answer waits for the summary it needs, whatever the policy says of waiting."""
+    summarises_steps: bool
+    """Whether a tool loop over its budget waits for a summary of its older steps."""
+    prepares_ahead: bool
+    """Whether the soft trigger prepares the next summary."""
+
+    def plan_cut(self, replay: CutReplay) -> None:
+        """Move the cut of a view that has too many turns or is over its limit."""
+
+    def summary_cap(self, cap: int, summary_tokens: int) -> int:
+        """Return the tokens that the summary in a view may take, where `cap` is the budget's share for it."""
+
+    def stand_in(self, previous: str, messages: Sequence[Message], max_tokens: int) -> Message:
+        """Return what stands in the view for `previous` and `messages` until a checkpoint covers them."""
+
+    def draft(self, previous: str, messages: Sequence[Message], max_tokens: int) -> str:
+        """Return the summary of both that is written without a model."""
+
+    def prompt(self, form: SummaryForm, hint: Hint = "general", keep: str = "") -> str:
+        """Return the summariser's system prompt. `keep` is what the user asked to keep."""
+
+    def requests(
+        self,
+        messages: Sequence[Message],
+        *,
+        previous: str,
+        form: SummaryForm,
+        window: TokenBudget,
+        calibration: Calibration = UNCALIBRATED,
+        hint: Hint = "general",
+        keep: str = "",
+    ) -> tuple[SummaryRequest, ...]:
+        """Return the calls that summarise these messages, to be made one after the other, each within the summariser's
+        `window`; none where it is too small for any."""
+
+    def accept(
+        self, answer: str, *, source: Sequence[Message], previous: str, form: SummaryForm
+    ) -> Summary | Rejected:
+        """Return the summariser's answer as it may be stored, or why it may not. `source` and `previous` are what it
+        summarised."""
+
+    def divider_text(self, message_count: int) -> str:
+        """Return the line that the chat shows between what left and what stayed."""

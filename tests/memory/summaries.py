@@ -1,0 +1,25 @@
+"""Asking for a summary, and taking one, as the strategy of a policy does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from memory.budget import TokenBudget
+from memory.policy import ContextPolicy
+from memory.strategies.protocol import Rejected, Summary, SummaryRequest
+from memory.types import Message
+
+
+def summary_requests(
+    messages: Sequence[Message], *, previous: str, policy: ContextPolicy, window: TokenBudget, **more: Any
+) -> tuple[SummaryRequest, ...]:
+    return policy.behaviour.requests(
+        messages, previous=previous, form=policy.summary_form, window=window, **more
+    )
+
+
+def accept_summary(
+    answer: str, *, source: Sequence[Message], previous: str = "", policy: ContextPolicy
+) -> Summary | Rejected:
+    return policy.behaviour.accept(answer, source=source, previous=previous, form=policy.summary_form)

@@ -25,9 +25,7 @@ from memory.truncate import (
     find_question,
     is_fixed,
     is_frame,
-    shrink_messages,
-    squeeze_messages,
-    without_leading_replies,
+    smart_truncate,
 )
 from memory.turns import bind_groups, repair_tool_calls
 from memory.types import Message
@@ -138,7 +136,7 @@ class ContextGuard:
         told = summary_message(summary, stand_in=bool(fallback_reason))
         behind = [reminder] if reminder else []
         body = self._room(need.messages).body
-        messages = fit_request([*system, told, *behind, *others], body, self.policy.keep_recent)
+        messages = smart_truncate([*system, told, *behind, *others], body, self.policy.keep_recent)
         return Compacted(messages, summary, need.tokens, self._count(messages), fallback_reason)
 
     def _compact(self, messages: tuple[Message, ...], room: Room) -> Fits | NeedsCompaction:
@@ -209,25 +207,7 @@ class ContextGuard:
         kept = [message for index, message in enumerate(messages) if index not in leaving]
         if leaving and not has_summary:
             kept.insert(_count_system(kept), marker_message())
-        return fit_request(kept, room.body, self.policy.keep_recent)
-
-
-def fit_request(messages: Sequence[Message], body_tokens: int, keep_recent: int) -> tuple[Message, ...]:
-    """The request with no more than `body_tokens` estimates beside its system prompt.
-
-    The summary gives way to the question, the rest to both: see `squeeze_messages`.
-    """
-    if _body_tokens(messages) <= body_tokens:
-        return tuple(messages)
-    system = [message for message in messages if is_fixed(message)]
-    frame = [message for message in messages if not is_fixed(message) and is_frame(message)]
-    rest = [message for message in messages if not is_frame(message)]
-    question = sum(message.tokens for message in rest if message.kind == "question")
-    shrunk: Sequence[Message] = shrink_messages(frame, (body_tokens - question) // 2)
-    if total_tokens(shrunk) > body_tokens - question:
-        shrunk = []
-    _, kept = squeeze_messages(rest, body_tokens - total_tokens(shrunk), keep_recent)
-    return (*system, *shrunk, *(kept if shrunk else without_leading_replies(kept)))
+        return smart_truncate(kept, room.body, self.policy.keep_recent)
 
 
 def _mark_question(messages: Sequence[Message]) -> tuple[Message, ...]:

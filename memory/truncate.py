@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 
-from memory.errors import QuestionTooLarge, SystemPromptTooLarge
-from memory.tokens import MESSAGE_OVERHEAD, UNCALIBRATED, Calibration, total_tokens, with_parts
-from memory.turns import bind_groups, repair_tool_calls, starts_turn
+from memory.tokens import MESSAGE_OVERHEAD, total_tokens, with_parts
+from memory.turns import bind_groups, starts_turn
 from memory.types import ImagePart, Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 
 TRUNCATED = "[Truncated]"
@@ -210,69 +209,25 @@ def _asked_by(messages: Sequence[Message]) -> list[int | None]:
     return asked
 
 
-def smart_truncate(
-    messages: Sequence[Message],
-    budget_tokens: int,
-    calibration: Calibration = UNCALIBRATED,
-) -> tuple[Message, ...]:
-    """Frame, question and pins in their places, and the longest suffix of the rest that fits beside them.
+def smart_truncate(messages: Sequence[Message], room: int, keep_recent: int) -> tuple[Message, ...]:
+    """Return the request with at most `room` tokens beside its system prompt and profile, its order unchanged.
 
-    Never starts with an assistant message, never parts a call from its results, never reorders. Raises
-    SystemPromptTooLarge or QuestionTooLarge where these alone do not fit.
+    Pinned messages stay in their places while they fit, then the longest suffix; of the `keep_recent` newest messages
+    the long ones are shortened before any leaves, because a tool loop that loses its last result calls again. The
+    summary gives way to the question, everything else to both. Starts with no reply that answers nothing, and parts
+    no call from its results. Expects repaired tool calls, and a question that fits.
     """
-    messages = repair_tool_calls(messages)
-    room = calibration.invert(budget_tokens)
-    if total_tokens(messages) <= room:
-        return messages
-    question = find_question(messages)
-    messages = _fit_frame(messages, question, room)
-    question = find_question(messages)
-    kept = {index for index, message in enumerate(messages) if is_frame(message) or index == question}
-    frame = sum(messages[index].tokens for index in kept if index != question)
-    kept |= choose_pins(messages, room, question, frame_tokens=frame)
-    left = room - sum(messages[index].tokens for index in kept)
-    kept |= _longest_suffix(messages, kept, left)
-    return tuple(messages[index] for index in sorted(kept - _leading_replies(messages, kept)))
-
-
-def _fit_frame(messages: tuple[Message, ...], question: int | None, room: int) -> tuple[Message, ...]:
-    """Summaries give way to the question, at the very last altogether; the system prompt and the question never do."""
-    system = sum(message.tokens for message in messages if message.role == "system")
-    asked = messages[question].tokens if question is not None else 0
-    if system >= room:
-        raise SystemPromptTooLarge(system, room)
-    if system + asked > room:
-        raise QuestionTooLarge(asked, room - system)
-    frame = [
-        index for index, message in enumerate(messages) if is_frame(message) and message.role != "system"
-    ]
-    shrunk = shrink_messages([messages[index] for index in frame], room - system - asked)
-    if total_tokens(shrunk) > room - system - asked:
-        return tuple(message for index, message in enumerate(messages) if index not in frame)
-    replaced = dict(zip(frame, shrunk, strict=True))
-    return tuple(replaced.get(index, message) for index, message in enumerate(messages))
-
-
-def _longest_suffix(messages: Sequence[Message], kept: set[int], room: int) -> set[int]:
-    suffix: set[int] = set()
-    for start, end in reversed(bind_groups(messages)):
-        added = [index for index in range(start, end) if index not in kept]
-        room -= sum(messages[index].tokens for index in added)
-        if room < 0:
-            break
-        suffix.update(added)
-    return suffix
-
-
-def _leading_replies(messages: Sequence[Message], kept: set[int]) -> set[int]:
-    """What stands before the first user message that stays."""
-    leading: set[int] = set()
-    for index in sorted(kept):
-        if messages[index].role == "user":
-            break
-        if messages[index].role != "system" and not messages[index].pinned:
-            leading.add(index)
-    return leading
+    if total_tokens([message for message in messages if not is_fixed(message)]) <= room:
+        return tuple(messages)
+    fixed = [message for message in messages if is_fixed(message)]
+    frame = [message for message in messages if not is_fixed(message) and is_frame(message)]
+    rest = [message for message in messages if not is_frame(message)]
+    question = sum(message.tokens for message in rest if message.kind == "question")
+    shrunk: Sequence[Message] = shrink_messages(frame, (room - question) // 2)
+    if total_tokens(shrunk) > room - question:
+        shrunk = []
+    _, kept = squeeze_messages(rest, room - total_tokens(shrunk), keep_recent)
+    return (*fixed, *shrunk, *(kept if shrunk else without_leading_replies(kept)))
 
 
 def squeeze_messages(

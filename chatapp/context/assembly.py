@@ -13,7 +13,7 @@ from django.conf import settings
 from agents.context import AssembledContext, ContextInputs
 from agents.prompts import system_prompt
 from agents.tools.protocol import Tool
-from chatapp.context.loading import LoadedHistory, load_history
+from chatapp.context.loading import DbMemory, load_history
 from chatapp.context.policies import ContextRules, agent_of, rules_for
 from chatapp.context.tools.registry import tools_for
 from chatapp.conversations.models import Branch, Conversation
@@ -33,7 +33,7 @@ class LoadedContext:
     branch: Branch
     config: ModelConfig
     rules: ContextRules
-    history: LoadedHistory
+    history: DbMemory
     inputs: ContextInputs
     tools: tuple[Tool, ...] = ()
     turn_position: int | None = None
@@ -85,7 +85,7 @@ def load_context(
     inputs = ContextInputs(
         system=text_message("system", system_prompt(prompt, today, has_tools=bool(tools))),
         checkpoint=history.checkpoint,
-        messages=history.messages,
+        messages=history.get_messages(),
         question=question,
         policy=rules.policy,
         budget=rules.budget,

@@ -13,7 +13,6 @@ from chatapp.conversations.branches import cleared_upto, covered_count, usable_c
 from chatapp.conversations.message_values import MESSAGE_COLUMNS, messages_from_columns
 from chatapp.conversations.models import Branch, Message
 from memory import types
-from memory.loader import View
 from memory.loading import NOTHING_LEFT_OUT, LeftOut, LoadLimits, StoredSize, choose_start, sample_positions
 from memory.tokens import total_tokens
 from memory.truncate import PINNED_SHARE
@@ -41,52 +40,30 @@ MAX_PINS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class LoadedHistory:
-    """`messages` are oldest first and end before the question: what the user pinned long ago, then all from one
-    position on. `left_out`: those between the checkpoint and that position, where no request could hold them."""
+class DbMemory:
+    """What is stored before a question, loaded once: a `memory.protocols.BaseMemory`.
+
+    Read-only, because only actions write rows. The view that is fitted from it says what was compacted. `left_out` are
+    the messages between the checkpoint and those loaded, where no request could hold them.
+    """
 
     checkpoint: Checkpoint | None
     checkpoint_row: Compaction | None
     messages: tuple[MessageValue, ...]
     left_out: LeftOut
 
-
-@dataclass(frozen=True, slots=True)
-class DbMemory:
-    """What is stored, as `memory.protocols.BaseMemory`: a view that fits, its summary first.
-
-    Read-only: every write is an action's, so that nothing is stored twice.
-    """
-
-    view: View
-
-    @property
-    def was_compacted(self) -> bool:
-        return self.view.was_compacted
-
-    @property
-    def original_count(self) -> int:
-        return self.view.original_count
-
-    @property
-    def compacted_count(self) -> int:
-        return self.view.compacted_count
-
     def get_messages(self) -> tuple[MessageValue, ...]:
-        """Without system prompt and question: these are the agent's."""
-        frame = (message for message in (self.view.summary, self.view.reminder) if message)
-        return (*frame, *self.view.history)
+        """Return what the user pinned long ago, then all messages from one position on, oldest first."""
+        return self.messages
 
     def add_message(self, message: MessageValue) -> None:
-        """Nothing: see above."""
+        """Do nothing: see above."""
 
     def clear(self) -> None:
-        """Nothing: see above."""
+        """Do nothing: see above."""
 
 
-def load_history(
-    branch: Branch, *, before_position: int, budget_tokens: int, limits: LoadLimits
-) -> LoadedHistory:
+def load_history(branch: Branch, *, before_position: int, budget_tokens: int, limits: LoadLimits) -> DbMemory:
     """All since the checkpoint where a request can hold it, else what stays: a million older messages cost nothing.
 
     `budget_tokens` are as the model counts, `limits` in uncalibrated estimates.
@@ -97,7 +74,7 @@ def load_history(
     loaded = _messages(branch, start, before_position)
     pins = _pinned_before(branch, start, int(limits.window * PINNED_SHARE))
     count = start - after - 1 - sum(1 for pin in pins if (pin.position or 0) > after)
-    return LoadedHistory(
+    return DbMemory(
         checkpoint=checkpoint_value(row, covered_count(branch, row)) if row else None,
         checkpoint_row=row,
         messages=(*pins, *reversed(loaded)),

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
-from chatapp.context.loading import LoadedHistory, load_history
+from chatapp.context.loading import DbMemory, load_history
 from chatapp.conversations.models import Branch, Conversation
 from chatapp.providers.models import ModelConfig
 from chatapp.realtime.models import Event
@@ -26,11 +26,11 @@ pytestmark = pytest.mark.django_db(transaction=True)
 LIMITS = LoadLimits(window=8_000, uncut=6_000, tail=800, keep_recent=10)
 
 
-def load(branch: Branch, before: int) -> LoadedHistory:
+def load(branch: Branch, before: int) -> DbMemory:
     return load_history(branch, before_position=before, budget_tokens=8_000, limits=LIMITS)
 
 
-def loaded_after(user: User, count: int, tokens: int = 50) -> tuple[LoadedHistory, int]:
+def loaded_after(user: User, count: int, tokens: int = 50) -> tuple[DbMemory, int]:
     """The history of a new conversation of so many messages, and how many queries it took."""
     conversation = new_conversation(user)
     say(conversation, *(f"Note {number}: some words." for number in range(count)))

@@ -11,8 +11,7 @@ from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
 from chatapp.compaction.compactor import queue_next_compaction
 from chatapp.compaction.models import Compaction
-from chatapp.context.assembly import load_context
-from chatapp.context.loading import DbMemory
+from chatapp.context.assembly import LoadedContext, load_context
 from chatapp.conversations.models import Conversation
 from chatapp.operations.database import in_database
 from chatapp.providers.models import ModelConfig
@@ -96,22 +95,23 @@ async def test_summaries_are_written_by_the_fast_model_unless_the_policy_names_a
 async def test_the_stored_history_is_a_read_only_memory_that_says_what_was_compacted(alice: User) -> None:
     async with chatting(alice) as chat:
         await chat.compact()
-        memory = await in_database(memory_of)(chat.conversation)
+        loaded = await in_database(context_of)(chat.conversation)
+        memory: BaseMemory = loaded.history
         whole = memory.get_messages()
-        assert (memory.was_compacted, memory.original_count, memory.compacted_count) == (True, 60, 10)
-        assert whole[0].kind == "summary"
+        view = loaded.assemble().view
+        assert (view.was_compacted, view.original_count, view.compacted_count) == (True, 60, 10)
+        assert (len(whole), view.messages()[1].kind) == (10, "summary")
+        assert view.history == whole
         assert whole[-1].text.startswith("Note 59")
         memory.add_message(text_message("user", "Never said."))
         memory.clear()
         assert memory.get_messages() == whole
-        reads_as: BaseMemory = memory
-        assert reads_as.get_messages() == whole
 
 
-def memory_of(conversation_id: str) -> DbMemory:
+def context_of(conversation_id: str) -> LoadedContext:
     conversation = Conversation.objects.select_related("user", "branch", "agent").get(pk=conversation_id)
     assert conversation.branch is not None
-    loaded = load_context(
+    return load_context(
         conversation=conversation,
         branch=conversation.branch,
         before_position=conversation.next_position,
@@ -119,4 +119,3 @@ def memory_of(conversation_id: str) -> DbMemory:
         config=ModelConfig.objects.get(name="Main"),
         now=conversation.last_activity_at,
     )
-    return DbMemory(loaded.assemble().view)

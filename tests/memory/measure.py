@@ -56,7 +56,7 @@ def measure_views() -> None:
         "plan a compaction",
         best_of(lambda: plan_span(PlanInputs(history, None, DEFAULT_POLICY, TokenBudget()))),
     )
-    show("smart truncation", best_of(lambda: smart_truncate(request, 60_000)))
+    show("smart truncation", best_of(lambda: smart_truncate(request, 60_000, 10)))
     show("guard", best_of(lambda: ContextGuard(DEFAULT_POLICY, TokenBudget()).check(request)))
     show("repair tool calls", best_of(lambda: repair_tool_calls(history)))
     show("a safe split at every message", best_of(lambda: [safe_split(history, at) for at in range(LENGTH)]))

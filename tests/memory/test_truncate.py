@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.errors import QuestionTooLarge, SystemPromptTooLarge
 from memory.summary import summary_message
-from memory.tokens import Calibration, text_message, total_tokens
+from memory.tokens import text_message, total_tokens
 from memory.truncate import (
     TRUNCATED,
     choose_pins,
@@ -22,6 +21,7 @@ from memory.truncate import (
     smart_truncate,
     squeeze_messages,
 )
+from memory.turns import repair_tool_calls
 from memory.types import ImagePart, Message, TextPart, ToolResultPart
 from tests.memory.histories import call, histories, message, plain_turns, reply, result, user
 from tests.memory.views import assert_no_orphans
@@ -142,52 +142,39 @@ def test_truncation_keeps_frame_pins_and_the_longest_suffix_in_their_order() -> 
     history = plain_turns(12)
     history[2] = replace(history[2], pinned=True)
     messages = [SYSTEM, summary_message("They met in May."), *history, question()]
-    budget = (
-        total_tokens(messages[:2]) + history[2].tokens + total_tokens(history[-6:]) + messages[-1].tokens + 5
-    )
-    kept = smart_truncate(messages, budget)
-    assert list(kept) == [*messages[:2], history[2], *history[-6:], messages[-1]]
+    room = messages[1].tokens + history[2].tokens + total_tokens(history[-6:]) + messages[-1].tokens + 5
+    assert list(smart_truncate(messages, room, 0)) == [*messages[:2], history[2], *history[-6:], messages[-1]]
 
 
 @pytest.mark.mechanism("fim.truncate-start")
 def test_truncation_never_starts_with_an_assistant_message() -> None:
-    history = plain_turns(12)
-    messages = [SYSTEM, *history, question()]
-    for budget in range(120, 900, 60):
-        kept = smart_truncate(messages, budget)
-        assert kept[1].role == "user"
-
-
-def test_a_list_that_fits_is_returned_as_it_is() -> None:
-    messages = (SYSTEM, *plain_turns(2), question())
-    assert smart_truncate(messages, 60_000) == messages
-
-
-def test_truncation_counts_as_the_model_does() -> None:
     messages = [SYSTEM, *plain_turns(12), question()]
-    calibration = Calibration(1.5, 5)
-    kept = smart_truncate(messages, 600, calibration)
-    assert calibration.apply(total_tokens(kept)) <= 600
-    assert total_tokens(smart_truncate(messages, 600)) > total_tokens(kept)
+    for room in range(100, 900, 60):
+        for keep_recent in (0, 10):
+            assert smart_truncate(messages, room, keep_recent)[1].role == "user"
 
 
-def test_what_cannot_fit_is_refused_by_name_and_size() -> None:
-    huge = "word " * 5_000
-    with pytest.raises(
-        QuestionTooLarge, match=r"Your message is too large: about [\d,]+ tokens, where 9\d\d fit"
-    ):
-        smart_truncate([SYSTEM, *plain_turns(2), question(huge)], 1_000)
-    with pytest.raises(SystemPromptTooLarge, match="system prompt"):
-        smart_truncate([text_message("system", huge), question()], 1_000)
+def test_a_request_that_fits_is_returned_as_it_is() -> None:
+    messages = (SYSTEM, *plain_turns(2), question())
+    assert smart_truncate(messages, 60_000, 10) == messages
+
+
+def test_truncation_shortens_the_newest_result_instead_of_losing_it() -> None:
+    messages = [SYSTEM, question(), call("1"), result("1", "found it " * 2_000)]
+    kept = smart_truncate(messages, 500, 10)
+    assert [each.role for each in kept] == ["system", "user", "assistant", "tool"]
+    assert total_tokens(kept[1:]) <= 500
 
 
 @settings(max_examples=80, deadline=None)
-@given(histories(10), st.integers(60, 20_000))
-def test_truncation_holds_its_guarantees_on_any_history(history: list[Message], budget: int) -> None:
+@given(histories(10), st.integers(60, 20_000), st.integers(0, 12))
+def test_truncation_holds_its_guarantees_on_any_history(
+    history: list[Message], room: int, keep_recent: int
+) -> None:
     asked = question()
-    messages = [SYSTEM, summary_message("They met in May."), *history, asked]
-    kept = smart_truncate(messages, budget)
-    assert total_tokens(kept) <= budget
+    messages = [SYSTEM, summary_message("They met in May."), *repair_tool_calls(history), asked]
+    kept = smart_truncate(messages, room, keep_recent)
+    assert total_tokens(kept[1:]) <= room
     assert kept[0] is SYSTEM
     assert kept[-1] is asked
     assert_no_orphans(kept)

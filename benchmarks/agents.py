@@ -193,7 +193,7 @@ async def report_loop(repeats: int) -> None:
 def stage_with_records() -> Stage:
     """Calls, results and usage recorded as in the service, in a conversation of its own."""
     from chatapp.accounts.models import User
-    from chatapp.conversations.actions import create_conversation
+    from chatapp.conversations.actions.conversations import create_conversation
     from chatapp.operations import clock
     from chatapp.providers.actions import ensure_first_model
     from chatapp.providers.selectors import default_model

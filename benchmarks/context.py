@@ -224,7 +224,7 @@ def measure_facts() -> None:
     from chatapp.accounts.models import User
     from chatapp.compaction.compactor import compact, queue_next_compaction
     from chatapp.compaction.models import Compaction
-    from chatapp.conversations.actions import ImportedMessage, import_conversation
+    from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
     from chatapp.operations import clock
     from chatapp.providers.actions import ensure_first_model
     from chatapp.recall.actions.index import index_conversation

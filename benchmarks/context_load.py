@@ -33,7 +33,7 @@ def measure(sizes: list[int], runs: int) -> None:
     from chatapp.compaction.models import Compaction
     from chatapp.context.policies import rules_for
     from chatapp.conversations.access import accessible_conversation
-    from chatapp.conversations.actions import ImportedMessage, import_conversation
+    from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
     from chatapp.operations import clock
     from chatapp.providers.actions import ensure_first_model
     from chatapp.providers.selectors import default_model

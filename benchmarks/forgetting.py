@@ -21,7 +21,7 @@ RETURNED_WORDS = 600
 def measure(requests: int, conversations: int) -> None:
     from chatapp.accounts.models import User
     from chatapp.context.models import RequestText
-    from chatapp.conversations.actions import ImportedMessage, import_conversation
+    from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
     from chatapp.forgetting.services import forget_entry
     from chatapp.long_term.changes import add_entry
     from chatapp.operations import clock

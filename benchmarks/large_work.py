@@ -20,7 +20,7 @@ PAUSE_S = 0.01
 
 def measure(counts: list[int], megabytes: int) -> None:
     from chatapp.accounts.models import User
-    from chatapp.conversations.actions import ImportedMessage, import_conversation
+    from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
     from chatapp.forgetting.services import forget_whole_conversation
     from chatapp.operations import clock
     from chatapp.operations.work_budget import TO_THE_END
@@ -75,7 +75,7 @@ def waits(what: str, other: object, work: Callable[[], object]) -> None:
     """Print how long the work took, and the longest and the median write of the other user meanwhile."""
     from django.db import connection
 
-    from chatapp.conversations.actions import create_conversation
+    from chatapp.conversations.actions.conversations import create_conversation
     from chatapp.operations import clock
 
     taken: list[float] = []

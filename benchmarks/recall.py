@@ -84,7 +84,7 @@ class Installation:
     def take_in(self, history: History) -> str:
         """The id of the conversation it became, all of it indexed."""
         from chatapp.accounts.models import User
-        from chatapp.conversations.actions import import_conversation
+        from chatapp.conversations.actions.imports import import_conversation
         from chatapp.conversations.api.imports import read_messages
         from chatapp.operations import clock
         from chatapp.recall.actions.index import index_conversation
@@ -101,7 +101,7 @@ class Installation:
 
     def begin_another(self, conversation_id: str) -> str:
         """The id of an empty conversation of the same user."""
-        from chatapp.conversations.actions import create_conversation
+        from chatapp.conversations.actions.conversations import create_conversation
         from chatapp.operations import clock
 
         user = self._users[conversation_id]

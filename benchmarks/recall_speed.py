@@ -80,7 +80,7 @@ def _endpoint_of_chance() -> Iterator[None]:
 
 def _user_with(histories: Sequence[History], count: int) -> tuple[Any, Any]:
     from chatapp.accounts.models import User
-    from chatapp.conversations.actions import ImportedMessage, import_conversation
+    from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
     from chatapp.operations import clock
 
     said = [message for history in histories for message in history.messages]

@@ -20,7 +20,7 @@ from agents.mcp import McpToolFacts
 from chatapp.accounts.models import User
 from chatapp.agent_presets.hook_actions import check_hooks
 from chatapp.agent_presets.models import Agent, DeploymentHook, McpServer
-from chatapp.conversations.actions import update_conversation
+from chatapp.conversations.actions.conversations import update_conversation
 from chatapp.conversations.models import Conversation
 from chatapp.operations import encryption, jobs
 from chatapp.operations.errors import Conflict, InvalidInput, NotFound
@@ -55,8 +55,7 @@ def _give_hooks(conversation_id: UUID, hooks: Sequence[Hook], now: datetime) -> 
     row = Conversation.objects.filter(pk=conversation_id).select_related("user").first()
     if row is None:
         raise InvalidInput(f"conversations: there is no conversation {conversation_id}.")
-    changes = {"hooks": write_hooks(hooks)}
-    update_conversation(user=row.user, conversation_id=str(row.pk), changes=changes, now=now)
+    update_conversation(user=row.user, conversation_id=str(row.pk), hooks=write_hooks(hooks), now=now)
 
 
 def _load(profile: AgentProfile) -> LoadedAgent:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agents.events import Fact
 from agents.hooks import CompactContext, Hook, InjectMessage, ModuleAction, write_hooks
 from agents.text import is_storable
-from chatapp.conversations.actions import updated_event
+from chatapp.conversations.actions.conversations import updated_event
 from chatapp.conversations.models import Conversation
 from chatapp.forgetting.actions.clock import check_nothing_forgotten
 from chatapp.operations.errors import InvalidInput

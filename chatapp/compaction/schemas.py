@@ -10,7 +10,7 @@ from pydantic import (
     Field,
 )
 
-from chatapp.conversations.schemas import _message_text
+from chatapp.conversations.schemas.messages import normalize_message_text
 from chatapp.operations.http.schemas import Moment, Shape
 from memory.strategies.registry import StrategyName
 
@@ -42,7 +42,7 @@ class CompactionPreview(Shape):
 
 
 class CompactRequest(BaseModel):
-    keep: Annotated[str, AfterValidator(_message_text), Field(max_length=10_000)] | None = Field(
+    keep: Annotated[str, AfterValidator(normalize_message_text), Field(max_length=10_000)] | None = Field(
         None, description="What the summary should keep, in the user's words."
     )
     strategy: StrategyName | None = None
@@ -53,4 +53,4 @@ class CompactRequest(BaseModel):
 
 
 class SummaryChange(BaseModel):
-    summary: Annotated[str, AfterValidator(_message_text), Field(min_length=1, max_length=100_000)]
+    summary: Annotated[str, AfterValidator(normalize_message_text), Field(min_length=1, max_length=100_000)]

@@ -15,7 +15,7 @@ from chatapp.context.recalled import FAILED_SENTENCE, Recalled, recall_turns
 from chatapp.conversations.access import accessible_conversation
 from chatapp.conversations.message_values import parts_to_json
 from chatapp.conversations.models import Conversation
-from chatapp.conversations.shapes import content_of
+from chatapp.conversations.schemas.messages import content_of
 from chatapp.operations import clock
 from chatapp.operations.errors import InvalidInput, NotFound
 from chatapp.providers.models import ModelConfig

@@ -9,7 +9,7 @@ from pydantic import (
     Field,
 )
 
-from chatapp.conversations.schemas import MessageText
+from chatapp.conversations.schemas.messages import MessageText
 from chatapp.operations.http.schemas import Shape
 from memory.bounds import (
     MAX_TOKENS,

@@ -9,7 +9,7 @@ from agents.manifest import ShownPiece, hash_body, rebuild_body, show_pieces
 from chatapp.context.selectors import requests_of, stored_request
 from chatapp.context.shapes import request_shape
 from chatapp.conversations.message_values import parts_to_json
-from chatapp.conversations.shapes import content_of
+from chatapp.conversations.schemas.messages import content_of
 from chatapp.files.attachments import data_urls_of
 from chatapp.runs.models import Run
 from memory.types import ImagePart

@@ -1,1 +1,1 @@
-"""Conversations and their messages: branches, pins, import, export."""
+"""Conversations and their messages: branches, pins, import, export, retention."""

@@ -1,4 +1,4 @@
-"""The one way to a row: by its id and the user who asks. Not yours is not found."""
+"""Reads single rows for the user who asks. Every function raises NotFound for a row of somebody else."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def accessible_conversation(user: User, conversation_id: str | UUID) -> Conversa
 
 
 def lock_conversation(user: User, conversation_id: str | UUID) -> Conversation:
-    """The row, held until the transaction ends: everything that counts or appends does so under it."""
+    """Return the row, locked until the transaction ends. Positions and event numbers are given under this lock."""
     return _only(Conversation.objects.select_for_update().filter(user=user), conversation_id)
 
 
@@ -31,7 +31,7 @@ def accessible_message(user: User, conversation_id: str | UUID, message_id: str 
 
 
 def shown_attachments(user_id: UUID) -> QuerySet[Attachment]:
-    """Not those that only messages of deleted conversations show."""
+    """Return the user's uploads, without those that only messages of deleted conversations show."""
     links = Links.objects.filter(attachment=OuterRef("pk"))
     is_shown = Exists(links.filter(message__conversation__user__isnull=False))
     return Attachment.objects.filter(is_shown | ~Exists(links), user=user_id)

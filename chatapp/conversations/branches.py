@@ -1,4 +1,4 @@
-"""What a branch shows: its own messages and its ancestors' up to where it left them."""
+"""Reads what a branch shows: its own messages, and those of its ancestors up to where it left them."""
 
 from __future__ import annotations
 
@@ -13,47 +13,49 @@ from chatapp.conversations.models import Branch, Message
 
 
 def visible_spans(branch: Branch) -> list[tuple[UUID, int | None]]:
-    """`(branch_id, last_visible_position)`, nearest first; None = to its end."""
+    """Return `(branch_id, last_visible_position)`, nearest first; None = to its end."""
     ancestors: list[tuple[UUID, int | None]] = [(UUID(raw), upto) for raw, upto in branch.lineage]
     return [(branch.pk, None), *ancestors]
 
 
 def lineage_below(message: Message) -> list[list[str | int]]:
-    """The lineage of a branch that leaves after `message`."""
+    """Return the lineage of a branch that begins after `message`."""
     return [[str(message.branch_id), message.position], *message.branch.lineage]
 
 
-def _seen(branch: Branch, after_position: int, field: str) -> Q:
-    seen = Q(branch=branch)
+def _visible(branch: Branch, after_position: int, field: str) -> Q:
+    """Return the condition that a row is visible in the branch, by its branch and the position in `field`."""
+    visible = Q(branch=branch)
     for branch_id, upto in visible_spans(branch)[1:]:
         if upto is not None and upto > after_position:
-            seen |= Q(branch_id=branch_id, **{f"{field}__lte": upto})
-    return seen
+            visible |= Q(branch_id=branch_id, **{f"{field}__lte": upto})
+    return visible
 
 
 def visible_messages(branch: Branch, after_position: int = -1) -> QuerySet[Message]:
-    """Unordered; order by `position`. Ancestors that end before `after_position` cost nothing."""
-    return Message.objects.filter(_seen(branch, after_position, "position"), position__gt=after_position)
+    """Return what the branch shows after a position, unordered. Ancestors that end before it are not read."""
+    return Message.objects.filter(_visible(branch, after_position, "position"), position__gt=after_position)
 
 
 def hidden_messages(branch: Branch) -> QuerySet[Message]:
-    """The rest of its conversation, unordered: what other branches say instead."""
+    """Return the messages of the conversation that only other branches show, unordered."""
     rows = Message.objects.filter(conversation_id=branch.conversation_id)
-    return rows.exclude(_seen(branch, -1, "position"))
+    return rows.exclude(_visible(branch, -1, "position"))
 
 
 def visible_compactions(branch: Branch) -> QuerySet[Compaction]:
-    """Those that cover only what this branch shows."""
-    return Compaction.objects.filter(_seen(branch, -1, "last_position"))
+    """Return the compactions that cover only what this branch shows."""
+    return Compaction.objects.filter(_visible(branch, -1, "last_position"))
 
 
 REFIT_FACTOR = 2
-"""A checkpoint made for a window this much smaller is one too many where the originals fit again."""
+"""A checkpoint made for a window this many times smaller is skipped where the originals fit again."""
 REFIT_SHARE = 0.6
+"""The originals fit when they take at most this share of the budget."""
 
 
 def usable_checkpoint(branch: Branch, *, before_position: int, budget_tokens: int) -> Compaction | None:
-    """The latest finished compaction; after a switch to a larger model, an earlier one from which on all fits.
+    """Return the latest finished compaction; for a larger model, an earlier one after which everything fits.
 
     What the user cleared stays cleared, however much fits.
     """
@@ -76,7 +78,7 @@ def _tokens_after(branch: Branch, position: int) -> int:
 
 
 def latest_checkpoint(branch: Branch, before_position: int) -> Compaction | None:
-    """The finished compaction that reaches furthest without covering `before_position`."""
+    """Return the finished compaction with the last span that ends before `before_position`."""
     done = visible_compactions(branch).filter(
         status=Compaction.Status.DONE, last_position__lt=before_position
     )
@@ -84,7 +86,7 @@ def latest_checkpoint(branch: Branch, before_position: int) -> Compaction | None
 
 
 def covered_count(branch: Branch, row: Compaction) -> int:
-    """The messages a checkpoint stands for, those of the checkpoints it grew from included."""
+    """Return how many messages a checkpoint replaces, including those of the checkpoints it continues."""
     if row.previous_id is None:
         return row.message_count
     chain = visible_compactions(branch).filter(
@@ -95,7 +97,7 @@ def covered_count(branch: Branch, row: Compaction) -> int:
 
 
 def cleared_upto(branch: Branch, before_position: int) -> int:
-    """The last position the user cleared from the context before there; -1 where they did not."""
+    """Return the last position before `before_position` that the user cleared from the context; -1 where none."""
     cleared = visible_compactions(branch).filter(
         status=Compaction.Status.DONE, strategy=Compaction.CLEARED, last_position__lt=before_position
     )
@@ -103,26 +105,25 @@ def cleared_upto(branch: Branch, before_position: int) -> int:
     return last
 
 
-_Place = tuple[UUID | None, str]
-
-
 def siblings_of(rows: Sequence[Message]) -> dict[UUID, list[UUID]]:
-    """Of each of `rows`, all of one conversation, that shares its place: who is there, itself too, oldest first."""
+    """Return the alternatives of each of `rows` that has any: edits or other answers, itself too, oldest first.
+
+    All rows are of one conversation.
+    """
     if not rows or not _has_branches(rows[0].conversation_id):
         return {}
     parents = {row.parent_id for row in rows}
-    in_place = Q(parent__in=parents - {None})
+    below = Q(parent__in=parents - {None})
     if None in parents:
-        in_place |= Q(parent=None)
-    # An assistant's row below another is a tool call of it, or goes on where it ended.
+        below |= Q(parent=None)
+    # An assistant's message below another one is its tool call or its continuation.
     answers = Q(role=Message.Role.ASSISTANT, parent__role=Message.Role.USER)
     questions = Q(role=Message.Role.USER, kind=Message.Kind.MESSAGE)
-    found = Message.objects.filter(in_place, answers | questions, conversation=rows[0].conversation_id)
-    places: dict[_Place, list[UUID]] = defaultdict(list)
+    found = Message.objects.filter(below, answers | questions, conversation=rows[0].conversation_id)
+    groups: dict[tuple[UUID | None, str], list[UUID]] = defaultdict(list)
     for message_id, parent_id, role in found.order_by("position").values_list("pk", "parent", "role"):
-        places[parent_id, role].append(message_id)
-    shared = [ids for ids in places.values() if len(ids) > 1]
-    return {message_id: ids for ids in shared for message_id in ids}
+        groups[parent_id, role].append(message_id)
+    return {message_id: ids for ids in groups.values() if len(ids) > 1 for message_id in ids}
 
 
 def _has_branches(conversation_id: UUID) -> bool:
@@ -130,11 +131,11 @@ def _has_branches(conversation_id: UUID) -> bool:
 
 
 def newest_branch_showing(message: Message) -> Branch:
-    """Of the branches in which `message` is seen, the one in which something was said last."""
+    """Return the branch with the newest message among those that show `message`."""
     branches = Branch.objects.filter(conversation=message.conversation_id)
     showing = [branch for branch in branches if _shows(branch, message)]
-    said = Message.objects.filter(conversation=message.conversation_id, branch__in=showing)
-    return said.select_related("branch").latest("position").branch
+    rows = Message.objects.filter(conversation=message.conversation_id, branch__in=showing)
+    return rows.select_related("branch").latest("position").branch
 
 
 def _shows(branch: Branch, message: Message) -> bool:

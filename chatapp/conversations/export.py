@@ -11,12 +11,12 @@ from django.db.models import Prefetch, QuerySet
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
 from chatapp.compaction.selectors import compaction_list
-from chatapp.conversations import shapes
 from chatapp.conversations.access import shown_attachments
 from chatapp.conversations.branches import hidden_messages, visible_messages
 from chatapp.conversations.models import Branch, Conversation, Message
-from chatapp.conversations.partial_answers import with_stored_pieces
-from chatapp.conversations.selectors import shape_conversation
+from chatapp.conversations.schemas.messages import message_shape
+from chatapp.conversations.selectors.conversations import full_conversation
+from chatapp.conversations.selectors.messages import with_stored_pieces
 from chatapp.files.models import Attachment, Offload
 from chatapp.forgetting.models import ForgetReceipt
 from chatapp.long_term.models import MemoryEntry, ProfileVersion
@@ -31,7 +31,7 @@ def json_pieces(row: Conversation) -> Iterator[str]:
     answered anew since."""
     assert row.branch is not None
     head = {"format": "palimpsest", "version": 1, "exported_at": clock.now().isoformat()}
-    head |= shape_conversation(row) | {"compactions": exported_compactions(row.branch)}
+    head |= full_conversation(row) | {"compactions": exported_compactions(row.branch)}
     yield json.dumps(head, ensure_ascii=False)[:-1] + ', "messages": ['
     yield from _listed(export_pages(visible_messages(row.branch)))
     yield '\n], "other_versions": ['
@@ -97,7 +97,7 @@ def export_pages(messages: QuerySet[Message]) -> Iterator[list[dict[str, Any]]]:
 
 def _exported(row: Message) -> dict[str, Any]:
     attachments = [mapping_of_attachment(attachment) for attachment in row.attachments.all()]
-    return {**shapes.message_shape(row), "attachments": attachments}
+    return {**message_shape(row), "attachments": attachments}
 
 
 def mapping_of_attachment(attachment: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What is stored, as the values of `memory` and `agents`, and back: parts, messages, checkpoints, plans."""
+"""Converts stored messages and their parts into the values of `memory`, and back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from memory import types
 
 
 def _file_line(*, file_id: str, name: str, mime_type: str, size_bytes: int, type: str) -> types.TextPart:
-    """A file that is no image is a line for the model; a tool reads what is in it."""
+    """Return the line that stands for a file that is no image; the model reads its content with a tool."""
     return types.TextPart(f"[Attached file {file_id}: {name} ({mime_type}, {size_bytes:,} bytes)]")
 
 
@@ -36,7 +36,7 @@ def parts_from_json(stored: Iterable[Mapping[str, Any]]) -> tuple[types.Part, ..
 
 
 def parts_to_json(parts: Iterable[types.Part]) -> list[dict[str, Any]]:
-    """Without what is None or only in view, such as an image's data URL."""
+    """Return the parts as they are stored, without what is None and without data URLs of images."""
     return [
         {name: value for name, value in asdict(part).items() if value is not None and name != "data_url"}
         for part in parts
@@ -53,11 +53,11 @@ MESSAGE_COLUMNS = (
     Cast("created_at", TextField()),
     "kind",
 )
-"""Plain, because a context reads two thousand rows: converting each column of each costs more than all the rest."""
+"""Read as plain text: of the two thousand rows of a context, converting each column would cost more than the rest."""
 
 
 def messages_from_columns(rows: Sequence[tuple[Any, ...]]) -> list[types.Message]:
-    """From MESSAGE_COLUMNS, in their order, without model instances; all parts by one pass of the JSON parser."""
+    """Return the values of rows of MESSAGE_COLUMNS, in their order. The parts of all are parsed at once."""
     all_parts = json.loads(f"[{','.join(row[2] for row in rows)}]")
     return [
         types.Message(
@@ -83,14 +83,14 @@ def _read_parts(stored: list[dict[str, Any]]) -> tuple[types.Part, ...]:
 
 
 def _dashed(row_id: str) -> str:
-    """SQLite stores ids without their dashes."""
+    """Return the id with its dashes, which SQLite does not store."""
     if len(row_id) == 36:
         return row_id
     return f"{row_id[:8]}-{row_id[8:12]}-{row_id[12:16]}-{row_id[16:20]}-{row_id[20:]}"
 
 
 def read_moment(stored: str) -> datetime:
-    """SQLite stores UTC without saying so; PostgreSQL says +00."""
+    """Return a moment read as text: SQLite stores UTC without a zone, PostgreSQL with +00."""
     return datetime.fromisoformat(stored if "+" in stored else f"{stored}+00:00")
 
 
@@ -108,6 +108,7 @@ def message_value(row: Message) -> types.Message:
 
 
 def text_of(parts: Sequence[Mapping[str, Any]]) -> str:
+    """Return the text parts, joined by line breaks."""
     return "\n".join(part["text"] for part in parts if part["type"] == "text")
 
 
@@ -116,10 +117,10 @@ def reasoning_of(parts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def results_in(parts: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What tools returned."""
+    """Return the texts that tools returned."""
     return [part["text"] for part in parts if part["type"] == "tool_result"]
 
 
 def results_from_outside(parts: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What tools returned that read nothing of what is kept here."""
+    """Return the texts of tools that do not read what is stored here, such as memory or files."""
     return results_in([part for part in parts if part.get("name") not in READING_WHAT_IS_KEPT])

@@ -16,11 +16,11 @@ from chatapp.operations.ids import new_id
 from memory.bounds import MAX_RETENTION_DAYS
 
 _NULLABLE: dict[str, Any] = {"null": True}
-"""Out of the type checker's sight: only imports and removals meet a conversation without a user."""
+"""Hidden from the type checker: only imports and removals see a conversation without a user."""
 
 
 class OwnedConversations(models.Manager["Conversation"]):
-    """Those that have a user. Every door finds conversations by their user, so one without is at none."""
+    """The conversations that have a user. One without is being imported or deleted, and nobody sees it."""
 
     def get_queryset(self) -> models.QuerySet[Conversation]:
         return super().get_queryset().filter(user__isnull=False)
@@ -58,7 +58,7 @@ class Conversation(models.Model):
     shared_in = models.UUIDField(
         null=True,
         editable=False,
-        db_index=True,  # who was told what others forget?
+        db_index=True,  # forgetting: which conversations knew what somebody else forgets
         help_text="The id of that agent, also when it is deleted: forgetting follows it.",
     )
     mode = models.CharField(max_length=10, blank=True, choices=Agent.Mode, help_text="Empty: the agent's.")
@@ -101,18 +101,18 @@ class Conversation(models.Model):
 
     @property
     def owner_id(self) -> UUID:
-        """Its user's id. Only imports and removals meet a conversation that has none."""
+        """The id of its user. Only imports and removals see a conversation that has none."""
         assert self.user_id is not None
         return self.user_id
 
     @property
     def uses_memory(self) -> bool:
-        """Whether what is said in it is remembered, and what was said elsewhere recalled."""
+        """Whether it is remembered, and recalls what was said elsewhere."""
         agent = self.agent
         return not self.temporary and (agent is None or not agent.enabled or agent.uses_memory)
 
     def __str__(self) -> str:
-        return str(self.id)  # not the title: lists of operators show this, and titles tell what was said
+        return str(self.id)  # not the title: operators see this, and a title shows what was said
 
 
 class Branch(models.Model):
@@ -184,7 +184,7 @@ class Message(models.Model):
 
 
 class GroupRetention(models.Model):
-    """Stands above RETENTION_DAYS for the members of its group; of several groups the longest period counts."""
+    """The retention period of a group's members, before RETENTION_DAYS; of several groups the longest counts."""
 
     group = models.OneToOneField(Group, on_delete=models.CASCADE, related_name="retention")
     days = models.PositiveIntegerField(

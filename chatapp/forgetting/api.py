@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.models import User
-from chatapp.conversations.schemas import MessageText
+from chatapp.conversations.schemas.messages import MessageText
 from chatapp.forgetting.actions.forget import Done
 from chatapp.forgetting.models import ForgetProposal, ForgetReceipt
 from chatapp.forgetting.selectors.forgotten import accessible_proposal, accessible_receipts, proposal_items

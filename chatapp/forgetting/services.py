@@ -11,7 +11,7 @@ from django.db import transaction
 
 from chatapp.accounts.models import User
 from chatapp.conversations.access import accessible_message
-from chatapp.conversations.selectors import idle_conversations
+from chatapp.conversations.selectors.conversations import idle_conversations
 from chatapp.files import attachments, offloads
 from chatapp.files.models import Offload
 from chatapp.forgetting.actions import deletion as retention

@@ -10,7 +10,7 @@ from pydantic import (
     Field,
 )
 
-from chatapp.conversations.schemas import MessageText, _message_text
+from chatapp.conversations.schemas.messages import MessageText, normalize_message_text
 from chatapp.operations.http.schemas import Moment, Shape
 from memory.bounds import (
     Day,
@@ -20,7 +20,7 @@ from memory.bounds import (
 EntryText = Annotated[
     str,
     Field(max_length=100_000),
-    AfterValidator(_message_text),
+    AfterValidator(normalize_message_text),
     AfterValidator(str.strip),
     Field(min_length=1),
 ]
@@ -46,7 +46,7 @@ class MarkdownIn(BaseModel):
 
 class ProfileIn(BaseModel):
     markdown: Annotated[
-        str, Field(max_length=20_000), AfterValidator(_message_text), AfterValidator(str.strip)
+        str, Field(max_length=20_000), AfterValidator(normalize_message_text), AfterValidator(str.strip)
     ]
 
 

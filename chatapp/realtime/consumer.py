@@ -15,8 +15,7 @@ from chatapp.accounts.models import User
 from chatapp.accounts.rate_limits import check_message_rate
 from chatapp.accounts.selectors import is_still_signed_in
 from chatapp.conversations.access import accessible_conversation
-from chatapp.conversations.content import attachment_ids, text_of_content
-from chatapp.conversations.selectors import stored_answer_text
+from chatapp.conversations.selectors.messages import stored_answer_text
 from chatapp.operations import clock
 from chatapp.operations.access import parse_id
 from chatapp.operations.database import AWAY, in_database
@@ -34,6 +33,8 @@ from chatapp.realtime.frames import (
     ToolApprove,
     ToolDeny,
     Unsubscribe,
+    attachment_ids,
+    text_of_content,
 )
 from chatapp.realtime.hub import hub, user_topic
 from chatapp.realtime.subscriptions import Connection

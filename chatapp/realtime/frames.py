@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field, TypeAdapter
+from django.conf import settings
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from chatapp.conversations.content import Content
-from memory.bounds import MAX_ATTACHMENTS, MAX_ID_CHARS, Id, Position
+from chatapp.operations.text import normalize_text
+from memory.bounds import MAX_ATTACHMENTS, MAX_ID_CHARS, MAX_PARTS, Id, Position
 
 STORABLE = r"^[^\x00]*$"  # lone surrogates are no JSON to pydantic
 Key = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS, pattern=STORABLE)]
@@ -23,6 +25,42 @@ class Subscribe(BaseModel):
 class Unsubscribe(BaseModel):
     type: Literal["unsubscribe"]
     conversation_id: Id
+
+
+class TextContent(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    type: Literal["text"]
+    text: str
+
+
+class ImageContent(BaseModel):
+    """`file_id` is the id of an upload of the same user."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    type: Literal["image"]
+    file_id: Id
+
+
+Part = Annotated[TextContent | ImageContent, Field(discriminator="type")]
+Content = str | Annotated[list[Part], Field(max_length=MAX_PARTS)]
+
+
+def text_of_content(content: Content) -> str:
+    """Return the text, normalised. Raises TooLarge."""
+    if isinstance(content, str):
+        text = content
+    else:
+        text = "\n".join(part.text for part in content if isinstance(part, TextContent))
+    return normalize_text(text, settings.MAX_MESSAGE_CHARS, "The message")
+
+
+def attachment_ids(content: Content, attachments: Sequence[str]) -> list[str]:
+    """Return the images inside the content, then the attached ones, each once."""
+    parts = () if isinstance(content, str) else content
+    inside = [part.file_id for part in parts if isinstance(part, ImageContent)]
+    return list(dict.fromkeys([*inside, *attachments]))
 
 
 class MessageSend(BaseModel):

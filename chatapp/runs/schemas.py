@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from agents.hooks import HookLevel
-from chatapp.conversations.schemas import Message, RunUsage
+from chatapp.conversations.schemas.messages import Message, RunUsage
 from chatapp.operations.http.schemas import Moment, Shape
 
 

@@ -17,8 +17,8 @@ from agents.ports import CallKey, EarlierCall
 from agents.tool_calls import call_key
 from chatapp.accounts.models import User
 from chatapp.context.models import SentRequest
-from chatapp.conversations import shapes as conversation_shapes
-from chatapp.conversations.selectors import shape_message
+from chatapp.conversations.schemas.messages import run_error, tool_call_shape
+from chatapp.conversations.selectors.messages import full_message
 from chatapp.realtime.models import Event
 from chatapp.runs import plan_values, shapes
 from chatapp.runs.access import accessible_run
@@ -70,8 +70,8 @@ def answer_of_run(user: User, run_id: str) -> RunAnswer:
     run = accessible_run(user, run_id)
     return RunAnswer(
         status=run.status,
-        error=conversation_shapes.run_error(run),
-        message=shape_message(run.answer),
+        error=run_error(run),
+        message=full_message(run.answer),
         usage=run.usage or {},
         compact=_last_compact_event(run),
     )
@@ -124,7 +124,7 @@ def trace_of(run: Run) -> dict[str, Any]:
     tools: dict[int, list[dict[str, Any]]] = defaultdict(list)
     of_hooks: dict[str, dict[str, Any]] = {}
     for call in ToolCall.objects.filter(run=run).order_by("ordinal"):
-        shape = conversation_shapes.tool_call_shape(call)
+        shape = tool_call_shape(call)
         if call.hook_id:
             of_hooks[call.call_id] = shape
         else:

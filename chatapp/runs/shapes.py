@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chatapp.conversations.shapes import plan_shape, run_error
+from chatapp.conversations.schemas.messages import plan_shape, run_error
 from chatapp.operations.clock import iso_time
 from chatapp.runs.models import Run, RunStep
 

@@ -12,7 +12,7 @@ from pytest_django.fixtures import Settings
 from chatapp.accounts.actions import create_token
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
-from chatapp.conversations.actions import create_conversation
+from chatapp.conversations.actions.conversations import create_conversation
 from chatapp.conversations.models import Conversation, GroupRetention
 from chatapp.operations import clock
 from chatapp.providers.models import Usage

@@ -11,7 +11,7 @@ from django.test import Client
 from chatapp.accounts.models import User
 from chatapp.agent_presets.admin.agents import AgentForm
 from chatapp.agent_presets.models import Agent, DeploymentHook, McpServer
-from chatapp.conversations.actions import create_conversation
+from chatapp.conversations.actions.conversations import create_conversation
 from chatapp.conversations.models import Conversation
 from chatapp.operations import clock
 from chatapp.providers.models import ModelConfig

@@ -9,7 +9,7 @@ from asgiref.sync import sync_to_async
 from django.test import Client
 
 from chatapp.accounts.models import User
-from chatapp.conversations.actions import ImportedMessage, import_conversation
+from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
 from chatapp.operations import clock
 from chatapp.providers.models import ModelConfig
 from tests.api.program import Program

@@ -14,7 +14,7 @@ from django.db import transaction
 from agents.events import ConversationUpdated
 from chatapp.accounts.models import User
 from chatapp.conversations.access import lock_conversation
-from chatapp.conversations.actions import create_conversation
+from chatapp.conversations.actions.conversations import create_conversation
 from chatapp.conversations.models import Conversation
 from chatapp.operations import clock
 from chatapp.realtime import event_log

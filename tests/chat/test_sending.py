@@ -8,10 +8,10 @@ import pytest
 from django.db import connection, transaction
 
 from chatapp.accounts.models import User
-from chatapp.conversations.actions import create_conversation
+from chatapp.conversations.actions.conversations import create_conversation
 from chatapp.conversations.branches import visible_messages
 from chatapp.conversations.models import Conversation, Message
-from chatapp.conversations.selectors import shape_messages, stored_answer_text
+from chatapp.conversations.selectors.messages import full_messages, stored_answer_text
 from chatapp.operations import clock
 from chatapp.operations.errors import Conflict, InvalidInput, LeaseLost, NotFound
 from chatapp.providers.models import Usage
@@ -181,7 +181,7 @@ def test_a_checkpoint_writes_only_what_is_new_and_readers_get_all_of_it(
     written = AnswerPiece.objects.values_list("text", flat=True)
     assert sum(map(len, written)) == len(whole + "and more") + 2
     assert stored_answer_text(alice, receipt.answer_id).text == whole + "and more"
-    [shape] = shape_messages([Message.objects.get(pk=receipt.answer_id)])
+    [shape] = full_messages([Message.objects.get(pk=receipt.answer_id)])
     assert [part["text"] for part in shape["content"]] == ["Hm", whole + "and more"]
 
     assert interrupt_run(run_id=lease.run_id, fence=lease.fence, now=clock.now())

@@ -11,7 +11,7 @@ import pytest
 from agents.ports import CallResult, RequestedCall
 from agents.tool_calls import calling_part
 from chatapp.accounts.models import User
-from chatapp.conversations.actions import create_conversation
+from chatapp.conversations.actions.conversations import create_conversation
 from chatapp.conversations.message_values import parts_to_json
 from chatapp.conversations.models import Conversation, Message
 from chatapp.operations import clock

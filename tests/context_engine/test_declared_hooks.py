@@ -17,7 +17,7 @@ from agents.yaml_text import write_yaml
 from chatapp.accounts.models import User
 from chatapp.agent_presets.admin.hooks import EXAMPLE, DeploymentHookForm
 from chatapp.agent_presets.models import Agent, DeploymentHook
-from chatapp.conversations.actions import create_conversation
+from chatapp.conversations.actions.conversations import create_conversation
 from chatapp.conversations.models import Conversation
 from chatapp.operations import clock
 from chatapp.providers.models import ModelConfig

@@ -17,7 +17,7 @@ from chatapp.compaction.left_context import keep_left_context
 from chatapp.compaction.models import Compaction
 from chatapp.compaction.selectors import compactions_to_keep
 from chatapp.context.tools.registry import BUILT_IN
-from chatapp.conversations.actions import create_conversation
+from chatapp.conversations.actions.conversations import create_conversation
 from chatapp.conversations.models import Message
 from chatapp.files.models import Offload
 from chatapp.files.offloads import ConversationOffloads

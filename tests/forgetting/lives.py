@@ -14,8 +14,8 @@ from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
 from chatapp.context.models import RequestText
 from chatapp.conversations import message_values
-from chatapp.conversations import shapes as conversation_shapes
 from chatapp.conversations.models import Conversation, Message
+from chatapp.conversations.schemas.messages import message_shape
 from chatapp.files import attachments
 from chatapp.files.models import Attachment
 from chatapp.files.offloads import ConversationOffloads
@@ -130,7 +130,7 @@ def log(conversation: Conversation, *messages: Message) -> None:
         fact = kind(
             conversation_id=str(conversation.pk),
             at=message.created_at,
-            message=conversation_shapes.message_shape(message),
+            message=message_shape(message),
         )
         event_log.append(conversation, fact)
 

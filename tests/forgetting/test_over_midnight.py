@@ -11,7 +11,7 @@ from django.test import Client
 
 from agents.ports import CallResult, RequestedCall
 from chatapp.accounts.models import User
-from chatapp.conversations.actions import create_conversation
+from chatapp.conversations.actions.conversations import create_conversation
 from chatapp.conversations.models import Conversation, Message
 from chatapp.operations.errors import LeaseLost
 from chatapp.runs.actions.endings import Outcome, finish_run

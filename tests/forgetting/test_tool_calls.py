@@ -17,9 +17,9 @@ from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
 from chatapp.compaction.models import Compaction
 from chatapp.context.models import RequestText
-from chatapp.conversations.actions import create_conversation
+from chatapp.conversations.actions.conversations import create_conversation
 from chatapp.conversations.models import Conversation
-from chatapp.conversations.shapes import RESULT_PREVIEW_CHARS
+from chatapp.conversations.schemas.messages import RESULT_PREVIEW_CHARS
 from chatapp.long_term.actions.entries import record_entry
 from chatapp.long_term.models import MemoryEntry, Profile
 from chatapp.long_term.selectors.entries import user_zone

@@ -15,8 +15,8 @@ from django.test import Client
 from PIL import Image
 
 from chatapp.accounts.models import User
-from chatapp.conversations import actions as conversation_actions
-from chatapp.conversations.actions import ImportedMessage, import_conversation
+from chatapp.conversations.actions import imports
+from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
 from chatapp.conversations.models import Conversation, Message
 from chatapp.files import attachments
 from chatapp.forgetting import tasks as forgetting_tasks
@@ -268,7 +268,7 @@ def test_an_import_that_was_given_up_adds_nothing_more(alice: User) -> None:
 
 
 def test_index_batches_are_bounded_by_characters(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversation_actions, "INDEXED_AT_ONCE", 0)
+    monkeypatch.setattr(imports, "INDEXED_AT_ONCE", 0)
     chat = import_conversation(user=alice, messages=said(8, "word " * 10_000), now=clock.now())
     counts: list[int] = []
     pace = Pace(
@@ -283,7 +283,7 @@ def test_index_batches_are_bounded_by_characters(alice: User, monkeypatch: pytes
 def test_a_large_backlog_lets_others_in_between(
     alice: User, bob: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conversation_actions, "INDEXED_AT_ONCE", 0)
+    monkeypatch.setattr(imports, "INDEXED_AT_ONCE", 0)
     backlog, short = imported(alice, count=900), imported(bob, count=2)
     pace = Pace(0.0, clock=FakeClock(step=1.0), sleep=lambda _: None)
     assert index_conversation(backlog.pk, pace) == 200

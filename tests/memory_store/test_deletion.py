@@ -11,8 +11,8 @@ from PIL import Image
 
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation, GroupRetention, Message
-from chatapp.conversations.selectors import shape_conversation
-from chatapp.conversations.shapes import expires_at
+from chatapp.conversations.schemas.conversations import expires_at
+from chatapp.conversations.selectors.conversations import full_conversation
 from chatapp.files import attachments
 from chatapp.forgetting.services import delete_idle_conversations, forget_whole_conversation
 from chatapp.long_term import files as memory_files
@@ -34,7 +34,7 @@ def picture(shade: int) -> bytes:
     return buffer.getvalue()
 
 
-def full_conversation(user: User, shade: int = 1) -> Conversation:
+def long_conversation(user: User, shade: int = 1) -> Conversation:
     """Words, an image, a checkpoint, an entry in its file, an index."""
     conversation = new_conversation(user, f"About {SECRET}", at=NOW - timedelta(days=40))
     [message, _] = say(conversation, f"My favourite colour is {SECRET}.", "Noted.")
@@ -75,7 +75,7 @@ def rows_that_mention(word: str) -> list[str]:
 
 @pytest.mark.usefixtures("no_files")
 def test_a_forgotten_conversation_leaves_nothing_anywhere(alice: User):
-    conversation = full_conversation(alice)
+    conversation = long_conversation(alice)
     [image] = conversation.messages.get(position=0).attachments.all()
     forget_whole_conversation(alice, conversation.pk, now=NOW)
     assert rows_that_mention(SECRET) == []
@@ -87,7 +87,7 @@ def test_a_forgotten_conversation_leaves_nothing_anywhere(alice: User):
 
 
 def test_what_another_conversation_shows_stays(alice: User):
-    kept, gone = full_conversation(alice), full_conversation(alice)
+    kept, gone = long_conversation(alice), long_conversation(alice)
     shared = kept.messages.get(position=0).attachments.get()
     shared.messages.add(gone.messages.get(position=0))
     forget_whole_conversation(alice, gone.pk, now=NOW)
@@ -98,7 +98,7 @@ def test_what_another_conversation_shows_stays(alice: User):
 
 @pytest.mark.mechanism("cowagent.retention")
 def test_the_clean_up_takes_idle_conversations_and_leaves_their_memory(alice: User):
-    conversation = full_conversation(alice)
+    conversation = long_conversation(alice)
     assert delete_idle_conversations(now=NOW, days=30) == 1
     assert not Conversation.objects.filter(pk=conversation.pk).exists()
     assert not Message.objects.exists()
@@ -138,7 +138,7 @@ def test_the_longest_period_of_a_users_groups_counts(alice: User, periods: tuple
         GroupRetention.objects.create(group=group, days=days)
         alice.groups.add(group)
     conversation = new_conversation(alice, at=NOW - timedelta(days=20))
-    told = shape_conversation(conversation)["expires_at"]
+    told = full_conversation(conversation)["expires_at"]
     expected = None if 0 in periods else conversation.last_activity_at + timedelta(days=max(periods))
     assert (told and datetime.fromisoformat(told)) == expected
     delete_idle_conversations(now=NOW, days=15)

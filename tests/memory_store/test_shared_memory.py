@@ -18,7 +18,7 @@ from chatapp.accounts.actions import create_token
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
 from chatapp.context.tools import registry
-from chatapp.conversations.actions import create_conversation
+from chatapp.conversations.actions.conversations import create_conversation
 from chatapp.conversations.models import Conversation
 from chatapp.files.models import Offload
 from chatapp.files.offloads import ConversationOffloads

@@ -14,7 +14,7 @@ from agents.tools import pdf_pages
 from agents.tools.protocol import ToolCaller, ToolFailure
 from chatapp.context.tools.registry import BUILT_IN
 from chatapp.conversations import message_values
-from chatapp.conversations.actions import create_conversation
+from chatapp.conversations.actions.conversations import create_conversation
 from chatapp.conversations.models import Message
 from chatapp.files.attachments import store_upload
 from chatapp.operations import clock

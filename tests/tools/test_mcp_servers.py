@@ -12,7 +12,7 @@ from chatapp.agent_presets.mcp_servers import check_server, refresh_server
 from chatapp.agent_presets.models import Agent, McpServer
 from chatapp.agent_presets.selectors import servers_to_list
 from chatapp.context.tools import registry
-from chatapp.conversations.actions import create_conversation
+from chatapp.conversations.actions.conversations import create_conversation
 from chatapp.operations import clock
 from chatapp.operations.database import in_database
 from tests.servers.mcp_server import McpProcess

@@ -8,7 +8,8 @@ import pytest
 
 from agents.tools.protocol import ToolCaller, ToolFailure
 from chatapp.context.tools import registry
-from chatapp.conversations.actions import ImportedMessage, create_conversation, import_conversation
+from chatapp.conversations.actions.conversations import create_conversation
+from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
 from chatapp.conversations.models import Conversation, Message
 from chatapp.long_term.actions.entries import add_entry
 from chatapp.long_term.models import MemoryEntry, MemoryPause

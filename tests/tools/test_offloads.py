@@ -16,7 +16,8 @@ from PIL import Image
 from agents.tool_results import fits
 from agents.tools.protocol import ResultLimit, ToolCaller, ToolFailure
 from chatapp.context.tools.registry import BUILT_IN
-from chatapp.conversations.actions import ImportedMessage, create_conversation, import_conversation
+from chatapp.conversations.actions.conversations import create_conversation
+from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
 from chatapp.files.models import Offload
 from chatapp.files.offloads import ConversationOffloads, discard_offloads, object_store, sweep_offloads
 from chatapp.forgetting.services import forget_message, forget_whole_conversation

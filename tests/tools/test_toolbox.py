@@ -9,7 +9,7 @@ import pytest
 from agents.tools.protocol import ToolCaller
 from chatapp.agent_presets.models import Agent
 from chatapp.context.tools import registry
-from chatapp.conversations.actions import create_conversation
+from chatapp.conversations.actions.conversations import create_conversation
 from chatapp.operations import clock
 
 pytestmark = pytest.mark.django_db(transaction=True)

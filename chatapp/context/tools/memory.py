@@ -11,6 +11,7 @@ from agents.tools.memory_tools import Hit
 from agents.tools.protocol import ToolCaller, ToolFailure
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Message
+from chatapp.conversations.selectors.messages import messages_around, messages_before_run
 from chatapp.long_term.files import daily_entry
 from chatapp.long_term.selectors.entries import day_entries, entry_of
 from chatapp.long_term.selectors.pauses import off_record
@@ -22,7 +23,6 @@ from chatapp.recall.index import analyzer
 from chatapp.recall.search import search_memory, source_of
 from chatapp.recall.selectors.search import EVERYTHING, SearchFilter
 from chatapp.recall.selectors.sources import Found
-from chatapp.recall.selectors.turns import line_parts, messages_around, run_line
 from memory.daily import render_day
 
 SEARCHED = 20_000
@@ -120,11 +120,10 @@ def _read_around(caller: ToolCaller, message_id: str, around: int) -> list[Hit]:
 def _search_line(caller: ToolCaller, query: str, limit: int) -> list[Hit]:
     """Best is what has most of the question's words; among equals the newest."""
     try:
-        line = run_line(caller.user_id, caller.run_id)
+        rows = messages_before_run(caller.user_id, caller.run_id, SEARCHED)
     except NotFound as error:
         raise ToolFailure(error.message) from None
     wanted = frozenset(analyzer.words(query))
-    rows = line_parts(line[:SEARCHED])
     scored = ((_score(row, wanted), row.position, row) for row in rows)
     best = nlargest(limit, (item for item in scored if item[0]), key=lambda item: item[:2])
     return [_hit(row, message_values.text_of(row.parts)) for _, _, row in best]

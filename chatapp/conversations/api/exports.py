@@ -19,7 +19,7 @@ from chatapp.conversations.export import json_pieces, markdown_pieces
 from chatapp.operations import clock
 from chatapp.operations.database import beside_database, in_database
 from chatapp.operations.errors import Forbidden
-from chatapp.operations.http import schemas as http_schemas
+from chatapp.operations.http.schemas import answers
 
 router = Router(tags=["conversations"])
 
@@ -36,7 +36,7 @@ CHUNK_BYTES = 2**18
 @router.get(
     "/conversations/{conversation_id}/export",
     auth=allow("chat", "read"),
-    response=http_schemas.answers(404, ok=None),
+    response=answers(404, ok=None),
     openapi_extra=DESCRIBED,
 )
 async def export(
@@ -70,7 +70,7 @@ def _next(pieces: Iterator[str]) -> str | None:
 @router.get(
     "/export",
     auth=allow("chat", "read"),
-    response=http_schemas.answers(403, ok=None),
+    response=answers(403, ok=None),
     openapi_extra={"responses": {200: {"content": {"application/zip": ZIP}}}},
     tags=["account"],
 )

@@ -1,4 +1,4 @@
-"""Taking in a conversation from elsewhere: 100,000 messages in one request, read without building models of them."""
+"""Imports a conversation: up to 100,000 messages in one request, checked without a pydantic model for each."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from ninja import Router, Status
 from pydantic import ValidationError
 
 from chatapp.accounts.callers import ApiRequest, allow
-from chatapp.conversations import schemas
-from chatapp.conversations.actions import ImportedMessage, import_conversation
-from chatapp.conversations.schemas import ImportHead
+from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
+from chatapp.conversations.schemas.conversations import Imported, ImportHead
 from chatapp.operations import clock
 from chatapp.operations.errors import InvalidInput, TooLarge
-from chatapp.operations.http import schemas as http_schemas
 from chatapp.operations.http.bodies import body_of, parse_json
+from chatapp.operations.http.schemas import answers
 from chatapp.operations.text import normalize_text
 from chatapp.providers.selectors import accessible_model
 from memory.bounds import MAX_ID_CHARS, MAX_IMPORTED, MAX_TITLE_CHARS, was_possible
@@ -60,7 +59,7 @@ DESCRIBED = {"requestBody": {"required": True, "content": {"application/json": {
 @router.post(
     "/conversations/import",
     auth=allow("chat"),
-    response=http_schemas.answers(404, created=schemas.Imported),
+    response=answers(404, created=Imported),
     openapi_extra=DESCRIBED,
 )
 async def import_messages(request: ApiRequest) -> Any:
@@ -93,7 +92,7 @@ def _head(body: dict[str, Any]) -> ImportHead:
 
 
 def read_messages(raw: Any, now: datetime) -> list[ImportedMessage]:
-    """Raises InvalidInput with the first problems, by their place; TooLarge."""
+    """Return the messages, checked. Raises InvalidInput, which names where the first problems are, and TooLarge."""
     if not isinstance(raw, list) or not raw:
         raise _invalid([("messages", "must be a list of at least one message")])
     if len(raw) > MAX_IMPORTED:
@@ -141,7 +140,7 @@ def _read_text(content: Any) -> str:
 
 
 def _read_time(raw: Any, now: datetime) -> datetime | None:
-    """Without a zone it is UTC."""
+    """Return the time; without a zone it is UTC. Raises ValueError."""
     if raw is None:
         return None
     if not isinstance(raw, str):

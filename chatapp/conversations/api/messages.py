@@ -1,92 +1,42 @@
-"""A page of a conversation's messages: which one is asked for, and what it holds."""
+"""The messages of a conversation: list, send, edit, pin, delete, regenerate, show another branch."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.http.response import HttpResponseBase
-from ninja import Query, Router, Schema, Status
+from ninja import Query, Router, Status
 from ninja.params.functions import Header
-from pydantic import Field, model_validator
 
 from chatapp.accounts.callers import ApiRequest, allow, client_address
 from chatapp.accounts.models import User
 from chatapp.accounts.rate_limits import check_message_rate
-from chatapp.conversations import schemas, selectors
 from chatapp.conversations.access import accessible_conversation, accessible_message
-from chatapp.conversations.actions import pin_message
-from chatapp.conversations.models import Branch
-from chatapp.conversations.schemas import MessageChange, NewMessageIn, PinIn, RunOptions, SentMessage
-from chatapp.conversations.selectors import is_queued, shape_conversation, shape_message, shape_messages
+from chatapp.conversations.actions.conversations import pin_message
+from chatapp.conversations.schemas.conversations import Conversation
+from chatapp.conversations.schemas.messages import (
+    Message,
+    MessageChange,
+    MessagePage,
+    NewMessageIn,
+    PageAsked,
+    PinIn,
+    RunOptions,
+    SentMessage,
+)
+from chatapp.conversations.selectors.conversations import full_conversation
+from chatapp.conversations.selectors.messages import full_message, is_queued, message_page
 from chatapp.forgetting.services import delete_message
 from chatapp.operations import clock
-from chatapp.operations.errors import InvalidInput
-from chatapp.operations.http import schemas as http_schemas
+from chatapp.operations.http.schemas import answers
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import accessible_model
-from chatapp.runs import schemas as run_schemas
 from chatapp.runs.actions.queued_messages import edit_queued
 from chatapp.runs.actions.sending import Receipt, regenerate_message, send_message, show_message
 from chatapp.runs.api.answers import ANSWERS, DESCRIBED, answer_with, wanted_mode
 from chatapp.runs.api.contents import new_message
-from memory.bounds import MAX_ID
-
-MAX_PLACE_CHARS = 100
-
-
-class PageAsked(Schema):
-    before: str | None = Field(
-        None, max_length=MAX_PLACE_CHARS, description="A position or a message id: only older ones."
-    )
-    after: str | None = Field(
-        None, max_length=MAX_PLACE_CHARS, description="A position or a message id: only newer ones."
-    )
-    around: str | None = Field(
-        None,
-        max_length=MAX_PLACE_CHARS,
-        description="A message id: with it in the middle; 409 while the conversation shows another branch.",
-    )
-    limit: Annotated[int, Field(ge=1, le=200)] = 50
-
-    @model_validator(mode="after")
-    def _one_place(self) -> Self:
-        if sum(bool(place) for place in (self.before, self.after, self.around)) > 1:
-            raise ValueError("Ask for one of before, after and around.")
-        return self
-
-
-class MessagePage(http_schemas.Page[schemas.Message]):
-    newer_cursor: str | None
-
-
-def list_page(user: User, conversation_id: str, asked: PageAsked) -> dict[str, Any]:
-    conversation = accessible_conversation(user, conversation_id)
-    assert conversation.branch is not None
-    page = _page(user, conversation.branch, asked)
-    items = shape_messages(page.rows)
-    return {"items": items, "next_cursor": page.older_cursor, "newer_cursor": page.newer_cursor}
-
-
-def _page(user: User, branch: Branch, asked: PageAsked) -> selectors.MessagePage:
-    if asked.around:
-        message = accessible_message(user, branch.conversation_id, asked.around)
-        return selectors.page_around(branch, message, asked.limit)
-    if asked.after:
-        return selectors.page_after(branch, _position(user, branch, "after", asked.after), asked.limit)
-    if asked.before:
-        return selectors.page_before(branch, _position(user, branch, "before", asked.before), asked.limit)
-    return selectors.newest_page(branch, asked.limit)
-
-
-def _position(user: User, branch: Branch, field: str, place: str) -> int:
-    if not place.isdecimal():
-        return accessible_message(user, branch.conversation_id, place).position
-    if int(place) > MAX_ID:
-        details = [{"field": field, "message": "is larger than any position"}]
-        raise InvalidInput(f"{field} is larger than any position.", details=details)
-    return int(place)
-
+from chatapp.runs.schemas import Answer
 
 router = Router(tags=["messages"])
 
@@ -96,25 +46,25 @@ IdempotencyKey = Header(None, alias="Idempotency-Key", description="The same as 
 @router.get(
     "/conversations/{conversation_id}/messages",
     auth=allow("chat", "read"),
-    response=http_schemas.answers(404, 409, ok=MessagePage),
+    response=answers(404, 409, ok=MessagePage),
 )
 async def list_messages(request: ApiRequest, conversation_id: str, asked: Query[PageAsked]) -> Any:
     """The newest page by default; oldest first within the page. `next_cursor` is the `before` of the page with older
     messages, `newer_cursor` the `after` of the one with newer ones; null where there are none."""
-    return await sync_to_async(list_page)(request.auth.user, conversation_id, asked)
+    return await sync_to_async(message_page)(request.auth.user, conversation_id, asked)
 
 
 @router.get(
     "/conversations/{conversation_id}/messages/{message_id}",
     auth=allow("chat", "read"),
-    response=http_schemas.answers(404, ok=schemas.Message),
+    response=answers(404, ok=Message),
 )
 async def read_message(request: ApiRequest, conversation_id: str, message_id: str) -> Any:
     return await sync_to_async(_message)(request.auth.user, conversation_id, message_id)
 
 
 def _message(user: User, conversation_id: str, message_id: str) -> dict[str, Any]:
-    return shape_message(accessible_message(user, conversation_id, message_id))
+    return full_message(accessible_message(user, conversation_id, message_id))
 
 
 @router.post(
@@ -161,7 +111,7 @@ def _model(name_or_id: str | None) -> ModelConfig | None:
 @router.patch(
     "/conversations/{conversation_id}/messages/{message_id}",
     auth=allow("chat"),
-    response=ANSWERS | {200: run_schemas.Answer | schemas.Message},
+    response=ANSWERS | {200: Answer | Message},
     openapi_extra=DESCRIBED,
 )
 async def edit(
@@ -199,20 +149,20 @@ def _edit_queued(
         new=new_message(user, sent, None),
         now=clock.now(),
     )
-    return shape_message(row) if row else None
+    return full_message(row) if row else None
 
 
 def _pin(user: User, conversation_id: str, message_id: str, pinned: bool) -> dict[str, Any]:
     row = pin_message(
         user=user, conversation_id=conversation_id, message_id=message_id, pinned=pinned, now=clock.now()
     )
-    return shape_message(row)
+    return full_message(row)
 
 
 @router.delete(
     "/conversations/{conversation_id}/messages/{message_id}",
     auth=allow("chat"),
-    response=http_schemas.answers(404),
+    response=answers(404),
 )
 async def delete(request: ApiRequest, conversation_id: str, message_id: str) -> Any:
     """Its words are forgotten, with all that was made of them; its place stays, empty and marked `forgotten`. An answer
@@ -250,7 +200,7 @@ def _regenerate(user: User, conversation_id: str, message_id: str, options: RunO
 @router.post(
     "/conversations/{conversation_id}/messages/{message_id}/show",
     auth=allow("chat"),
-    response=http_schemas.answers(404, 409, ok=schemas.Conversation),
+    response=answers(404, 409, ok=Conversation),
 )
 async def show(request: ApiRequest, conversation_id: str, message_id: str) -> Any:
     """Turns the conversation to the branch with this message, the one continued last if it is in several: what is
@@ -260,4 +210,4 @@ async def show(request: ApiRequest, conversation_id: str, message_id: str) -> An
 
 def _show(user: User, conversation_id: str, message_id: str) -> dict[str, Any]:
     row = show_message(user=user, conversation_id=conversation_id, message_id=message_id, now=clock.now())
-    return shape_conversation(row)
+    return full_conversation(row)

@@ -14,7 +14,7 @@ from django.db import transaction
 
 from chatapp.accounts.models import User
 from chatapp.conversations import message_values
-from chatapp.conversations.actions import title_from
+from chatapp.conversations.actions.conversations import title_from
 from chatapp.conversations.models import Conversation, Message
 from chatapp.files.actions import delete_all_offloads, delete_repeating_offloads, delete_unshared_attachments
 from chatapp.files.models import Offload

@@ -19,9 +19,9 @@ from chatapp.compaction.selectors import span_messages
 from chatapp.context.models import RequestText
 from chatapp.context.selectors import told_texts
 from chatapp.conversations import message_values
-from chatapp.conversations import shapes as conversation_shapes
-from chatapp.conversations.actions import updated_event
+from chatapp.conversations.actions.conversations import updated_event
 from chatapp.conversations.models import Conversation, Message
+from chatapp.conversations.schemas.messages import content_of, message_shape
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import jobs
 from chatapp.realtime import event_log
@@ -123,9 +123,7 @@ def run_of(row: Message) -> UUID | None:
 
 def tell_forgotten(conversation: Conversation, rows: Iterable[Message], now: datetime) -> None:
     facts = [
-        MessageForgotten(
-            conversation_id=str(conversation.pk), at=now, message=conversation_shapes.message_shape(row)
-        )
+        MessageForgotten(conversation_id=str(conversation.pk), at=now, message=message_shape(row))
         for row in rows
     ]
     if facts:
@@ -147,7 +145,7 @@ def redact_events(
     A message in an event says what its row says: only those that were `changed` are others now.
     """
     ids = {str(one) for one in gone}
-    shapes = {str(pk): conversation_shapes.content_of(row.parts) for pk, row in changed.items()}
+    shapes = {str(pk): content_of(row.parts) for pk, row in changed.items()}
     rows = Event.objects.filter(conversation=conversation).exclude(type__in=QUIET_EVENTS)
     others = []
     for row in rows.iterator(chunk_size=500):

@@ -9,7 +9,7 @@ from typing import Any
 from django.db import transaction
 
 from chatapp.accounts.models import User
-from chatapp.conversations.actions import _note_pause
+from chatapp.conversations.actions.conversations import note_pause
 from chatapp.long_term.actions.entries import mark_days_stale
 from chatapp.long_term.selectors.entries import all_days
 
@@ -22,7 +22,7 @@ def update_memory_settings(*, user: User, changes: Mapping[str, bool], now: date
         setattr(locked, name, value)
     locked.save(update_fields=list(changes))
     if "memory_paused" in changes:
-        _note_pause(user, None, changes["memory_paused"], now)
+        note_pause(user, None, changes["memory_paused"], now)
     return locked
 
 

@@ -17,7 +17,7 @@ from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
 from chatapp.agent_presets.selectors import visible_agents
 from chatapp.conversations.models import Conversation
-from chatapp.conversations.selectors import scope_for
+from chatapp.conversations.selectors.conversations import scope_for
 from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.entries import kept_entries, withdrawn_entries
 from chatapp.long_term.selectors.pauses import is_paused

@@ -12,7 +12,7 @@ from uuid import UUID
 from chatapp.accounts.callers import Caller
 from chatapp.accounts.selectors import accessible_token, is_still_signed_in
 from chatapp.conversations.access import accessible_conversation
-from chatapp.conversations.selectors import stored_answer_text
+from chatapp.conversations.selectors.messages import stored_answer_text
 from chatapp.operations import clock
 from chatapp.operations.database import persistently
 from chatapp.operations.errors import NotFound

@@ -12,10 +12,10 @@ from django.db import transaction
 
 from agents import events
 from chatapp.conversations import message_values
-from chatapp.conversations import shapes as conversation_shapes
-from chatapp.conversations.actions import updated_event
+from chatapp.conversations.actions.conversations import updated_event
 from chatapp.conversations.models import Conversation, Message
-from chatapp.conversations.partial_answers import with_stored_pieces
+from chatapp.conversations.schemas.messages import message_shape
+from chatapp.conversations.selectors.messages import with_stored_pieces
 from chatapp.forgetting.actions.clock import check_nothing_forgotten
 from chatapp.operations import jobs
 from chatapp.operations.errors import NotFound, ReadForgotten
@@ -115,7 +115,7 @@ def _last_facts(
         ),
         *calls,
         updated_event(conversation, now),
-        events.MessageCompleted(**of_run, message=conversation_shapes.message_shape(answer, run)),
+        events.MessageCompleted(**of_run, message=message_shape(answer, run)),
         events.RunFinished(
             **of_run, status=cast(events.EndStatus, outcome.status), error=outcome.error, usage=usage
         ),
@@ -195,7 +195,7 @@ def keep_late_text(*, answer: PartialAnswer, forgotten_count: int, now: datetime
         row.parts = message_values.parts_to_json(answer.parts)
         row.token_estimate = estimate_parts(answer.parts)
         row.save(update_fields=["parts", "token_estimate"])
-        shape = conversation_shapes.message_shape(row, run)
+        shape = message_shape(row, run)
         # Of no run: this one has told its last event.
         event_log.append(
             conversation, events.MessageCompleted(conversation_id=str(conversation.pk), at=now, message=shape)

@@ -10,9 +10,9 @@ from django.db import IntegrityError, transaction
 
 from agents import events
 from chatapp.accounts.models import User
-from chatapp.conversations import shapes as conversation_shapes
 from chatapp.conversations.access import lock_conversation
 from chatapp.conversations.models import Conversation, Message
+from chatapp.conversations.schemas.messages import message_shape
 from chatapp.files.selectors import accessible_attachments
 from chatapp.realtime import event_log
 from chatapp.runs.actions.positions import (
@@ -77,7 +77,7 @@ def _inject(user: User, conversation_id: str, new: NewMessage, now: datetime) ->
         conversation_id=str(conversation.pk),
         run_id=str(run.pk),
         at=now,
-        message=conversation_shapes.message_shape(message),
+        message=message_shape(message),
     )
     seq = event_log.append(conversation, created, run=run)
     return Receipt(

@@ -11,10 +11,10 @@ from django.db import transaction
 from agents.events import MessageEdited
 from chatapp.accounts.models import User
 from chatapp.conversations import message_values
-from chatapp.conversations import shapes as conversation_shapes
 from chatapp.conversations.access import accessible_message, lock_conversation
 from chatapp.conversations.models import Conversation, Message
-from chatapp.conversations.selectors import is_queued
+from chatapp.conversations.schemas.messages import message_shape
+from chatapp.conversations.selectors.messages import is_queued
 from chatapp.files.actions import delete_unshared_attachments
 from chatapp.files.selectors import accessible_attachments
 from chatapp.forgetting.actions.purging import mark_purge
@@ -41,7 +41,7 @@ def edit_queued(
         message.token_estimate = estimate_parts(message_values.parts_from_json(message.parts))
         message.save(update_fields=["parts", "token_estimate"])
         message.attachments.set(attachments)
-        shape = conversation_shapes.message_shape(message)
+        shape = message_shape(message)
         _say_otherwise(conversation, shape)
         event_log.append(
             conversation, MessageEdited(conversation_id=str(conversation.pk), at=now, message=shape)

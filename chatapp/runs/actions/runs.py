@@ -14,8 +14,8 @@ from django.db.models import F
 
 from agents import events
 from agents.plan.steps import PlanStep
-from chatapp.conversations import shapes as conversation_shapes
 from chatapp.conversations.models import Conversation, Message
+from chatapp.conversations.schemas.messages import plan_shape
 from chatapp.forgetting.actions.clock import check_nothing_forgotten
 from chatapp.operations.errors import LeaseLost
 from chatapp.operations.statements import as_key, as_stored, execute
@@ -204,7 +204,7 @@ def record_plan(
 
 
 def plan_fact(run: Run, now: datetime) -> events.Plan:
-    steps = [events.PlannedStep(**step) for step in conversation_shapes.plan_shape(run) or ()]
+    steps = [events.PlannedStep(**step) for step in plan_shape(run) or ()]
     return events.Plan(
         conversation_id=str(run.conversation_id),
         run_id=str(run.pk),

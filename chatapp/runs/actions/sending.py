@@ -15,11 +15,11 @@ from django.db import IntegrityError, transaction
 from agents.events import MessageCreated
 from chatapp.accounts.models import User
 from chatapp.conversations import message_values
-from chatapp.conversations import shapes as conversation_shapes
 from chatapp.conversations.access import accessible_message, lock_conversation
-from chatapp.conversations.actions import title_from, updated_event
+from chatapp.conversations.actions.conversations import title_from, updated_event
 from chatapp.conversations.branches import lineage_below, newest_branch_showing, visible_messages
 from chatapp.conversations.models import Branch, Conversation, Message
+from chatapp.conversations.schemas.messages import message_shape
 from chatapp.files.models import Attachment
 from chatapp.files.selectors import accessible_attachments
 from chatapp.operations import jobs
@@ -103,9 +103,7 @@ def _send(
         request_hash=new.request_hash(str(conversation.pk)) if new.client_id else "",
     )
     question.attachments.set(attachments)
-    created = MessageCreated(
-        conversation_id=str(conversation.pk), at=now, message=conversation_shapes.message_shape(question)
-    )
+    created = MessageCreated(conversation_id=str(conversation.pk), at=now, message=message_shape(question))
     seq = event_log.append(conversation, created)
     if not conversation.title:
         conversation.title = title_from(new.text) or _title_of(attachments[0])

@@ -17,9 +17,9 @@ from agents.ports import CallResult, Decision, RequestedCall
 from agents.tool_calls import calling_part
 from chatapp.accounts.models import User
 from chatapp.conversations import message_values
-from chatapp.conversations import shapes as conversation_shapes
 from chatapp.conversations.access import lock_conversation
 from chatapp.conversations.models import Conversation, Message
+from chatapp.conversations.schemas.messages import tool_call_shape
 from chatapp.operations.errors import Conflict, NotFound
 from chatapp.operations.statements import insert_rows, update_row
 from chatapp.providers.usage import CallUsage, record_calls, usage_event
@@ -223,5 +223,5 @@ def call_event(run: Run, call: ToolCall, now: datetime) -> events.Tool:
         conversation_id=str(run.conversation_id),
         run_id=str(run.pk) if is_going_on else None,
         at=now,
-        **conversation_shapes.tool_call_shape(call),
+        **tool_call_shape(call),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 
 from chatapp.accounts.models import User
-from chatapp.conversations.schemas import ImageIn, SentMessage, TextIn
+from chatapp.conversations.schemas.messages import ImageIn, SentMessage, TextIn
 from chatapp.files.attachments import store_image
 from chatapp.files.selectors import oldest_with_content
 from chatapp.operations.errors import InvalidInput

@@ -12,7 +12,7 @@ from chatapp.accounts.models import User
 from chatapp.accounts.rate_limits import check_message_rate
 from chatapp.conversations.access import accessible_conversation
 from chatapp.conversations.api.messages import IdempotencyKey
-from chatapp.conversations.schemas import SentMessage
+from chatapp.conversations.schemas.messages import SentMessage
 from chatapp.operations import clock
 from chatapp.operations.http import schemas as http_schemas
 from chatapp.runs import runner, schemas

@@ -13,8 +13,7 @@ from chatapp.accounts.callers import ApiRequest, allow, client_address
 from chatapp.accounts.models import User
 from chatapp.accounts.rate_limits import check_message_rate
 from chatapp.context.sent_requests import list_requests, show_request
-from chatapp.conversations import shapes as conversation_shapes
-from chatapp.conversations.schemas import StreamOption
+from chatapp.conversations.schemas.messages import StreamOption, tool_call_shape
 from chatapp.operations import clock
 from chatapp.operations.errors import NotFound
 from chatapp.operations.http import schemas as http_schemas
@@ -125,7 +124,7 @@ async def _decide(user: User, run_id: str, call_id: str, *, approve: bool) -> di
         user=user, run_id=run_id, call_id=call_id, approve=approve
     )
     tell_decision(call.run_id, call.call_id)
-    return conversation_shapes.tool_call_shape(call)
+    return tool_call_shape(call)
 
 
 @router.get(

@@ -1,0 +1,139 @@
+"""Creates and changes conversations, pins messages, and notes when memory was paused."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, TypedDict, Unpack
+
+from django.conf import settings
+from django.db import transaction
+
+from agents.events import ConversationUpdated, MessagePinned
+from chatapp.accounts.models import User
+from chatapp.agent_presets.models import Agent
+from chatapp.conversations.access import accessible_message, lock_conversation
+from chatapp.conversations.models import Branch, Conversation, Message
+from chatapp.conversations.schemas.conversations import conversation_shape
+from chatapp.conversations.schemas.messages import message_shape
+from chatapp.conversations.selectors.conversations import retention_days_of, scope_for
+from chatapp.long_term.models import MemoryPause
+from chatapp.operations.errors import Conflict, InvalidInput
+from chatapp.providers.models import ModelConfig
+from chatapp.realtime import event_log
+from chatapp.runs.models import Run
+
+TITLE_CHARS = 60
+
+
+class ConversationColumns(TypedDict, total=False):
+    """The columns that a user sets or changes, checked; those that are missing keep their value or default."""
+
+    title: str
+    model: ModelConfig | None
+    agent: Agent | None
+    mode: str
+    pinned: bool
+    archived: bool
+    temporary: bool
+    memory: str
+    context_policy: dict[str, Any]
+    hooks: list[dict[str, Any]]
+
+
+def create_conversation(*, user: User, now: datetime, **columns: Unpack[ConversationColumns]) -> Conversation:
+    """Store a conversation with its first branch and return it."""
+    scope = scope_for(columns.get("agent"), temporary=columns.get("temporary", False))
+    with transaction.atomic():
+        conversation = Conversation.objects.create(
+            user=user,
+            scope=scope,
+            shared_in=scope.pk if scope else None,
+            last_activity_at=now,
+            **columns,
+        )
+        conversation.branch = Branch.objects.create(conversation=conversation)
+        conversation.save(update_fields=["branch"])
+        note_pause(user, conversation, conversation.memory == Conversation.Memory.PAUSED, now)
+    return conversation
+
+
+def update_conversation(
+    *, user: User, conversation_id: str, now: datetime, **columns: Unpack[ConversationColumns]
+) -> Conversation:
+    """Change these columns and return the conversation.
+
+    Raises Conflict for another agent where what was said may be in the memory that the present one shares.
+    """
+    with transaction.atomic():
+        conversation = lock_conversation(user, conversation_id)
+        changes: dict[str, Any] = {**columns}
+        if "agent" in columns:
+            changes |= _scope_with(conversation, columns["agent"])
+        for name, value in changes.items():
+            setattr(conversation, name, value)
+        conversation.save(update_fields=list(changes))
+        if "memory" in columns:
+            note_pause(user, conversation, conversation.memory == Conversation.Memory.PAUSED, now)
+        event_log.append(conversation, updated_event(conversation, now))
+    return conversation
+
+
+def _scope_with(conversation: Conversation, agent: Agent | None) -> dict[str, Any]:
+    """Return the columns of the scope. It is fixed by the first message: what was said is in its memory."""
+    if not conversation.next_position:
+        scope = scope_for(agent, temporary=conversation.temporary)
+        return {"scope": scope, "shared_in": scope.pk if scope else None}
+    if conversation.scope is not None and agent != conversation.scope:
+        raise Conflict(
+            f"What is remembered here is shared by {conversation.scope.name}: begin a new chat for another agent."
+        )
+    return {}
+
+
+def note_pause(user: User, conversation: Conversation | None, is_paused: bool, now: datetime) -> None:
+    """Begin or end a pause of memory, of one conversation or (None) of all, in the transaction that sets it."""
+    pauses = MemoryPause.objects.filter(user=user, conversation=conversation, ended_at=None)
+    if not is_paused:
+        pauses.update(ended_at=now)
+    elif not pauses.exists():
+        MemoryPause.objects.create(user=user, conversation=conversation, began_at=now)
+
+
+def updated_event(
+    conversation: Conversation, now: datetime, active_run: Run | None = None
+) -> ConversationUpdated:
+    """Return the event that shows the conversation as it is now."""
+    if active_run is None:
+        active_run = conversation.runs.filter(status__in=Run.ACTIVE).first()
+    days = retention_days_of([conversation.owner_id], settings.RETENTION_DAYS)[conversation.owner_id]
+    shape = conversation_shape(conversation, days, active_run)
+    return ConversationUpdated(conversation_id=str(conversation.pk), at=now, conversation=shape)
+
+
+def title_from(text: str) -> str:
+    """Return the first line, cut at a word."""
+    line = " ".join(text.strip().split("\n", 1)[0].split())
+    if len(line) <= TITLE_CHARS:
+        return line
+    return line[:TITLE_CHARS].rsplit(" ", 1)[0].rstrip(",.;:") + "…"
+
+
+def pin_message(*, user: User, conversation_id: str, message_id: str, pinned: bool, now: datetime) -> Message:
+    """Pin a message or remove its pin, and return it.
+
+    Raises NotFound, and InvalidInput for a step of a tool loop, which alone means nothing to a model.
+    """
+    with transaction.atomic():
+        conversation = lock_conversation(user, conversation_id)
+        message = accessible_message(user, conversation_id, message_id)
+        calls_tools = any(part["type"] == "tool_call" for part in message.parts)
+        if message.role not in (Message.Role.USER, Message.Role.ASSISTANT) or calls_tools:
+            raise InvalidInput("Only your messages and the model's answers can be pinned.")
+        if message.pinned != pinned:
+            message.pinned = pinned
+            message.save(update_fields=["pinned"])
+            event = MessagePinned(
+                conversation_id=str(conversation.pk), at=now, message=message_shape(message)
+            )
+            event_log.append(conversation, event)
+        return message

@@ -1,0 +1,122 @@
+"""Conversations as they come in and go out: what the API accepts, what it answers, and the answer made from a row."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, Field
+
+from agents.hooks import Hook
+from chatapp.conversations import models
+from chatapp.operations.clock import iso_time
+from chatapp.operations.http.schemas import Changes, Moment, PolicyFields, Shape, _line
+from chatapp.runs.models import Run
+from memory.bounds import MAX_HOOKS, MAX_RETENTION_DAYS, MAX_TITLE_CHARS, Id
+
+Title = Annotated[str, AfterValidator(_line), Field(max_length=MAX_TITLE_CHARS)]
+MemoryState = Literal["on", "paused"]
+Mode = Literal["react", "plan", "auto"]
+ConversationHooks = Annotated[
+    list[Hook], Field(max_length=MAX_HOOKS, description="Its own, after the deployment's and the agent's.")
+]
+
+
+class NewConversation(BaseModel):
+    title: Title = ""
+    model: Id | None = None
+    agent: Id | None = Field(None, description="By id or name; null is the default.")
+    mode: Mode | None = Field(None, description="How its messages are answered; null: as the agent says.")
+    temporary: bool = False
+    memory: MemoryState = "on"
+    context_policy: PolicyFields | None = None
+    hooks: ConversationHooks = []
+
+
+class ConversationChanges(Changes):
+    NULLABLE = frozenset({"model", "agent", "mode", "context_policy", "hooks"})
+
+    title: Title | None = None
+    model: Id | None = None
+    agent: Id | None = None
+    mode: Mode | None = None
+    pinned: bool | None = None
+    archived: bool | None = None
+    memory: MemoryState | None = None
+    context_policy: PolicyFields | None = None
+    hooks: ConversationHooks | None = None
+
+
+class ImportHead(BaseModel):
+    """All of an import but its messages."""
+
+    title: Title = ""
+    model: Id | None = None
+
+
+class Imported(Shape):
+    id: str
+    message_count: int
+
+
+class ActiveRun(Shape):
+    id: str
+    message_id: str
+
+
+class Conversation(Shape):
+    id: str
+    title: str
+    model: str | None
+    agent: str | None
+    shared_memory_of: str | None = Field(
+        description="The agent in whose shared memory it was begun; nothing private of you is known in it."
+    )
+    mode: Literal["react", "plan", "auto"] | None = Field(description="Null: as its agent says.")
+    pinned: bool
+    archived: bool
+    temporary: bool
+    memory: Literal["on", "paused"]
+    hooks: list[dict[str, Any]] = Field(description="Its own, after the deployment's and the agent's.")
+    message_count: int
+    last_seq: int
+    last_activity_at: Moment
+    created_at: Moment
+    expires_at: Moment | None
+    active_run: ActiveRun | None
+
+
+def conversation_shape(
+    row: models.Conversation, retention_days: int, active_run: Run | None
+) -> dict[str, Any]:
+    """Return the row as the API and the event `conversation.updated` show it."""
+    return {
+        "id": str(row.id),
+        "title": row.title,
+        "model": row.model.name if row.model else None,
+        "agent": row.agent.name if row.agent else None,
+        "shared_memory_of": row.scope.name if row.scope else None,
+        "mode": row.mode or None,
+        "pinned": row.pinned,
+        "archived": row.archived,
+        "temporary": row.temporary,
+        "memory": row.memory,
+        "context_policy": row.context_policy,
+        "hooks": row.hooks,
+        "branch": str(row.branch_id),
+        "message_count": row.next_position,
+        "last_seq": row.last_seq,
+        "last_activity_at": iso_time(row.last_activity_at),
+        "created_at": iso_time(row.created_at),
+        "expires_at": iso_time(expires_at(row, retention_days)),
+        "active_run": {"id": str(active_run.id), "message_id": str(active_run.answer_id)}
+        if active_run
+        else None,
+    }
+
+
+def expires_at(row: models.Conversation, retention_days: int) -> datetime | None:
+    """Return when the clean-up may delete this conversation; None = never."""
+    if retention_days <= 0 or row.pinned:
+        return None
+    return row.last_activity_at + timedelta(days=min(retention_days, MAX_RETENTION_DAYS))

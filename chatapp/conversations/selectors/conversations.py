@@ -1,0 +1,87 @@
+"""Reads conversations: pages of them, what the API answers of them, and when the clean-up may delete them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import Q
+
+from chatapp.accounts.models import User
+from chatapp.agent_presets.models import Agent
+from chatapp.conversations.models import Conversation, GroupRetention
+from chatapp.conversations.schemas.conversations import conversation_shape
+from chatapp.runs.models import Run
+from memory.bounds import MAX_RETENTION_DAYS
+
+
+def conversation_page(
+    user: User, *, query: str, archived: bool, cursor: tuple[datetime, UUID] | None, limit: int
+) -> tuple[list[Conversation], bool]:
+    """Return (one page, the most recently used first; whether there are more). `query` is a part of the title."""
+    rows = Conversation.objects.filter(user=user, archived=archived).select_related("model", "agent", "scope")
+    if query:
+        rows = rows.filter(title__icontains=query)
+    if cursor is not None:
+        moment, last_id = cursor
+        rows = rows.filter(Q(last_activity_at__lt=moment) | Q(last_activity_at=moment, id__lt=last_id))
+    found = list(rows.order_by("-last_activity_at", "-id")[: limit + 1])
+    return found[:limit], len(found) > limit
+
+
+def full_conversations(rows: Sequence[Conversation]) -> list[dict[str, Any]]:
+    """Return the conversations as the API answers them, with the runs that are going on."""
+    active = {
+        run.conversation_id: run for run in Run.objects.filter(conversation__in=rows, status__in=Run.ACTIVE)
+    }
+    days = retention_days_of((row.owner_id for row in rows), settings.RETENTION_DAYS)
+    return [conversation_shape(row, days[row.owner_id], active.get(row.pk)) for row in rows]
+
+
+def full_conversation(row: Conversation) -> dict[str, Any]:
+    return full_conversations([row])[0]
+
+
+def retention_days_of(user_ids: Iterable[UUID], default_days: int) -> Mapping[UUID, int]:
+    """Return the retention period of each user: the longest of their groups', else the default; 0 = for ever."""
+    users = set(user_ids)
+    found: dict[UUID, list[int]] = {user_id: [] for user_id in users}
+    rows = GroupRetention.objects.filter(group__user__in=users).values_list("group__user", "days")
+    for user_id, days in rows:
+        found[user_id].append(days)
+    return {user_id: _longest(periods) if periods else default_days for user_id, periods in found.items()}
+
+
+def _longest(periods: Sequence[int]) -> int:
+    return 0 if min(periods) <= 0 else max(periods)
+
+
+def _is_period(days: int) -> bool:
+    """Whether conversations are deleted after so many days; a number out of range deletes nothing."""
+    return 0 < days <= MAX_RETENTION_DAYS
+
+
+def idle_conversations(now: datetime, default_days: int) -> list[tuple[UUID, datetime]]:
+    """Return `(conversation_id, idle_since)`, longest idle first. Whoever deletes one checks again under its lock."""
+    periods = [default_days, *GroupRetention.objects.values_list("days", flat=True)]
+    shortest = min(filter(_is_period, periods), default=None)
+    if shortest is None:
+        return []
+    rows = Conversation.objects.filter(pinned=False, last_activity_at__lt=now - timedelta(days=shortest))
+    idle = list(rows.order_by("last_activity_at", "pk").values_list("pk", "user_id", "last_activity_at"))
+    days_of = retention_days_of((user_id for _, user_id, _ in idle), default_days)
+    since = {user_id: now - timedelta(days=days) for user_id, days in days_of.items() if _is_period(days)}
+    return [
+        (conversation_id, since[user_id])
+        for conversation_id, user_id, last_activity_at in idle
+        if user_id in since and last_activity_at < since[user_id]
+    ]
+
+
+def scope_for(agent: Agent | None, *, temporary: bool) -> Agent | None:
+    """Return the agent whose shared memory a conversation that begins now with this agent uses, if any."""
+    is_open = agent is not None and agent.enabled and agent.shares_memory and agent.uses_memory
+    return agent if is_open and not temporary else None

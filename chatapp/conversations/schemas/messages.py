@@ -15,8 +15,7 @@ from django.conf import settings
 from ninja import Schema
 from pydantic import AfterValidator, BaseModel, Discriminator, Field, RootModel, Tag, model_validator
 
-from agents.plan.steps import PREVIEW_CHARS
-from agents.plan.steps import OVER
+from agents.plan.steps import OVER, PREVIEW_CHARS
 from chatapp.conversations import models
 from chatapp.conversations.schemas.conversations import Mode
 from chatapp.operations.clock import iso_time

@@ -19,6 +19,7 @@ from asgiref.sync import async_to_sync
 from django.core.management import call_command
 from django.test import TransactionTestCase
 
+from tests.databases import is_on_both
 from tests.environment import clean_environment
 from tests.servers.postgres import Postgres
 from tests.servers.redis import Redis
@@ -42,7 +43,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--database",
         choices=["sqlite", "postgres"],
         default=os.environ.get("TEST_DATABASE", "sqlite"),
-        help="postgres: the tests that touch the database, on a real PostgreSQL and Redis (default: sqlite, all tests)",
+        help="postgres: tests that touch the database, on a real PostgreSQL and Redis; with `-m databases` only those of"
+        " `tests/databases.py` (default: sqlite, all tests)",
     )
 
 
@@ -87,10 +89,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("browser")
         if used & PROCESS_FIXTURES:
             item.add_marker("processes")
-    if config.getoption("database") == "postgres":
-        chosen = [item for item in items if touches_database(item)]
-        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
-        items[:] = chosen
+        if item.get_closest_marker("postgres") or is_on_both(item.path):
+            item.add_marker("databases")
+    is_postgres = config.getoption("database") == "postgres"
+    runs_here = touches_database if is_postgres else needs_no_postgres
+    chosen = [item for item in items if runs_here(item)]
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = chosen
+
+
+def needs_no_postgres(item: pytest.Item) -> bool:
+    return item.get_closest_marker("postgres") is None
 
 
 def touches_database(item: pytest.Item) -> bool:

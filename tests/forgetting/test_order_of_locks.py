@@ -33,15 +33,10 @@ from tests.blocking import somebody_waits
 from tests.forgetting.everywhere import tables_with
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 
-pytestmark = pytest.mark.django_db(transaction=True)
+# SQLite has one writer at a time: nobody waits for a second lock.
+pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
 
 SAID = "The gate code of the depot is 7731-heliotrope."
-
-
-@pytest.fixture(autouse=True)
-def several_writers() -> None:
-    if connection.vendor == "sqlite":
-        pytest.skip("has one writer at a time: nobody waits for a second lock")
 
 
 @pytest.fixture

@@ -19,16 +19,16 @@ from tests.tools.test_agents_panel import FORM
 from tests.tools.test_mcp_servers import form_of
 from tests.tools.test_presets import make
 
+# SQLite has one writer at a time: nobody stores between a check and its write.
 pytestmark = [
+    pytest.mark.postgres,
     pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("static_files"),
 ]
 
 
 @pytest.fixture(autouse=True)
-def several_writers(db: None) -> None:
-    if connection.vendor == "sqlite":
-        pytest.skip("has one writer at a time: nobody stores between a check and its write")
+def first_model(db: None) -> None:
     ensure_first_model()
 
 

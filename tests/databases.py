@@ -1,0 +1,56 @@
+"""Which tests run on which database.
+
+All of them run on SQLite, except those marked `postgres`. On PostgreSQL and Redis only those run again whose subject can
+differ there: statements, locks, what is committed when, JSON, search, forgetting, runs and what reaches other processes.
+What checks, renders, parses or asks a model gets the same rows from both.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).parent
+
+ON_BOTH = (
+    "accounts/test_disconnecting.py",
+    "admin/test_every_page.py",
+    "api/test_branches.py",
+    "api/test_conversations.py",
+    "api/test_cut_answers.py",
+    "api/test_events.py",
+    "api/test_every_address.py",
+    "api/test_idempotency.py",
+    "api/test_import_export.py",
+    "api/test_message_pages.py",
+    "api/test_odd_dates.py",
+    "api/test_order_of_pages.py",
+    "api/test_runs_taken_over.py",
+    "api/test_sending.py",
+    "api/test_sent_meanwhile.py",
+    "chat",
+    "context_engine/test_branch_properties.py",
+    "context_engine/test_checkpoints.py",
+    "context_engine/test_ledger.py",
+    "context_engine/test_loading.py",
+    "context_engine/test_pins.py",
+    "files/test_attachments.py",
+    "forgetting",
+    "large_work",
+    "memory_store/test_consolidating.py",
+    "memory_store/test_days.py",
+    "memory_store/test_deletion.py",
+    "memory_store/test_entries_api.py",
+    "memory_store/test_rebuilding.py",
+    "memory_store/test_shared_memory.py",
+    "memory_store/test_summarised_again.py",
+    "plans/test_plan_mode.py",
+    "search",
+    "tools/test_offloads.py",
+)
+"""Folders and files of `tests`. A test below them that needs no database runs once all the same."""
+
+PLACES = frozenset(ROOT / place for place in ON_BOTH)
+
+
+def is_on_both(path: Path) -> bool:
+    return any(place in PLACES for place in (path, *path.parents))

@@ -33,7 +33,7 @@ hypothesis.settings.load_profile("repeatable")
 
 DATABASE_FIXTURES = {"db", "transactional_db", "django_db_reset_sequences"}
 BROWSER_FIXTURES = {"chromium"}
-PROCESS_FIXTURES = {"processes", "installation", "production", "embedded"}
+PROCESS_FIXTURES = {"processes", "start_shared", "installation", "production", "embedded"}
 STARTED = pytest.StashKey[list[Postgres | Redis]]()
 DATA_FOLDER = pytest.StashKey[Path]()
 
@@ -95,7 +95,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     runs_here = touches_database if is_postgres else needs_no_postgres
     chosen = [item for item in items if runs_here(item)]
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
-    items[:] = chosen
+    items[:] = sorted(chosen, key=lambda item: item.get_closest_marker("browser") is not None)
 
 
 def needs_no_postgres(item: pytest.Item) -> bool:

@@ -53,13 +53,13 @@ def answer_of(request: RecordedRequest) -> Behaviour:
     return says("All **done**.")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def model() -> Iterator[ModelServer]:
     with ModelServer(default=answer_of) as server:
         yield server
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def service_env() -> dict[str, str]:
     return {
         "EXTRA_TOOLS": "tests.api.own_tools.pay",

@@ -13,7 +13,6 @@ from tests.acceptance.conversations import long_history
 from tests.frontend.chatting import sign_in
 from tests.servers.behaviour import Behaviour
 from tests.servers.openai_server import ModelServer
-from tests.servers.people import ALICE
 
 
 def command(page: Page, text: str) -> Any:
@@ -28,23 +27,23 @@ def model_input(alice: httpx2.Client, conversation: str) -> Any:
     ]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def model() -> Iterator[ModelServer]:
     with ModelServer(summary_default=Behaviour(text="They keep notes about seven places.")) as server:
         yield server
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def service_env() -> dict[str, str]:
     return {"LLM_CONTEXT_SIZE": "16000"}
 
 
 @pytest.mark.mechanism("fim.divider", "cowagent.commands", "ours.edit")
-def test_commands_and_the_divider(page: Page, model: ModelServer, alice: httpx2.Client) -> None:
+def test_commands_and_the_divider(page: Page, model: ModelServer, alice: httpx2.Client, email: str) -> None:
     imported = alice.post("/api/v1/conversations/import", json={"messages": long_history(40)}).json()
     conversation = imported["id"]
     page.context.clear_cookies()
-    sign_in(page, ALICE, f"/c/{conversation}")
+    sign_in(page, email, f"/c/{conversation}")
     before = model_input(alice, conversation)
 
     # Completion: arrows choose, Tab takes.

@@ -37,14 +37,14 @@ ANSWER = (
 DIVIDER = re.compile(r"^Earlier context \(\d+ messages\) was summarized by AI\.$")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def model() -> Iterator[ModelServer]:
     summary = Behaviour(text=SUMMARY)
     with ModelServer(default=says(ANSWER, rate=40.0), summary_default=summary, window=WINDOW) as server:
         yield server
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def service_env() -> dict[str, str]:
     return {"LLM_CONTEXT_SIZE": str(WINDOW), "LLM_MAX_OUTPUT_TOKENS": str(OUTPUT)}
 

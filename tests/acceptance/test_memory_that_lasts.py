@@ -26,13 +26,13 @@ FILLER_TURNS = 8
 FILLER_WORDS = 450
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def model() -> Iterator[ModelServer]:
     with ModelServer(default=says("I see."), summary_default=Behaviour(text=SUMMARY)) as server:
         yield server
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def service_env() -> dict[str, str]:
     return {"LLM_CONTEXT_SIZE": "8000", "LLM_MAX_OUTPUT_TOKENS": "500"}
 

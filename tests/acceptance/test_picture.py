@@ -40,14 +40,14 @@ Before the launch on **2 May** these are still open:
 That leaves about **2,200 €** of the 6,500 € for what nobody has thought of yet."""
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def model() -> Iterator[ModelServer]:
     summary = Behaviour(text=SUMMARY)
     with ModelServer(models=("gpt-5-mini",), default=says(ANSWER), summary_default=summary) as server:
         yield server
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def service_env() -> dict[str, str]:
     return {"LLM_MODEL": "gpt-5-mini", "LLM_CONTEXT_SIZE": "32000"}
 

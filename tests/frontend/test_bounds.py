@@ -73,7 +73,7 @@ TABLE = "|n|square|\n|-|-|\n" + "".join(f"|{n}|{n * n}|\n" for n in range(60))
 LONG_CODE = "```\n" + "\n".join(f"line {n} of the code" for n in range(800)) + "\n```\n\nThe end."
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def model() -> Iterator[ModelServer]:
     with ModelServer(default=says(f"{GROWING}\n\n{TABLE}\n{LONG_CODE}", rate=2_000.0)) as server:
         yield server

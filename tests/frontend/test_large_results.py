@@ -15,13 +15,13 @@ LINES = [f"line {number} of the catalogue" for number in range(1_800)]
 RESULT = "\n".join(LINES)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def model() -> Iterator[ModelServer]:
     with ModelServer(default=says("It is in there.")) as server:
         yield server
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def service_env() -> dict[str, str]:
     own_tool = {"EXTRA_TOOLS": "tests.api.own_tools.look_up", "DEFAULT_TOOLS": "look_up"}
     return {"LLM_CONTEXT_SIZE": "100000", **own_tool}

@@ -22,7 +22,7 @@ agents:
 CODE = "The gate code of the depot is 7731-heliotrope."
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def model() -> Iterator[ModelServer]:
     with ModelServer(default=says("I see."), summary_default=says("They talk about orders.")) as server:
         yield server

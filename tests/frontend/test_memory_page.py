@@ -13,7 +13,7 @@ from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def model() -> Iterator[ModelServer]:
     with ModelServer(default=says("- Sails a boat called Halcyon.")) as server:
         yield server

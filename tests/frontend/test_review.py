@@ -23,13 +23,13 @@ def summary_of(request: RecordedRequest) -> Behaviour:
     return says(BOAT if "Halcyon" in request.text else DOG)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def model() -> Iterator[ModelServer]:
     with ModelServer(default=says("I see."), summary_default=summary_of) as server:
         yield server
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def service_env() -> dict[str, str]:
     return {"LLM_CONTEXT_SIZE": "8000", "LLM_MAX_OUTPUT_TOKENS": "500"}
 

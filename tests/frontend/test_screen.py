@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 from tests.frontend.chatting import SIZES, ask, barriers, overflows
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
-from tests.servers.people import ADMIN
+from tests.servers.people import OPERATORS
 from tests.servers.service import Service
 
 HOSTILE = """# Hello
@@ -37,21 +37,21 @@ The end.
 """
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def model() -> Iterator[ModelServer]:
     with ModelServer(default=says(HOSTILE, rate=400.0)) as server:
         yield server
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def service_env() -> dict[str, str]:
     return {"LLM_CONTEXT_SIZE": "16000"}
 
 
 @pytest.fixture
-def email() -> str:
-    """She sees more than others do."""
-    return ADMIN
+def email(service: Service) -> str:
+    """Operators see more than others do."""
+    return service.newcomer(OPERATORS)
 
 
 def test_a_hostile_answer_runs_nothing_and_calls_nobody(page: Page, service: Service) -> None:

@@ -29,7 +29,7 @@ def embedded_installation(
     copy_database(migrated_sqlite, folder / "data")
     env = {"DATA_DIR": str(folder / "data"), **common_env(script.server.base_url)}
     installation = Installation("embedded", env, folder)
-    installation.tokens = make_people(env, PEOPLE)
+    installation.tokens = make_people(env, PEOPLE).tokens
     yield installation
     installation.stop()
 
@@ -62,7 +62,7 @@ def production_installation(
         **common_env(script.server.base_url),
     }
     installation = Installation("production", env, folder, redis=own_redis)
-    installation.tokens = make_people(env, PEOPLE)
+    installation.tokens = make_people(env, PEOPLE).tokens
     yield installation
     installation.stop()
 

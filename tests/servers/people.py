@@ -1,8 +1,10 @@
-"""People a service knows before it starts, with their API tokens: made in one process for however many there are."""
+"""People a service knows before it starts: made in one process for however many there are."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
+from dataclasses import dataclass
 
 from tests.servers.service import run_manage
 
@@ -10,18 +12,43 @@ PASSWORD = "correct horse battery"
 ADA, ADMIN, ALICE, BOB, CHARLIE = KNOWN = tuple(
     f"{name}@example.com" for name in ("ada", "admin", "alice", "bob", "charlie")
 )
+OPERATORS = tuple(f"operator-{number}@example.com" for number in range(6))
+GUESTS = tuple(f"guest-{number}@example.com" for number in range(12))
+"""Each for one test, which finds no chats and no memory of another one."""
+
+# Passwords are hashed at the lowest cost: the test's time is not spent on them.
 _SCRIPT = """
+import json
+from django.contrib.auth.hashers import Argon2PasswordHasher
+from django.test import Client
 from chatapp.accounts.actions import create_token, create_user
+Argon2PasswordHasher.time_cost, Argon2PasswordHasher.memory_cost = 1, 64
 for email in {emails!r}:
-    user = create_user(email=email, password={password!r}, is_admin=email == {admin!r})
-    print("token", email, create_token(user=user, name="tests", scopes=["chat", "read", "memory", "admin"])[1])
+    user = create_user(email=email, password={password!r}, is_admin=email in {admins!r})
+    token = create_token(user=user, name="tests", scopes=["chat", "read", "memory", "admin"])[1]
+    browser = Client()
+    browser.force_login(user)
+    cookies = {{name: cookie.value for name, cookie in browser.cookies.items()}}
+    print("person", json.dumps([email, token, cookies]))
 """
 
 
-def make_people(env: dict[str, str], emails: Collection[str]) -> dict[str, str]:
-    """Their API tokens by e-mail address."""
-    script = _SCRIPT.format(emails=tuple(emails), password=PASSWORD, admin=ADMIN)
+@dataclass(frozen=True)
+class Credentials:
+    """What lets somebody in: an API token, and the cookies of a browser that is signed in."""
+
+    tokens: dict[str, str]
+    cookies: dict[str, dict[str, str]]
+
+
+def make_people(env: dict[str, str], emails: Collection[str]) -> Credentials:
+    """By e-mail address."""
+    script = _SCRIPT.format(emails=tuple(emails), password=PASSWORD, admins=(ADMIN, *OPERATORS))
     done = run_manage(env, "shell", "-v", "0", "-c", script)
     assert done.returncode == 0, done.stdout + done.stderr
-    lines = [line.split() for line in done.stdout.splitlines() if line.startswith("token ")]
-    return {email: token for _, email, token in lines}
+    people = [
+        json.loads(line.removeprefix("person ")) for line in done.stdout.splitlines() if line[:7] == "person "
+    ]
+    return Credentials(
+        {email: token for email, token, _ in people}, {email: cookies for email, _, cookies in people}
+    )

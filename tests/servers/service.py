@@ -7,6 +7,8 @@ import re
 import signal
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -90,6 +92,10 @@ class Service(OwnProcess):
     port: int = 0
     tokens: dict[str, str] = field(default_factory=dict)
     """Of the people its data came with, by e-mail address."""
+    cookies: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Of a browser that each of them is signed in with."""
+    newcomers: Counter[str] = field(default_factory=Counter)
+    """How many of each group have been given out."""
 
     @property
     def url(self) -> str:
@@ -146,6 +152,12 @@ class Service(OwnProcess):
 
     def client_of(self, email: str) -> httpx2.Client:
         return self.client(self.tokens[email])
+
+    def newcomer(self, group: Sequence[str]) -> str:
+        """Return the address of the next of `group`, whom no test has been yet."""
+        name = group[0]
+        self.newcomers[name] += 1
+        return group[self.newcomers[name] - 1]
 
     def companion(self, name: str, *arguments: str) -> OwnProcess:
         """A process with the same environment, such as a Celery worker; not started yet."""

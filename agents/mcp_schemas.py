@@ -1,4 +1,4 @@
-"""Which schemas of other people's tools are used: none that reaches elsewhere, never ends, or hides words from us."""
+"""Check the schemas of other people's tools: none may refer elsewhere, expand without end or hide words."""
 
 from __future__ import annotations
 
@@ -9,29 +9,34 @@ from jsonschema import Draft202012Validator, SchemaError
 from jsonschema.validators import validator_for
 
 from agents.text import is_storable, is_visible, visible_line
+from memory.neutral_text import neutralise
 
 MAX_CHARS = 20_000
 MAX_DEPTH = 30
 MAX_NODES = 10_000
-"""With every reference followed: a small schema can stand for a check that never ends."""
+"""With every reference followed: a small schema can expand to a check that never ends."""
 _EXPLAINING = ("title", "description", "$comment")
 
 
 def readable(schema: Any) -> Any:
-    """Its explanations as a person sees them; names and values stay, because a server goes by them."""
+    """Return the schema with clean explanations; names and values stay, because the server goes by them."""
     if isinstance(schema, list):
         return [readable(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     return {
-        key: visible_line(value) if key in _EXPLAINING and isinstance(value, str) else readable(value)
+        key: neutralise(visible_line(value))
+        if key in _EXPLAINING and isinstance(value, str)
+        else readable(value)
         for key, value in schema.items()
     }
 
 
 def is_usable(schema: dict[str, Any]) -> bool:
-    """Whether a model can be given it, and its arguments be checked here. A broken one is refused by the provider, with
-    the whole request."""
+    """Return whether a model can be given the schema, and arguments be checked with it.
+
+    A provider refuses the whole request for one broken schema.
+    """
     if len(json.dumps(schema)) > MAX_CHARS or not _is_plain(schema):
         return False
     if not is_storable(schema) or not is_visible(schema):
@@ -48,7 +53,7 @@ def _is_valid(schema: dict[str, Any]) -> bool:
 
 
 def _is_plain(schema: Any, depth: int = 0) -> bool:
-    """Nothing to be fetched from elsewhere, and not so deep that whoever walks it falls."""
+    """Return whether it refers to nothing elsewhere and is not too deep for a recursive walk."""
     if depth > MAX_DEPTH:
         return False
     if isinstance(schema, list):
@@ -62,7 +67,7 @@ def _is_plain(schema: Any, depth: int = 0) -> bool:
 
 
 def _expanded_size(schema: dict[str, Any]) -> int:
-    """The nodes of the schema with what its references stand for in their places; a circle counts once."""
+    """Return the number of nodes with each reference replaced by its target; a cycle counts once."""
     known: dict[str, int] = {}
 
     def size(node: Any) -> int:
@@ -80,7 +85,7 @@ def _expanded_size(schema: dict[str, Any]) -> int:
 
 
 def _referred(schema: Any, reference: str) -> Any:
-    """What a `#/…` points at; None where there is nothing, which the check of a call will say."""
+    """Return the target of a `#/…`; None where there is none, which the check of a call will say."""
     for step in reference.removeprefix("#").split("/")[1:]:
         key = step.replace("~1", "/").replace("~0", "~")
         schema = schema.get(key) if isinstance(schema, dict) else None
@@ -88,7 +93,7 @@ def _referred(schema: Any, reference: str) -> Any:
 
 
 def without_patterns(schema: Any) -> Any:
-    """Arguments are checked against the schema here, and a hostile regular expression takes for ever."""
+    """Return the schema without regular expressions: checking arguments with a hostile one takes for ever."""
     if isinstance(schema, list):
         return [without_patterns(item) for item in schema]
     if not isinstance(schema, dict):

@@ -1,4 +1,4 @@
-"""A result as the model sees it: whole where it fits, else head and tail or the first whole items, and how to go on."""
+"""Cut a tool's result to what the model may see: head and tail, or the first whole items of a list."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NO_STORE = "There is no place to keep it; ask for less."
 HEAD_SHARE = 2 / 3
 NOTE = "\n\n[Showing "
 READING_TOOLS = "offloaded"
-"""How the names of the tools begin that read what was stored."""
+"""The names of the tools that read stored results begin with this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,19 +27,20 @@ class Excerpt:
 
 
 def excerpt_of(text: str, limit: ResultLimit) -> Excerpt | None:
-    """None where all of it fits."""
+    """Return what is shown of a text that is over the limit; None where all of it fits."""
     if fits(text, limit):
         return None
     return _first_items(text, limit) or _head_and_tail(text, limit)
 
 
 def fits(text: str, limit: ResultLimit) -> bool:
-    # Not even one token for eight characters: what is so long need not be counted.
+    """Return whether the text is within the limit."""
+    # No text has less than one token for eight characters, so that a long one need not be counted.
     return len(text) <= min(limit.chars, 8 * limit.tokens) and estimate_text(text) <= limit.tokens
 
 
 def write_excerpt(excerpt: Excerpt, reference: str, tools: Sequence[str]) -> str:
-    """The excerpt, and where the rest is. `tools` are the names of all there are."""
+    """Return the excerpt with a note where the rest is. `tools` are the names of all tools of the loop."""
     readers = [name for name in tools if name.startswith(READING_TOOLS)]
     reading = f" Read on or search in it with {', '.join(readers)}." if readers else ""
     return (
@@ -48,23 +49,28 @@ def write_excerpt(excerpt: Excerpt, reference: str, tools: Sequence[str]) -> str
 
 
 def excerpt_alone(text: str) -> str:
-    """What `write_excerpt` wrote without where the rest is: half of that would be a reference that leads nowhere."""
+    """Return what `write_excerpt` wrote without its note: cut in half, that would name no reference that exists."""
     return text.rpartition(NOTE)[0] or text
 
 
 def write_refusal(excerpt: Excerpt) -> str:
-    """For a result that nothing can store."""
+    """Return what the model reads of a result that nothing stores; it may call again for less."""
     return f"The result is too large: it would show {excerpt.shown}. {NO_STORE} {ADVICE}"
 
 
 def write_unkept(excerpt: Excerpt) -> str:
-    """For a result that nothing can store, of a call that must not be made again."""
+    """Return the same for a call that must not be made again."""
     told = "The rest could not be kept. The call was done: do not repeat it."
     return f"{excerpt.text}\n\n[Showing {excerpt.shown}. {told}]"
 
 
+def write_failure(excerpt: Excerpt) -> str:
+    """Return the same for a call that failed with a long text."""
+    return f"{excerpt.text}\n\n[Showing {excerpt.shown}. The rest could not be kept.]"
+
+
 def _first_items(text: str, limit: ResultLimit) -> Excerpt | None:
-    """Of a JSON array, or of the longest array in an object; None where not even one item fits."""
+    """Return the first items of a JSON array, or of the longest array in an object; None where not even one fits."""
     if not text.lstrip().startswith(("[", "{")):
         return None
     try:

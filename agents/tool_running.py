@@ -1,4 +1,4 @@
-"""Runs the calls of one step at the same time. What goes wrong in one of them is its own result, and nobody else's."""
+"""Run the calls of one step at the same time. A call that fails has a failed result and harms no other."""
 
 from __future__ import annotations
 
@@ -11,15 +11,23 @@ from dataclasses import replace
 from agents.ports import CallResult, CallState, RequestedCall, ToolUse
 from agents.text import storable_text
 from agents.tool_calls import PreparedCall
-from agents.tool_results import Excerpt, excerpt_of, write_excerpt, write_refusal, write_unkept
+from agents.tool_results import (
+    Excerpt,
+    excerpt_of,
+    write_excerpt,
+    write_failure,
+    write_refusal,
+    write_unkept,
+)
 from agents.tools.protocol import ResultLimit, Tool, ToolFailure, ToolOutput, ToolUncertain
+from memory.neutral_text import neutralise
 from memory.turns import INTERRUPTED
 from memory.types import ImagePart, ToolResultPart
 
 log = logging.getLogger(__name__)
 
 LARGE_CHARS = 100_000
-"""Cutting more than this takes longer than the event loop may stand still."""
+"""Reading a longer text at once would block the event loop for too long."""
 CANCEL_WAIT_S = 2.0
 DENIED = "The user denied this call. Do not try it again; go on without it, or ask what to do instead."
 TIMED_OUT = "The user did not approve this call in time, so it was not run. Go on without it, or ask."
@@ -32,7 +40,7 @@ NOT_AGAIN = (
 async def run_calls(
     calls: Sequence[PreparedCall], use: ToolUse, limit: ResultLimit
 ) -> AsyncGenerator[CallResult, None]:
-    """The results as they come. Closed early, it cancels what still runs."""
+    """Yield the results as they come. Closing the generator cancels the calls that still run."""
     tasks = [asyncio.create_task(_run_call(prepared, use, limit)) for prepared in calls]
     try:
         for finished in asyncio.as_completed(tasks):
@@ -42,7 +50,7 @@ async def run_calls(
         for task in running:
             task.cancel()
         if running:
-            # A tool that does not let itself be cancelled is left alone: the run ends without it.
+            # A tool that cannot be cancelled is left alone: the run ends without it.
             await asyncio.wait(running, timeout=CANCEL_WAIT_S)
 
 
@@ -55,20 +63,21 @@ async def _run_call(prepared: PreparedCall, use: ToolUse, limit: ResultLimit) ->
 async def _find_result(prepared: PreparedCall, use: ToolUse, limit: ResultLimit) -> CallResult:
     call, tool = prepared.call, prepared.tool
     if prepared.problem or tool is None:
-        return _ended(call, "failed", prepared.problem)
+        return await _end(call, "failed", prepared.problem, use, limit)
     earlier = use.earlier.get(prepared.key)
     if earlier is not None and not call.is_idempotent:
-        return _ended(call, "interrupted" if earlier.text is None else "done", earlier.text or NOT_AGAIN)
+        state: CallState = "interrupted" if earlier.text is None else "done"
+        return await _end(call, state, earlier.text or NOT_AGAIN, use, limit)
     if tool.traits.needs_consent:
-        refusal = await _refusal(call, use)
+        refusal = await _ask_consent(call, use)
         if refusal:
-            return _ended(call, "denied", refusal)
+            return await _end(call, "denied", refusal, use, limit)
         await use.records.record_running(call)
     return await _call(prepared, tool, use, limit)
 
 
-async def _refusal(call: RequestedCall, use: ToolUse) -> str:
-    """Empty where the user approved."""
+async def _ask_consent(call: RequestedCall, use: ToolUse) -> str:
+    """Return why the call is not run; empty where the user approved."""
     if use.consents is None:
         return NOBODY_TO_ASK
     decision = await use.consents.ask(call)
@@ -83,61 +92,71 @@ async def _call(prepared: PreparedCall, tool: Tool, use: ToolUse, limit: ResultL
         async with timeout:
             output = await tool.call(prepared.arguments, replace(use.caller, limit=limit))
     except ToolUncertain as unknown:
-        return _unknown(call, str(unknown))
+        state, text = _describe_unknown(call, str(unknown))
     except ToolFailure as failure:
-        return _ended(call, "failed", str(failure))
+        state, text = "failed", str(failure)
     except TimeoutError as error:
-        if not timeout.expired():
-            return _broken(call, error)
-        return _unknown(call, f"The tool did not answer within {tool.traits.timeout_s:g} s.")
+        if timeout.expired():
+            late = f"The tool did not answer within {tool.traits.timeout_s:g} s."
+            state, text = _describe_unknown(call, late)
+        else:
+            state, text = "failed", _name_error(error)
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
-        return _broken(call, error)  # the tool cancelled itself, as libraries with scopes of their own do
+        # The tool cancelled itself, as libraries with cancel scopes of their own do.
+        state, text = "failed", _name_error(error)
     except Exception as error:
         log.exception("The tool %s failed.", call.name)
-        return _broken(call, error)
-    return await _shape(call, tool, output, use, limit)
+        state, text = "failed", _name_error(error)
+    else:
+        images = _shown_images(output) if tool.traits.shows_images else ()
+        lines = [] if images else await _keep_images(call.name, output, use)
+        text = "\n".join([*([output.text] if output.text else []), *lines])
+        return await _end(call, "done", text, use, limit, images)
+    return await _end(call, state, text, use, limit)
 
 
-def _unknown(call: RequestedCall, text: str) -> CallResult:
-    if call.is_idempotent:
-        return _ended(call, "failed", text)
-    return _ended(call, "interrupted", f"{text} {INTERRUPTED}")
+def _describe_unknown(call: RequestedCall, text: str) -> tuple[CallState, str]:
+    """Return (state, text) of a call that may or may not have happened."""
+    return ("failed", text) if call.is_idempotent else ("interrupted", f"{text} {INTERRUPTED}")
 
 
-def _broken(call: RequestedCall, error: BaseException) -> CallResult:
-    return _ended(call, "failed", f"The tool failed: {type(error).__name__}.")
+def _name_error(error: BaseException) -> str:
+    return f"The tool failed: {type(error).__name__}."
 
 
-def _ended(call: RequestedCall, state: CallState, text: str) -> CallResult:
-    text = storable_text(text)
-    part = ToolResultPart(call.call_id, call.name, text, is_error=state != "done")
-    return CallResult(call, state, part, whole=text)
-
-
-async def _shape(
-    call: RequestedCall, tool: Tool, output: ToolOutput, use: ToolUse, limit: ResultLimit
+async def _end(
+    call: RequestedCall,
+    state: CallState,
+    text: str,
+    use: ToolUse,
+    limit: ResultLimit,
+    images: tuple[ImagePart, ...] = (),
 ) -> CallResult:
-    """Cut and stored where it is too large; images stored, with a line for each."""
-    images = _shown(output) if tool.traits.shows_images else ()
-    lines = [] if images else await _keep_images(call.name, output, use)
-    whole = storable_text("\n".join([*([output.text] if output.text else []), *lines]))
-    part = ToolResultPart(call.call_id, call.name, whole)
+    """Return the result as data for the model; what is too large is stored, and an excerpt shown."""
+    whole = await _clean(text)
+    part = ToolResultPart(call.call_id, call.name, whole, is_error=state != "done")
     excerpt = await _excerpt(whole, limit)
     if excerpt is None:
-        return CallResult(call, "done", part, images, whole=whole)
+        return CallResult(call, state, part, images, whole=whole)
     reference = await _keep_text(part, use)
     if reference is None:
-        return _unkept(call, replace(part, is_error=call.is_idempotent), excerpt, images)
-    text = write_excerpt(excerpt, reference, [offered.spec.name for offered in use.tools])
-    shown = replace(part, text=text, offload_ref=reference)
-    return CallResult(call, "done", shown, images, is_cut=True, whole=whole)
+        return _end_unkept(call, state, part, excerpt, images)
+    shown = write_excerpt(excerpt, reference, [offered.spec.name for offered in use.tools])
+    part = replace(part, text=shown, offload_ref=reference)
+    return CallResult(call, state, part, images, is_cut=True, whole=whole)
+
+
+async def _clean(text: str) -> str:
+    if len(text) > LARGE_CHARS:
+        return await asyncio.to_thread(lambda: neutralise(storable_text(text)))
+    return neutralise(storable_text(text))
 
 
 async def _keep_text(part: ToolResultPart, use: ToolUse) -> str | None:
-    """None where there is no store, or none that takes it."""
+    """Return the reference; None where no store takes the text."""
     if use.store is None:
         return None
     try:
@@ -147,13 +166,22 @@ async def _keep_text(part: ToolResultPart, use: ToolUse) -> str | None:
         return None
 
 
-def _unkept(
-    call: RequestedCall, part: ToolResultPart, excerpt: Excerpt, images: tuple[ImagePart, ...]
+def _end_unkept(
+    call: RequestedCall,
+    state: CallState,
+    part: ToolResultPart,
+    excerpt: Excerpt,
+    images: tuple[ImagePart, ...],
 ) -> CallResult:
-    """A call that only reads is made again, for less; one that did something was done."""
-    text = write_refusal(excerpt) if call.is_idempotent else write_unkept(excerpt)
-    state: CallState = "failed" if call.is_idempotent else "done"
-    return CallResult(call, state, replace(part, text=text), images, is_cut=True, whole=part.text)
+    """Return the result of a call whose text nothing keeps: a call that only reads is to be made again, for less."""
+    if state != "done":
+        text = write_failure(excerpt)
+    elif call.is_idempotent:
+        state, text = "failed", write_refusal(excerpt)
+    else:
+        text = write_unkept(excerpt)
+    shown = replace(part, text=text, is_error=state != "done")
+    return CallResult(call, state, shown, images, is_cut=True, whole=part.text)
 
 
 async def _excerpt(text: str, limit: ResultLimit) -> Excerpt | None:
@@ -162,8 +190,8 @@ async def _excerpt(text: str, limit: ResultLimit) -> Excerpt | None:
     return excerpt_of(text, limit)
 
 
-def _shown(output: ToolOutput) -> tuple[ImagePart, ...]:
-    """For the eyes of the model, in this turn only."""
+def _shown_images(output: ToolOutput) -> tuple[ImagePart, ...]:
+    """Return the images for the model to look at in this turn only."""
     return tuple(
         ImagePart(
             "", image.mime_type, data_url=f"data:{image.mime_type};base64,{b64encode(image.data).decode()}"
@@ -173,7 +201,7 @@ def _shown(output: ToolOutput) -> tuple[ImagePart, ...]:
 
 
 async def _keep_images(tool_name: str, output: ToolOutput, use: ToolUse) -> list[str]:
-    """A line for each: where it is, or why it is nowhere."""
+    """Return a line for each image: its reference, or why it is not kept."""
     lines = []
     for image in output.images:
         try:

@@ -1,4 +1,4 @@
-"""What a call took where the provider does not say: our own estimate, marked as such."""
+"""Estimate what a call took where the provider does not count, and bound what a model may write."""
 
 from __future__ import annotations
 
@@ -18,57 +18,59 @@ from memory.tokens import estimate_text, estimate_tools, total_tokens
 
 
 def count_tools(tools: tuple[ToolSpec, ...]) -> int:
+    """Return the estimated tokens of the schemas as they are sent."""
     return estimate_tools(tools_json(tools)) if tools else 0
 
 
 def count_request(request: ModelRequest) -> int:
+    """Return the estimated tokens of messages and tools."""
     return total_tokens(request.messages) + count_tools(request.tools)
 
 
 COUNTED_CHARS = 4_096
 CALL_DELTA_BYTES = 16
-"""What each fragment of a tool call counts for besides its text: an empty one takes memory, too."""
+"""Counted for each fragment of a tool call besides its text: an empty one takes memory, too."""
 
 
 class OutputText:
-    """What a model wrote in one call, for counting only: the text itself is not kept."""
+    """Counts what a model writes in one call; the text itself is not kept."""
 
     def __init__(self) -> None:
         self.size_bytes = 0
-        self._said = _CountedText()
-        self._thought = _CountedText()
+        self._text = _CountedText()
+        self._reasoning = _CountedText()
 
     def add(self, item: ModelItem) -> None:
         match item:
             case TextDelta():
-                self._add(self._said, item.text)
+                self._add(self._text, item.text)
             case ReasoningDelta():
-                self._add(self._thought, item.text)
+                self._add(self._reasoning, item.text)
             case ToolCallDelta():
                 self.size_bytes += CALL_DELTA_BYTES
-                self._add(self._said, item.name + item.arguments)
+                self._add(self._text, item.name + item.arguments)
 
     def _add(self, counted: _CountedText, text: str) -> None:
         self.size_bytes += len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
         counted.add(text)
 
     def count(self) -> int:
-        """Tokens, by our estimate."""
-        return self._said.count() + self._thought.count()
+        """Return the estimated tokens of all of it."""
+        return self._text.count() + self._reasoning.count()
 
     @property
-    def said_tokens(self) -> int:
-        """Of text and tool calls; the last COUNTED_CHARS may be missing."""
-        return self._said.tokens
+    def text_tokens(self) -> int:
+        """Return the tokens of text and tool calls, without up to COUNTED_CHARS at the end."""
+        return self._text.tokens
 
     @property
-    def thought_tokens(self) -> int:
-        """Of reasoning, likewise."""
-        return self._thought.tokens
+    def reasoning_tokens(self) -> int:
+        """Return the tokens of reasoning, counted alike."""
+        return self._reasoning.tokens
 
 
 class _CountedText:
-    """Text that is counted in blocks and dropped. `tokens` is the count of the blocks that are full."""
+    """Counts text in blocks, which are then dropped. `tokens` is the count of the full blocks."""
 
     def __init__(self) -> None:
         self.tokens = 0
@@ -97,7 +99,7 @@ LEAST_REASONING_TOKENS = 64_000
 
 @dataclass(frozen=True, slots=True)
 class OutputBounds:
-    """How much a model may write in one call before we close its stream. Tokens 0: no such bound."""
+    """How much a model may write in one call before we close its stream; 0 tokens mean no such bound."""
 
     tokens: int
     reasoning_tokens: int
@@ -105,20 +107,22 @@ class OutputBounds:
 
     @classmethod
     def of(cls, request: ModelRequest, max_bytes: int) -> OutputBounds:
+        """Return the bounds of a request by its own limit, with room for servers that count otherwise."""
         if not request.max_output_tokens:
             return cls(0, 0, max_bytes)
         asked = request.max_output_tokens
         return cls(_tolerated(asked), _tolerated(max(asked, LEAST_REASONING_TOKENS)), max_bytes)
 
     def are_passed(self, output: OutputText) -> bool:
+        """Return whether the model has written too much."""
         return (
             output.size_bytes >= self.size_bytes
-            or 0 < self.tokens < output.said_tokens
-            or 0 < self.reasoning_tokens < output.thought_tokens
+            or 0 < self.tokens < output.text_tokens
+            or 0 < self.reasoning_tokens < output.reasoning_tokens
         )
 
     def cut(self, item: ModelItem, output: OutputText) -> ModelItem:
-        """A delta without what is far beyond the bytes: a single one may be larger than all of them."""
+        """Return the delta without what exceeds the bytes: a single one may be larger than the whole limit."""
         room = max(0, self.size_bytes - output.size_bytes)
         match item:
             case TextDelta() | ReasoningDelta() if len(item.text) > room:
@@ -133,4 +137,5 @@ def _tolerated(tokens: int) -> int:
 
 
 def estimate_usage(request: ModelRequest, output: OutputText) -> TokenUsage:
+    """Return our own count, marked as not exact."""
     return TokenUsage(input_tokens=count_request(request), output_tokens=output.count(), exact=False)

@@ -124,7 +124,7 @@ def test_what_is_counted_is_not_kept() -> None:
     output = OutputText()
     for _ in range(50_000):
         output.add(TextDelta("word "))
-        assert sum(map(len, output._said._pieces)) < COUNTED_CHARS
+        assert sum(map(len, output._text._pieces)) < COUNTED_CHARS
     assert output.count() == pytest.approx(estimate_text("word " * 50_000), rel=0.01)
 
 

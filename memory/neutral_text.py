@@ -1,0 +1,43 @@
+"""Neutralise what a model would take for more than data: role tokens of chat templates, and text nobody sees.
+
+Some servers read `<|im_start|>` or `[INST]` in a message as the template's own marks, so that a web page could speak
+as the system or as the user. Zero-width characters, Unicode tags and bidirectional controls carry text that a model
+reads and a person who looks at the same words does not.
+"""
+
+from __future__ import annotations
+
+import re
+
+_ROLE_TOKENS = re.compile(
+    r"<[|\uff5c][^<>|\uff5c\n]{1,60}[|\uff5c]>"  # ChatML, Llama 3, Phi, GLM, gpt-oss; DeepSeek's full-width bars
+    r"|\[\|[^\[\]|\n]{1,60}\|\]"  # EXAONE
+    r"|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|ARGS|CALL_ID|THINK)\]"
+    r"|<</?SYS>>"
+    r"|</?(?:start_of_turn|end_of_turn|start_of_image|end_of_image|bos|eos|s|pad|unk)>",
+    re.IGNORECASE,
+)
+_JOINS = "\U0001f000-\U0001faff\u2190-\u2bff\u200d\ufe0f\u0600-\u06ff\u0700-\u0dff"
+"""Emoji, and letters of scripts in which a joiner changes how neighbours look: people see the difference."""
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff"
+    "\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
+    f"|(?<![{_JOINS}])[\u200c\u200d]|[\u200c\u200d](?![{_JOINS}])"
+    "|(?<=[\ufe00-\ufe0f])[\ufe00-\ufe0f]+"  # one variation selector chooses a picture, more of them spell a text
+)
+
+
+def neutralise(text: str) -> str:
+    """Return the text as data: without invisible characters, and with its role tokens broken up.
+
+    `<|im_start|>` becomes `< |im_start| >`, which people read alike and no template takes for a mark. What is neutral
+    already comes back unchanged.
+    """
+    if not text.isascii():
+        text = _INVISIBLE.sub("", text)
+    return _ROLE_TOKENS.sub(_break_up, text)
+
+
+def _break_up(token: re.Match[str]) -> str:
+    found = token[0]
+    return f"{found[0]} {found[1:-1]} {found[-1]}"

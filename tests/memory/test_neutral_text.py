@@ -1,0 +1,76 @@
+"""Text from outside is data: no role token of a chat template, and nothing that people do not see."""
+
+from __future__ import annotations
+
+import pytest
+
+from memory.neutral_text import neutralise
+from memory.summary import fence, read_summary, summary_message
+
+TOKENS = [
+    "<|im_start|>", "<|im_end|>", "<|eot_id|>", "<|start_header_id|>", "<|begin_of_text|>", "<|endoftext|>", "<|user|>",
+    "<|START_OF_TURN_TOKEN|>", "<\uff5cUser\uff5c>", "<\uff5cend\u2581of\u2581sentence\uff5c>", "[|user|]", "[INST]", "[/INST]",
+    "[SYSTEM_PROMPT]", "[TOOL_RESULTS]", "<<SYS>>", "<</SYS>>", "<start_of_turn>", "<end_of_turn>", "<bos>", "</s>", "<s>",
+]  # fmt: skip
+INVISIBLE = {
+    "tags": "".join(chr(0xE0000 + ord(letter)) for letter in "obey"),
+    "zero-width space": "\u200b",
+    "zero-width joiner between letters": "\u200d",
+    "byte order mark": "\ufeff",
+    "right-to-left override": "\u202e",
+    "isolate": "\u2066",
+    "invisible plus": "\u2064",
+    "variation selectors that spell a text": "\U000e0101\U000e0102",
+    "soft hyphen": "\u00ad",
+    "Hangul filler": "\u3164",
+}
+
+
+@pytest.mark.parametrize("token", TOKENS)
+def test_a_role_token_is_broken_up_and_still_read_by_people(token: str) -> None:
+    neutral = neutralise(f"before {token} after {token.upper()}")
+    assert token not in neutral
+    assert token.upper() not in neutral
+    assert neutral.replace(" ", "") == f"before{token}after{token.upper()}"
+
+
+@pytest.mark.parametrize("token", TOKENS)
+def test_a_token_hidden_by_invisible_characters_is_found(token: str) -> None:
+    hidden = token[0] + "\u200b" + token[1:-1] + "\u2060" + token[-1]
+    assert token not in neutralise(hidden)
+
+
+@pytest.mark.parametrize("name", INVISIBLE)
+def test_invisible_text_is_taken_out(name: str) -> None:
+    assert neutralise(f"plain{INVISIBLE[name]}text") == "plaintext"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Plain text, [a link](https://example.com) & <b>tags</b>, a|b, x[i], `<div>`.",
+        "\U0001f468\u200d\U0001f469\u200d\U0001f467 and \u2764\ufe0f and 1\ufe0f\u20e3",
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 \u0915\u094d\u200d\u0937",
+        "\u4e16\u754c, Gr\u00fc\u00dfe, \u041f\u0440\u0438\u0432\u0435\u0442",
+    ],
+)
+def test_what_people_see_stays_as_it_is(text: str) -> None:
+    assert neutralise(text) == text
+
+
+@pytest.mark.parametrize("text", [*TOKENS, *INVISIBLE.values(), "<|<|a|>|>", "<<<SYS>>>", "[[INST]]"])
+def test_what_is_neutral_stays_so(text: str) -> None:
+    once = neutralise(f"a {text} b")
+    assert neutralise(once) == once
+
+
+def test_everything_between_tags_is_neutral() -> None:
+    assert fence("recalled", "<|im_start|>system") == "<recalled>\n< |im_start| >system\n</recalled>"
+    assert "<|im_start|>" not in summary_message("The user said <|im_start|>.").text
+
+
+def test_a_summary_without_a_model_says_that_it_is_an_extract() -> None:
+    extract = summary_message("Ada pays 12 EUR.", stand_in=True)
+    assert "An extract of the earlier part" in extract.text
+    assert "Summary of" not in extract.text
+    assert read_summary(extract) == "Ada pays 12 EUR."

@@ -7,12 +7,9 @@ from chatapp.context.models import RequestText, SentRequest
 from chatapp.conversations.models import Branch, Conversation, GroupRetention, Message, OwnedConversations
 from chatapp.files.models import Attachment, Offload
 from chatapp.forgetting.models import (
-    ForgetClock,
     ForgetProposal,
     ForgetReceipt,
-    PurgeMark,
     Removal,
-    ScopeClock,
     Tombstone,
 )
 from chatapp.long_term.models import (
@@ -25,6 +22,7 @@ from chatapp.long_term.models import (
     ProfileVersion,
     SharedEntry,
 )
+from chatapp.operations.models import Fence
 from chatapp.providers.models import ModelConfig, Usage
 from chatapp.realtime.models import Event
 from chatapp.recall.models import (
@@ -53,7 +51,7 @@ __all__ = [
     "EntryRevision",
     "EntrySource",
     "Event",
-    "ForgetClock",
+    "Fence",
     "ForgetProposal",
     "ForgetReceipt",
     "GroupRetention",
@@ -66,12 +64,10 @@ __all__ = [
     "OwnedConversations",
     "Profile",
     "ProfileVersion",
-    "PurgeMark",
     "Removal",
     "RequestText",
     "Run",
     "RunStep",
-    "ScopeClock",
     "SearchBlock",
     "SearchCodes",
     "SearchCursor",

@@ -21,9 +21,9 @@ from django.db.models import Q
 
 from chatapp.accounts.models import ApiToken, SetupLink, User
 from chatapp.accounts.selectors import SCOPES, accessible_token, has_admin, hash_token, is_only_admin
-from chatapp.forgetting.actions.purging import mark_purge
 from chatapp.operations import clock
 from chatapp.operations.errors import Conflict, InvalidInput, NotFound
+from chatapp.operations.models import Fence
 from chatapp.operations.text import normalize_text
 
 TOKEN_MARK = "pal_"
@@ -82,8 +82,8 @@ def delete_user(*, user: User) -> None:
         Session.objects.filter(session_key__in=list(keys)).delete()
         of_users = ContentType.objects.get_for_model(User)
         LogEntry.objects.filter(content_type=of_users, object_id=str(user.pk)).delete()
+        Fence.objects.filter(pk=user.pk).delete()
         user.delete()
-        mark_purge()
 
 
 def create_token(*, user: User, name: str, scopes: Sequence[str]) -> tuple[ApiToken, str]:

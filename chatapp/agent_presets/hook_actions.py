@@ -15,8 +15,8 @@ from agents.hooks import CompactContext, Hook, InjectMessage, ModuleAction, writ
 from agents.text import is_storable
 from chatapp.conversations.actions.conversations import updated_event
 from chatapp.conversations.models import Conversation
-from chatapp.forgetting.actions.clock import check_nothing_forgotten
 from chatapp.operations.errors import InvalidInput
+from chatapp.operations.fences import check_fences
 from chatapp.realtime import event_log
 from chatapp.runs.models import Run
 
@@ -146,7 +146,7 @@ def record_hooks(
     """
     with transaction.atomic():
         if forgotten_count is not None:
-            check_nothing_forgotten(conversation, forgotten_count)
+            check_fences(conversation.fence_keys, forgotten_count)
         row = Conversation.objects.select_for_update().filter(pk=conversation.pk).first()
         if row is None:
             return

@@ -106,6 +106,11 @@ class Conversation(models.Model):
         return self.user_id
 
     @property
+    def fence_keys(self) -> list[UUID]:
+        """Return the keys of the fences that forgetting raises for what is known in it."""
+        return [self.owner_id, *([self.shared_in] if self.shared_in else [])]
+
+    @property
     def uses_memory(self) -> bool:
         """Whether it is remembered, and recalls what was said elsewhere."""
         agent = self.agent

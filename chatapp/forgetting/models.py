@@ -30,33 +30,6 @@ class ForgetReceipt(models.Model):
         indexes = [models.Index(fields=["user", "-at"], name="forget_receipt_by_user")]
 
 
-class ForgetClock(models.Model):
-    """How often something of a user was forgotten. Its lock lets forgetting and the claims of runs in one at a time."""
-
-    user = models.OneToOneField(
-        settings.AUTH_USER_MODEL, primary_key=True, on_delete=models.CASCADE, related_name="+"
-    )
-    count = models.PositiveIntegerField(default=0)
-
-
-class ScopeClock(models.Model):
-    """How often somebody who added to an agent's shared memory forgot something: the clock of all who read it.
-    `shared_in` is that agent's id, and outlives it."""
-
-    shared_in = models.UUIDField(primary_key=True)
-    count = models.PositiveIntegerField(default=0)
-
-
-class PurgeMark(models.Model):
-    """Something was deleted whose bytes may still lie in the database's own files. Who has taken them out of there
-    removes the marks that were there before."""
-
-    created_at = models.DateTimeField(auto_now_add=True)
-    horizon = models.BigIntegerField(
-        null=True, help_text="On PostgreSQL: transactions of a lower number may still see what was deleted."
-    )
-
-
 class Tombstone(models.Model):
     """One forgotten sentence as a keyed fingerprint (see `memory.tombstones`); `words` are packed int64. It stands
     until its user says it anew, and then too where it is `for_good`."""

@@ -20,12 +20,12 @@ from chatapp.forgetting.actions.forget import Done, forget_items, repeating_offl
 from chatapp.forgetting.actions.shared import unshare_entry
 from chatapp.forgetting.actions.whole import Begun, forget_conversation, forget_everything
 from chatapp.forgetting.models import ForgetReceipt
-from chatapp.forgetting.purging import purge_journal
 from chatapp.forgetting.removing import Removing, claim, go_on_with, text_of_offload
 from chatapp.forgetting.selectors.forgotten import messages_of_day
 from chatapp.long_term import files as memory_files
 from chatapp.long_term.selectors import entries as memory_selectors
 from chatapp.operations.access import parse_id
+from chatapp.operations.journal import truncate_journal
 from chatapp.operations.work_budget import AT_THE_DOOR, BEHIND, Pace
 from chatapp.realtime.hub import hub
 from chatapp.recall.index import vocabulary
@@ -51,7 +51,7 @@ def _finish(ended_runs: Iterable[UUID], left: Sequence[Leftovers]) -> None:
     for leftovers in left:
         remove_leftovers(leftovers)
     memory_files.write_profiles({leftovers.user_id for leftovers in left})
-    purge_journal()
+    truncate_journal()
 
 
 # --- What is forgotten ------------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ def delete_message(user: User, conversation_id: str, message_id: str, *, now: da
         forget_message(user, message_id, now=now, conversation_id=conversation_id)
     else:
         remove_leftovers(Leftovers(user.pk, hashes=hashes))
-        purge_journal()
+        truncate_journal()
 
 
 def forget_message(
@@ -181,7 +181,7 @@ def finish_begun(begun: Begun, now: datetime, pace: Pace) -> Done:
     proposal = next((one.proposal for one in work if one.proposal), None)
     _finish(ended_runs, leftovers)
     go_on_with(work, pace)
-    purge_journal()
+    truncate_journal()
     begun.receipt.refresh_from_db()
     return Done(begun.receipt, leftovers, ended_runs, proposal)
 
@@ -212,4 +212,4 @@ def remove_rest(removal_id: int, *, now: datetime, pace: Pace = BEHIND) -> None:
     work.hide()
     _finish(work.ended_runs, work.leftovers)
     go_on_with([work], pace)
-    purge_journal()
+    truncate_journal()

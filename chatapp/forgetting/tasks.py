@@ -8,8 +8,7 @@ from uuid import UUID
 from celery import shared_task
 
 from chatapp.forgetting import removing, services
-from chatapp.forgetting.purging import purge_deleted
-from chatapp.forgetting.selectors.removals import due_purges, has_abandoned_index, waiting_removals
+from chatapp.forgetting.selectors.removals import has_abandoned_index, waiting_removals
 from chatapp.forgetting.wishes import propose_for_message
 from chatapp.operations import clock
 from chatapp.operations.jobs import wake_worker
@@ -19,11 +18,6 @@ from chatapp.operations.work_budget import BEHIND
 @shared_task
 def propose_forgetting(message_id: str) -> None:
     propose_for_message(UUID(message_id))
-
-
-@shared_task
-def purge(mark_id: str) -> None:
-    purge_deleted(int(mark_id))
 
 
 @shared_task
@@ -42,5 +36,3 @@ def wake_waiting(now: datetime) -> None:
         wake_worker("chatapp.forgetting.tasks.remove_rest", str(removal_id))
     if has_abandoned_index():
         wake_worker("chatapp.forgetting.tasks.delete_abandoned_indexes", "")
-    for mark_id in due_purges(now):
-        wake_worker("chatapp.forgetting.tasks.purge", str(mark_id))

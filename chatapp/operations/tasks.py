@@ -18,6 +18,7 @@ from chatapp.files.offloads import sweep_offloads
 from chatapp.forgetting.services import delete_idle_conversations
 from chatapp.long_term.files import sweep_orphans
 from chatapp.operations import clock
+from chatapp.operations.journal import truncate_journal, truncate_patiently
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +39,12 @@ def sweep() -> None:
     now = clock.now()
     for sweep_package in SWEEPS:
         sweep_package(now)
+    truncate_journal()
+
+
+@shared_task
+def truncate_journal_of_deleted(_: str) -> None:
+    truncate_patiently()
 
 
 @shared_task

@@ -33,10 +33,10 @@ from chatapp.compaction.planning import AUTOMATIC, Wish, is_full
 from chatapp.compaction.selectors import turns_since_compaction
 from chatapp.context.assembly import LoadedContext
 from chatapp.context.policies import declared_hooks
-from chatapp.forgetting.selectors.forgotten import forgotten_count_of
 from chatapp.operations import clock
 from chatapp.operations.database import in_database, persistently
 from chatapp.operations.errors import LeaseLost, ReadForgotten, ServiceError
+from chatapp.operations.fences import read_fences
 from chatapp.runs.actions.runs import Lease
 from chatapp.runs.hook_tools import HookRun, call_tool
 from chatapp.runs.models import Run
@@ -135,7 +135,7 @@ def _has_last_word(run: Run) -> bool:
 
 
 async def _end_turn(run: Run) -> None:
-    forgotten_count = await persistently(forgotten_count_of)(run.conversation)
+    forgotten_count = await persistently(read_fences)(run.conversation.fence_keys)
     loaded = await persistently(load_turn_end)(run.pk)
     if loaded is None:
         return

@@ -16,9 +16,9 @@ from agents.prompts import CONTINUE_PROMPT
 from chatapp.context.assembly import LoadedContext, load_context
 from chatapp.context.recalled import Recalled, recall_turns
 from chatapp.conversations.message_values import message_value
-from chatapp.forgetting.selectors.forgotten import forgotten_count_of
 from chatapp.operations import clock
 from chatapp.operations.errors import NotFound
+from chatapp.operations.fences import read_fences
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import model_of
 from chatapp.runs.models import Run
@@ -63,7 +63,7 @@ def describe_run(run_id: UUID) -> PreparedRun:
     """Read-only. Raises Run.DoesNotExist when the conversation was deleted meanwhile."""
     run = _RUNS.get(pk=run_id)
     conversation_id = str(run.conversation_id)
-    forgotten_count = forgotten_count_of(run.conversation)
+    forgotten_count = read_fences(run.conversation.fence_keys)
     return replace(_prepare(run, conversation_id), forgotten_count=forgotten_count)
 
 

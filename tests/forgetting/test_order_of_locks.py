@@ -20,12 +20,12 @@ from chatapp.conversations.models import Conversation
 from chatapp.forgetting.actions.deletion import detach_if_idle
 from chatapp.forgetting.actions.shared import unshare_entry
 from chatapp.forgetting.actions.whole import forget_conversation, forget_everything
-from chatapp.forgetting.models import ForgetClock
 from chatapp.forgetting.services import forget_entry
 from chatapp.long_term.actions.consolidations import NewProfile, claim_consolidation, complete_consolidation
 from chatapp.long_term.actions.entries import DaySection, note_sources
 from chatapp.long_term.changes import rewrite_day
 from chatapp.long_term.models import Consolidation, MemoryEntry
+from chatapp.operations.models import Fence
 from chatapp.realtime.models import Event
 from chatapp.recall.actions.index import index_conversation, index_entry
 from chatapp.recall.models import SearchOwner
@@ -126,11 +126,11 @@ def test_who_waits_for_the_index_of_a_user_holds_none_of_a_scope(
 @pytest.mark.mechanism("forgetting.locks")
 def test_a_consolidation_is_not_claimed_while_its_user_forgets(alice: User) -> None:
     """What it read would be gone when it writes the profile."""
-    ForgetClock.objects.create(user=alice)
+    Fence.objects.create(pk=alice.pk)
     row = Consolidation.objects.create(user=alice, status="pending", created_at=NOW)
     check_order(
         lambda: claim_consolidation(consolidation_id=row.pk, now=NOW),
-        ForgetClock.objects.all(),
+        Fence.objects.all(),
         Consolidation.objects.all(),
     )
     row.refresh_from_db()

@@ -22,12 +22,11 @@ from chatapp.conversations.actions.conversations import create_conversation
 from chatapp.conversations.models import Conversation
 from chatapp.files.models import Offload
 from chatapp.files.offloads import ConversationOffloads
-from chatapp.forgetting.actions.clock import check_nothing_forgotten
-from chatapp.forgetting.selectors.forgotten import forgotten_count_of
 from chatapp.forgetting.services import forget_entry
 from chatapp.long_term.models import MemoryEntry, Profile
 from chatapp.operations.database import in_database
 from chatapp.operations.errors import ReadForgotten
+from chatapp.operations.fences import check_fences, read_fences
 from chatapp.recall.actions.index import index_conversation
 from memory.types import ToolResultPart
 from tests.api.program import Program
@@ -351,7 +350,7 @@ def test_a_run_that_was_prepared_before_is_not_claimed_after_somebody_forgot(ali
     )
     reading = create_conversation(user=alice, now=NOW, agent=agent)
     apart = create_conversation(user=alice, now=NOW)
-    counts = {row.pk: forgotten_count_of(row) for row in (reading, apart)}
+    counts = {row.pk: read_fences(row.fence_keys) for row in (reading, apart)}
     forget_entry(bob, entry.pk, now=NOW)
     check(apart, counts[apart.pk])
     with pytest.raises(ReadForgotten):
@@ -360,7 +359,7 @@ def test_a_run_that_was_prepared_before_is_not_claimed_after_somebody_forgot(ali
 
 def check(conversation: Conversation, count: int) -> None:
     with transaction.atomic():
-        check_nothing_forgotten(conversation, count)
+        check_fences(conversation.fence_keys, count)
 
 
 @pytest.mark.mechanism("memory.shared-opened")

@@ -20,7 +20,6 @@ from chatapp.context.models import RequestText, SentRequest
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation, Message
 from chatapp.files.models import Attachment, Offload
-from chatapp.forgetting.actions.purging import mark_purge
 from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal, Tombstone
 from chatapp.long_term.actions.tombstones import MAX_SENTENCES, make_tombstones, store_tombstones
 from chatapp.long_term.models import EntrySource, MemoryEntry
@@ -78,7 +77,6 @@ def detach(
         lease_expires_at=now + LEASE,
     )
     Conversation.objects.filter(pk=conversation.pk).update(user=None)
-    mark_purge()
     return removal, ended
 
 

@@ -16,7 +16,7 @@ from chatapp.accounts.models import User
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation, Message
 from chatapp.files.models import Offload
-from chatapp.forgetting.models import ForgetClock, ForgetProposal, ForgetReceipt, ScopeClock
+from chatapp.forgetting.models import ForgetProposal, ForgetReceipt
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations.access import parse_id
 from chatapp.operations.errors import NotFound
@@ -31,15 +31,6 @@ LOOKED_AT = 5_000
 TERMS_PER_QUERY = 900
 DOCUMENTS_PER_WORD = 20
 """So many of the texts that hold a word are looked at for whether it is said elsewhere."""
-
-
-def forgotten_count_of(conversation: Conversation) -> int:
-    """How often something that may be known in it was forgotten."""
-    own = ForgetClock.objects.filter(user=conversation.user_id).values_list("count", flat=True).first() or 0
-    if conversation.shared_in is None:
-        return own
-    shared = ScopeClock.objects.filter(pk=conversation.shared_in).values_list("count", flat=True).first()
-    return own + (shared or 0)
 
 
 def accessible_receipts(

@@ -1,37 +1,11 @@
-"""Reads which deletions may still lie in the database's files."""
+"""Reads which deletions are not done yet."""
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from django.db.models import QuerySet
-
-from chatapp.forgetting.models import PurgeMark, Removal
+from chatapp.forgetting.models import Removal
 from chatapp.recall.models import SearchOwner
-
-GATHERED = timedelta(minutes=1)
-"""Deletions of so long are purged together: it costs the same for one and for many."""
-
-
-def due_purges(now: datetime) -> list[int]:
-    """The newest mark, where the oldest has waited; else none."""
-    if not PurgeMark.objects.filter(created_at__lt=now - GATHERED).exists():
-        return []
-    return list(PurgeMark.objects.order_by("-pk").values_list("pk", flat=True)[:1])
-
-
-def newest_purge() -> int | None:
-    return PurgeMark.objects.order_by("-pk").values_list("pk", flat=True).first()
-
-
-def purge_marks(upto: int) -> QuerySet[PurgeMark]:
-    return PurgeMark.objects.filter(pk__lte=upto)
-
-
-def horizons(upto: int) -> list[int]:
-    """The highest first. A mark that was committed after they were noted has none."""
-    known = purge_marks(upto).exclude(horizon=None).order_by("-horizon")
-    return [horizon for horizon in known.values_list("horizon", flat=True).distinct() if horizon is not None]
 
 
 def waiting_removals(now: datetime, limit: int = 20) -> list[int]:

@@ -11,11 +11,12 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 
 from chatapp.accounts.models import User
-from chatapp.forgetting.actions.clock import wait_for_forgetting
 from chatapp.long_term.actions.profile import lock_profile, set_text
 from chatapp.long_term.models import Consolidation, MemoryEntry, ProfileVersion
+from chatapp.long_term.selectors.scopes import scopes_of
 from chatapp.operations import jobs
 from chatapp.operations.errors import LeaseLost
+from chatapp.operations.fences import hold_fences
 from chatapp.providers.usage import CallUsage, record_background_calls
 from chatapp.recall.actions.claims import note_over
 from chatapp.recall.selectors.claims import SaidAt
@@ -67,7 +68,7 @@ def claim_consolidation(*, consolidation_id: UUID, now: datetime) -> Consolidati
         whose = Consolidation.objects.filter(pk=consolidation_id).values_list("user_id", flat=True).first()
         if whose is None:
             return None
-        wait_for_forgetting(whose)
+        hold_fences([whose, *scopes_of(whose)])
         claimed = Consolidation.objects.filter(free, pk=consolidation_id).update(
             status=Consolidation.Status.RUNNING, fence=F("fence") + 1, lease_expires_at=now + LEASE
         )

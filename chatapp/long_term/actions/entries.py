@@ -13,7 +13,6 @@ from agents.events import MemoryProposed, MemoryWritten
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
 from chatapp.conversations.models import Conversation
-from chatapp.forgetting.actions.purging import mark_purge
 from chatapp.long_term.access import lock_entry, lock_shared_entry
 from chatapp.long_term.actions.tombstones import raise_tombstones
 from chatapp.long_term.models import EntryRevision, EntrySource, MemoryEntry
@@ -311,7 +310,6 @@ def reject_entry(*, user: User, entry_id: str, now: datetime) -> None:
         raise Conflict("This entry was approved already. Delete it to forget it.")
     raise_tombstones(user.pk, [entry.text], now)
     entry.delete()
-    mark_purge()
 
 
 @transaction.atomic

@@ -4,23 +4,52 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.apps import apps
 from django.core.management.base import BaseCommand, CommandError
+from django.db import OperationalError, connection
 
-from chatapp.forgetting.actions.purging import mark_purge
-from chatapp.forgetting.purging import purge_deleted
-from chatapp.forgetting.selectors.removals import newest_purge
+from chatapp.operations.journal import truncate_journal
+
+LOCK_TIMEOUT_MS = 2_000
 
 
 class Command(BaseCommand):
     help = (
-        "Writes every table anew (PostgreSQL: VACUUM FULL) or the journal back (SQLite), so that the database's files"
-        " hold nothing that was deleted. Each table is locked while it is written: best when nobody is there."
+        "Writes every table anew (PostgreSQL: VACUUM FULL; SQLite: VACUUM), so that the database's files hold nothing"
+        " that was deleted. Each table is locked while it is written: best when nobody is there."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        mark_purge()
-        newest = newest_purge()
-        assert newest is not None
-        if not purge_deleted(newest, rewritten_bytes=None):
+        try:
+            with connection.cursor() as cursor:
+                if connection.vendor == "sqlite":
+                    cursor.execute("VACUUM")
+                else:
+                    _refuse_open_transactions(cursor)
+                    for table in _tables():
+                        cursor.execute(
+                            "SELECT set_config('lock_timeout', %s, false)", [f"{LOCK_TIMEOUT_MS}ms"]
+                        )
+                        cursor.execute(f"VACUUM (FULL) {connection.ops.quote_name(table)}")
+                    cursor.execute("RESET lock_timeout")
+        except OperationalError as error:
+            raise CommandError(
+                f"Something is in use by a transaction. Try again in a moment. ({error})"
+            ) from None
+        if not truncate_journal():
             raise CommandError("Something is in use by a transaction. Try again in a moment.")
         self.stdout.write("The files of the database hold nothing that was deleted.")
+
+
+def _tables() -> list[str]:
+    return sorted(model._meta.db_table for model in apps.get_app_config("chatapp").get_models(True))
+
+
+def _refuse_open_transactions(cursor: Any) -> None:
+    """VACUUM keeps what an open transaction may still look at. Raises CommandError."""
+    cursor.execute(
+        "SELECT count(*) FROM pg_stat_activity WHERE (datname = current_database() OR datname IS NULL)"
+        " AND pid <> pg_backend_pid() AND (backend_xid IS NOT NULL OR backend_xmin IS NOT NULL)"
+    )
+    if cursor.fetchone()[0]:
+        raise CommandError("Something is in use by a transaction. Try again in a moment.")

@@ -16,9 +16,9 @@ from chatapp.conversations.actions.conversations import updated_event
 from chatapp.conversations.models import Conversation, Message
 from chatapp.conversations.schemas.messages import message_shape
 from chatapp.conversations.selectors.messages import with_stored_pieces
-from chatapp.forgetting.actions.clock import check_nothing_forgotten
 from chatapp.operations import jobs
 from chatapp.operations.errors import NotFound, ReadForgotten
+from chatapp.operations.fences import check_fences
 from chatapp.providers.usage import (
     CallUsage,
     record_calls,
@@ -182,7 +182,7 @@ def keep_late_text(*, answer: PartialAnswer, forgotten_count: int, now: datetime
         if owner is None:
             return False
         try:
-            check_nothing_forgotten(owner, forgotten_count)
+            check_fences(owner.fence_keys, forgotten_count)
         except ReadForgotten:
             return False
         found = lock_run(answer.lease.run_id)

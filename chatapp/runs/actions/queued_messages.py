@@ -17,13 +17,10 @@ from chatapp.conversations.schemas.messages import message_shape
 from chatapp.conversations.selectors.messages import is_queued
 from chatapp.files.actions import delete_unshared_attachments
 from chatapp.files.selectors import accessible_attachments
-from chatapp.forgetting.actions.purging import mark_purge
-from chatapp.forgetting.actions.traces import empty_message, redact_events, tell_forgotten
 from chatapp.realtime import event_log
 from chatapp.realtime.models import Event
-from chatapp.recall.index import vocabulary
+from chatapp.recall.actions.blanking import blank_message, tell_forgotten
 from chatapp.runs.actions.sending import NewMessage, message_parts
-from memory.redaction import Forgotten
 from memory.tokens import estimate_parts
 
 
@@ -53,7 +50,7 @@ def _say_otherwise(conversation: Conversation, shape: Mapping[str, Any]) -> None
     """In what was told of it already: words that nobody sees any more would not be found to be forgotten."""
     told = Event.objects.filter(conversation=conversation, type__in=("message.created", "message.edited"))
     for event in told.filter(payload__message__id=shape["id"]):
-        event.payload["message"]["content"] = shape["content"]
+        event.payload["message"] |= {"content": shape["content"], "forgotten": shape["forgotten"]}
         event.save(update_fields=["payload"])
 
 
@@ -68,9 +65,7 @@ def withdraw_queued(
         if not is_queued(message):
             return None
         hashes = delete_unshared_attachments([message.pk])
-        empty_message(message, now)
-        nothing_else = Forgotten([], vocabulary)
-        redact_events(conversation, nothing_else, changed={message.pk: message}, gone=[message.pk])
+        blank_message(message, now)
+        _say_otherwise(conversation, conversation_shapes.message_shape(message))
         tell_forgotten(conversation, [message], now)
-        mark_purge()
         return hashes

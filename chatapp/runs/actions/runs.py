@@ -16,8 +16,8 @@ from agents import events
 from agents.plan.steps import PlanStep
 from chatapp.conversations.models import Conversation, Message
 from chatapp.conversations.schemas.messages import plan_shape
-from chatapp.forgetting.actions.clock import check_nothing_forgotten
 from chatapp.operations.errors import LeaseLost
+from chatapp.operations.fences import check_fences
 from chatapp.operations.statements import as_key, as_stored, execute
 from chatapp.providers.usage import CallUsage, not_recorded, record_calls, usage_event
 from chatapp.realtime import event_log
@@ -68,7 +68,7 @@ def claim_run(
         if forgotten_count is not None:
             conversation_of = Conversation.objects.filter(runs=run_id).first()
             if conversation_of is not None:
-                check_nothing_forgotten(conversation_of, forgotten_count)
+                check_fences(conversation_of.fence_keys, forgotten_count)
         found = lock_run(run_id)
         if found is None:
             return None

@@ -1,0 +1,33 @@
+"""Take what was deleted out of SQLite's journal: `secure_delete` overwrites it in the database alone."""
+
+from __future__ import annotations
+
+import time
+
+from django.db import connection
+
+ATTEMPTS = 10
+BUSY_MS = 200
+PAUSE_S = 0.25
+
+
+def truncate_journal() -> bool:
+    """Write the journal back and cut it to nothing. Return False where a reader holds it up; no writer waits long."""
+    if connection.vendor != "sqlite":
+        return True
+    if connection.in_atomic_block:
+        return False
+    with connection.cursor() as cursor:
+        [[timeout_ms]] = cursor.execute("PRAGMA busy_timeout").fetchall()
+        cursor.execute(f"PRAGMA busy_timeout={BUSY_MS}")
+        [[is_busy, *_]] = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        cursor.execute(f"PRAGMA busy_timeout={timeout_ms}")
+    return not is_busy
+
+
+def truncate_patiently() -> None:
+    """The worker's, after something was deleted: within five seconds, or with the next sweep."""
+    for _attempt in range(ATTEMPTS):
+        if truncate_journal():
+            return
+        time.sleep(PAUSE_S)

@@ -20,7 +20,7 @@ WINDOW = {"LLM_CONTEXT_SIZE": "20000", "LLM_MAX_OUTPUT_TOKENS": "2000"}
 PREPARE = """
 import json
 from chatapp.operations import clock
-from chatapp.conversations.actions import ImportedMessage, import_conversation
+from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
 from chatapp.recall.actions.index import index_conversation
 from chatapp.models import User
 from tests.acceptance.conversations import long_history

@@ -29,7 +29,7 @@ PREPARE = """
 import json, sys
 from chatapp.operations import clock
 from chatapp.accounts.actions import create_token
-from chatapp.conversations.actions import create_conversation
+from chatapp.conversations.actions.conversations import create_conversation
 from chatapp.models import User
 made = []
 for number in range({count}):

@@ -9,7 +9,7 @@ from typing import Any
 from agents.events import MessageForgotten
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation, Message
-from chatapp.conversations.shapes import message_shape
+from chatapp.conversations.schemas.messages import message_shape
 from chatapp.realtime import event_log
 from chatapp.recall.actions.index import reindex_message
 from memory.tokens import estimate_parts

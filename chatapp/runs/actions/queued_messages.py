@@ -66,6 +66,6 @@ def withdraw_queued(
             return None
         hashes = delete_unshared_attachments([message.pk])
         blank_message(message, now)
-        _say_otherwise(conversation, conversation_shapes.message_shape(message))
+        _say_otherwise(conversation, message_shape(message))
         tell_forgotten(conversation, [message], now)
         return hashes

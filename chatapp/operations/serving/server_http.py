@@ -11,8 +11,7 @@ from daphne.http_protocol import HTTPFactory, WebRequest
 
 from chatapp.operations.errors import ServiceError, TooLarge, Unauthorized, Unavailable
 from chatapp.operations.serving.server_channel import Channel, busy, encode_error
-from chatapp.operations.serving.server_gate import Gate
-from chatapp.operations.serving.server_limits import HEADERS_BYTES, Budget
+from chatapp.operations.serving.server_limits import HEADERS_BYTES, Budget, Gate
 
 log = logging.getLogger(__name__)
 

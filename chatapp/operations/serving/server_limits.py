@@ -1,9 +1,10 @@
-"""What one client may hold of the server before its request is complete. Nobody's share can be used up by others."""
+"""Limits for each client: sizes, times, what it may hold before its request is complete, and when it is dropped."""
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address, ip_network
 
@@ -11,6 +12,7 @@ KILOBYTE = 1024
 IPV6_NETWORK_BITS = 64
 HEADERS_BYTES = 16 * KILOBYTE
 """What a request counts besides its body: Twisted accepts headers of at most this size."""
+STUCK_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,37 @@ class Budget:
         self._held[holder] -= amount
         if not self._held[holder]:
             del self._held[holder]
+
+
+class Gate:
+    """Holds a writer back while the transport's buffer is full. Drops a reader that takes nothing for a minute."""
+
+    def __init__(self, drop: Callable[[], None]) -> None:
+        self._drop = drop
+        self._opened: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def is_closed(self) -> bool:
+        return self._opened is not None
+
+    def close(self) -> None:
+        if self._opened is None:
+            loop = asyncio.get_running_loop()
+            self._opened = loop.create_future()
+            self._timer = loop.call_later(STUCK_S, self._drop)
+
+    def open(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._opened is not None:
+            self._opened.set_result(None)
+            self._opened = None
+
+    async def wait(self) -> None:
+        if self._opened is not None:
+            await asyncio.shield(self._opened)
 
 
 def network_of(address: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
 
-from chatapp.operations.serving.server_gate import Gate
+from chatapp.operations.serving.server_limits import Gate
 
 TOO_BIG = 1009
 TEXT_FRAME = 0x81

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -15,7 +13,7 @@ from chatapp.providers.models import ModelConfig
 from chatapp.urls import api
 from tests.api import odd
 from tests.api.everything import one_of_everything
-from tests.api.program import Program
+from tests.api.program import Answer, Program
 from tests.api.running import running_service
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
@@ -70,16 +68,17 @@ def _fields(schema: dict[str, Any]) -> tuple[set[str], set[str]]:
     return names, required
 
 
-def odd_bodies(operation: dict[str, Any], ids: dict[str, str]) -> Iterator[bytes]:
-    """Whole ones, then one odd value in each field of an else valid one."""
-    yield from odd.SHORT_BODIES
+def valid_body(operation: dict[str, Any], ids: dict[str, str]) -> dict[str, Any]:
     names, required = body_fields(operation)
     known = {**SAMPLES, **ids}
-    valid = {name: known[name] for name in required | ({"preview", "text"} & names) if name in known}
-    yield json.dumps(valid).encode()
-    yield odd.with_field(valid, "no_such_field", "1").encode()
-    for name, value in product(sorted(names), odd.JSON_VALUES):
-        yield odd.with_field(valid, name, value).encode()
+    return {name: known[name] for name in required | ({"preview", "text"} & names) if name in known}
+
+
+def refused(answer: Answer) -> set[str]:
+    """The names of the fields and parameters that an answer refuses by themselves."""
+    if answer.status_code != 422:
+        return set()
+    return {detail["field"].partition(".")[0] for detail in answer.error.get("details") or ()}
 
 
 class Asking:
@@ -89,7 +88,7 @@ class Asking:
         self.failures: list[str] = []
         self.count = 0
 
-    async def ask(self, who: Program, method: str, path: str, **more: Any) -> int:
+    async def ask(self, who: Program, method: str, path: str, **more: Any) -> Answer:
         answer = await who.call(method, path, **more)
         self.count += 1
         if answer.is_stream:
@@ -99,7 +98,7 @@ class Asking:
             self.failures.append(
                 f"{answer.status_code} {method} {path[:200]} {shown} {answer.content[:200]!r}"
             )
-        return answer.status_code
+        return answer
 
     def report(self) -> None:
         print(f"{self.count} requests")
@@ -114,20 +113,43 @@ def without_limits(settings: Any) -> None:
 
 async def ask_operation(asking: Asking, who: Program, method: str, path: str, ids: dict[str, str]) -> None:
     operation, address = described(method, path), path.format(**ids)
-    for name in named_in(operation, "query"):
-        for value in (*odd.TEXTS, *(odd.cursors() if name == "cursor" else ())):
-            await asking.ask(who, method, address, query={name: value})
+    await ask_queries(asking, who, method, address, named_in(operation, "query"))
     for name, value in product(named_in(operation, "header"), odd.TEXTS):
         sendable = value.encode("latin-1", "ignore").decode("latin-1")
         await asking.ask(who, method, address, headers={name: sendable}, body=b"{}")
     for name, value in product(named_in(operation, "path"), odd.NAMES):
         await asking.ask(who, method, path.format(**{**ids, name: value}), body=b"{}")
     if "requestBody" in operation:
-        for body in odd_bodies(operation, ids):
+        for body in odd.SHORT_BODIES:
             await asking.ask(who, method, address, body=body)
         for content_type, body in odd.CONTENT_TYPES.items():
             await asking.ask(who, method, address, body=body, headers={"content-type": content_type})
+        valid = valid_body(operation, ids)
+        await asking.ask(who, method, address, body=valid)
+        await ask_fields(asking, who, method, address, sorted(body_fields(operation)[0]), valid)
     await asking.ask(who, method, address)
+
+
+async def ask_queries(asking: Asking, who: Program, method: str, address: str, names: list[str]) -> None:
+    """Each odd value in all parameters at once, and alone in each that does not refuse it by itself."""
+    for value in (*odd.TEXTS, *(odd.cursors() if "cursor" in names else ())):
+        together = len(names) > 1 and await asking.ask(
+            who, method, address, query=dict.fromkeys(names, value)
+        )
+        for name in set(names) - (refused(together) if together else set()):
+            await asking.ask(who, method, address, query={name: value})
+
+
+async def ask_fields(
+    asking: Asking, who: Program, method: str, address: str, names: list[str], valid: dict[str, Any]
+) -> None:
+    """The same with fields of a body; a field that takes the value is asked with the others valid."""
+    for value in odd.JSON_VALUES:
+        everywhere = "{" + ", ".join(f'"{name}": {value}' for name in names) + "}"
+        together = await asking.ask(who, method, address, body=everywhere.encode())
+        for name in sorted(set(names) - refused(together)):
+            body = odd.with_field(valid, name, value).encode()
+            await asking.ask(who, method, address, body=body)
 
 
 async def test_no_operation_fails_on_our_side(
@@ -151,7 +173,7 @@ async def test_no_method_fails_on_our_side_at_any_address(
     ids = {**await sync_to_async(one_of_everything)(alice), "day": "2026-11-21", "version": "1"}
     for path, method in product(SCHEMA["paths"], METHODS):
         if method.lower() not in SCHEMA["paths"][path]:
-            status = await asking.ask(alice_program, method, path.format(**ids), body=b"{}")
+            status = (await asking.ask(alice_program, method, path.format(**ids), body=b"{}")).status_code
             assert status in (200, 405) or (method, status) == ("HEAD", 404), (method, path, status)
     asking.report()
 
@@ -168,6 +190,6 @@ async def test_no_body_policy_or_hook_fails_on_our_side(
     for field, values in (("context_policy", odd.policies()), ("hooks", odd.hooks())):
         for value in values:
             body = odd.with_field({}, field, value).encode()
-            if await asking.ask(alice_program, "PATCH", conversation, body=body) == 200:
+            if (await asking.ask(alice_program, "PATCH", conversation, body=body)).status_code == 200:
                 await asking.ask(alice_program, "POST", f"{conversation}/context", body=b"{}")
     asking.report()

@@ -7,11 +7,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     Field,
 )
 
-from chatapp.operations.http.schemas import Changes, Moment, Name, Shape, _line
+from chatapp.operations.http.schemas import Body, Changes, Moment, Name, Shape, _line
 
 
 class Me(Shape):
@@ -51,7 +50,7 @@ TimeZone = Annotated[str, Field(max_length=64), AfterValidator(_time_zone)]
 Scope = Literal["chat", "read", "memory", "admin"]
 
 
-class NewToken(BaseModel):
+class NewToken(Body):
     name: Annotated[str, AfterValidator(_line), Field(max_length=100)] = ""
     scopes: list[Scope] | None = Field(
         None, min_length=1, max_length=10, description="By default those of the caller, without admin."
@@ -63,5 +62,5 @@ class MeChanges(Changes):
     time_zone: TimeZone | None = None
 
 
-class AccountDeletion(BaseModel):
+class AccountDeletion(Body):
     password: str | None = Field(None, max_length=1_000, description="Asked of a page, not of a program.")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from asgiref.sync import sync_to_async
 from django.http import HttpResponse
 from ninja import Router, Status
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from agents.plan.choosing import WantedMode
 from agents.presets import (
@@ -31,7 +31,7 @@ from chatapp.agent_presets.selectors import accessible_agent, visible_agents
 from chatapp.context.tools.registry import ToolFacts, list_tools
 from chatapp.operations.errors import Forbidden, InvalidInput
 from chatapp.operations.http import schemas as http_schemas
-from chatapp.operations.http.schemas import Name, PolicyFields
+from chatapp.operations.http.schemas import Body, Name, PolicyFields
 from memory.bounds import MAX_HOOKS, Id, Seconds, Temperature
 
 router = Router(tags=["agents"])
@@ -55,10 +55,8 @@ class NewAgent(Preset):
     for_everyone: bool = Field(False, description="Not only for yourself; operators may.")
 
 
-class AgentChanges(BaseModel):
+class AgentChanges(Body):
     """The fields of a new agent, each of them optional."""
-
-    model_config = ConfigDict(extra="forbid", protected_namespaces=())
 
     name: Name | None = None
     model: Id | None = None
@@ -74,7 +72,7 @@ class AgentChanges(BaseModel):
     hooks: Annotated[list[dict[str, Any]], Field(max_length=MAX_HOOKS)] | None = None
 
 
-class AgentYaml(BaseModel):
+class AgentYaml(Body):
     yaml: Annotated[str, Field(max_length=MAX_YAML_CHARS)]
     for_everyone: bool = False
 

@@ -6,12 +6,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     Field,
 )
 
 from chatapp.conversations.schemas.messages import normalize_message_text
-from chatapp.operations.http.schemas import Moment, Shape
+from chatapp.operations.http.schemas import Body, Moment, Shape
 from memory.strategies.registry import StrategyName
 
 
@@ -41,7 +40,7 @@ class CompactionPreview(Shape):
     summary: str = Field(description="A draft: the sentences that carry facts. No model wrote it.")
 
 
-class CompactRequest(BaseModel):
+class CompactRequest(Body):
     keep: Annotated[str, AfterValidator(normalize_message_text), Field(max_length=10_000)] | None = Field(
         None, description="What the summary should keep, in the user's words."
     )
@@ -52,5 +51,5 @@ class CompactRequest(BaseModel):
     )
 
 
-class SummaryChange(BaseModel):
+class SummaryChange(Body):
     summary: Annotated[str, AfterValidator(normalize_message_text), Field(min_length=1, max_length=100_000)]

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from pydantic import (
-    BaseModel,
     Field,
 )
 
 from chatapp.conversations.schemas.messages import MessageText
-from chatapp.operations.http.schemas import Shape
+from chatapp.operations.http.schemas import Body, Shape
 from memory.bounds import (
     MAX_TOKENS,
     Id,
@@ -33,7 +32,7 @@ class Inspection(Shape):
     recalled: list[Any]
 
 
-class ContextQuestion(BaseModel):
+class ContextQuestion(Body):
     query: MessageText = ""
     budget_tokens: int | None = Field(
         None,

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from asgiref.sync import sync_to_async
 from ninja import Router
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.models import User
@@ -37,7 +37,7 @@ ForGood = Annotated[
 ]
 
 
-class Wish(BaseModel):
+class Wish(http_schemas.Body):
     """Exactly one of them says what is to be forgotten."""
 
     entry_id: Id | None = None
@@ -54,11 +54,11 @@ class Wish(BaseModel):
         return self
 
 
-class Question(BaseModel):
+class Question(http_schemas.Body):
     query: Annotated[MessageText, Field(min_length=1, max_length=MAX_QUERY_CHARS)]
 
 
-class Confirmation(BaseModel):
+class Confirmation(http_schemas.Body):
     proposal_id: Id
     item_ids: list[Id] = Field(min_length=1, max_length=MAX_ITEMS)
     for_good: ForGood = False

@@ -6,12 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     Field,
 )
 
 from chatapp.conversations.schemas.messages import MessageText, normalize_message_text
-from chatapp.operations.http.schemas import Moment, Shape
+from chatapp.operations.http.schemas import Body, Moment, Shape
 from memory.bounds import (
     Day,
     Number,
@@ -26,25 +25,25 @@ EntryText = Annotated[
 ]
 
 
-class NewEntry(BaseModel):
+class NewEntry(Body):
     text: EntryText
     day: Day | None = Field(None, description="Today, in your time zone, by default.")
 
 
-class EntryChange(BaseModel):
+class EntryChange(Body):
     text: EntryText
     revision: Number | None = Field(None, description="The one you changed; 409 if it is another now.")
 
 
-class RevisionIn(BaseModel):
+class RevisionIn(Body):
     revision: Number
 
 
-class MarkdownIn(BaseModel):
+class MarkdownIn(Body):
     markdown: MessageText
 
 
-class ProfileIn(BaseModel):
+class ProfileIn(Body):
     markdown: Annotated[
         str, Field(max_length=20_000), AfterValidator(normalize_message_text), AfterValidator(str.strip)
     ]

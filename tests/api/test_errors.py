@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 from django.test import Client
 
+from chatapp.accounts.models import User
 from chatapp.operations.http.errors import field_path
+from chatapp.urls import api
+from tests.api.everything import one_of_everything
 
 CONVERSATIONS = "/api/v1/conversations"
 
@@ -61,6 +68,39 @@ def test_wrong_values_are_422_with_their_paths(alice_client: Client) -> None:
     assert all(item["message"] for item in details)
 
 
+def bodies() -> Iterator[tuple[str, str]]:
+    """Of the operations but the import, which takes a conversation of an export as it is."""
+    schema: dict[str, Any] = api.get_openapi_schema(path_prefix="/api/v1")
+    for path, operations in schema["paths"].items():
+        for method, operation in operations.items():
+            kinds = operation.get("requestBody", {}).get("content", {})
+            if "application/json" in kinds and not path.endswith("conversations/import"):
+                yield method, path
+
+
+@pytest.mark.parametrize(("method", "path"), list(bodies()))
+def test_an_unknown_field_is_422_with_its_name(
+    alice: User, alice_client: Client, method: str, path: str
+) -> None:
+    address = path.format(**{**one_of_everything(alice), "day": "2026-11-21", "version": "1"})
+    answer = alice_client.generic(
+        method.upper(), address, json.dumps({"colour": "red", "size": 2}), content_type="application/json"
+    )
+    assert answer.status_code == 422, answer.content
+    assert {"colour", "size"} <= {item["field"] for item in error_of(answer)["details"]}
+
+
+def test_an_unknown_field_of_a_part_is_422_with_its_place(alice: User, alice_client: Client) -> None:
+    ids = one_of_everything(alice)
+    answer = alice_client.post(
+        f"{CONVERSATIONS}/{ids['conversation_id']}/messages",
+        {"content": [{"type": "text", "text": "Hello", "colour": "red"}]},
+        content_type="application/json",
+    )
+    assert answer.status_code == 422
+    assert [item["field"] for item in error_of(answer)["details"]] == ["content.0.colour"]
+
+
 def test_a_wrong_query_is_422_with_its_name(alice_client: Client) -> None:
     answer = alice_client.get(CONVERSATIONS, {"limit": "many"})
     assert answer.status_code == 422
@@ -105,7 +145,7 @@ def test_a_body_that_is_too_large_is_413(alice_client: Client, settings: object)
 
 @pytest.mark.parametrize("fill", [10, 100_000], ids=["small", "large"])
 def test_what_no_database_stores_is_replaced(alice_client: Client, fill: int) -> None:
-    body = '{"title": "a\\u0000b\\ud800c\\ud83d\\ude00", "filler": "' + "x" * fill + '"}'
+    body = '{"title": "a\\u0000b\\ud800c\\ud83d\\ude00"' + " " * fill + "}"
     answer = alice_client.generic("POST", CONVERSATIONS, body, content_type="application/json")
     assert answer.status_code == 201
     assert answer.json()["title"] == "a\ufffdb\ufffdc\U0001f600"

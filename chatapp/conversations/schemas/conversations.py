@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, Field
 from agents.hooks import Hook
 from chatapp.conversations import models
 from chatapp.operations.clock import iso_time
-from chatapp.operations.http.schemas import Changes, Moment, PolicyFields, Shape, _line
+from chatapp.operations.http.schemas import Body, Changes, Moment, PolicyFields, Shape, _line
 from chatapp.runs.models import Run
 from memory.bounds import MAX_HOOKS, MAX_RETENTION_DAYS, MAX_TITLE_CHARS, Id
 
@@ -22,7 +22,7 @@ ConversationHooks = Annotated[
 ]
 
 
-class NewConversation(BaseModel):
+class NewConversation(Body):
     title: Title = ""
     model: Id | None = None
     agent: Id | None = Field(None, description="By id or name; null is the default.")

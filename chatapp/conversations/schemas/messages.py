@@ -13,13 +13,13 @@ from typing import Annotated, Any, Literal, Self
 
 from django.conf import settings
 from ninja import Schema
-from pydantic import AfterValidator, BaseModel, Discriminator, Field, RootModel, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, RootModel, Tag, model_validator
 
 from agents.plan.steps import OVER, PREVIEW_CHARS
 from chatapp.conversations import models
 from chatapp.conversations.schemas.conversations import Mode
 from chatapp.operations.clock import iso_time
-from chatapp.operations.http.schemas import Key, Moment, Name, Page, Shape
+from chatapp.operations.http.schemas import Body, Key, Moment, Name, Page, Shape
 from chatapp.operations.text import normalize_text
 from chatapp.runs.models import Run, ToolCall
 from memory.bounds import MAX_ATTACHMENTS, MAX_CHARS, MAX_PARTS, Id
@@ -39,12 +39,12 @@ MessageText = Annotated[
 ]
 
 
-class TextIn(BaseModel):
+class TextIn(Body):
     type: Literal["text"]
     text: MessageText
 
 
-class ImageIn(BaseModel):
+class ImageIn(Body):
     """An uploaded file by its id, or the image itself as a data URL."""
 
     type: Literal["image"]
@@ -82,7 +82,7 @@ ContentIn = Annotated[
 ]
 
 
-class StreamOption(BaseModel):
+class StreamOption(Body):
     """`stream`: the answer as server-sent events; else one JSON answer when it is complete."""
 
     stream: bool = False
@@ -103,7 +103,7 @@ class NewMessageIn(SentMessage):
     parent: Id | None = Field(None, description="The message to continue after; the last one by default.")
 
 
-class PinIn(BaseModel):
+class PinIn(Body):
     pinned: bool = Field(description="Whether it stays in context however long the conversation becomes.")
 
 

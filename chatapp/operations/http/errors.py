@@ -71,13 +71,19 @@ def field_path(location: Sequence[str | int], body: Any, is_missing: bool = Fals
 
 
 def _steps_in(value: Any, steps: Sequence[str | int]) -> list[str | int]:
-    path: list[str | int] = []
-    for step in steps:
-        is_index = isinstance(value, list) and isinstance(step, int) and step < len(value)
-        if is_index or (isinstance(value, dict) and step in value):
-            value = value[step]
-            path.append(step)
-    return path
+    """Return the steps that lead through the value to the last one: others name members of unions.
+
+    Such a name can be a field's, too, as in `content.parts.0.text.text`.
+    """
+    if not steps:
+        return []
+    step, *rest = steps
+    skipped = _steps_in(value, rest)
+    is_index = isinstance(value, list) and isinstance(step, int) and step < len(value)
+    if not (is_index or (isinstance(value, dict) and step in value)):
+        return skipped
+    taken = [step, *_steps_in(value[step], rest)]
+    return max(taken, skipped, key=lambda path: (path[-1:] == list(steps[-1:]), len(path)))
 
 
 def http_error(request: HttpRequest, error: HttpError) -> HttpResponse:

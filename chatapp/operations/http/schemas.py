@@ -63,7 +63,13 @@ Key = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS)]
 PolicyFields = Annotated[dict[str, Any], Field(max_length=MAX_POLICY_FIELDS)]
 
 
-class Changes(BaseModel):
+class Body(BaseModel):
+    """What a request carries. Unknown fields are refused: whoever misspells one hears of it."""
+
+    model_config = ConfigDict(extra="forbid", protected_namespaces=())
+
+
+class Changes(Body):
     """Only what is sent is changed; null stands for "none" where that makes sense, and is refused elsewhere."""
 
     NULLABLE: ClassVar[frozenset[str]] = frozenset()
@@ -80,8 +86,6 @@ class Changes(BaseModel):
 
 
 class MemorySettingsChanges(Changes):
-    model_config = ConfigDict(extra="forbid")  # who misspells a pause must hear of it
-
     paused: bool | None = None
     review: bool | None = None
     profile: bool | None = None

@@ -100,10 +100,11 @@ async function send(id, outgoing) {
   // Until it is acknowledged the words stay where a reload finds them.
   writeDraft(id, text);
   try {
-    const body = { content: text, client_id: clientId, attachments: attached.map((one) => one.id), parent };
+    const body = { content: text, client_id: clientId, attachments: attached.map((one) => one.id) };
     // Into the answer that is being written, if one is: the model reads it before its next step.
-    const door = state.value.threads[id]?.run ? "inject" : "messages";
-    const answer = await postTwice(`/conversations/${id}/${door}`, body);
+    const answer = state.value.threads[id]?.run
+      ? await postTwice(`/conversations/${id}/inject`, body)
+      : await postTwice(`/conversations/${id}/messages`, { ...body, parent });
     writeDraft(id, currentId.value === id ? draftText.value : "");
     dispatch({ type: "send/acked", id, clientId, messageId: answer.message_id });
   } catch (error) {

@@ -54,6 +54,8 @@ HTTP_FETCH_HOSTS = env.host_rules("HTTP_FETCH_HOSTS")
 HTTP_FETCH_OWN_HOSTS = env.host_rules("HTTP_FETCH_OWN_HOSTS")  # on your own network: wiki.example:8080
 # Dotted names of tools of your own, each as agents/tools/protocol.py says.
 EXTRA_TOOLS = env.dotted_names("EXTRA_TOOLS")
+# Dotted name of the class that keeps what is too large for a context, as memory/protocols.py says.
+OFFLOADER = env.dotted_name("OFFLOADER", "chatapp.files.offloads.ConversationOffloads")
 # How long a tool call waits for the user's approval.
 CONSENT_TIMEOUT_S = env.number("CONSENT_TIMEOUT_S", 300, 1, 30 * DAY_S)
 OPENAI_API_KEY = env.secret("OPENAI_API_KEY")

@@ -1,4 +1,4 @@
-"""What others may build on: a short-term memory, and a place for what is too large for the context."""
+"""Interfaces that others may implement: a short-term memory, and a store for what is too large for the context."""
 
 from __future__ import annotations
 
@@ -19,10 +19,23 @@ class BaseMemory(Protocol):
 
 
 class Offloader(Protocol):
-    """Keeps what left the context where the agent can read it later. References are opaque and outlive restarts."""
+    """Keeps what left the context where the agent can read it later. References are opaque and outlive restarts.
 
-    def offload_context(self, conversation_id: str, messages: Sequence[Message]) -> str: ...
+    Called from threads, not from an event loop. `chatapp.operations.errors.NotFound` is raised for a reference, or a
+    conversation, that is not there.
+    """
 
-    def offload_tool_result(self, conversation_id: str, result: ToolResultPart) -> str: ...
+    def offload_context(self, conversation_id: str, messages: Sequence[Message]) -> str:
+        """Append messages to the record of a conversation. Return its reference. May get some of them again."""
 
-    def read(self, conversation_id: str, reference: str, *, offset: int = 0, limit: int = 20_000) -> str: ...
+    def offload_tool_result(self, conversation_id: str, result: ToolResultPart) -> str:
+        """Keep a whole tool result. Return its reference."""
+
+    def offload_image(self, conversation_id: str, content: bytes, tool_name: str = "") -> str:
+        """Keep an image that a tool returned. Return its reference."""
+
+    def read(self, conversation_id: str, reference: str, *, offset: int = 0, limit: int = 20_000) -> str:
+        """Return a page of a text, in characters. The reference `context` is what `offload_context` appended."""
+
+    def discard(self, conversation_id: str, references: Sequence[str]) -> None:
+        """Delete what must not be read again."""

@@ -14,7 +14,7 @@ from chatapp.compaction.selectors import (
     span_messages,
     was_forgotten_since,
 )
-from chatapp.files.offloads import CONTEXT_FILE, ConversationOffloads, discard_offloads, read_file
+from chatapp.files.offloads import CONTEXT_FILE, offloader, read_file
 from chatapp.operations import clock
 from chatapp.operations.errors import NotFound
 
@@ -36,14 +36,15 @@ def keep_left_context(compaction_id: UUID) -> None:
     if is_late or may_be_kept_already(row):
         kept = _kept_ids(row.conversation_id)
         messages = [message for message in messages if message.id not in kept]
+    offloads = offloader()
     try:
-        reference = ConversationOffloads().offload_context(conversation_id, messages) if messages else ""
+        reference = offloads.offload_context(conversation_id, messages) if messages else ""
     except NotFound:
         log.info("Conversation %s was deleted before what left it was kept.", conversation_id)
         return
     if reference and was_forgotten_since(row.conversation_id, began_at):
         # The sweep keeps what is left of it.
-        discard_offloads(row.conversation_id, [reference])
+        offloads.discard(conversation_id, [reference])
         return
     mark_context_kept(compaction_id=compaction_id, now=clock.now())
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django.conf import settings
+from django.utils.module_loading import import_string
 from obstore.store import S3Store
 
 from chatapp.conversations import message_values
@@ -28,6 +29,7 @@ from chatapp.operations import clock
 from chatapp.operations.access import parse_id
 from chatapp.operations.errors import NotFound
 from chatapp.operations.ids import new_id
+from memory.protocols import Offloader
 from memory.types import Message, ToolResultPart
 
 if TYPE_CHECKING:
@@ -79,6 +81,12 @@ def probe_store() -> None:
     store.delete(path)
 
 
+def offloader() -> Offloader:
+    """Return the store that OFFLOADER names: ConversationOffloads, or one of the operator's own."""
+    named: type[Offloader] = import_string(settings.OFFLOADER)
+    return named()
+
+
 class ConversationOffloads:
     """`memory.protocols.Offloader`: references are row ids. Blocks on disk, bucket and database."""
 
@@ -123,6 +131,14 @@ class ConversationOffloads:
     def read(self, conversation_id: str, reference: str, *, offset: int = 0, limit: int = PAGE_CHARS) -> str:
         """A page of the text, in characters. Raises NotFound."""
         return read_text(offload_of(conversation_id, reference))[offset : offset + limit]
+
+    def discard(self, conversation_id: str, references: Sequence[str]) -> None:
+        """Delete rows and files."""
+        owner = parse_id(conversation_id)
+        names = offload_actions.delete_offloads(
+            conversation_id=owner, offload_ids=[parse_id(reference) for reference in references]
+        )
+        delete_files((owner, name) for name in names)
 
     def _record(
         self,
@@ -171,14 +187,6 @@ def read_text(row: Offload) -> str:
     if row.kind == Offload.Kind.IMAGE:
         raise NotFound("This is an image: view it instead.")
     return read_content(row).decode("utf-8", "replace")
-
-
-def discard_offloads(conversation_id: UUID, references: Iterable[str]) -> None:
-    """Rows and files of what must not be read again."""
-    names = offload_actions.delete_offloads(
-        conversation_id=conversation_id, offload_ids=[parse_id(reference) for reference in references]
-    )
-    delete_files((conversation_id, name) for name in names)
 
 
 def delete_files(files: Iterable[tuple[UUID, str]]) -> None:

@@ -21,6 +21,7 @@ TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
 FALSE_WORDS = frozenset({"0", "false", "no", "off"})
 MAX_LINE_CHARS = 2_000
 MAX_SHOWN_CHARS = 100
+DOTTED_NAME = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+"
 _HOST = r"[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?"
 _HOST_OR_ADDRESS = rf"{_HOST}|\[?[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:%\w+)?\]?"
 
@@ -113,7 +114,15 @@ def tool_names(name: str, default: str) -> list[str]:
 
 
 def dotted_names(name: str) -> list[str]:
-    return words(name, pattern=r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", kind="dotted names of Python objects")
+    return words(name, pattern=DOTTED_NAME, kind="dotted names of Python objects")
+
+
+def dotted_name(name: str, default: str) -> str:
+    raw = text(name, default)
+    if not re.fullmatch(DOTTED_NAME, raw):
+        _refuse_value(name, raw, "the dotted name of a Python object")
+        return default
+    return raw
 
 
 def allowed_hosts(name: str, default: str) -> list[str]:

@@ -17,7 +17,7 @@ from agents.tools.protocol import ToolCaller, ToolFailure, ToolImage
 from chatapp.conversations.message_values import message_value
 from chatapp.files.attachments import load_data_urls
 from chatapp.files.object_store import AWAY
-from chatapp.files.offloads import ConversationOffloads, discard_offloads
+from chatapp.files.offloads import offloader
 from chatapp.operations import clock
 from chatapp.operations.database import persistently
 from chatapp.operations.errors import ReadForgotten, ServiceError
@@ -55,7 +55,7 @@ class OffloadedResults:
 
     def __init__(self, conversation_id: str) -> None:
         self.conversation_id = conversation_id
-        self.offloads = ConversationOffloads()
+        self.offloads = offloader()
 
     async def keep_text(self, part: ToolResultPart) -> str:
         with _store_problems():
@@ -207,7 +207,7 @@ class HookDesk(ToolDesk):
             )
         except ReadForgotten:
             if result.part.offload_ref:
-                discard_offloads(UUID(self.caller.conversation_id), [result.part.offload_ref])
+                self.offloads.discard(self.caller.conversation_id, [result.part.offload_ref])
             part = ToolResultPart(result.call.call_id, result.call.name, DISCARDED, is_error=True)
             finish_hook_call(
                 lease=self.lease, result=CallResult(result.call, result.state, part), now=clock.now()

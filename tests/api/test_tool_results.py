@@ -17,6 +17,7 @@ from chatapp.files.models import Offload
 from chatapp.providers.models import ModelConfig
 from chatapp.runs.models import ToolCall
 from tests.api import own_tools
+from tests.api.own_offloader import MemoryOffloader
 from tests.api.own_tools import look_up
 from tests.api.program import Program
 from tests.api.running import (
@@ -36,6 +37,29 @@ from tests.servers.recording import RecordedRequest
 def own() -> Iterator[None]:
     with own_tools.at_hand("look_up", "offloaded_page", "offloaded_grep", "offloaded_view_image"):
         yield
+
+
+async def test_an_operators_own_store_keeps_large_results_and_reads_them_on(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer, settings: Any
+) -> None:
+    settings.OFFLOADER = "tests.api.own_offloader.MemoryOffloader"
+    MemoryOffloader.kept.clear()
+    look_up.answer = lambda _: f"{'plain words ' * 20_000}THE-KEY-IS-7431{' more words' * 20_000}"
+
+    def read_it(request: RecordedRequest) -> Behaviour:
+        [reference] = re.findall(r"stored as (own-\d+)", request.messages[-1]["content"])
+        return asks_for("offloaded_grep", reference=reference, pattern="THE-KEY-IS-[0-9]+")
+
+    def answer(request: RecordedRequest) -> Behaviour:
+        return says("7431" if "THE-KEY-IS-7431" in request.messages[-1]["content"] else "Lost.")
+
+    model_server.script(asks_for("look_up"), read_it, answer)
+    async with running_service():
+        conversation = await new_conversation(alice_program)
+        reply = (await send(alice_program, conversation, "What is the key?")).json()
+    assert reply["message"]["content"] == "7431"
+    assert [text for text in MemoryOffloader.kept.values() if "THE-KEY-IS-7431" in text]
+    assert not await Offload.objects.aexists(), "nothing of ours"
 
 
 WINDOW = 24_000

@@ -37,6 +37,7 @@ WRONG = {
     "MODEL_STALL_TIMEOUT_S": "-5",
     "DEFAULT_TOOLS": "look.up",
     "EXTRA_TOOLS": "undotted",
+    "OFFLOADER": "undotted",
     "CONSENT_TIMEOUT_S": "0",
     "MAX_OWN_AGENTS": "-1",
     "HTTP_FETCH_HOSTS": "https://docs.python.org",
@@ -83,6 +84,22 @@ def test_no_process_starts_with_a_wrong_setting(tmp_path: Path, arguments: list[
     assert done.returncode == 1
     assert done.stderr.splitlines() == ["RETENTION_DAYS must be a whole number from 0 to 36,500, not '-1'."]
     assert not (tmp_path / "palimpsest.sqlite3").exists()
+
+
+@pytest.mark.parametrize(
+    ("named", "told"),
+    [
+        ("nowhere.to_be.Found", "OFFLOADER cannot be imported: No module named 'nowhere'"),
+        ("pathlib.Path", "OFFLOADER names pathlib.Path, which has no offload_context, offload_tool_result"),
+    ],
+)
+def test_no_process_starts_with_an_offloader_that_keeps_nothing(
+    tmp_path: Path, named: str, told: str
+) -> None:
+    done = run_manage({"DATA_DIR": str(tmp_path), "OFFLOADER": named}, "check")
+    assert done.returncode == 1
+    assert done.stderr.startswith(told)
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_an_environment_file_that_is_not_there_is_told(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from chatapp.context.tools.registry import BUILT_IN
 from chatapp.conversations.actions.conversations import create_conversation
 from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
 from chatapp.files.models import Offload
-from chatapp.files.offloads import ConversationOffloads, discard_offloads, object_store, sweep_offloads
+from chatapp.files.offloads import ConversationOffloads, object_store, sweep_offloads
 from chatapp.forgetting.services import forget_message, forget_whole_conversation
 from chatapp.operations import clock
 from chatapp.operations.database import in_database
@@ -172,7 +172,7 @@ def test_the_sweep_takes_files_without_a_row_and_leaves_the_others(stored, conve
 
 def test_single_results_can_be_discarded(stored, conversation):
     gone, kept = offload(conversation), offload(conversation)
-    discard_offloads(conversation.pk, [gone])
+    ConversationOffloads().discard(str(conversation.pk), [gone])
     assert stored() == [f"{conversation.pk}/tool_result-{kept}.txt"]
     with pytest.raises(NotFound):
         ConversationOffloads().read(str(conversation.pk), gone)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 from agents.tools.offloaded import CONTEXT_REFERENCE, LIST_REFERENCE
 from agents.tools.protocol import ToolCaller, ToolFailure, ToolImage
 from chatapp.files.models import Offload
-from chatapp.files.offloads import read_content, read_text
+from chatapp.files.offloads import offloader, read_content
 from chatapp.files.selectors import offload_of, offloads_of
 from chatapp.operations.database import persistently
 from chatapp.operations.errors import NotFound
@@ -26,7 +28,7 @@ def _text(caller: ToolCaller, reference: str) -> str:
             or "Nothing was offloaded here."
         )
     try:
-        return read_text(offload_of(caller.conversation_id, reference))
+        return offloader().read(caller.conversation_id, reference, limit=sys.maxsize)
     except NotFound as error:
         raise ToolFailure(error.message) from None
 

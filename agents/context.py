@@ -14,11 +14,11 @@ from agents.types import ModelRequest, ToolSpec
 from agents.usage import count_tools
 from memory.budget import TokenBudget
 from memory.errors import ContextError
-from memory.loader import View, ViewInputs, ViewParts, fit_view
 from memory.loading import LeftOut
 from memory.reminder import ToolNote, build_reminder, list_achieved
 from memory.tokens import total_tokens
 from memory.types import ImagePart, Message
+from memory.view import View, ViewInputs, ViewParts, fit_view
 
 Source = Literal["system", "profile", "summary", "reminder", "history", "recall", "hook", "question"]
 

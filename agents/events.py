@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field
 
 from agents.hooks import HookLevel
 
@@ -305,4 +305,3 @@ Fact = (
 )
 Delta = ReasoningDelta | TextDelta | MessageSnapshot
 Event = Annotated[Fact | Delta, Field(discriminator="type")]
-EventAdapter: TypeAdapter[Fact | Delta] = TypeAdapter(Event)

@@ -16,13 +16,13 @@ from agents.tool_results import READING_TOOLS, excerpt_alone
 from agents.tools.offloaded import LIST_REFERENCE
 from agents.tools.protocol import ResultLimit, ToolFailure
 from agents.types import ModelRequest
+from memory.cut import measure_room
 from memory.errors import ContextError
 from memory.guard import ContextGuard, Fits, NeedsCompaction
 from memory.reminder import ACHIEVED_LINES, ToolNote, build_reminder
 from memory.tokens import total_tokens, with_parts
 from memory.truncate import cut_message, cut_middle, find_question
 from memory.types import Message, ToolResultPart
-from memory.window import measure_room
 
 SHRUNK_CHARS = 600
 """What stays of a result of an earlier step once the request is full: enough to know what it was."""

@@ -13,11 +13,11 @@ from agents.asking import Asking, Sleep
 from agents.errors import ModelError
 from agents.types import ChatModel, ModelRequest, TokenUsage
 from memory.budget import TokenBudget
-from memory.fallback import write_extract
+from memory.extractive import write_extract
 from memory.policy import ContextPolicy
-from memory.prompts import Hint
 from memory.strategies.protocol import Rejected, Summary, SummaryRequest
 from memory.summary import bounded_summary
+from memory.summary_prompts import Hint
 from memory.tokens import Calibration, estimate_text, total_tokens
 from memory.types import Message
 

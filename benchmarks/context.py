@@ -22,12 +22,12 @@ from agents.wire import write_messages
 from benchmarks import context_load
 from memory.budget import TokenBudget
 from memory.compaction import PlanInputs, plan_span
-from memory.loader import View, ViewInputs, fit_view
+from memory.cut import summary_limit
 from memory.policy import DEFAULT_POLICY, ContextPolicy
 from memory.summary import summary_message
 from memory.tokens import Calibration, estimate_text, text_message, total_tokens
 from memory.types import Checkpoint, Message
-from memory.window import summary_limit
+from memory.view import View, ViewInputs, fit_view
 from tests.acceptance.conversations import long_history
 
 BUDGET = TokenBudget(128_000, 64_000)

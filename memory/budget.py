@@ -91,9 +91,6 @@ class Sizes:
     max_output_tokens: int = 0
 
 
-UNKNOWN = Sizes()
-
-
 @dataclass(frozen=True, slots=True)
 class ResolvedBudget:
     budget: TokenBudget

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from memory.budget import TokenBudget
-from memory.loader import prepare_history
+from memory.cut import Room, find_cut, find_tail, measure_room
 from memory.loading import NOTHING_LEFT_OUT, LeftOut
 from memory.policy import ContextPolicy
 from memory.reminder import reminder_message
@@ -16,7 +16,7 @@ from memory.summary import summary_message
 from memory.tokens import UNCALIBRATED, Calibration, estimate_text, total_tokens
 from memory.turns import safe_split, safe_split_after
 from memory.types import Checkpoint, Message
-from memory.window import Room, find_cut, find_tail, measure_room
+from memory.view import prepare_history
 
 Trigger = Literal["soft", "hard", "manual"]
 

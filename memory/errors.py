@@ -16,7 +16,6 @@ class TooLarge(ContextError):
         )
         self.tokens = tokens
         self.room_tokens = room_tokens
-        self.over_tokens = over
 
 
 class QuestionTooLarge(TooLarge):

@@ -10,13 +10,15 @@ import re
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
+from memory.summary import EARLIER_TRUNCATED, bounded_summary
 from memory.tokens import estimate_text
 from memory.truncate import level
 from memory.types import Message, TextPart, ToolCallPart, ToolResultPart
 
 SENTENCE_CHARS = 320
-FACT_CHARS = 240
 LEAST_MISSING_TOKENS = 24
+PREVIOUS_SHARE = 2 / 3
+"""What the summary before may keep of the room when both need more."""
 MISSING_LEAD = "Word for word:"
 
 _SENTENCE = re.compile(
@@ -96,6 +98,17 @@ class _Sentence:
     tokens: int
 
 
+def write_extract(
+    previous: str, messages: Sequence[Message], max_tokens: int, limits: SourceLimits = THOROUGH
+) -> str:
+    """Return the summary before and the facts of these messages in at most `max_tokens`; the mark of a truncation where
+    nothing else fits."""
+    kept = bounded_summary(previous, int(max_tokens * PREVIOUS_SHARE) if messages else max_tokens)
+    room = max_tokens - estimate_text(kept) - 2
+    extract = extract_summary(messages, room, limits) if messages else ""
+    return f"{kept}\n\n{extract}".strip() or EARLIER_TRUNCATED
+
+
 def extract_summary(messages: Sequence[Message], max_tokens: int, limits: SourceLimits = THOROUGH) -> str:
     """The most telling sentences of these messages in at most `max_tokens`, one a line, each with its speaker."""
     chosen = _choose(_sentences(messages, limits), max_tokens)
@@ -117,13 +130,6 @@ def extract_missing(messages: Sequence[Message], previous: str, summary: str, ma
     }
     lines = [sentence.text for sentence in _choose(_sentences([*before, *messages]), max_tokens - 8, told)]
     return "\n".join([MISSING_LEAD, *(f"- {line.removeprefix('- ')}" for line in lines)]) if lines else ""
-
-
-def extract_facts(messages: Sequence[Message], limit: int) -> list[str]:
-    """The `limit` sentences with the most facts, in their order, without their speakers."""
-    ranked = _rank(_sentences(messages))
-    best = [sentence for _, _, sentence in ranked if sentence.facts][:limit]
-    return [sentence.text[:FACT_CHARS] for sentence in sorted(best, key=lambda sentence: sentence.order)]
 
 
 def find_facts(text: str) -> dict[str, float]:

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from memory.budget import TokenBudget
-from memory.fallback import write_extract
-from memory.loader import check_fits
+from memory.cut import Room, measure_room
+from memory.extractive import write_extract
 from memory.policy import ContextPolicy
-from memory.prompts import Hint
 from memory.strategies.protocol import Rejected, SummaryRequest
 from memory.summary import (
     FRAME_TOKENS,
@@ -17,6 +16,7 @@ from memory.summary import (
     read_summary,
     summary_message,
 )
+from memory.summary_prompts import Hint
 from memory.tokens import UNCALIBRATED, Calibration, estimate_text, total_tokens
 from memory.truncate import (
     choose_pins,
@@ -29,7 +29,7 @@ from memory.truncate import (
 )
 from memory.turns import bind_groups, repair_tool_calls
 from memory.types import Message
-from memory.window import Room, measure_room
+from memory.view import check_fits
 
 REPLACED = ("summary", "reminder")
 """What a new summary takes the place of."""

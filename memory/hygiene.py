@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from memory.extractive import find_facts
+from memory.memorable import memorable_sentences
 from memory.sentences import Vocabulary, bare_sentence, split_sentences
-from memory.statements import memorable_sentences
 from memory.tombstones import Tombstones
 from memory.types import Message
 

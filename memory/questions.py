@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from memory.dates import DateSpan, find_dates
-from memory.kinds import read_kinds
+from memory.query_expansion import read_forms, read_kinds
 from memory.small_talk import EVERYDAY, REQUESTED, REQUESTING, SMALL_TALK, is_request, needs_no_memory
 from memory.terms import ASKS, QUESTION, Analyzer, fold_text, prefix_of
-from memory.word_forms import read_forms
 
 PREFIX_WEIGHT = 0.4
 KIND_WEIGHT = 0.65

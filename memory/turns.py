@@ -173,13 +173,6 @@ def _interrupted(call: ToolCallPart) -> Message:
     return Message(role="tool", parts=parts, tokens=estimate_parts(parts))
 
 
-def reduce_old_turns(messages: Sequence[Message], keep_turns: int) -> tuple[Message, ...]:
-    """All but the `keep_turns` newest turns as user text and final reply, without the tool chain in between."""
-    turns = split_turns(messages)
-    border = turns[-keep_turns].start if 0 < keep_turns < len(turns) else len(messages) * (keep_turns == 0)
-    return (*reduce_turns(messages[:border]), *messages[border:])
-
-
 def reduce_turns(messages: Sequence[Message]) -> list[Message]:
     return [
         message for turn in split_turns(messages) for message in reduce_turn(messages[turn.start : turn.end])

@@ -12,7 +12,7 @@ OPEN, CLOSE = "```tool_call", "```"
 CALL_WORDS = frozenset({"tool_call", "tool_calls", "tool", "tool_code"})
 MAYBE_WORDS = frozenset({"json", ""})
 """Fences in which small models put a call, too: what is in them decides."""
-TAG, END_TAG = "<tool_call>", "</tool_call>"
+TAG = "<tool_call>"
 UNREADABLE = "unreadable_call"
 _LOOKS_LIKE_CALL = re.compile(r'\s*\[?\s*\{\s*"(?:name|tool|tool_name|function)"\s*:')
 _COULD_BECOME_CALL = re.compile(r'\s*\[?\s*(?:\{\s*(?:"\w{0,9}"?\s*:?)?)?$')

@@ -1,7 +1,7 @@
 """The model that answers when none is configured: no language model, and it says so.
 
 Deterministic. It shows streaming, Markdown and what it was given to read, finds words in that, and calls the tool that
-a question names. Asked for a summary, as memory.prompts asks, it gives the extractive one.
+a question names. Asked for a summary, as memory.summary_prompts asks, it gives the extractive one.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from agents.types import Finished, ModelItem, ModelRequest, RequestSent, TextDel
 from agents.usage import OutputText, estimate_usage
 from agents.wire import write_request
 from memory.extractive import extract_summary
-from memory.prompts import CLOSING
 from memory.summary import bounded_summary
+from memory.summary_prompts import CLOSING
 from memory.tokens import estimate_text, text_message
 from memory.types import Message, Role
 

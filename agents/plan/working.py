@@ -22,7 +22,7 @@ from agents.types import ChatModel, TextDelta
 from memory.budget import TokenBudget
 from memory.errors import ContextError
 from memory.policy import ContextPolicy
-from memory.prompts import Hint
+from memory.summary_prompts import Hint
 from memory.tokens import Calibration, text_message, total_tokens
 from memory.truncate import cut_middle
 from memory.types import Message

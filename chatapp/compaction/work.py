@@ -18,12 +18,12 @@ from chatapp.long_term.selectors.pauses import off_record, was_paused
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import default_model, model_of
 from chatapp.providers.usage import priced_call
+from memory.cut import summary_limit
 from memory.hygiene import Learned
 from memory.policy import ContextPolicy
 from memory.reminder import ToolNote, list_achieved, reminder_message, write_reminder
 from memory.tokens import total_tokens
 from memory.types import Message
-from memory.window import summary_limit
 
 
 @dataclass(frozen=True, slots=True)

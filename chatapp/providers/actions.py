@@ -61,12 +61,6 @@ def save_model_config(*, config: ModelConfig, api_key: str | None = None) -> Mod
     return config
 
 
-def set_default_model(*, config: ModelConfig) -> None:
-    with transaction.atomic():
-        _lock_models()
-        _set_default(config)
-
-
 def store_detected_sizes(
     *, config: ModelConfig, context_size: int | None = None, max_output_tokens: int | None = None
 ) -> None:

@@ -7,11 +7,10 @@ import zlib
 from collections.abc import Sequence
 
 from memory.budget import TokenBudget
-from memory.extractive import QUICK, extract_missing
-from memory.fallback import write_extract
-from memory.prompts import Hint, compaction_prompt
+from memory.extractive import QUICK, extract_missing, write_extract
 from memory.strategies.protocol import CutReplay, Rejected, Summary, SummaryForm, SummaryRequest
 from memory.summary import summary_message
+from memory.summary_prompts import Hint, compaction_prompt
 from memory.tokens import UNCALIBRATED, Calibration, estimate_text, total_tokens
 from memory.transcript import split_transcript
 from memory.types import Message

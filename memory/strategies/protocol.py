@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from memory.budget import TokenBudget
-from memory.prompts import Hint, summary_input
+from memory.summary_prompts import Hint, summary_input
 from memory.tokens import UNCALIBRATED, Calibration, text_message
 from memory.types import Message
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from agents.chat_models.scripted_model import ScriptedModel
 from agents.context import AssembledContext
 from agents.react import run_react
 from memory.types import Message
 from tests.agents.asking import assemble, collect_steps, make_inputs
+from tests.agents.scripted_model import ScriptedModel
 from tests.agents.tooling import FakeTool, World
 
 

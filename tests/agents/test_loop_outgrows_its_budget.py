@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from agents.chat_models.scripted_model import ScriptedModel
 from agents.error_mapping import describe_error
 from agents.loop_request import LoopRequest
 from agents.react import AgentStep, Notice, run_react
 from agents.summarise import Summariser, SummaryResult
 from memory.budget import TokenBudget
-from memory.prompts import compaction_prompt
+from memory.summary_prompts import compaction_prompt
 from memory.tokens import Calibration, text_message, total_tokens, with_parts
 from memory.types import Message, ToolCallPart, ToolResultPart
 from tests.agents.asking import collect_steps, history_of, text_of
 from tests.agents.looping import context_with, results_of, run
+from tests.agents.scripted_model import ScriptedModel
 from tests.agents.tooling import FakeTool, World, calls
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from agents.chat_models.scripted_model import Said, ScriptedModel
 from agents.error_mapping import describe_error
 from agents.plan.prompts import ANALYST_MARK, PLANNER_MARK, STEP_MARK
 from agents.plan.run import PlanReady, PlanRequest, run_plan
@@ -25,6 +24,7 @@ from memory.budget import TokenBudget
 from memory.policy import ContextPolicy
 from memory.tokens import Calibration, estimate_text, text_message
 from tests.agents.asking import no_tools
+from tests.agents.scripted_model import Said, ScriptedModel
 
 STEP = PlanStep("a", "A", "Find A.")
 

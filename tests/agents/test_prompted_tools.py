@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from agents.chat_models.call_fences import CallFences
 from agents.chat_models.openai_model import OpenAIModel
 from agents.chat_models.prompted_model import AutoToolsModel, PromptedModel, refuses_tools
-from agents.chat_models.scripted_model import ScriptedModel
 from agents.errors import ModelError
 from agents.react import Notice, run_react
 from agents.types import ModelItem, TextDelta, ToolCallDelta
 from tests.agents.asking import collect_steps, text_of
 from tests.agents.looping import context_with
+from tests.agents.scripted_model import ScriptedModel
 from tests.agents.tooling import FakeTool, World
 from tests.servers.behaviour import Behaviour, fails, says
 from tests.servers.openai_server import ModelServer

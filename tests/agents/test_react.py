@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from agents.chat_models.scripted_model import Said, ScriptedModel
 from agents.error_mapping import describe_error, map_error
 from agents.errors import ModelErrorCategory
 from agents.react import CallFinished, Notice, run_react
@@ -14,6 +13,7 @@ from agents.types import ReasoningDelta, TokenUsage, ToolCallDelta
 from memory.tokens import text_message
 from memory.types import Checkpoint
 from tests.agents.asking import assemble, collect_steps, history_of, make_inputs, text_of
+from tests.agents.scripted_model import Said, ScriptedModel
 
 CONTEXT = assemble(make_inputs(history_of(4)))
 

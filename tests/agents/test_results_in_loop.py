@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from agents.chat_models.scripted_model import ScriptedModel
 from agents.tools.protocol import ToolFailure, ToolImage, ToolOutput, ToolTraits
 from agents.wire import write_messages
 from memory.types import ToolResultPart
 from tests.agents.asking import text_of
 from tests.agents.looping import results_of, run
+from tests.agents.scripted_model import ScriptedModel
 from tests.agents.tooling import FakeTool, World, calls
 
 

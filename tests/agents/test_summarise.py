@@ -9,15 +9,15 @@ import pytest
 
 from agents.chat_models.demo_model import DemoModel
 from agents.chat_models.openai_model import OpenAIModel
-from agents.chat_models.scripted_model import Said, ScriptedModel
 from agents.error_mapping import describe_error, map_error
 from agents.summarise import NO_MODEL, NO_ROOM, SummaryResult, summarise
 from agents.types import ChatModel, TokenUsage
 from memory.budget import TokenBudget
 from memory.policy import ContextPolicy
-from memory.prompts import CLOSING
+from memory.summary_prompts import CLOSING
 from memory.tokens import text_message
 from memory.types import Message
+from tests.agents.scripted_model import Said, ScriptedModel
 from tests.servers.behaviour import Behaviour, says
 from tests.servers.openai_server import ModelServer
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from agents.chat_models.scripted_model import Said, ScriptedModel
 from agents.ports import EarlierCall
 from agents.react import MessagesSeen, Notice, ToolFinished, ToolStarted, run_react
 from agents.tool_calls import call_key
@@ -17,6 +16,7 @@ from agents.types import TextDelta
 from memory.tokens import text_message
 from tests.agents.asking import assemble, collect_steps, make_inputs, text_of
 from tests.agents.looping import context_with, results_of, run
+from tests.agents.scripted_model import Said, ScriptedModel
 from tests.agents.tooling import FakeTool, World, calls, never
 
 

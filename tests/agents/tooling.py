@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents.chat_models.scripted_model import Said
 from agents.ports import CallResult, Decision, RequestedCall, ToolUse
 from agents.tools.protocol import ToolCaller, ToolImage, ToolOutput, ToolTraits
 from agents.types import ToolCallDelta, ToolSpec
 from memory.types import Message, ToolResultPart
+from tests.agents.scripted_model import Said
 
 CALLER = ToolCaller("alice", "conversation", "run")
 ANYTHING: dict[str, Any] = {"type": "object"}

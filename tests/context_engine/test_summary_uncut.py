@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from memory.budget import TokenBudget
-from memory.loader import ViewInputs, fit_view
+from memory.cut import summary_limit
 from memory.policy import DEFAULT_POLICY
 from memory.strategies.protocol import Summary
 from memory.tokens import estimate_text, text_message
 from memory.types import Checkpoint
-from memory.window import summary_limit
+from memory.view import ViewInputs, fit_view
 from tests.acceptance.conversations import long_history
 from tests.memory.summaries import accept_summary
 

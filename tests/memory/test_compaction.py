@@ -11,10 +11,10 @@ from memory.budget import TokenBudget
 from memory.compaction import PlanInputs, plan_span
 from memory.loading import LeftOut
 from memory.policy import DEFAULT_POLICY, ContextPolicy
-from memory.prompts import Hint, compaction_prompt
 from memory.strategies.protocol import Rejected, Summary
 from memory.strategies.structured import default_template, read_structured, render_structured
 from memory.summary import fence
+from memory.summary_prompts import Hint, compaction_prompt
 from memory.tokens import Calibration, estimate_text, total_tokens
 from memory.transcript import render_transcript, split_transcript
 from memory.types import Checkpoint, ImagePart, Message, ReasoningPart, TextPart
@@ -97,7 +97,7 @@ def test_a_short_span_waits_for_more_and_an_extract_stands_in_until_then() -> No
         if fit(history[:at], checkpoint=checkpoint, budget=SMALLEST).dropped
     )
     view = fit(history[:cut], checkpoint=checkpoint, budget=SMALLEST)
-    assert view.is_stand_in
+    assert view.dropped
     assert plan_span(PlanInputs(history[:cut], checkpoint, DEFAULT_POLICY, SMALLEST)) is None
     last = plan_span(PlanInputs(history[:cut], checkpoint, DEFAULT_POLICY, SMALLEST, is_patient=False))
     assert last is not None, "nothing more comes"

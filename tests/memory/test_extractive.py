@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory.extractive import extract_facts, extract_missing, extract_summary, find_facts
-from memory.fallback import write_extract
+from memory.extractive import extract_missing, extract_summary, find_facts, write_extract
 from memory.summary import EARLIER_TRUNCATED
 from memory.tokens import estimate_text
 from tests.memory.histories import call, plain_turns, reply, result, user
@@ -31,7 +30,6 @@ FACTS = [
 def test_a_fact_survives_among_a_hundred_times_as_much_small_talk(sentence: str, fact: str) -> None:
     history = [*FILLER * 50, user(sentence), *FILLER * 50]
     assert fact in extract_summary(history, 60)
-    assert any(fact in line for line in extract_facts(history, 3))
 
 
 def test_an_extract_is_bounded_keeps_the_order_and_names_the_speakers() -> None:
@@ -62,7 +60,6 @@ def test_results_of_tools_are_read_too() -> None:
 def test_nothing_gives_nothing() -> None:
     assert extract_summary([], 100) == ""
     assert extract_summary([user("")], 100) == ""
-    assert extract_facts([user("hm")], 5) == []
 
 
 def test_facts_are_found_word_for_word() -> None:

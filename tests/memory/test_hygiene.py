@@ -6,8 +6,8 @@ import pytest
 import snowballstemmer
 
 from memory.hygiene import KnownSentences, Learned, learn
+from memory.memorable import is_memorable
 from memory.sentences import Vocabulary
-from memory.statements import is_memorable
 from memory.terms import Analyzer
 from memory.tokens import text_message
 from memory.tombstones import Fingerprinter, Tombstones

@@ -9,7 +9,6 @@ import pytest
 
 from memory.budget import TokenBudget
 from memory.compaction import PlanInputs, plan_span
-from memory.loader import View, ViewInputs, fit_view
 from memory.policy import ContextPolicy
 from memory.reminder import (
     ToolNote,
@@ -22,6 +21,7 @@ from memory.reminder import (
 from memory.summary import EARLIER_TRUNCATED, mark_truncated, summary_message
 from memory.tokens import text_message, total_tokens
 from memory.types import Checkpoint, Message, ToolCallPart
+from memory.view import View, ViewInputs, fit_view
 from tests.memory.histories import plain_turns
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from memory.budget import TokenBudget
-from memory.loader import View
 from memory.policy import ContextPolicy
 from memory.truncate import TRUNCATED
 from memory.types import Message
+from memory.view import View
 from tests.memory.histories import call, reply, result, stored, user
 from tests.memory.views import fit
 

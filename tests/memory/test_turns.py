@@ -11,14 +11,14 @@ from memory.turns import (
     Turn,
     bind_groups,
     is_safe_split,
-    reduce_old_turns,
+    reduce_turns,
     repair_tool_calls,
     safe_split,
     safe_split_after,
     split_turns,
 )
 from memory.types import Message, TextPart, ToolCallPart, ToolResultPart
-from tests.memory.histories import call, histories, message, plain_turns, reply, result, stored, user
+from tests.memory.histories import call, histories, message, plain_turns, reply, result, user
 from tests.memory.views import assert_no_orphans
 
 
@@ -126,22 +126,21 @@ def test_a_repaired_view_has_no_orphans_and_repairing_it_again_changes_nothing(
 def test_old_turns_keep_the_users_words_and_the_last_reply() -> None:
     old = [user("find it"), call("1", text="I look"), result("1"), reply("Found."), reply("It is 7.")]
     new = [user("again"), call("2"), result("2"), reply("Still 7.")]
-    reduced = reduce_old_turns([*old, *new], keep_turns=1)
-    assert [each.text for each in reduced[:2]] == ["find it", "It is 7."]
-    assert list(reduced[2:]) == new
+    reduced = reduce_turns([*old, *new])
+    assert [each.text for each in reduced] == ["find it", "It is 7.", "again", "Still 7."]
 
 
 def test_a_reply_that_came_with_a_call_loses_the_call_alone() -> None:
-    reduced = reduce_old_turns([user("a"), call("1", text="I look"), user("b"), reply("c")], keep_turns=1)
+    reduced = reduce_turns([user("a"), call("1", text="I look"), user("b"), reply("c")])
     assert reduced[1].parts == (TextPart("I look"),)
     assert reduced[1].tokens < call("1", text="I look").tokens
 
 
 def test_a_turn_without_tools_is_not_touched_by_reduction() -> None:
     history = plain_turns(9)
-    assert list(reduce_old_turns(history, keep_turns=3)) == history
+    assert reduce_turns(history) == history
 
 
 def test_a_turn_with_a_pinned_result_keeps_its_chain() -> None:
     pinned = [user("a"), call("1"), replace(result("1"), pinned=True), reply("b")]
-    assert list(reduce_old_turns(stored([*pinned, user("c")]), keep_turns=1)) == stored([*pinned, user("c")])
+    assert reduce_turns(pinned) == pinned

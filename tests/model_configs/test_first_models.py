@@ -12,7 +12,7 @@ from pytest_django.fixtures import Settings
 from chatapp.accounts.models import User
 from chatapp.operations.encryption import decrypt
 from chatapp.operations.errors import NotFound
-from chatapp.providers.actions import ensure_first_model, offer_models, save_model_config, set_default_model
+from chatapp.providers.actions import ensure_first_model, offer_models, save_model_config
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import accessible_model, default_model, fast_model_of, visible_models
 
@@ -92,7 +92,9 @@ def test_a_start_keeps_what_operators_edited(start: Start) -> None:
 
 def test_a_start_keeps_the_operators_default(start: Start) -> None:
     start(LOCAL, model="qwen3")
-    set_default_model(config=accessible_model("Demo"))
+    demo = accessible_model("Demo")
+    demo.is_default = True
+    save_model_config(config=demo)
     start(LOCAL, model="qwen3")
     assert default_model().kind == "demo"
 

@@ -4,7 +4,7 @@ import pytest
 import snowballstemmer
 
 from memory.dates import find_dates
-from memory.pieces import split_pieces
+from memory.passages import split_passages
 from memory.questions import QuestionReader
 from memory.terms import Analyzer, split_speaker
 
@@ -229,7 +229,7 @@ def test_pieces_are_the_text():
         + "長い文。" * 400
         + "x" * 3_000
     )
-    pieces = split_pieces(text, 300)
+    pieces = split_passages(text, 300)
     assert "".join(text[start:end] for start, end in pieces) == text
     assert max(end - start for start, end in pieces) <= 300
-    assert split_pieces(" \n ") == []
+    assert split_passages(" \n ") == []

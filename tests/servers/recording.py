@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from memory.prompts import CLOSING
+from memory.summary_prompts import CLOSING
 
 RequestKind = Literal["chat", "summary", "embeddings", "models", "other"]
 
@@ -35,6 +35,6 @@ class RecordedRequest:
 
 
 def is_summary_request(body: Mapping[str, Any]) -> bool:
-    """True for the prompts of memory.prompts, custom ones included; scripts may bring another predicate."""
+    """True for the prompts of memory.summary_prompts, custom ones included; scripts may bring another predicate."""
     messages = body.get("messages") or [{}]
     return CLOSING in str(messages[0].get("content", ""))

@@ -18,7 +18,7 @@ from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation, Message
 from chatapp.recall.index import NO_ORDINAL, PackedTerms, pack_terms
 from chatapp.recall.models import SearchCursor, SearchDocument, SearchOwner
-from memory.pieces import split_pieces
+from memory.passages import split_passages
 
 BATCH = 200
 BATCH_CHARS = 100_000
@@ -77,7 +77,7 @@ class Behind:
 def documents_of(
     kind: int, source_id: UUID, text: str, said_at: datetime, conversation_id: UUID | None
 ) -> Iterator[NewDocument]:
-    for start, end in split_pieces(text):
+    for start, end in split_passages(text):
         yield NewDocument(kind, source_id, said_at, start, end, pack_terms(text[start:end]), conversation_id)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
@@ -45,7 +45,6 @@ class Outcome:
     calls: Sequence[CallUsage] = ()
     error: events.RunError | None = None
     model_name: str = ""
-    extra_facts: Sequence[events.Fact] = field(default=())
 
     @property
     def answer_status(self) -> str:
@@ -107,7 +106,6 @@ def _last_facts(
     of_run = {**where, "run_id": str(run.pk)}
     calls = [usage_event(run, call, now) for call in outcome.calls]
     return [
-        *outcome.extra_facts,
         *(
             [plan_fact(run, now)]
             if any(not step.is_over for step in plan_values.plan_from_json(run.plan))

@@ -6,13 +6,13 @@ import pytest
 
 from memory.budget import TokenBudget
 from memory.errors import ContextError, QuestionTooLarge, SystemPromptTooLarge
-from memory.loader import View, ViewInputs, fit_view
 from memory.loading import LeftOut
 from memory.policy import ContextPolicy
 from memory.summary import EARLIER_TRUNCATED, read_summary
 from memory.tokens import Calibration, estimate_parts, estimate_text, text_message, total_tokens
 from memory.turns import INTERRUPTED
 from memory.types import Checkpoint, Message
+from memory.view import View, ViewInputs, fit_view
 from tests.memory.histories import call, plain_turns, reply, result, stored, user
 from tests.memory.views import NO_SYSTEM, fit
 
@@ -40,7 +40,6 @@ def test_the_checkpoints_summary_stands_between_system_prompt_and_history() -> N
     assert CHECKPOINT.summary in view.messages()[1].text
     assert view.messages()[2:-1] == tuple(history)
     assert view.was_compacted
-    assert not view.is_stand_in
     assert (view.original_count, view.compacted_count) == (106, 6)
 
 
@@ -49,7 +48,7 @@ def test_past_the_trigger_all_but_a_tail_leaves_and_its_facts_stand_in() -> None
     history = plain_turns(200)
     view = fit(history, checkpoint=CHECKPOINT, budget=WINDOW)
     assert view.was_compacted
-    assert view.is_stand_in
+    assert view.dropped is not None
     assert view.dropped is not None
     assert view.dropped.message_count + view.compacted_count == len(history)
     assert view.parts().total <= 0.75 * 13_000

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from memory.budget import TokenBudget
+from memory.cut import Cut, Room, find_cut, measure_room
 from memory.errors import ContextError, QuestionTooLarge, SystemPromptTooLarge
 from memory.loading import NOTHING_LEFT_OUT, LeftOut
 from memory.policy import ContextPolicy
@@ -21,7 +22,6 @@ from memory.tokens import UNCALIBRATED, Calibration, total_tokens
 from memory.truncate import choose_pins, cut_message, cut_middle, squeeze_messages, without_leading_replies
 from memory.turns import reduce_turns, repair_tool_calls
 from memory.types import Checkpoint, Message
-from memory.window import Cut, Room, find_cut, measure_room
 
 LEAST_SUMMARY_TOKENS = 24
 
@@ -69,8 +69,6 @@ class View:
     history: tuple[Message, ...]
     question: Message
     dropped: Dropped | None
-    is_stand_in: bool
-    """Whether the summary was made without a model, for messages no checkpoint covers."""
     original_count: int
     """Stored messages this view stands for, the question apart."""
     budget_tokens: int
@@ -189,7 +187,6 @@ def fit_view(inputs: ViewInputs) -> View:
         history=history,
         question=inputs.question,
         dropped=_dropped(messages, gone, history, left_out) if missing else None,
-        is_stand_in=summary is not None and bool(missing),
         original_count=_count_original(messages, checkpoint) + left_out.count,
         budget_tokens=budget.input_tokens,
         recall_tokens=calibration.apply(max(0, recall)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-PIECE_CHARS = 1_200
+PASSAGE_CHARS = 1_200
 
 # The best places to cut, best first: between paragraphs, lines, sentences, words.
 _ENDS = tuple(map(re.compile, (r"\n\s*\n", r"\n", r"[.!?…]['\"”’)]*\s+|[。！？]", r"\s+")))
@@ -21,7 +21,7 @@ def _cut_before(text: str, start: int, limit: int) -> int:
     return limit
 
 
-def split_pieces(text: str, max_chars: int = PIECE_CHARS) -> list[tuple[int, int]]:
+def split_passages(text: str, max_chars: int = PASSAGE_CHARS) -> list[tuple[int, int]]:
     """`(start, end)` of each piece; none for an empty text."""
     pieces = []
     start = 0

@@ -1,19 +1,21 @@
-"""Makes the summary that memory asked for: one model call per piece, or none, and never more.
+"""Make the summary that memory asked for: one model call for each piece, or an extract without a model.
 
-Whatever goes wrong ends in the extractive summary, which says why it is there.
+Whatever goes wrong ends in the extract, whose `fallback_reason` says why.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from agents.asking import Asking, Sleep
 from agents.errors import ModelError
 from agents.types import ChatModel, ModelRequest, TokenUsage
 from memory.budget import TokenBudget
-from memory.extractive import write_extract
+from memory.extractive import find_facts, write_extract
 from memory.policy import ContextPolicy
 from memory.strategies.protocol import Rejected, Summary, SummaryRequest
 from memory.summary import bounded_summary
@@ -24,6 +26,7 @@ from memory.types import Message
 LEAST_EXTRACT_TOKENS = 24
 NO_MODEL = "there is no model to write one"
 NO_ROOM = "the summary model's window is too small"
+NO_FACTS = "it returned something that is not a summary"
 
 BeforeCall = Callable[[], Awaitable[None]]
 
@@ -33,19 +36,26 @@ async def _nothing() -> None: ...
 
 @dataclass(frozen=True, slots=True)
 class SummaryResult:
-    """`usages` has one entry per call, failed ones included where they wrote something. `fallback_reason` is None for
-    a model's own summary; else the text is extractive and this completes "No model's summary: …"."""
+    """A summary and what it took.
+
+    `usages` has one entry for each call, also for a failed one that wrote something. `fallback_reason` is None for a
+    model's own summary; for an extract it completes "No model's summary: …".
+    """
 
     text: str
     tokens: int
     usages: tuple[TokenUsage, ...] = ()
     fallback_reason: str | None = None
 
+    @property
+    def made_by(self) -> Literal["model", "extract"]:
+        """Return who wrote the text: a model, or we, by taking sentences of the conversation word for word."""
+        return "model" if self.fallback_reason is None else "extract"
+
 
 @dataclass(frozen=True, slots=True)
 class Summariser:
-    """A model that summarises in the middle of an answer, with its own window. `note` hears of each summary, and what
-    it took."""
+    """A model that summarises in the middle of an answer, with its own window. `note` is called with each summary."""
 
     model: ChatModel
     window: TokenBudget
@@ -81,10 +91,10 @@ async def summarise(
     sleep: Sleep = asyncio.sleep,
     before_call: BeforeCall = _nothing,
 ) -> SummaryResult:
-    """The summary of `previous` and `messages` together. `window` and `calibration` are the summariser's.
+    """Return the summary of `previous` and `messages` together; an extract where no model's can be used.
 
-    `before_call` is awaited before each piece; what it raises ends the work. Never raises ModelError. Makes as many
-    calls as memory planned pieces, and at most one more after a passing error.
+    `window` and `calibration` are the summariser's. `before_call` is awaited before each piece; what it raises ends
+    the work. Makes as many calls as memory planned pieces, and the retries of one call.
     """
     requests = _plan(model, messages, previous, policy, window, calibration, hint, keep)
     asking = Asking(model, policy.summary_timeout_s, sleep) if model is not None and requests else None
@@ -107,7 +117,10 @@ async def summarise(
 def extract_fallback(
     messages: Sequence[Message], *, previous: str, policy: ContextPolicy, reason: str
 ) -> SummaryResult:
-    """The sentences with the facts, at about half of what they stand for at most; `reason` says why no model did it."""
+    """Return the sentences that carry facts, at most half as long as their source.
+
+    `reason` says why no model summarised them.
+    """
     covered = total_tokens(messages) + estimate_text(previous)
     space = max(LEAST_EXTRACT_TOKENS, min(policy.summary_max_tokens, covered // 2))
     text = write_extract(previous, messages, space)
@@ -144,22 +157,59 @@ async def _run(
     policy: ContextPolicy,
     before_call: BeforeCall,
 ) -> str:
-    """The calls of one summary, each building on the answer before; the last answer.
+    """Return the last answer of the calls of one summary, each of which builds on the answer before.
 
-    Raises ModelError, also for an empty answer in between.
+    Raise ModelError, also where an answer is empty or no summary: the next one would be built on it.
     """
     answer = previous
     for request in requests:
         await before_call()
-        # An answer far over its limit must not crowd out the next piece.
+        # An answer far over its limit would leave no room for the next piece.
         earlier = bounded_summary(answer, policy.summary_max_tokens * 3 // 2)
         asked = ModelRequest(
             request.messages(earlier), request.max_output_tokens, temperature=policy.summary_temperature
         )
         answer = await asking.ask(asked)
         if not answer.strip():
-            raise ModelError("bad_response", "The summary model returned nothing.", detail="returned nothing")
+            raise ModelError(
+                "bad_response", "The summary model returned nothing.", detail="it returned nothing"
+            )
+        if not carries_facts(answer, f"{earlier}\n{request.transcript}"):
+            raise ModelError("bad_response", "The summary model returned no summary.", detail=NO_FACTS)
     return answer
+
+
+def carries_facts(summary: str, source: str) -> bool:
+    """Return whether a summary holds any fact of its source: an identifier, a number, a name.
+
+    A refusal, an instruction, a fragment or a bare brace holds none. True where the source has no facts, for then
+    none can be missing.
+    """
+    found = find_facts(_DATE_LINES.sub("", source))
+    facts = {part for fact in found for part in (fact, *fact.split()) if _FACT_SIGN.search(part)}
+    facts = {fact for fact in facts if fact.casefold() not in _REFUSAL_WORDS} or set(found)
+    return not facts or any(_is_in(fact, summary) for fact in facts)
+
+
+_DATE_LINES = re.compile(r"^\[\d{4}-\d\d-\d\d\]$", re.MULTILINE)
+"""What a transcript says of days: no fact of the conversation."""
+_FACT_SIGN = re.compile(r"[^\Wa-z_]")
+"""A digit, a capital letter or one of a script without capitals: the plain words of a quotation prove nothing."""
+_REFUSAL_WORDS = frozenset(
+    {
+        "i", "i'm", "i’m", "i'd", "i’d", "ai", "sorry", "please", "provide", "sure", "here", "unfortunately",
+        "conversation", "summary", "user", "assistant", "tool",
+    }
+)  # fmt: skip
+"""What models say of themselves instead of a summary, and may stand in the conversation, too."""
+
+
+def _is_in(fact: str, text: str) -> bool:
+    if any(sign.isdigit() for sign in fact):
+        fact, text = fact.casefold(), text.casefold()
+    if not fact.isascii():
+        return fact in text  # not every script parts its words
+    return fact in text and re.search(rf"(?<!\w){re.escape(fact)}(?!\w)", text) is not None
 
 
 def _with_usages(result: SummaryResult, asking: Asking) -> SummaryResult:

@@ -28,6 +28,7 @@ from memory.truncate import cut_middle
 from memory.types import Message
 
 EMPTY = "The model answered with nothing."
+EXTRACT_LEAD = "[An extract: the sentences that carry facts, word for word.]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,4 +140,4 @@ class LoopModels:
 
     async def _summarise(self, messages: Sequence[Message], hint: Hint) -> str:
         summary = await self._summariser.summarise(messages, previous="", policy=self.fast.policy, hint=hint)
-        return summary.text
+        return summary.text if summary.made_by == "model" else f"{EXTRACT_LEAD}\n\n{summary.text}"

@@ -81,7 +81,7 @@ async def test_a_policy_that_waits_for_summaries_has_a_model_summarise_what_leav
     policy: dict[str, Any],
 ) -> None:
     main = ScriptedModel([calls(("look_up", {})), "Here you are."])
-    summaries = Summaries("They talked about numbered messages, and asked for a look.")
+    summaries = Summaries("They talked about numbered messages up to 50, and asked for a look.")
     steps, error = await collect_steps(summaries.ask(main, **policy))
     assert error is None
     [asked] = summaries.model.requests

@@ -10,7 +10,7 @@ import pytest
 from agents.chat_models.demo_model import DemoModel
 from agents.chat_models.openai_model import OpenAIModel
 from agents.error_mapping import describe_error, map_error
-from agents.summarise import NO_MODEL, NO_ROOM, SummaryResult, summarise
+from agents.summarise import NO_MODEL, NO_ROOM, SummaryResult, carries_facts, summarise
 from agents.types import ChatModel, TokenUsage
 from memory.budget import TokenBudget
 from memory.policy import ContextPolicy
@@ -71,12 +71,12 @@ async def test_the_summary_before_is_merged_in() -> None:
 
 @pytest.mark.mechanism("fim.two-budgets")
 async def test_a_long_span_goes_through_a_small_window_in_pieces_each_building_on_the_last() -> None:
-    model = ScriptedModel(["First piece.", "Second piece.", *[GOOD] * 20])
+    model = ScriptedModel(["First piece, ORD-1000.", "Second piece, ORD-1000.", *[GOOD] * 20])
     result = await summarise_with(model, span_of(100), window=TokenBudget(2_000, 500, 0))
     assert len(model.requests) > 2
-    assert "First piece." in model.requests[1].messages[1].text
-    assert "Second piece." in model.requests[2].messages[1].text
-    assert "First piece." not in model.requests[2].messages[1].text
+    assert "First piece, ORD-1000." in model.requests[1].messages[1].text
+    assert "Second piece, ORD-1000." in model.requests[2].messages[1].text
+    assert "First piece, ORD-1000." not in model.requests[2].messages[1].text
     assert len(result.usages) == len(model.requests)
     everything = "".join(request.messages[1].text for request in model.requests)
     assert all(everything.count(f"ORD-{1000 + n} ") == 1 for n in range(1, 100))
@@ -90,6 +90,11 @@ async def test_a_long_span_goes_through_a_small_window_in_pieces_each_building_o
         ("   ", "nothing"),
         ("<html><body>Bad gateway</body></html>", "not a summary"),
         (" ".join(f"Order {n} matters." for n in range(500)), "tokens"),
+        ("I'm sorry, but I can't help with that.", "not a summary"),
+        ("Please provide the conversation you would like me to summarize.", "not a summary"),
+        ("{", "not a summary"),
+        ("The user", "not a summary"),
+        ("I'm sorry, but as an AI I can't repeat orders.", "not a summary"),
         (map_error(401, "Invalid key"), "auth: HTTP 401"),
         (Said("Half", error=describe_error("cut")), "cut"),
     ],
@@ -100,6 +105,36 @@ async def test_an_answer_that_cannot_be_used_falls_back_and_says_why(answer: Any
     assert words in result.fallback_reason
     assert "ORD-10" in result.text
     assert 0 < result.tokens <= POLICY.summary_max_tokens * 1.15
+
+
+@pytest.mark.parametrize(
+    ("summary", "source", "carries"),
+    [
+        ("They talked about ord-1000.", "User: Order ORD-1000 costs 4 EUR.", True),
+        ("Ada lives in Paris.", "User: I live in Paris, said Ada.", True),
+        ("They greeted each other.", "User: hello there\n\nAssistant: good morning", True),
+        ("会议在三月五日。", "User: 会议在三月五日举行", True),
+        ("Sorry, no.", "User: it costs 12, Sorry", False),
+        ("I can't do it.", "User: ask the IT people, they have 7 keys", False),
+        ("Nothing new.", "[2026-11-22]\n\nUser: hello there", True),
+        ("It is 2026.", "[2026-11-22]\n\nUser: we have 30 boxes", False),
+    ],
+)
+def test_a_summary_has_to_carry_a_fact_of_what_it_stands_for(
+    summary: str, source: str, carries: bool
+) -> None:
+    assert carries_facts(summary, source) is carries
+
+
+async def test_a_refusal_in_the_middle_ends_in_the_extract_and_no_later_piece_hides_it() -> None:
+    model = ScriptedModel([GOOD, "I'm sorry, but I can't help with that.", *[GOOD] * 20])
+    result = await summarise_with(model, span_of(100), window=TokenBudget(2_000, 500, 0))
+    assert (result.made_by, len(model.requests)) == ("extract", 2)
+
+
+async def test_a_summary_says_who_made_it() -> None:
+    assert (await summarise_with(ScriptedModel([GOOD]))).made_by == "model"
+    assert (await summarise_with(None)).made_by == "extract"
 
 
 async def test_the_fallback_keeps_the_summary_before() -> None:

@@ -1,7 +1,7 @@
-"""The request of a loop as it grows: what the context began with, then calls, results and what was sent meanwhile.
+"""Hold the request of a loop as it grows by calls, results and messages sent during the run, and make it fit.
 
-Before each call it is made to fit: results of earlier steps shrink first, then the guard takes what is oldest, and a
-summary or an extract stands in its place. The question stays as it was asked.
+Results of earlier steps are shortened first; then the guard replaces what is oldest by a summary or an extract. The
+question stays as it was asked.
 """
 
 from __future__ import annotations
@@ -25,22 +25,24 @@ from memory.truncate import cut_message, cut_middle, find_question
 from memory.types import Message, ToolResultPart
 
 SHRUNK_CHARS = 600
-"""What stays of a result of an earlier step once the request is full: enough to know what it was."""
+"""Kept of a result of an earlier step once the request is full: enough to know what it was."""
 ROOM_SHARE = 0.7
-"""How far earlier results shrink: some calls more fit before it is done again, and until then the prefix is stable."""
+"""How far results are shortened: then some more calls fit, and the prefix stays the same for the provider's cache."""
 RESULTS_SHARE = 2
 """The results of one step take at most half of the body together."""
 LEAST_RESULT_TOKENS = 200
 NOTE_CHARS = 800
-"""For how to read on, behind an excerpt."""
+"""Room for the note behind an excerpt that says how to read on."""
 NO_SUMMARY = "no summary is waited for in the middle of an answer"
 
 
 @dataclass(frozen=True, slots=True)
 class LoopRequest:
-    """`messages` is the whole request; those from `newest` on came with the last step, the first `passed` went through
-    the guard as they are. `was_shortened`: something left it that the user was not told of yet; `summary` is what a
-    summariser made of it, where one was asked."""
+    """A whole request. `messages` from `newest` on came with the last step; the guard has checked the first `passed`.
+
+    `was_shortened`: something was taken out that the user has not been told of; `summary` is what a summariser made of
+    it, where one was asked.
+    """
 
     context: AssembledContext
     messages: tuple[Message, ...]
@@ -51,16 +53,18 @@ class LoopRequest:
 
     @classmethod
     def begin(cls, context: AssembledContext) -> LoopRequest:
+        """Return the first request of a loop."""
         messages = context.request.messages
         return cls(context, messages, len(messages))
 
     @property
     def tokens(self) -> int:
-        """As the model counts."""
+        """Return the size of the request as the model counts."""
         counted = total_tokens(self.messages) + self.context.view.tools_tokens
         return self.context.inputs.calibration.apply(counted)
 
     def request(self, *, with_tools: bool) -> ModelRequest:
+        """Return the request to send."""
         inputs = self.context.inputs
         return ModelRequest(
             messages=self.messages,
@@ -69,18 +73,20 @@ class LoopRequest:
             temperature=inputs.temperature,
         )
 
-    def told(self) -> LoopRequest:
-        """The user knows of what left it."""
+    def mark_reported(self) -> LoopRequest:
+        """Return the request once the user was told what was taken out of it."""
         return replace(self, was_shortened=False, summary=None)
 
     def add_step(self, messages: Sequence[Message]) -> LoopRequest:
+        """Return the request with the calls and results of another step."""
         return replace(self, messages=(*self.messages, *messages), newest=len(self.messages))
 
     def add(self, *messages: Message) -> LoopRequest:
+        """Return the request with notes, or messages of the user, after the last step."""
         return replace(self, messages=(*self.messages, *messages))
 
     def result_limit(self, count: int) -> ResultLimit:
-        """For each of so many results of one step."""
+        """Return the limit for each of `count` results of one step."""
         policy, budget = self.context.inputs.policy, self.context.inputs.budget
         share = self._body_room() // RESULTS_SHARE // max(1, count)
         tokens = max(LEAST_RESULT_TOKENS, min(policy.result_limit(budget), share))
@@ -89,9 +95,9 @@ class LoopRequest:
         )
 
     async def fit(self, store: ResultStore | None, summariser: Summariser | None = None) -> LoopRequest:
-        """Without a summariser the sentences that carry facts stand in for what leaves.
+        """Return the request within its budget. Without a summariser an extract replaces what is taken out.
 
-        Raises memory.errors.ContextError where nothing would help.
+        Raise memory.errors.ContextError where even that is too large.
         """
         fitting = self
         if _body_tokens(self.messages) > self._body_room():
@@ -101,7 +107,7 @@ class LoopRequest:
         return await fitting._summarised(summariser)
 
     def shrunk(self, window_tokens: int | None) -> LoopRequest | None:
-        """After an overflow: about half of it, then the summary and the question alone; None after that."""
+        """Return a smaller request after an overflow: half of it, then summary and question alone, then None."""
         context = self.context.shrunk(window_tokens, self.tokens)
         if context is None:
             return None
@@ -160,7 +166,7 @@ class LoopRequest:
         return replace(self, messages=messages, newest=newest, passed=0, was_shortened=was_shortened)
 
     async def _shrink_results(self, store: ResultStore | None) -> LoopRequest:
-        """Oldest first, until it fits with some room to spare."""
+        """Return the request with results shortened, oldest first, until it fits with some room to spare."""
         goal = int(self._body_room() * ROOM_SHARE)
         messages = list(self.messages)
         used = _body_tokens(messages)
@@ -175,7 +181,7 @@ class LoopRequest:
 
 
 async def _shrink(message: Message, store: ResultStore | None) -> Message:
-    """A call and its result are stored whole as messages; what was said with them stays."""
+    """Return the message with its calls and results shortened; they are stored whole as messages of the chat."""
     if message.tool_calls:
         calls = [
             cut_message(with_parts(message, (call,)), SHRUNK_CHARS).parts[0] for call in message.tool_calls
@@ -215,7 +221,7 @@ async def _keep(store: ResultStore, part: ToolResultPart) -> str | None:
 
 
 def _list_stored(messages: Sequence[Message]) -> list[str]:
-    """What leaves can still be read by its reference: the newest by name, and how to list the others."""
+    """Return lines that say where results are stored: the newest by reference, and how to list the others."""
     results = [result for message in messages for result in message.tool_results if result.offload_ref]
     lines = [f"{result.name}: its result is stored as {result.offload_ref}" for result in results]
     if len(lines) <= ACHIEVED_LINES:

@@ -1,4 +1,4 @@
-"""What the tool loop asks of the world: a record of its calls, the user's consent, what was sent meanwhile, a store."""
+"""Declare what the tool loop needs from outside: records of calls, the user's consent, new messages, a store."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from memory.types import ImagePart, Message, ToolResultPart
 CallState = Literal["requested", "waiting", "running", "done", "failed", "denied", "interrupted"]
 Decision = Literal["approved", "denied", "timed_out"]
 CallKey = tuple[str, str]
-"""The name of a tool and its arguments in one canonical form."""
+"""(name of the tool, arguments in one canonical form)."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestedCall:
-    """A call the model asked for. `call_id` is ours, never the model's; `step` counts the model calls of the run."""
+    """A call that the model made. `call_id` is ours, never the model's; `step` counts the model calls of the run."""
 
     call_id: str
     name: str
@@ -38,51 +38,50 @@ class CallResult:
     images: tuple[ImagePart, ...] = ()
     is_cut: bool = False
     whole: str = field(default="", repr=False)
-    """What the tool said before anything was cut from it."""
+    """The whole text, before anything was cut from it."""
 
 
 @dataclass(frozen=True, slots=True)
 class EarlierCall:
-    """A call of an attempt at the same question that did not come to its end. `text` None: nobody knows whether it
-    happened."""
+    """A call of an earlier attempt at the same question. `text` is its result; None where it is not known."""
 
     text: str | None
 
 
 class CallRecords(Protocol):
-    """Each call is recorded before it runs, and its result before the model sees it."""
+    """Records each call before it runs, and its result before the model sees it."""
 
     async def record_calls(self, calls: Sequence[RequestedCall]) -> None:
-        """All calls of one step, before any of them runs."""
+        """Record all calls of one step, before any of them runs."""
 
     async def record_running(self, call: RequestedCall) -> None:
-        """A call that waited for its approval runs now."""
+        """Record that a call which waited for approval runs now."""
 
     async def record_result(self, result: CallResult) -> None:
-        """One call has ended. With the last of its step they are part of the conversation, in the calls' order."""
+        """Record a result. The last one of a step makes all of them part of the conversation, in the calls' order."""
 
 
 class Consents(Protocol):
     async def ask(self, call: RequestedCall) -> Decision:
-        """Returns when the user decided, or did not in time."""
+        """Return the user's decision, or `timed_out`."""
         ...
 
 
 class Inbox(Protocol):
     async def take(self) -> Sequence[Message]:
-        """What the user sent while the loop was at work, oldest first, each once."""
+        """Return what the user sent during the run, oldest first, each message once."""
         ...
 
 
 class ResultStore(Protocol):
-    """A place for what is too large for the context."""
+    """Keeps what is too large for the context."""
 
     async def keep_text(self, part: ToolResultPart) -> str:
-        """A reference under which the agent can read it later. Raises ToolFailure where it cannot be kept."""
+        """Return a reference by which the agent can read the text later. Raise ToolFailure where it is not kept."""
         ...
 
     async def keep_image(self, image: ToolImage, tool_name: str) -> str:
-        """A reference, as for a text. Raises ToolFailure for what is no image, too."""
+        """Return a reference. Raise ToolFailure where the image is not kept, or is none."""
         ...
 
 
@@ -96,8 +95,10 @@ class _NoRecords:
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """The tools of one loop, and how they may be used. Without `consents` nothing that needs one is run; without
-    `store` a result that is too large is refused."""
+    """The tools of one loop and its ports.
+
+    Without `consents` no call that needs one is run; without `store` a result that is too large is refused.
+    """
 
     tools: Sequence[Tool]
     caller: ToolCaller

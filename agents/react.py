@@ -1,6 +1,6 @@
-"""The loop of an answer: ask the model, pass on what it says, run the tools it asks for, until it has answered.
+"""Run the loop of an answer: ask the model, pass on what it says, run the tools it calls, until it has answered.
 
-Says nothing twice: once text of a call was passed on, an error of this call is the run's error.
+Once text of a call was passed on, the call is not repeated: its error is the run's error.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from agents.ports import CallResult, EarlierCall, RequestedCall, ToolUse
 from agents.prompts import FINAL_ANSWER_PROMPT, REPEATING_PROMPT
 from agents.summarise import Summariser, SummaryResult
 from agents.text import storable_text
-from agents.tool_calls import CallCollector, CallDesk, CycleWatch, call_key, calling_message
+from agents.tool_calls import CallChecker, CallCollector, CycleWatch, call_key, calling_message
 from agents.tool_running import run_calls
 from agents.types import (
     ChatModel,
@@ -48,8 +48,10 @@ Sleep = Callable[[float], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """The loop does something the user did not ask for; `text` says what, in one sentence. `window_tokens` is the
-    window a provider named when it refused."""
+    """What the loop does without being asked; `text` is one sentence for the user.
+
+    `window_tokens` is the window that a provider named when it refused the request.
+    """
 
     kind: Literal["retrying", "shrunk", "summarised", "repeating", "max_steps", "prompted_tools"]
     text: str
@@ -68,8 +70,10 @@ OUT_OF_STEPS = Notice("max_steps", "The limit of tool steps was reached; the mod
 
 @dataclass(frozen=True, slots=True)
 class CallFinished:
-    """One model call is over; `context` is what it was made from, `step` its number in the loop, from 1.
-    `has_tool_calls`: the loop goes on."""
+    """A model call has ended; `context` is what it was made from, `step` its number in the loop, from 1.
+
+    With `has_tool_calls` the loop goes on.
+    """
 
     usage: TokenUsage
     reason: FinishReason
@@ -80,7 +84,7 @@ class CallFinished:
 
 @dataclass(frozen=True, slots=True)
 class CallSent:
-    """A model call leaves; `context` is what it was made from."""
+    """A model call was sent; `context` is what it was made from."""
 
     sent: RequestSent
     context: AssembledContext
@@ -89,19 +93,21 @@ class CallSent:
 
 @dataclass(frozen=True, slots=True)
 class ToolStarted:
-    """Recorded already; where it needs the user's approval, it waits for that."""
+    """A call was recorded; it runs, or waits for the user's approval."""
 
     call: RequestedCall
 
 
 @dataclass(frozen=True, slots=True)
 class ToolFinished:
+    """A call has ended and its result is recorded."""
+
     result: CallResult
 
 
 @dataclass(frozen=True, slots=True)
 class MessagesSeen:
-    """What the user sent meanwhile is part of the next request."""
+    """Messages that the user sent during the run are part of the next request."""
 
     messages: tuple[Message, ...]
 
@@ -119,7 +125,7 @@ async def run_react(
     summariser: Summariser | None = None,
     sleep: Sleep = asyncio.sleep,
 ) -> AsyncGenerator[AgentStep, None]:
-    """The steps of one answer; the last call's `CallFinished` is its end. Raises ModelError, ContextError.
+    """Yield the steps of one answer, ended by the last call's `CallFinished`. Raise ModelError or ContextError.
 
     The model is offered the tools of the context's inputs, and `tool_use` has to hold them. A call that used tokens
     and gave nothing to show has its own `CallFinished` before the error or the next attempt. `summariser` is asked
@@ -132,15 +138,15 @@ async def run_react(
 
 
 @dataclass(slots=True)
-class _Said:
-    """What one model call said."""
+class _Reply:
+    """What one model call returned."""
 
     text: list[str] = field(default_factory=list)
     thought: list[str] = field(default_factory=list)
     calls: CallCollector = field(default_factory=CallCollector)
     has_shown: bool = False
     is_over_bound: bool = False
-    """Its stream was closed for its length: what it began to call is not run."""
+    """Its stream was closed for its length: the calls in it are incomplete and are not run."""
 
 
 class _Loop:
@@ -157,7 +163,7 @@ class _Loop:
         self.use = tool_use
         self.summariser = summariser
         self.sleep = sleep
-        self.desk = CallDesk(tool_use.tools) if tool_use else None
+        self.checker = CallChecker(tool_use.tools) if tool_use else None
         self.cycles = CycleWatch()
         self.step = 0
         self.may_call = bool(tool_use and tool_use.tools)
@@ -171,13 +177,13 @@ class _Loop:
             for notice in self._notices:
                 yield notice
             self._notices = []
-            said = _Said()
-            async with aclosing(self._ask(said)) as steps:
+            reply = _Reply()
+            async with aclosing(self._ask(reply)) as steps:
                 async for step in steps:
                     yield step
-            if not said.calls.calls or not self.may_call or said.is_over_bound:
+            if not reply.calls.calls or not self.may_call or reply.is_over_bound:
                 return
-            async with aclosing(self._run_tools(said)) as steps:
+            async with aclosing(self._run_tools(reply)) as steps:
                 async for step in steps:
                     yield step
 
@@ -190,44 +196,44 @@ class _Loop:
         self.request = self.request.add(*messages)
         return MessagesSeen(messages)
 
-    # --- asking --------------------------------------------------------------------------------------
+    # --- asking the model
 
-    async def _ask(self, said: _Said) -> AsyncGenerator[AgentStep, None]:
-        """One model call, with its second attempts."""
+    async def _ask(self, reply: _Reply) -> AsyncGenerator[AgentStep, None]:
+        """Yield the steps of one model call with its retries."""
         retries = 0
         while True:
             if (shortened := await self._fit()) is not None:
                 yield shortened
             try:
-                async with aclosing(self._stream(said)) as steps:
+                async with aclosing(self._stream(reply)) as steps:
                     async for step in steps:
                         yield step
                 return
             except ModelError as error:
-                if said.has_shown:
+                if reply.has_shown:
                     raise
-                notice, pause_s = self._after(error, retries)
+                notice, pause_s = self._plan_retry(error, retries)
                 if notice is None:
                     raise
                 retries += notice.kind == "retrying"
                 yield notice
                 await self.sleep(pause_s)
-                said.calls = CallCollector()
+                reply.calls = CallCollector()
 
     async def _fit(self) -> Notice | None:
-        """What to tell of what left the request."""
+        """Make the request fit; return the notice about what was taken out of it."""
         store = self.use.store if self.use else None
         fitting = await self.request.fit(store, self.summariser)
-        self.request = fitting.told()
+        self.request = fitting.mark_reported()
         if not fitting.was_shortened:
             return None
         if fitting.summary is None:
             return SHORTENED
         if fitting.summary.fallback_reason is not None:
-            self.summariser = None  # it is not asked again in this answer
-        return _tell_summary(fitting.summary)
+            self.summariser = None  # a summariser that failed is not asked again in this answer
+        return _describe_summary(fitting.summary)
 
-    async def _stream(self, said: _Said) -> AsyncGenerator[AgentStep, None]:
+    async def _stream(self, reply: _Reply) -> AsyncGenerator[AgentStep, None]:
         request = self.request.request(with_tools=self.may_call or self.use is None)
         async with aclosing(self.model.stream(request)) as items:
             async for item in items:
@@ -237,31 +243,31 @@ class _Loop:
                     case ToolsPrompted():
                         yield Notice("prompted_tools", item.text)
                     case TextDelta():
-                        said.has_shown = True
-                        said.text.append(item.text)
+                        reply.has_shown = True
+                        reply.text.append(item.text)
                         yield item
                     case ReasoningDelta():
-                        said.has_shown = True
+                        reply.has_shown = True
                         if item.is_wanted_back:
-                            said.thought.append(item.text)
+                            reply.thought.append(item.text)
                         yield item
                     case ToolCallDelta():
                         if self.use is None or not self.use.tools:
                             raise ModelError("bad_response", UNASKED_TOOL)
-                        said.calls.add(item)
+                        reply.calls.add(item)
                     case Finished():
-                        said.is_over_bound = item.reason == "bound"
-                        calls_tools = self.may_call and bool(said.calls.calls) and not said.is_over_bound
+                        reply.is_over_bound = item.reason == "bound"
+                        calls_tools = self.may_call and bool(reply.calls.calls) and not reply.is_over_bound
                         context = self.request.context
                         yield CallFinished(item.usage, item.reason, context, self.step, calls_tools)
-                        if not said.has_shown and not calls_tools:
-                            self._check_silence(item, said)
+                        if not reply.has_shown and not calls_tools:
+                            self._check_empty(item, reply)
 
-    def _check_silence(self, finished: Finished, said: _Said) -> None:
-        """Raises where a model that said nothing says by its last word why."""
-        if said.is_over_bound:
+    def _check_empty(self, finished: Finished, reply: _Reply) -> None:
+        """Raise ModelError where the finish reason explains why the model wrote nothing."""
+        if reply.is_over_bound:
             raise describe_error("bound")
-        if said.calls.calls:
+        if reply.calls.calls:
             raise ModelError("bad_response", NO_FINAL_ANSWER)
         if finished.reason == "content_filter":
             raise describe_error("content_filter")
@@ -273,29 +279,29 @@ class _Loop:
             raise describe_error("overflow", detail="The prompt filled the whole window.")
         raise ModelError("bad_response", NO_ROOM_TO_ANSWER)
 
-    def _after(self, error: ModelError, retries: int) -> tuple[Notice | None, float]:
-        """What to try after an error, and the pause before: the same again once, or less and less context."""
+    def _plan_retry(self, error: ModelError, retries: int) -> tuple[Notice | None, float]:
+        """Return (notice, pause in s) of the next attempt: the same request, or less context. No notice: no attempt."""
         if error.category == "overflow":
             smaller = self.request.shrunk(error.window_tokens)
             if smaller is None:
                 return None, 0.0
-            self.request = smaller.told()
+            self.request = smaller.mark_reported()
             text = "The model found the conversation too long; trying again with less of it."
             return Notice("shrunk", text, error.window_tokens), 0.0
         pause_s = retry_pause(error, retries)
         if pause_s is None:
             return None, 0.0
-        what = error.message.partition(";")[0].rstrip(".")  # without what to do where nobody tries again
+        what = error.message.partition(";")[0].rstrip(".")  # the rest advises users to retry themselves
         return Notice("retrying", f"{what}; trying once more."), pause_s
 
-    # --- tools ---------------------------------------------------------------------------------------
+    # --- running tools
 
-    async def _run_tools(self, said: _Said) -> AsyncGenerator[AgentStep, None]:
+    async def _run_tools(self, reply: _Reply) -> AsyncGenerator[AgentStep, None]:
         assert self.use is not None
-        assert self.desk is not None
-        prepared = self.desk.prepare(said.calls.calls, self.step)
+        assert self.checker is not None
+        prepared = self.checker.prepare(reply.calls.calls, self.step)
         calls = [one.call for one in prepared]
-        text, thought = storable_text("".join(said.text)), storable_text("".join(said.thought))
+        text, thought = storable_text("".join(reply.text)), storable_text("".join(reply.thought))
         asking = calling_message(text, calls, thought)
         await self.use.records.record_calls(calls)
         for call in calls:
@@ -310,10 +316,10 @@ class _Loop:
         self._remember_unknown(results_in_order)
         messages = [_result_message(result) for result in results_in_order]
         self.request = self.request.add_step([asking, *messages])
-        self._look_for_the_end(results_in_order)
+        self._limit_calls(results_in_order)
 
     def _remember_unknown(self, results: list[CallResult]) -> None:
-        """A call that cannot be undone and whose end nobody knows is not run again in this answer."""
+        """Remember calls that may have happened and cannot be undone, so that none is run again in this answer."""
         assert self.use is not None
         unknown = {
             call_key(result.call.name, result.call.arguments): EarlierCall(None)
@@ -323,10 +329,10 @@ class _Loop:
         if unknown:
             self.use = replace(self.use, earlier={**self.use.earlier, **unknown})
 
-    def _look_for_the_end(self, results: list[CallResult]) -> None:
-        """Whether the next call is the last one, without tools, and what the model is told of it."""
-        verdict = self.cycles.note(results)
-        if verdict == "tell":
+    def _limit_calls(self, results: list[CallResult]) -> None:
+        """Offer no more tools after the last step or in a cycle, and tell the model so."""
+        verdict = self.cycles.check(results)
+        if verdict == "warn":
             self.request = self.request.add(_note(REPEATING_PROMPT))
         max_steps = self.request.context.inputs.policy.max_steps
         if verdict == "end" or self.step >= max_steps:
@@ -340,12 +346,12 @@ def _result_message(result: CallResult) -> Message:
     return Message(role="tool", parts=parts, tokens=estimate_parts(parts))
 
 
-def _tell_summary(summary: SummaryResult) -> Notice:
+def _describe_summary(summary: SummaryResult) -> Notice:
     if summary.fallback_reason is None:
         return Notice("summarised", SUMMARISED)
     return Notice("summarised", f"{SHORTENED.text} No model's summary: {summary.fallback_reason}.")
 
 
 def _note(text: str) -> Message:
-    """As the user's: not every chat template takes a late system message. It starts no turn."""
+    """Return a note to the model as the user's: not every chat template takes a late system message."""
     return text_message("user", text, kind="injected")

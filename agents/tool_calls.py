@@ -1,4 +1,4 @@
-"""From what a model streams to calls that can be run: put together, checked against the schema, numbered by us."""
+"""Turn what a model streams into calls that can be run: joined, checked against their schemas, with our own ids."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from memory.types import Message, ReasoningPart, TextPart, ToolCallPart
 MAX_CALLS = 64
 _ID_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 ID_LENGTH = 9
-"""What the strictest provider takes as a call id (Mistral): nine letters or digits."""
+"""Nine letters or digits: the only call ids that Mistral accepts."""
 
 
 @dataclass(slots=True)
@@ -40,13 +40,14 @@ class _Draft:
 
 
 class CallCollector:
-    """Puts the fragments of a stream together."""
+    """Joins the fragments of a stream to calls."""
 
     def __init__(self) -> None:
         self._open: dict[int, _Draft] = {}
         self._drafts: list[_Draft] = []
 
     def add(self, delta: ToolCallDelta) -> None:
+        """Add a fragment to the call it belongs to."""
         draft = self._open.get(delta.index)
         if draft is None or self._begins_another(draft, delta):
             draft = self._open[delta.index] = _Draft(delta.call_id, delta.name)
@@ -57,18 +58,18 @@ class CallCollector:
 
     @staticmethod
     def _begins_another(draft: _Draft, delta: ToolCallDelta) -> bool:
-        """Some servers give every call the same index; its id and name tell that it is a new one."""
+        """Return whether a new call begins: some servers give every call the same index, but another id and name."""
         return bool(delta.name and draft.name and delta.call_id != draft.their_id)
 
     @property
     def calls(self) -> list[tuple[str, str]]:
-        """`(name, arguments)` of each, in order."""
+        """Return (name, arguments) of each call, in order."""
         return [(draft.name, draft.arguments) for draft in self._drafts]
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedCall:
-    """`problem` is a sentence for the model: why it cannot be run; `tool` is None only then."""
+    """A checked call. `problem` tells the model why it cannot be run; only then `tool` may be None."""
 
     call: RequestedCall
     tool: Tool | None = None
@@ -80,13 +81,14 @@ class PreparedCall:
         return call_key(self.call.name, self.call.arguments)
 
 
-class CallDesk:
-    """The tools by name; checks arguments against their schemas."""
+class CallChecker:
+    """Finds the tools of calls and checks arguments against their schemas."""
 
     def __init__(self, tools: Sequence[Tool]) -> None:
         self._tools = {tool.spec.name: tool for tool in tools}
 
     def prepare(self, calls: Sequence[tuple[str, str]], step: int) -> list[PreparedCall]:
+        """Return the calls of a step, ready to run or with their problem."""
         prepared = [self._prepare(name, arguments, step) for name, arguments in calls[:MAX_CALLS]]
         too_many = f"At most {MAX_CALLS} calls can be made at once; this one was not run."
         refused = [
@@ -124,7 +126,7 @@ class CallDesk:
 
 @lru_cache(maxsize=1_000)
 def _validator(schema_json: str) -> Validator:
-    """Checking a schema takes longer than a step of the loop may: once in a process. Raises SchemaError."""
+    """Return the validator of a schema. Raise SchemaError. Cached: checking a schema takes long."""
     schema = json.loads(schema_json)
     dialect = validator_for(schema, default=Draft202012Validator)
     dialect.check_schema(schema)
@@ -143,7 +145,7 @@ def _requested(
 
 
 def read_arguments(text: str) -> dict[str, Any]:
-    """Raises ValueError with a sentence for the model."""
+    """Return the arguments that a model wrote. Raise ValueError with a sentence for the model."""
     if not text.strip():
         return {}
     try:
@@ -158,7 +160,7 @@ def read_arguments(text: str) -> dict[str, Any]:
 
 
 def call_key(name: str, arguments: str) -> CallKey:
-    """The same for arguments that say the same in another order or spacing."""
+    """Return a key that is the same for equal arguments in any order and spacing."""
     try:
         return name, json.dumps(json.loads(arguments or "{}"), sort_keys=True, separators=(",", ":"))
     except (ValueError, RecursionError):
@@ -166,7 +168,7 @@ def call_key(name: str, arguments: str) -> CallKey:
 
 
 def calling_message(text: str, calls: Sequence[RequestedCall], thought: str = "") -> Message:
-    """The model's message that asks for these calls. `thought` goes back to it in the steps that follow."""
+    """Return the assistant message with these calls. `thought` is sent back in the steps that follow."""
     thoughts = (ReasoningPart(thought),) if thought else ()
     said = (TextPart(text),) if text else ()
     parts = (
@@ -178,7 +180,7 @@ def calling_message(text: str, calls: Sequence[RequestedCall], thought: str = ""
 
 
 def calling_part(call_id: str, name: str, arguments: str) -> ToolCallPart:
-    """Servers refuse a history whose arguments are no JSON object."""
+    """Return the call as part of a message, always with a JSON object: servers refuse a history without."""
     try:
         read_arguments(arguments)
     except ValueError:
@@ -186,29 +188,31 @@ def calling_part(call_id: str, name: str, arguments: str) -> ToolCallPart:
     return ToolCallPart(call_id, name, arguments or "{}")
 
 
-TOLD_AT = 3
-"""So often the same, it is told; once more after that, and the loop ends."""
+REPEATS_ALLOWED = 2
+"""At the next repetition the model is warned; at another one after that, the loop ends."""
 
-Verdict = Literal["fine", "tell", "end"]
+Verdict = Literal["fine", "warn", "end"]
 
 
 class CycleWatch:
+    """Detects a loop that repeats the same call with the same arguments and gets the same result."""
+
     def __init__(self) -> None:
         self._seen: Counter[bytes] = Counter()
-        self._was_told = False
+        self._was_warned = False
 
-    def note(self, results: Sequence[CallResult]) -> Verdict:
-        """After each step. `end` only once the model was told and went on."""
+    def check(self, results: Sequence[CallResult]) -> Verdict:
+        """Return what to do after a step: `end` only where the model was warned and went on."""
         repeated = 0
-        for print_ in {_fingerprint(result) for result in results}:
-            self._seen[print_] += 1
-            repeated = max(repeated, self._seen[print_])
-        if repeated < TOLD_AT:
+        for fingerprint in {_fingerprint(result) for result in results}:
+            self._seen[fingerprint] += 1
+            repeated = max(repeated, self._seen[fingerprint])
+        if repeated <= REPEATS_ALLOWED:
             return "fine"
-        if self._was_told:
+        if self._was_warned:
             return "end"
-        self._was_told = True
-        return "tell"
+        self._was_warned = True
+        return "warn"
 
 
 def _fingerprint(result: CallResult) -> bytes:

@@ -1,4 +1,4 @@
-"""What goes into a model call and what comes out of it."""
+"""Define what goes into a model call and what comes out of it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, Literal, Protocol
 from memory.types import Message
 
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "bound"]
-"""`bound`: we closed the stream, because the model wrote more than one answer may have."""
+"""`bound`: we closed the stream, because the model wrote more than one answer may hold."""
 Purpose = Literal["chat", "compaction", "title", "memory", "plan"]
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """`parameters` is a JSON schema of an object."""
+    """A tool as models are told of it; `parameters` is a JSON schema of an object."""
 
     name: str
     description: str
@@ -24,7 +24,7 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """`messages` begins with the system prompt; `max_output_tokens` bounds the answer."""
+    """One call. `messages` begins with the system prompt; `max_output_tokens` bounds the answer."""
 
     messages: tuple[Message, ...]
     max_output_tokens: int
@@ -34,11 +34,14 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class WireStyle:
-    """`merges_roles`: neighbours of one role become one message, for chat templates that insist on alternation.
-    `has_system` False: the system prompt leads the first user message, for templates without that role.
-    `has_late_system` False: only the beginning may be a system message; a later one is written as the user's.
-    `has_reasoning` False: what a model thought before a call is not sent back. `needs_reasoning`: every call needs it,
-    also those of earlier turns, whose thoughts are not kept: a blank stands for them."""
+    """What a server or its chat template insists on.
+
+    `merges_roles`: neighbours of one role become one message, for templates that want roles to alternate.
+    `has_system` False: the system prompt goes into the first user message, for templates without that role.
+    `has_late_system` False: only the first message may be a system message; a later one is written as the user's.
+    `has_reasoning` False: reasoning before a call is not sent back.
+    `needs_reasoning`: every call needs it, also in earlier turns, whose reasoning is not kept: a blank is sent.
+    """
 
     merges_roles: bool = False
     has_system: bool = True
@@ -49,8 +52,7 @@ class WireStyle:
 
 @dataclass(frozen=True, slots=True)
 class RequestSent:
-    """The first item of a stream whose model is sent something: the request, and the body it became. Once more for each
-    time a server had it written anew."""
+    """The request and the body it became: the first item of a stream, and again for each form a server refused."""
 
     request: ModelRequest
     body: Mapping[str, Any]
@@ -59,19 +61,21 @@ class RequestSent:
 
 @dataclass(frozen=True, slots=True)
 class ToolsPrompted:
-    """The server refused tools: they are described in the prompt instead. `text` tells the user, in one sentence."""
+    """The server refused tools, so that the prompt describes them. `text` is one sentence for the user."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
+    """A piece of the answer's text."""
+
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
-    """`is_wanted_back`: servers that send it under this name insist on it in the steps that follow a tool call."""
+    """A piece of reasoning. `is_wanted_back`: the server wants it in the steps that follow a tool call."""
 
     text: str
     is_wanted_back: bool = False
@@ -79,7 +83,7 @@ class ReasoningDelta:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallDelta:
-    """Fragments of call number `index`; `call_id` and `name` come once, `arguments` in pieces."""
+    """A fragment of call number `index`; `call_id` and `name` come once, `arguments` in pieces."""
 
     index: int
     call_id: str = ""
@@ -89,7 +93,7 @@ class ToolCallDelta:
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
-    """Counts of one call. `exact` is False where the provider told none and they are our estimate."""
+    """Counts of one call. `exact` is False where the provider sent none that can be used, and we estimate."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -107,7 +111,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class ModelEndpoint:
-    """Where one model answers. The documented time-outs: connecting, the first token, standing still in between."""
+    """Where one model answers, with its time-outs for connecting, the first token and each pause after it."""
 
     model_id: str
     base_url: str = ""
@@ -131,7 +135,10 @@ class ListedModel:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What the admin's Test action found. `sentence` says it in words; `error_category` is None when it answered."""
+    """What the Test of a model found; `error_category` is None where it answered.
+
+    For operators: `sentence` and `error_detail` may hold the provider's words, redacted.
+    """
 
     sentence: str
     models: tuple[ListedModel, ...] = ()
@@ -148,11 +155,11 @@ ModelItem = RequestSent | ToolsPrompted | TextDelta | ReasoningDelta | ToolCallD
 
 
 class ChatModel(Protocol):
-    """A model that can be asked. Raises `agents.errors.ModelError`, never anything of a client library."""
+    """A model that can be asked. Raises only `agents.errors.ModelError`, nothing of a client library."""
 
     @property
     def name(self) -> str: ...
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
-        """The answer as it comes, ended by exactly one `Finished`. `aclose` ends the call."""
+        """Yield the answer as it comes, ended by exactly one `Finished`. `aclose` ends the call."""
         ...

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from agents.hooks import Hook, ModuleAction
 from agents.ports import CallKey, CallResult, EarlierCall, ToolUse
-from agents.tool_calls import CallDesk
+from agents.tool_calls import CallChecker
 from agents.tool_running import run_calls
 from agents.tools.protocol import ResultLimit, ToolCaller
 from chatapp.agent_presets.hook_actions import name_of, tool_name_of
@@ -40,7 +40,7 @@ async def call_tool(hook: Hook, action: ModuleAction, loaded: LoadedContext, run
     desk = HookDesk(run.lease, caller, hook.id, run.forgotten_count)
     consents = None if run.has_ended else desk
     use = ToolUse(loaded.tools, caller, desk, consents, store=desk, earlier=run.earlier)
-    prepared = CallDesk(loaded.tools).prepare([(name, json.dumps(action.params))], step=0)
+    prepared = CallChecker(loaded.tools).prepare([(name, json.dumps(action.params))], step=0)
     calls = [one.call for one in prepared]
     await desk.record_calls(calls)
     policy = loaded.rules.policy

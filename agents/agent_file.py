@@ -1,4 +1,4 @@
-"""Agents and hooks as they are written in YAML: one agent a profile, whatever it was declared in."""
+"""Read a YAML file that declares agents, and hooks of the deployment and of conversations."""
 
 from __future__ import annotations
 
@@ -39,20 +39,19 @@ ADDRESSES: Mapping[str, str] = {
 }
 """Where a provider answers when the file does not say."""
 
-
 _MODES: Mapping[str, WantedMode] = {"plan": "plan", "auto": "auto"}
 """Any other word of a file's `execution.mode` means one loop."""
 
 
 class ProfileError(ValueError):
-    """`str(error)` names the place in the file and what is wrong there."""
+    """A file that cannot be used; the message names the place in it and what is wrong there."""
 
     def __init__(self, place: str, problem: str) -> None:
         super().__init__(f"{place}: {problem}")
 
 
 class _Declared(BaseModel):
-    """Unknown keys are kept out of the way: the file may be meant for more than this service reads."""
+    """A section of the file. Unknown keys are ignored: the file may be written for more than this service."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -75,7 +74,7 @@ class Brain(_Declared):
 
     @property
     def base_url(self) -> str:
-        """Empty where neither the file nor the provider's name says."""
+        """Return the address; empty where neither the file nor the provider's name says it."""
         given = str(self.config.get("base_url") or "").rstrip("/")
         return given or ADDRESSES.get(self.provider.lower(), "")
 
@@ -128,34 +127,34 @@ class AgentProfile:
     timeout_s: float
     tools: tuple[str, ...] | None = None
     mcp_servers: tuple[str, ...] | None = None
-    """None, of both: it names none."""
+    """None, for both: the file does not say."""
     uses_memory: bool = True
     shares_memory: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class AgentFile:
-    """What one file declares: agents, and hooks of the whole deployment and of conversations, by their id."""
+    """What one file declares: agents, and hooks of the deployment and of conversations by id."""
 
     agents: tuple[AgentProfile, ...] = ()
     hooks: tuple[Hook, ...] = ()
     conversations: Mapping[UUID, tuple[Hook, ...]] = field(default_factory=dict)
     hooks_by_place: Mapping[str, tuple[Hook, ...]] = field(default_factory=dict)
-    """Every list of hooks, by where it stands in the file."""
+    """Every list of hooks, by its place in the file."""
 
 
 def read_agent_file(content: Any, environment: Mapping[str, str]) -> AgentFile:
-    """From a parsed YAML document; `{{env.NAME}}` is filled in. Raises ProfileError."""
+    """Return what a parsed YAML document declares, with `{{env.NAME}}` filled in. Raise ProfileError."""
     if not isinstance(content, Mapping):
         raise ProfileError("the file", "it is not a YAML mapping with `agents`")
     file = _validated(_File, _fill(content, environment, ""), "")
     if not file.agents and not file.hooks and not file.conversations:
         raise ProfileError("agents", "there are none, and no `hooks` or `conversations` either")
-    _refuse_doubles("agents", [agent.id for agent in file.agents])
-    _refuse_doubles("conversations", [str(one.id) for one in file.conversations])
+    _refuse_duplicates("agents", [agent.id for agent in file.agents])
+    _refuse_duplicates("conversations", [str(one.id) for one in file.conversations])
     hooks_by_place = {place: tuple(hooks) for place, hooks in _hook_lists(file)}
     for place, hooks in hooks_by_place.items():
-        _refuse_doubles(place, [hook.id for hook in hooks])
+        _refuse_duplicates(place, [hook.id for hook in hooks])
     profiles = (_profile(agent, f"agents.{at}.brain", file.execution) for at, agent in enumerate(file.agents))
     conversations = {one.id: tuple(one.hooks) for one in file.conversations}
     return AgentFile(tuple(profiles), tuple(file.hooks), conversations, hooks_by_place)
@@ -212,7 +211,7 @@ def _validated(model: type[Any], value: Any, place: str) -> Any:
 
 
 def _policy(declared: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """By our own names, so that a later layer wins whatever name it uses."""
+    """Return the policy by our own field names, so that a later layer wins whatever name it uses."""
     fields = {name: value for name, value in declared.items() if name != "summary_brain"}
     try:
         effective = merge_policies((place, fields))
@@ -230,13 +229,13 @@ def _summary_brain(declared: Mapping[str, Any], place: str) -> Brain | None:
 
 def _check_brain(brain: Brain, place: str) -> None:
     if brain.backend not in BACKENDS:
-        raise ProfileError(f"{place}.backend", f"{brain.backend} is not spoken here; use openai_compat")
+        raise ProfileError(f"{place}.backend", f"{brain.backend} is not supported; use openai_compat")
     if not brain.base_url:
         known = ", ".join(ADDRESSES)
         raise ProfileError(f"{place}.config.base_url", f"is missing, and the provider is none of {known}")
 
 
-def _refuse_doubles(place: str, ids: list[str]) -> None:
+def _refuse_duplicates(place: str, ids: list[str]) -> None:
     double = next((name for at, name in enumerate(ids) if name in ids[:at]), None)
     if double is not None:
         raise ProfileError(place, f"there are two with the id {double}")
@@ -266,7 +265,7 @@ def _from_environment(name: str, environment: Mapping[str, str], place: str) -> 
     return environment[name]
 
 
-_USED: Mapping[str, frozenset[str]] = {
+_READ_KEYS: Mapping[str, frozenset[str]] = {
     "": frozenset(_File.model_fields),
     "app": frozenset({"app_id", "name"}),
     "execution": frozenset(_Execution.model_fields),
@@ -277,7 +276,7 @@ _USED: Mapping[str, frozenset[str]] = {
 
 
 def list_ignored(content: Mapping[str, Any]) -> list[str]:
-    """The keys of a document that mean nothing here, so that a misspelt one is noticed."""
+    """Return the keys of a document that are not read, so that a misspelt one is noticed."""
     found = [*_unused(content, "", "")]
     for name in ("app", "execution"):
         if isinstance(section := content.get(name), Mapping):
@@ -290,5 +289,5 @@ def list_ignored(content: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _unused(section: Mapping[str, Any], used: str, prefix: str) -> Iterator[str]:
-    return (f"{prefix}{key}" for key in section if key not in _USED[used])
+def _unused(section: Mapping[str, Any], section_name: str, prefix: str) -> Iterator[str]:
+    return (f"{prefix}{key}" for key in section if key not in _READ_KEYS[section_name])

@@ -1,7 +1,7 @@
-"""What one model call is given, in an order providers can cache: system prompt, profile, summary with its reminder,
-history, recall, what hooks add, question.
+"""Put together what one model call is given, in an order that providers can cache: system prompt, profile, summary with
+its reminder, history, recall, what hooks add, question.
 
-Everything before the recalled text is the same bytes from one request to the next, until a compaction.
+Until a compaction, everything before the recalled text is the same bytes from one request to the next.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ContextInputs(ViewInputs):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One message of the request and why it is in."""
+    """One message of the request and where it comes from."""
 
     source: Source
     message: Message
@@ -64,16 +64,17 @@ class AssembledContext:
 
     @property
     def parts(self) -> ViewParts:
+        """Return the tokens of each part of the request."""
         return self.view.parts(self.recall)
 
     @property
     def total_tokens(self) -> int:
+        """Return the size of the request as the model counts."""
         return self.parts.total
 
     @property
     def kept_out_tokens(self) -> int:
-        """What compaction keeps out of this request, as the model counts: all that was said, as far as the budget holds
-        it, less what is sent."""
+        """Return what compaction saves in this request: all that was said, up to the budget, less what is sent."""
         checkpoint = self.view.checkpoint
         covered = checkpoint.last_position if checkpoint else -1
         behind = [each for each in self.inputs.messages if each.position is None or each.position > covered]
@@ -91,6 +92,7 @@ class AssembledContext:
 
     @property
     def request(self) -> ModelRequest:
+        """Return the request with the bytes of its images."""
         return ModelRequest(
             messages=tuple(self._with_images(message) for message in self.view.messages(self.recall)),
             max_output_tokens=self.inputs.budget.output_for(self.total_tokens),
@@ -100,7 +102,7 @@ class AssembledContext:
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
-        """In the order of the request; their tokens add up to the total. The tools' are with the system prompt's."""
+        """Return the messages in order; their tokens add up to the total, the tools' counted with the system prompt."""
         counted, done, pieces = self.view.tools_tokens, 0, []
         for message in self.view.messages(self.recall):
             counted += message.tokens
@@ -111,16 +113,16 @@ class AssembledContext:
 
     @property
     def image_ids(self) -> tuple[str, ...]:
-        """The images in view whose bytes the model wants."""
+        """Return the ids of the images in view."""
         messages = self.view.messages(self.recall)
         return tuple(
             part.file_id for message in messages for part in message.parts if isinstance(part, ImagePart)
         )
 
     def shrunk(self, window_tokens: int | None, sent_tokens: int | None = None) -> AssembledContext | None:
-        """After an overflow: first about half of it, then the summary and the question alone; None after that.
+        """Return a smaller context after an overflow: half of it, then summary and question alone, then None.
 
-        `window_tokens` is the window the provider named; `sent_tokens` what was sent, where that was more than this.
+        `window_tokens` is the window the provider named; `sent_tokens` the size sent, where it was larger than this.
         """
         smaller = (
             self._half(window_tokens, sent_tokens or self.total_tokens) if self.shrinks == 0 else self._bare()
@@ -154,7 +156,7 @@ class AssembledContext:
         )
 
     def _reminder(self) -> Message | None:
-        """Of the checkpoint, where it has one; else of what may leave now."""
+        """Return a reminder of what is taken out now; None where the checkpoint has one already."""
         if self.inputs.checkpoint and self.inputs.checkpoint.reminder:
             return None
         tools = [ToolNote(tool.name, tool.description) for tool in self.inputs.tools]

@@ -1,4 +1,7 @@
-"""Hooks: at a turn's start or end, if a condition holds, an action. Which are due is decided here; nothing is done."""
+"""Declare hooks (at a turn's start or end, if a condition holds, an action) and decide which are due.
+
+Nothing is carried out here.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ class ContextPressure(_Declared):
 
 
 class TurnCount(_Declared):
-    """At exactly this turn; the first turn of a conversation is 1."""
+    """Holds at exactly this turn; the first turn of a conversation is 1."""
 
     type: Literal["turn_count"]
     count: Number
@@ -68,7 +71,7 @@ Condition = Annotated[
 
 
 class CompactContext(_Declared):
-    """What is not set comes from the policy."""
+    """Compacts the context; fields that are not set come from the policy."""
 
     type: Literal["compact_context"]
     strategy: StrategyName | None = None
@@ -83,7 +86,7 @@ class InjectMessage(_Declared):
 
 
 class ModuleAction(_Declared):
-    """Any registered tool or action."""
+    """Calls any registered tool or action."""
 
     type: Literal["module_action"]
     module: str = Field("", max_length=MAX_ID_CHARS)
@@ -114,14 +117,14 @@ _HOOKS: TypeAdapter[tuple[Hook, ...]] = TypeAdapter(tuple[Hook, ...])
 
 @dataclass(frozen=True, slots=True)
 class EffectiveHooks:
-    """Those in force; `levels` says by id who declared each."""
+    """The hooks in force; `levels` says by id who declared each."""
 
     hooks: tuple[Hook, ...] = ()
     levels: Mapping[str, HookLevel] = field(default_factory=dict)
 
 
 def read_hooks(declared: Sequence[Mapping[str, Any]], level: HookLevel) -> tuple[Hook, ...]:
-    """Raises PolicyError, which names the place."""
+    """Return the declared hooks. Raise PolicyError, which names the field."""
     try:
         return _HOOKS.validate_python(declared)
     except ValidationError as error:
@@ -131,12 +134,12 @@ def read_hooks(declared: Sequence[Mapping[str, Any]], level: HookLevel) -> tuple
 
 
 def write_hooks(hooks: Iterable[Hook]) -> list[dict[str, Any]]:
-    """What `read_hooks` reads back, as JSON has it."""
+    """Return JSON values that `read_hooks` reads back."""
     return [hook.model_dump(mode="json", exclude_none=True) for hook in hooks]
 
 
 def join_hooks(*declared: tuple[HookLevel, Sequence[Hook]]) -> EffectiveHooks:
-    """Those of every level, the widest first; of two with the same id the one of the later level, in its place."""
+    """Return the hooks of all levels, widest first. A later level replaces a hook of the same id in its place."""
     joined = {hook.id: hook for _, hooks in declared for hook in hooks}
     return EffectiveHooks(
         tuple(joined.values()), {hook.id: level for level, hooks in declared for hook in hooks}
@@ -145,8 +148,11 @@ def join_hooks(*declared: tuple[HookLevel, Sequence[Hook]]) -> EffectiveHooks:
 
 @dataclass(frozen=True, slots=True)
 class TurnState:
-    """What conditions look at. `tokens` and `messages` are those of the request before anything is cut from it,
-    `pressure` their share of the budget, `tool_calls` those of this turn."""
+    """What conditions look at.
+
+    `tokens` and `messages` are those of the request before anything is cut from it, `pressure` is their share of the
+    budget, `tool_calls` are those of this turn.
+    """
 
     turn: int
     tokens: int
@@ -163,7 +169,7 @@ def due_hooks(
     fired_at: Mapping[str, datetime],
     now: datetime,
 ) -> list[Hook]:
-    """In the order of their declaration. `fired_at` says when each fired last in this conversation."""
+    """Return the hooks that are due, as declared. `fired_at` says when each fired last in this conversation."""
     return [
         hook
         for hook in hooks
@@ -191,14 +197,14 @@ def _is_cooling(hook: Hook, fired_at: Mapping[str, datetime], now: datetime) -> 
 
 
 def fill_placeholders(text: str, state: TurnState) -> str:
-    """`{turn}`, `{tokens}` and `{messages}`; any other brace stays as it is."""
+    """Return the text with `{turn}`, `{tokens}` and `{messages}` filled in; other braces stay as they are."""
     for name, value in (("turn", state.turn), ("tokens", state.tokens), ("messages", state.messages)):
         text = text.replace("{" + name + "}", str(value))
     return text
 
 
 def with_auto_compact(declared: EffectiveHooks, policy: ContextPolicy) -> EffectiveHooks:
-    """The declared hooks; where none of them compacts and the policy wants it, the built-in one first."""
+    """Return the declared hooks, with the built-in one first where none of them compacts and the policy wants it."""
     if not policy.auto_compact or compacts_itself(declared.hooks):
         return declared
     built_in = Hook(
@@ -212,12 +218,12 @@ def with_auto_compact(declared: EffectiveHooks, policy: ContextPolicy) -> Effect
 
 
 def compacts_itself(hooks: Sequence[Hook]) -> bool:
-    """Whether the declared hooks say when the context is compacted, so that nothing else does."""
+    """Return whether a declared hook compacts the context, so that nothing else does."""
     return any(isinstance(hook.action, CompactContext) for hook in hooks)
 
 
 def needs_turn_number(hooks: Sequence[Hook]) -> bool:
-    """Whether anything here asks which turn it is, which has to be counted."""
+    """Return whether a hook uses the number of the turn, which has to be counted."""
     return any(
         isinstance(hook.condition, TurnCount) or "{turn}" in getattr(hook.action, "message", "")
         for hook in hooks

@@ -1,4 +1,4 @@
-"""One agent as a value that travels: between people as YAML, between programs as JSON. No addresses, no keys."""
+"""Read and write one agent for exchange: YAML between people, JSON between programs. No addresses, no keys."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ServerNames = Annotated[list[Id], Field(max_length=MAX_SERVERS)]
 
 
 class PresetError(ValueError):
-    """`place` is the field; `str(error)` names it with what is wrong there."""
+    """A preset that cannot be used. `place` is the field; the message names it and what is wrong there."""
 
     def __init__(self, place: str, problem: str) -> None:
         super().__init__(f"{place}: {problem}")
@@ -38,7 +38,7 @@ class PresetError(ValueError):
 
 
 class Preset(BaseModel):
-    """`model` and `mcp_servers` are names; a null in `tools` is the deployment's choice."""
+    """One agent. `model` and `mcp_servers` are names; null for `tools` means the deployment's choice."""
 
     model_config = ConfigDict(extra="forbid", protected_namespaces=())
 
@@ -61,7 +61,7 @@ class Preset(BaseModel):
 
 
 def read_preset(text: str) -> Preset:
-    """From YAML. Raises PresetError."""
+    """Return the preset of a YAML text. Raise PresetError."""
     try:
         content = read_yaml(text)
     except YamlError as error:
@@ -72,7 +72,7 @@ def read_preset(text: str) -> Preset:
 
 
 def make_preset(content: Mapping[str, Any]) -> Preset:
-    """Raises PresetError."""
+    """Return the preset of a parsed document. Raise PresetError."""
     try:
         return Preset.model_validate(content)
     except ValidationError as error:
@@ -81,5 +81,5 @@ def make_preset(content: Mapping[str, Any]) -> Preset:
 
 
 def write_preset(preset: Preset) -> str:
-    """YAML that `read_preset` reads back."""
+    """Return YAML that `read_preset` reads back."""
     return write_yaml(preset.model_dump(mode="json", exclude_none=True, exclude_defaults=True))

@@ -1,4 +1,4 @@
-"""The words the service says to a model of its own accord."""
+"""Hold the texts that the service itself says to a model."""
 
 from __future__ import annotations
 
@@ -32,6 +32,9 @@ REPEATING_PROMPT = (
 
 
 def system_prompt(own: str, today: date, *, has_tools: bool = False) -> str:
-    """The operator's prompt or the built-in one, with the day: it changes once a day, and with it the cached prefix."""
+    """Return the operator's prompt or the built-in one, with the day.
+
+    A time of day would change the prefix that providers cache with each request.
+    """
     rules = f"\n\n{TOOL_RULES}" if has_tools else ""
     return f"{own.strip() or SYSTEM_PROMPT}{rules}\n\nToday is {today:%A}, {today.isoformat()}."

@@ -1,4 +1,4 @@
-"""Messages in the format of OpenAI's chat completions, in the narrowest form that strict servers take too.
+"""Write messages in the format of OpenAI's chat completions, in the narrow form that strict servers take, too.
 
 No null fields, no empty contents, no empty lists. `agents.types.WireStyle` is what a server was found to insist on.
 """
@@ -16,11 +16,11 @@ WireMessage = dict[str, Any]
 MISSING_IMAGE = "[An image that is no longer in view]"
 EMPTY_RESULT = "(no output)"
 NO_REASONING = " "
-"""Servers that insist on what was thought take an empty text for none at all."""
+"""Servers that insist on reasoning take an empty text for none at all."""
 
 
 def write_request(request: ModelRequest, style: WireStyle = WireStyle()) -> dict[str, Any]:
-    """Messages and tools of the request body; the model's name and its limits are the client's."""
+    """Return messages and tools of the request body; the client adds the model's name and limits."""
     messages = write_messages(request.messages, style)
     if not request.tools:
         return {"messages": messages}
@@ -28,6 +28,7 @@ def write_request(request: ModelRequest, style: WireStyle = WireStyle()) -> dict
 
 
 def write_messages(messages: Sequence[Message], style: WireStyle = WireStyle()) -> list[WireMessage]:
+    """Return the messages in the form that the server takes."""
     written = list(_write_each(messages, style))
     if not style.has_system:
         written = [_as_user(wire) for wire in written]
@@ -39,7 +40,7 @@ def write_messages(messages: Sequence[Message], style: WireStyle = WireStyle()) 
 
 
 def _write_each(messages: Sequence[Message], style: WireStyle) -> Iterator[WireMessage]:
-    """A tool message holds no image: those that results show follow the last result, as the user's."""
+    """Yield the messages. A tool message holds no image, so images of results follow the last one, as the user's."""
     shown: list[dict[str, Any]] = []
     for message in messages:
         if shown and message.role != "tool":
@@ -71,7 +72,7 @@ def _as_user(wire: WireMessage) -> WireMessage:
 
 
 def _write_message(message: Message) -> list[WireMessage]:
-    """Several for a message with several tool results; none for one that holds nothing a model can read."""
+    """Return several for a message with several tool results, none for one with nothing that a model can read."""
     if message.role == "tool":
         return [_write_result(result) for result in message.tool_results]
     if message.role == "assistant":
@@ -119,6 +120,7 @@ def _write_result(result: ToolResultPart) -> WireMessage:
 
 
 def write_tool(tool: ToolSpec) -> dict[str, Any]:
+    """Return the tool as the request declares it."""
     parameters = tool.parameters or {"type": "object", "properties": {}}
     return {
         "type": "function",
@@ -127,7 +129,7 @@ def write_tool(tool: ToolSpec) -> dict[str, Any]:
 
 
 def tools_json(tools: Iterable[ToolSpec]) -> str:
-    """The schemas as they are sent, for counting and for comparing."""
+    """Return the schemas as they are sent, for counting and comparing."""
     return json.dumps([write_tool(tool) for tool in tools], ensure_ascii=False, separators=(",", ":"))
 
 

@@ -1,4 +1,4 @@
-"""Finds the calls that a model writes as fenced JSON into its text, while the text streams. A fence is never shown."""
+"""Find the calls that a model writes as fenced JSON into its text, while it streams; fences are not shown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agents.types import ModelItem, TextDelta, ToolCallDelta
 OPEN, CLOSE = "```tool_call", "```"
 CALL_WORDS = frozenset({"tool_call", "tool_calls", "tool", "tool_code"})
 MAYBE_WORDS = frozenset({"json", ""})
-"""Fences in which small models put a call, too: what is in them decides."""
+"""Fences in which small models write a call, too: their content decides."""
 TAG = "<tool_call>"
 UNREADABLE = "unreadable_call"
 _LOOKS_LIKE_CALL = re.compile(r'\s*\[?\s*\{\s*"(?:name|tool|tool_name|function)"\s*:')
@@ -25,8 +25,10 @@ _State = Literal["text", "code", "maybe", "call"]
 
 
 class CallFences:
-    """Feed it text; it gives text to show and calls. After the first call nothing is shown any more: what a model goes
-    on to say there is a guess at the result."""
+    """Splits streamed text into text to show and calls.
+
+    After the first call no text is shown: what a model writes there is a guess at the result.
+    """
 
     def __init__(self) -> None:
         self.call_count = 0
@@ -36,13 +38,14 @@ class CallFences:
         self._items: list[ModelItem] = []
 
     def feed(self, text: str) -> list[ModelItem]:
+        """Return the text and calls that are decided with this piece."""
         self._held += text
         while self._step():
             pass
         return self._take()
 
     def close(self) -> list[ModelItem]:
-        """At the end of the stream: an open call is taken as it is, all else is text."""
+        """Return the rest at the end of the stream: an open call as it is, all else as text."""
         if self._state == "call" or (self._state == "maybe" and _LOOKS_LIKE_CALL.match(self._held)):
             self._read_call(self._held)
         else:
@@ -59,7 +62,7 @@ class CallFences:
             self._items.append(TextDelta(text))
 
     def _step(self) -> bool:
-        """Whether something was found, so that it may go on at once."""
+        """Return whether something was found, so that the next step can be tried at once."""
         match self._state:
             case "text":
                 return self._look_for_fence()
@@ -80,7 +83,7 @@ class CallFences:
             return False
         line = _FENCE_LINE.match(self._held, fence)
         if line is None:
-            # The rest of its line decides; where that is long or has more backticks, it is no fence of ours.
+            # The rest of its line decides; a long one, or one with more backticks, is not a call.
             rest = self._held[fence + 3 :]
             if len(rest) > 40 or "`" in rest:
                 self._enter("text", fence + 3, fence + 3, shown=True)
@@ -157,7 +160,7 @@ def _read_json(text: str) -> Any:
 
 
 def _name_and_arguments(call: dict[str, Any]) -> tuple[str, str]:
-    """Also where the call is wrapped as OpenAI does, or its keys have the names other trainings used."""
+    """Return (name, arguments), also of a call wrapped as OpenAI does, or with keys other models were trained on."""
     inner = call.get("function")
     if isinstance(inner, dict):
         call = inner
@@ -168,7 +171,7 @@ def _name_and_arguments(call: dict[str, Any]) -> tuple[str, str]:
 
 
 def _partial_length(text: str, markers: tuple[str, ...]) -> int:
-    """How much of the end of the text may be the beginning of a marker."""
+    """Return how many characters at the end of the text may begin a marker."""
     for length in range(min(len(text), max(map(len, markers)) - 1), 0, -1):
         if any(marker.startswith(text[-length:]) for marker in markers):
             return length

@@ -1,4 +1,4 @@
-"""What the Demo model says: who it is, what it was given, and what it finds in that."""
+"""Write the Demo model's answers: who it is, what it was given, and what it finds in that."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from agents.chat_models.demo_tools import split_calls, tell_calls
+from agents.chat_models.demo_tools import describe_calls, split_calls
 from agents.prompts import CONTINUE_PROMPT
 from agents.types import ModelRequest
 from memory.tokens import total_tokens
@@ -48,7 +48,7 @@ _RECOLLECTION = re.compile(
     r"\b(?:i|we|you|me)\b.{0,40}?\b(?:sa(?:y|id)|told?|tell|mention\w*|wr[io]te|written|remember|know|decide\w*|talk\w*)\b"
     r"(?:\s+(?:you|me|us))?(?:\s+(?:about|of|on|regarding|concerning|that))?(?P<topic>.*)"
 )
-_MARKDOWN_WISH = re.compile(
+_MARKDOWN_REQUEST = re.compile(
     r"(?i)\bmarkdown\b|\b(?:show|give|write|make)\b.{0,40}\b(?:table|code|list|formula)\b"
 )
 _GREETING = re.compile(
@@ -63,6 +63,7 @@ _EMPTY_WORDS = frozenset(_EMPTY.split())
 
 
 def write_answer(request: ModelRequest) -> str:
+    """Return the answer to the last message."""
     if not request.messages:
         return INTRODUCTION
     if request.messages[-1].text == CONTINUE_PROMPT:
@@ -71,7 +72,7 @@ def write_answer(request: ModelRequest) -> str:
 
 
 def _continue(messages: tuple[Message, ...]) -> str:
-    """The rest of the same answer: being deterministic, it can be written again."""
+    """Return the rest of the answer before: it is written again, which gives the same text."""
     begun = messages[-1].text if messages and messages[-1].role == "assistant" else ""
     whole = _answer(messages[:-1]) if len(messages) > 1 else INTRODUCTION
     if whole.startswith(begun):
@@ -82,21 +83,21 @@ def _continue(messages: tuple[Message, ...]) -> str:
 def _answer(messages: tuple[Message, ...]) -> str:
     asked, steps = split_calls(messages)
     question = asked[-1]
-    reply = tell_calls(steps) if steps else _reply(question.text.strip(), question, asked[:-1])
+    reply = describe_calls(steps) if steps else _reply(question.text.strip(), question, asked[:-1])
     return f"{reply}\n\n{_describe_input(asked, steps)}"
 
 
 def _reply(text: str, question: Message, before: tuple[Message, ...]) -> str:
     if recollection := _RECOLLECTION.search(text):
         return _recollect(recollection["topic"] or text, before)
-    if _MARKDOWN_WISH.search(text):
+    if _MARKDOWN_REQUEST.search(text):
         return MARKDOWN_SAMPLE
     if not any(message.role == "assistant" for message in before) or _GREETING.search(text):
         return f"{INTRODUCTION}\n\n{MARKDOWN_SAMPLE}\n{HOW_TO_CONNECT}"
     return _acknowledge(text, question, before)
 
 
-# --- Finding
+# --- finding sentences
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ class _Finding:
 
 
 def _recollect(topic: str, before: tuple[Message, ...]) -> str:
-    """Sentences in view that hold the words asked for, the best ones in the order they were said."""
+    """Return the best sentences in view that hold the words asked for, in the order they were said."""
     words = _read_words(topic)
     if not words:
         return "Tell me a word to look for, as in *what did I say about the budget?*"
@@ -157,7 +158,7 @@ def _read_words(text: str) -> frozenset[str]:
 
 
 def _stem(word: str) -> str:
-    """Plurals and their singulars are one word."""
+    """Return one form for plural and singular."""
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
@@ -166,7 +167,7 @@ def _split_sentences(text: str) -> list[str]:
     return [piece.strip() for piece in pieces if piece.strip() and not re.match(r"\s*</?\w+>\s*$", piece)]
 
 
-# --- Telling what is there
+# --- describing the input
 
 
 def _acknowledge(text: str, question: Message, before: tuple[Message, ...]) -> str:
@@ -207,5 +208,5 @@ def _first_summary_line(summaries: list[Message]) -> str:
 
 
 def split_words(text: str) -> list[str]:
-    """Words with the white space before them; joined again they are the text."""
+    """Return the words, each with the white space before it; joined they are the text again."""
     return re.findall(r"\s*\S+|\s+", text)

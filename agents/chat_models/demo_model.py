@@ -1,7 +1,8 @@
-"""The model that answers when none is configured: no language model, and it says so.
+"""Answer when no model is configured: no language model, and it says so.
 
 Deterministic. It shows streaming, Markdown and what it was given to read, finds words in that, and calls the tool that
-a question names. Asked for a summary, as memory.summary_prompts asks, it gives the extractive one.
+a question names. Its summaries are sentences taken word for word; its plans have a step for each part of the question,
+and a last one that depends on the others.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ PACE_S = 0.02
 
 
 class DemoModel:
-    """`pace_s` is the pause between words; 0 in tests. Summaries come at once: nobody watches them."""
+    """The Demo model. `pace_s` is the pause between words, 0 in tests; summaries come without pauses."""
 
     def __init__(
         self, *, pace_s: float = PACE_S, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -72,7 +73,7 @@ _ROLES: dict[str, Role] = {"User": "user", "Assistant": "assistant", "Tool": "to
 
 
 def write_summary(request: ModelRequest) -> str:
-    """At most four fifths of the request's limit: memory asks for a quarter more than it takes."""
+    """Return a summary of at most four fifths of the limit: memory asks for a quarter more than it accepts."""
     text = request.messages[-1].text
     space = request.max_output_tokens * 4 // 5
     previous = bounded_summary(_read_fenced(text, "previous_summary"), space // 2)
@@ -87,7 +88,7 @@ def _read_fenced(text: str, tag: str) -> str:
 
 
 def _read_transcript(text: str) -> list[Message]:
-    """The utterances of a transcript as memory.transcript writes them."""
+    """Return the messages of a transcript as memory.transcript writes it."""
     messages: list[Message] = []
     for paragraph in text.split("\n\n"):
         speaker, colon, words = paragraph.partition(": ")
@@ -107,7 +108,7 @@ _HEADING = re.compile(r"Step (\S+) \((\w+)\): (.*)")
 
 
 def write_plan_answer(request: ModelRequest) -> str | None:
-    """None where the request has nothing to do with a plan."""
+    """Return the answer to a request of plan mode; None for any other request."""
     system, asked = request.messages[0].text, request.messages[-1].text
     if system.startswith(PLANNER_MARK):
         return _write_plan(asked)
@@ -120,7 +121,7 @@ def write_plan_answer(request: ModelRequest) -> str | None:
 
 
 def _write_plan(asked: str) -> str:
-    """A single part has two steps, so that there is something to see."""
+    """Return a plan as JSON. A single part gets two steps, so that there is something to see."""
     request = asked.rpartition(REQUEST_LEAD)[2].strip()
     parts = split_parts(request)[:MAX_PARTS]
     steps = [

@@ -1,4 +1,4 @@
-"""Which tool the Demo model calls, by the words of a question, and how it tells what came of that."""
+"""Choose the Demo model's tool by the words of a question, and describe what the tool returned."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from memory.types import Message
 
 SHOWN_CHARS = 4_000
 
-_MEMORY_WISH = re.compile(
+_MEMORY_REQUEST = re.compile(
     r"(?is)\b(?:search|look)\s+(?:in\s+|through\s+)?(?:my|your|the)\s+memory\s+(?:for|about|on)\s+(?P<query>.+)"
 )
-_CLOCK_WISH = re.compile(
+_TIME_QUESTION = re.compile(
     r"(?i)^\W*(?:(?:please|can you)\W+)?(?:(?:tell me\s+)?(?:what|which)(?:\s+is|['’]s)?\s+)"
     r"(?:the\s+)?(?:current\s+)?(?:today['’]?s\s+)?(?:time|date|day|weekday)"
     r"(?:\s+(?:of the week|is it|it is|is today|today|now|right now|please|do we have))*\W*$"
@@ -38,7 +38,7 @@ _DATE = re.compile(r"\d{1,4}-\d{1,2}-\d{1,4}|\d{1,2}/\d{1,2}/\d{2,4}")
 
 
 def write_tool_call(request: ModelRequest) -> ToolCallDelta | None:
-    """None where no tool fits the question, where the one that would is not offered, and after a call."""
+    """Return the call; None where no offered tool fits the question, and after a call."""
     question = request.messages[-1]
     if question.role != "user":
         return None
@@ -47,9 +47,9 @@ def write_tool_call(request: ModelRequest) -> ToolCallDelta | None:
 
 
 def _choose(text: str, offered: Collection[str]) -> tuple[str, dict[str, str]] | None:
-    if "memory_search" in offered and (wish := _MEMORY_WISH.search(text)):
-        return "memory_search", {"query": wish["query"].strip(" \n?!.“”\"'")[:500]}
-    if "clock" in offered and _CLOCK_WISH.search(text):
+    if "memory_search" in offered and (asked := _MEMORY_REQUEST.search(text)):
+        return "memory_search", {"query": asked["query"].strip(" \n?!.“”\"'")[:500]}
+    if "clock" in offered and _TIME_QUESTION.search(text):
         return "clock", {}
     if "calculator" in offered and (expression := read_sum(text)):
         return "calculator", {"expression": expression}
@@ -57,7 +57,7 @@ def _choose(text: str, offered: Collection[str]) -> tuple[str, dict[str, str]] |
 
 
 def read_sum(text: str) -> str | None:
-    """The expression, where the whole question is one."""
+    """Return the expression where the whole question is one, else None."""
     lead = _SUM_LEAD.match(text)
     if lead is None or len(text) > 300:
         return None
@@ -74,7 +74,7 @@ def read_sum(text: str) -> str | None:
 
 
 def split_calls(messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
-    """What stood there up to the question, and the calls and results behind it."""
+    """Return (messages up to the question, calls and results after it)."""
     end = len(messages)
     while end > 1 and messages[end - 1].text in (FINAL_ANSWER_PROMPT, REPEATING_PROMPT):
         end -= 1
@@ -84,8 +84,8 @@ def split_calls(messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple
     return tuple(messages[:start]), tuple(messages[start:end])
 
 
-def tell_calls(steps: Sequence[Message]) -> str:
-    """What was called and what came back, word for word."""
+def describe_calls(steps: Sequence[Message]) -> str:
+    """Return what was called and what came back, word for word."""
     arguments = {call.call_id: call.arguments for message in steps for call in message.tool_calls}
     told = [
         f"I called the tool `{result.name}` with `{arguments.get(result.call_id, '{}')}`. "

@@ -1,4 +1,4 @@
-"""What an OpenAI-compatible server accepts of the protocol: a first guess, then what its refusals teach."""
+"""Learn what an OpenAI-compatible server accepts of the protocol: guess first, then adapt to its refusals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _REFUSES_LATE_SYSTEM = (
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """`output_limit` is the largest answer the server allows, once it has said so."""
+    """What a server accepts. `output_limit` is the largest answer it allows, once it has said so."""
 
     limit_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     has_stream_options: bool = True
@@ -35,14 +35,14 @@ class Dialect:
 
 
 def guess_dialect(endpoint: ModelEndpoint) -> Dialect:
-    """OpenAI's newer models refuse max_tokens; most others know nothing else."""
+    """Return the first guess: OpenAI's newer models refuse max_tokens, most other servers know nothing else."""
     host = urlsplit(endpoint.base_url or OPENAI_ADDRESS).hostname or ""
     is_openai = host == "api.openai.com" or host.endswith(".openai.azure.com")
     return Dialect(limit_name="max_completion_tokens" if is_openai else "max_tokens")
 
 
 def write_body(request: ModelRequest, model_id: str, dialect: Dialect) -> dict[str, Any]:
-    """The request body of a streamed call; `max_output_tokens` 0 leaves the limit to the server."""
+    """Return the body of a streamed call; `max_output_tokens` 0 leaves the limit to the server."""
     body = {"model": model_id, "stream": True} | write_request(request, dialect.style)
     limit = min(request.max_output_tokens, dialect.output_limit or request.max_output_tokens)
     if limit > 0:
@@ -55,7 +55,7 @@ def write_body(request: ModelRequest, model_id: str, dialect: Dialect) -> dict[s
 
 
 def adapt_dialect(dialect: Dialect, refusal: str) -> Dialect | None:
-    """The dialect that avoids what was refused; None where the refusal is about something else."""
+    """Return a dialect that avoids what was refused; None where the refusal is about something else."""
     adapted = _adapt(dialect, refusal)
     return adapted if adapted != dialect else None
 
@@ -63,7 +63,7 @@ def adapt_dialect(dialect: Dialect, refusal: str) -> Dialect | None:
 def _adapt(dialect: Dialect, refusal: str) -> Dialect:
     text = refusal.lower()
     if limit := find_output_limit(refusal):
-        # Only ever downwards, so that two contradicting refusals cannot make a loop.
+        # Only downwards: two refusals that contradict each other must not make a loop.
         return replace(dialect, output_limit=min(limit, dialect.output_limit or limit))
     if "stream_options" in text:
         return replace(dialect, has_stream_options=False)
@@ -83,7 +83,7 @@ def _adapt(dialect: Dialect, refusal: str) -> Dialect:
 
 
 def _fit_reasoning(style: WireStyle, text: str) -> WireStyle:
-    """Some servers insist on what was thought before a call, others refuse to be told."""
+    """Return the style: some servers insist on the reasoning before a call, others refuse it."""
     if re.search(r"missing|must be passed|required", text):
         return replace(style, has_reasoning=True, needs_reasoning=True)
     if style.needs_reasoning or not re.search(_REFUSES, text):
@@ -92,7 +92,7 @@ def _fit_reasoning(style: WireStyle, text: str) -> WireStyle:
 
 
 def _adapt_limit_name(dialect: Dialect, text: str) -> Dialect:
-    """Where both names are in the refusal, the first is the one that is refused."""
+    """Return the dialect with the other name of the limit; the first name in a refusal is the one refused."""
     named = re.search(r"\bmax_(?:completion_)?tokens\b", text)
     if named is None or named[0] != dialect.limit_name:
         return dialect

@@ -1,4 +1,4 @@
-"""Asks a model's address what is there: the list of its models, and one short streamed answer, timed."""
+"""Test a model's address: read the list of its models, and time one short streamed answer."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from agents.types import (
 from memory.tokens import text_message
 
 PROBE_TOKENS = 512
-"""Enough for a reasoning model to come to its one word."""
+"""Enough for a reasoning model to reach its one word."""
 MAX_SHOWN_CHARS = 200
 
 
 async def list_models(endpoint: ModelEndpoint) -> list[ListedModel]:
-    """The models the address offers. Raises ModelError."""
+    """Return the models that the address offers. Raise ModelError."""
     return read_listing(await fetch_models(endpoint))
 
 
 async def probe_model(endpoint: ModelEndpoint) -> ProbeResult:
-    """Never raises ModelError: what went wrong is the result."""
+    """Return what was found; a ModelError becomes part of the result."""
     models, listing_error = await _try_listing(endpoint)
     if listing_error is not None and listing_error.category in ("connection", "timeout"):
         return _describe_failure(endpoint, listing_error, ())
@@ -41,7 +41,7 @@ async def probe_model(endpoint: ModelEndpoint) -> ProbeResult:
 
 
 async def _try_listing(endpoint: ModelEndpoint) -> tuple[list[ListedModel], ModelError | None]:
-    """Not every server lists its models; one that does not may still answer."""
+    """Return (models, error): a server that does not list its models may still answer."""
     try:
         return await list_models(endpoint), None
     except ModelError as error:
@@ -106,7 +106,7 @@ def _describe_failure(
     )
 
 
-# For an operator, who can mend what a user can only be told of.
+# For operators, who can repair what users can only report.
 _REASONS: dict[str, str] = {
     "auth": "the key is not accepted",
     "not_found": "the address knows no such model",
@@ -155,7 +155,7 @@ LEAST_WINDOW = 128
 
 
 def read_listing(answer: object) -> list[ListedModel]:
-    """In the server's order; entries without an id are left out."""
+    """Return the models in the server's order, without entries that have no id; servers differ in field names."""
     rows = answer if isinstance(answer, list) else _rows_of(answer)
     return [_read_model(row, _id_of(row)) for row in rows if isinstance(row, Mapping) and _id_of(row)]
 
@@ -193,7 +193,7 @@ def _find_number(row: Mapping[str, Any], names: tuple[str, ...], least: int) -> 
 
 
 def _look_in(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """What was found for the endpoint that really answers comes before the model's own card."""
+    """Yield where to look: facts of the endpoint that answers before those of the model's own card."""
     for name in _PLACES:
         if isinstance(row.get(name), Mapping):
             yield row[name]

@@ -1,4 +1,4 @@
-"""Tools for models without tool calling: described in the system prompt, called in fenced JSON, answered as data."""
+"""Give tools to models without tool calling: described in the system prompt, called in fenced JSON."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ There are these tools, each with the JSON schema of its arguments:
 
 
 class PromptedModel:
-    """Any chat model, with tools."""
+    """Adds tools to any chat model through its prompt."""
 
     def __init__(self, model: ChatModel) -> None:
         self._model = model
@@ -68,8 +68,11 @@ class PromptedModel:
 
 
 class AutoToolsModel:
-    """Calls tools as its server can: natively, or, once that was refused, through the prompt. Earlier calls are told as
-    text where none are offered and the server wants some. Remembered by `key` for as long as the process lives."""
+    """Calls tools natively, or through the prompt once the server has refused them.
+
+    Earlier calls are written as text where no tools are offered and the server refuses calls without. What a server
+    refused is remembered by `key` for as long as the process lives.
+    """
 
     def __init__(self, model: ChatModel, key: tuple[str, str]) -> None:
         self._model = model
@@ -99,7 +102,7 @@ class AutoToolsModel:
         except ModelError as error:
             if not request.tools and refuses_bare_calls(error):
                 log.info(
-                    "%s takes no calls without tools (%s); they are told as text.",
+                    "%s takes no calls without tools (%s); they are written as text.",
                     self.name,
                     error.provider_words,
                 )
@@ -135,7 +138,7 @@ _REFUSES_TOOLS = re.compile(
 
 
 def refuses_tools(error: ModelError) -> bool:
-    """Whether a server says that it, or this model, takes no tools."""
+    """Return whether the error says that the server or the model takes no tools."""
     if error.category in ("overflow", "rate_limit", "quota", "auth"):
         return False
     return bool(_REFUSES_TOOLS.search(f"{error.message} {error.provider_words}"))
@@ -149,7 +152,7 @@ _REFUSES_BARE_CALLS = re.compile(
 
 
 def refuses_bare_calls(error: ModelError) -> bool:
-    """Whether a server says that earlier calls need tools to be offered."""
+    """Return whether the error says that earlier calls need tools to be offered."""
     return bool(_REFUSES_BARE_CALLS.search(f"{error.message} {error.provider_words}"))
 
 
@@ -160,7 +163,7 @@ def _has_tools(request: ModelRequest) -> bool:
 
 
 def write_prompted(request: ModelRequest) -> ModelRequest:
-    """The same request without anything a server has to know of tools."""
+    """Return the same request in plain messages, with the tools described in the system prompt."""
     messages = [_write_message(message) for message in request.messages]
     if request.tools and messages and messages[0].role == "system":
         system = f"{messages[0].text}\n\n{describe_tools(request.tools)}"
@@ -169,6 +172,7 @@ def write_prompted(request: ModelRequest) -> ModelRequest:
 
 
 def describe_tools(tools: Sequence[ToolSpec]) -> str:
+    """Return how to call tools, and the tools with their schemas."""
     lines = [
         f"- {tool.name}: {tool.description}\n  {json.dumps(tool.parameters, ensure_ascii=False)}"
         for tool in tools
@@ -190,7 +194,7 @@ def _write_message(message: Message) -> Message:
 
 
 def _as_data(message: Message) -> Message:
-    """As the user's, between tags it cannot close itself. It starts no turn."""
+    """Return results as a message of the user's that starts no turn, between tags they cannot close."""
     texts = [
         fence("tool_result", f"{result.name}:\n{result.text or '(no output)'}")
         for result in message.tool_results

@@ -1,4 +1,4 @@
-"""A deadline for many short awaits: one timer a stream, where asyncio.timeout would set and drop one a token."""
+"""Limit many short awaits with one timer for a stream; asyncio.timeout would set and cancel one for each token."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class ReadDeadline:
-    """Limits each `wait` to the deadline of that moment; it may be moved between them. `close` stops the timer."""
+    """A deadline for each `wait`, which may be moved between them. `close` stops the timer."""
 
     def __init__(self, seconds: float) -> None:
         self._loop = asyncio.get_running_loop()
@@ -20,7 +20,7 @@ class ReadDeadline:
         self._timer = self._loop.call_at(self._when, self._check)
 
     def move(self, seconds: float) -> None:
-        """From now on. Later is free; earlier sets the timer anew."""
+        """Set the deadline to so many seconds from now. Only an earlier one needs a new timer."""
         when = self._loop.time() + seconds
         if when < self._when:
             self._timer.cancel()
@@ -28,7 +28,7 @@ class ReadDeadline:
         self._when = when
 
     async def wait(self, awaitable: Awaitable[T]) -> T:
-        """Raises TimeoutError when the deadline passes first; a cancellation from outside stays one."""
+        """Return the result. Raise TimeoutError past the deadline; a cancellation from outside stays one."""
         self._waiting = task = asyncio.current_task()
         assert task is not None
         try:
@@ -47,7 +47,7 @@ class ReadDeadline:
         if self._loop.time() < self._when:
             self._timer = self._loop.call_at(self._when, self._check)
         elif self._waiting is None:
-            # Between two reads: the reader itself is busy. Looked at again soon.
+            # Between two reads the reader itself is busy: check again soon.
             self._timer = self._loop.call_later(0.05, self._check)
         else:
             self._has_expired = True

@@ -1,6 +1,6 @@
-"""Auto mode: a question of several parts gets a plan, any other one loop. Decided by its form alone, at no cost.
+"""Choose in auto mode between a plan, for a question of several parts, and one loop, for any other.
 
-The form is a coarse sieve in favour of the cheaper way; the planner behind it may still answer with no steps.
+The form of the question decides, at no cost; the planner may still answer with no steps.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Literal
 WantedMode = Literal["react", "plan", "auto"]
 RunMode = Literal["react", "plan"]
 PLANNED_PARTS = 3
-"""From so many parts on, working on them side by side is worth a planner and an analyst."""
+"""With fewer parts, a planner and an analyst cost more than working in parallel saves."""
 LEAST_PART_CHARS = 4
 
 _QUOTED = re.compile(r"```.*?(?:```|\Z)|^>.*$", re.DOTALL | re.MULTILINE)
@@ -20,13 +20,14 @@ _QUESTION = re.compile(r"[^.!?。！？\n]+[?？]")
 
 
 def choose_mode(wanted: WantedMode, question: str) -> RunMode:
+    """Return the mode to run in."""
     if wanted != "auto":
         return wanted
     return "plan" if len(split_parts(question)) >= PLANNED_PARTS else "react"
 
 
 def split_parts(question: str) -> tuple[str, ...]:
-    """The items of a list in it, else its questions; none of what it quotes. Itself where it has no parts."""
+    """Return the items of a list in the question, else its questions, else itself; quotations are left out."""
     own = _QUOTED.sub("", question)
     for pattern in (_ITEM, _QUESTION):
         found = [" ".join(part.split()) for part in pattern.findall(own)]

@@ -1,4 +1,4 @@
-"""Reads a plan out of a planner's answer, and refuses one that could not be carried out."""
+"""Read the planner's plan and the analyst's judgement out of what a model wrote."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ ID_CHARS = 40
 
 
 class PlanError(ValueError):
-    """The answer is no plan; `str(error)` says why, so that the planner can mend it."""
+    """An answer that is no plan; the message says why, so that the planner can correct it."""
 
 
 def read_plan(text: str, *, number: int = 1, earlier: Sequence[PlanStep] = ()) -> tuple[PlanStep, ...]:
-    """The steps in the order they were written; none where the planner sees no need for any.
+    """Return the steps of round `number` in their order; none where the planner sees no need for any.
 
-    Of round `number`; they may depend on what was done of the `earlier` steps, of rounds before. Raises PlanError.
+    They may depend on `earlier` steps, of rounds before, that are done. Raise PlanError for a plan that cannot be run.
     """
     items = _find_items(text)
     if len(items) > MAX_STEPS:
@@ -72,7 +72,7 @@ def _read_step(item: Any, at: int, number: int) -> PlanStep:
 
 
 def _text(item: Mapping[str, Any], *names: str) -> str:
-    """The first of these fields that says anything; some models number their steps."""
+    """Return the first of these fields that is not empty; some models number their steps."""
     values = (item.get(name) for name in names)
     texts = (storable_text(str(value)).strip() for value in values if isinstance(value, str | int))
     return next((text for text in texts if text), "")
@@ -114,7 +114,7 @@ def _check_dependencies(steps: Sequence[PlanStep], earlier: set[str]) -> None:
 
 
 def _with_free_ids(steps: Sequence[PlanStep], taken: frozenset[str], number: int) -> tuple[PlanStep, ...]:
-    """An id that is taken is renamed, here and where it is depended on."""
+    """Return the steps with ids that are taken renamed, in dependencies, too."""
     names = {step.id: f"{step.id}-r{number}" if step.id in taken else step.id for step in steps}
     return tuple(
         replace(step, id=names[step.id], dependencies=tuple(names.get(one, one) for one in step.dependencies))
@@ -127,7 +127,7 @@ def _with_free_ids(steps: Sequence[PlanStep], taken: frozenset[str], number: int
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """`missing` says in words what is not there yet."""
+    """What the analyst found; `missing` says in words what is not known yet."""
 
     goal_met: bool
     confidence: float
@@ -135,12 +135,12 @@ class Analysis:
 
     @property
     def wants_replanning(self) -> bool:
-        """Not where the analyst is sure that nothing more can be had."""
+        """Return whether another round may help: not where the analyst is sure that it would not."""
         return not self.goal_met and self.confidence < SURE
 
 
 def read_analysis(text: str) -> Analysis | None:
-    """None where the answer holds no judgement."""
+    """Return the judgement; None where the answer holds none."""
     for value in find_values(text):
         if isinstance(value, Mapping) and (judged := _judgement(value)) is not None:
             return Analysis(
@@ -159,7 +159,7 @@ def _judgement(value: Mapping[str, Any]) -> bool | None:
 
 
 def _confidence(value: Any) -> float:
-    """From 0 to 1; a percentage is read as such, and what is no number as no confidence at all."""
+    """Return a number from 0 to 1; a percentage is divided, and what is no number is 0."""
     try:
         number = float(str(value).strip().rstrip("%"))
     except ValueError:
@@ -171,14 +171,14 @@ def _confidence(value: Any) -> float:
 
 
 MAX_TRIES = 50
-"""Places at which a value may begin. Prose full of braces must not cost a scan for each of them."""
+"""Places at which a value may begin: text full of braces must not cost a scan for each of them."""
 
-_THOUGHTS = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+_THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _DECODER = json.JSONDecoder()
 
 
 def find_values(text: str) -> Iterator[Any]:
-    """Every outermost object and array, in order."""
+    """Yield every outermost object and array, bare, fenced or amid prose."""
     text = _THOUGHTS.sub("", text)
     at, tries = 0, 0
     while (start := _next_opening(text, at)) is not None and tries < MAX_TRIES:

@@ -1,4 +1,4 @@
-"""What planner, steps, analyst and the last answer are told. Results of steps are fenced: data, never orders."""
+"""Write the prompts and messages of a plan, within its bounds. Results of steps are fenced as data."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ OWN_INSTRUCTIONS = "Instructions of the agent you work for:"
 
 
 def planner_prompt(own: str, tools: Sequence[ToolSpec]) -> str:
-    """`own` is the agent's system prompt, `tools` what steps may use."""
+    """Return the planner's system prompt. `own` is the agent's own, `tools` are what steps may use."""
     parts = [_PLANNER]
     if tools:
         listed = "\n".join(
@@ -63,28 +63,32 @@ def planner_prompt(own: str, tools: Sequence[ToolSpec]) -> str:
 
 
 def analyst_prompt() -> str:
+    """Return the analyst's system prompt."""
     return _ANALYST
 
 
 def step_prompt(own: str) -> str:
+    """Return the system prompt of a step. `own` is the agent's own."""
     return f"{_STEP}\n\n{OWN_INSTRUCTIONS}\n{own}"
 
 
-def mend_prompt(problem: str) -> str:
-    """Told to a planner whose answer was no plan."""
+def correction_prompt(problem: str) -> str:
+    """Return what is said to a planner whose answer was no plan."""
     return f"Your last answer could not be used: {problem}. Answer again with one JSON object as described."
 
 
 def replan_prompt(reports: str, missing: str) -> str:
-    lacking = f"\n\nStill missing: {missing}" if missing else ""
+    """Return the request for another round."""
+    lacks = f"\n\nStill missing: {missing}" if missing else ""
     return (
-        f"Steps were carried out already, but the goal is not reached. What came of them:\n\n{reports}{lacking}\n\n"
+        f"Steps were carried out already, but the goal is not reached. What came of them:\n\n{reports}{lacks}\n\n"
         "Plan only what is still to be done, in another way where something failed. New steps may depend on the ids of "
         "steps that are done."
     )
 
 
 def analysis_question(request: str, reports: str) -> str:
+    """Return what the analyst is asked."""
     return f"{fence('request', request)}\n\n{reports}"
 
 
@@ -94,11 +98,12 @@ def results_note(reports: str, missing: str) -> str:
 
 
 def report_steps(steps: Sequence[PlanStep], chars_a_step: int) -> str:
-    """What came of each step, fenced, with at most so many characters of its result."""
+    """Return the results of all steps, fenced, each with at most so many characters."""
     return "\n\n".join(report_step(step, chars_a_step) for step in steps)
 
 
 def report_step(step: PlanStep, chars: int) -> str:
+    """Return the result of one step, fenced."""
     heading = f"Step {step.id} ({step.state}): {step.title}"
     return fence("step_result", f"{heading}\n\n{cut_middle(step.result, chars)}")
 
@@ -110,11 +115,11 @@ HISTORY_LEAD = "Previous conversation:"
 REQUEST_LEAD = "The current request:"
 LEAST_RESULT_CHARS = 200
 FRAME_CHARS = 200
-"""Tags, id and title around a result. A message over its limit would lose its closing tag."""
+"""For tags, id and title around a result: a message over its limit would lose its closing tag."""
 
 
 def enrich_query(question: Message, history: str) -> Message:
-    """The question as the planner gets it: the conversation before it, itself whole, its images with it."""
+    """Return the question for the planner: the conversation first, then the question whole, with its images."""
     if not history:
         return replace(question, kind="question", pinned=True)
     lead = f"{HISTORY_LEAD}\n{fence('conversation', history)}\n\n{REQUEST_LEAD}"
@@ -123,17 +128,17 @@ def enrich_query(question: Message, history: str) -> Message:
 
 
 def history_of(messages: Sequence[Message]) -> str:
-    """What was said before, as text."""
+    """Return the conversation as text."""
     return render_transcript(messages)
 
 
 def extended(question: Message, text: str) -> Message:
-    """The same question with one more remark behind it."""
+    """Return the question with a remark after it."""
     return with_parts(question, (*question.parts, TextPart(text)))
 
 
 def dependency_messages(dependencies: Sequence[PlanStep]) -> tuple[Message, ...]:
-    """One for each step, at most DEPENDENCY_CHARS long with its frame."""
+    """Return a message for each step, at most DEPENDENCY_CHARS long."""
     chars = DEPENDENCY_CHARS - FRAME_CHARS
     return tuple(text_message("user", report_step(step, chars)) for step in dependencies)
 
@@ -141,7 +146,7 @@ def dependency_messages(dependencies: Sequence[PlanStep]) -> tuple[Message, ...]
 def fit_reports(
     steps: Sequence[PlanStep], chars_a_step: int, max_tokens: int, calibration: Calibration
 ) -> str:
-    """What came of the steps, each at most so long; where they do not fit together, the longest give first."""
+    """Return the results of the steps within `max_tokens`: where they do not fit, the longest are shortened first."""
     chars = min(chars_a_step, max((len(step.result) for step in steps), default=1))
     text = report_steps(steps, chars)
     while calibration.apply(estimate_text(text)) > max_tokens and chars > LEAST_RESULT_CHARS:
@@ -151,5 +156,5 @@ def fit_reports(
 
 
 def results_message(reports: str, missing: str) -> Message:
-    """It starts no turn of its own, like what a hook says before the question."""
+    """Return the results as a message that starts no turn, placed before the question."""
     return text_message("user", results_note(reports, missing), kind="injected")

@@ -1,6 +1,6 @@
-"""A question in plan mode: plan, steps, analysis, and a new plan for what is missing, until there is enough to answer.
+"""Run plan mode: plan, steps, analysis, and a new plan for what is missing, until there is enough to answer from.
 
-Ends before the answer itself: that is written by the ordinary loop, with the results in its context.
+The answer itself is written by the ordinary loop, with the results in its context.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from agents.plan.parsing import Analysis, PlanError, read_analysis, read_plan
 from agents.plan.prompts import (
     analysis_question,
     analyst_prompt,
+    correction_prompt,
     enrich_query,
     extended,
     fit_reports,
     history_of,
-    mend_prompt,
     planner_prompt,
     replan_prompt,
     report_steps,
@@ -41,25 +41,28 @@ from memory.types import Message
 
 
 class PlanModels(Protocol):
-    """Who does the work. Main model: `ask`. Fast model: the other two."""
+    """The models of a plan. The main model answers `ask`, the fast one does the other two."""
 
     async def ask(self, system: str, question: Message) -> str:
-        """One call without tools or history. Raises ModelError and memory.errors.ContextError."""
+        """Return the answer of one call without tools or history. Raise ModelError or memory.errors.ContextError."""
         ...
 
     async def summarise_history(self, history: Sequence[Message]) -> str:
-        """With the hint `planner_input`; never fails."""
+        """Return a summary for the planner; an extract where no model can write one."""
         ...
 
     async def run_step(self, step: PlanStep, dependencies: tuple[PlanStep, ...]) -> str:
-        """Raises agents.plan.scheduler.StepFailed."""
+        """Return the result of a step. Raise agents.plan.scheduler.StepFailed."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """`history` is the view of the conversation without its question; `own_prompt` the agent's system prompt;
-    `input_tokens` the main model's budget. `resumed` are the steps of a run that was cut off."""
+    """What to plan for.
+
+    `history` is the view of the conversation without its question, `own_prompt` the agent's system prompt,
+    `input_tokens` the main model's budget. `resumed` are the steps of a run that was interrupted.
+    """
 
     question: Message
     history: tuple[Message, ...]
@@ -71,27 +74,27 @@ class PlanRequest:
 
     @property
     def results_tokens(self) -> int:
-        """What all results together may take of a request of the main model: half of what the question leaves."""
+        """Return what all results together may take of the main model's budget: half of what the question leaves."""
         return max(0, self.input_tokens - self.calibration.apply(self.question.tokens)) // 2
 
 
 @dataclass(frozen=True, slots=True)
 class PlanChanged:
-    """All steps of all rounds as they stand now."""
+    """All steps of all rounds in their present state."""
 
     steps: Steps
 
 
 @dataclass(frozen=True, slots=True)
 class PlanNotice:
-    """Something did not go as planned; one sentence."""
+    """Something did not go as planned; `text` is one sentence."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class PlanReady:
-    """Nothing more is going to be found out: answer with `reports`. `missing` is what the analyst still misses."""
+    """The steps are over: answer from `reports`. `missing` is what the analyst says is not known."""
 
     reports: str
     missing: str = ""
@@ -99,7 +102,7 @@ class PlanReady:
 
 @dataclass(frozen=True, slots=True)
 class PlanDropped:
-    """There is no plan; answer without one. `reason` is one sentence."""
+    """No plan was made: answer without one. `reason` is one sentence."""
 
     reason: str
 
@@ -114,8 +117,10 @@ NO_STEPS = PlanDropped("This needs no steps; answering directly.")
 
 
 async def run_plan(models: PlanModels, request: PlanRequest) -> AsyncGenerator[PlanItem, None]:
-    """Ended by PlanReady or PlanDropped. Raises ModelError and ContextError of the first planner; later ones cost
-    a round, not the results there are."""
+    """Yield what happens, ended by PlanReady or PlanDropped.
+
+    Raise ModelError or ContextError where the first plan fails; a later failure ends the rounds and keeps the results.
+    """
     planner = _Planner(models, request)
     if request.resumed and all(step.is_over for step in request.resumed):
         yield PlanReady(planner.reports(request.resumed))
@@ -141,7 +146,7 @@ async def run_plan(models: PlanModels, request: PlanRequest) -> AsyncGenerator[P
 
 
 def _restarted(steps: Steps) -> Steps:
-    """What was done stays done; the rest begins again."""
+    """Return the steps of an interrupted run: those that are done stay so, the others begin again."""
     return tuple(
         step if step.state == "done" else replace(step, state="pending", attempts=0, result="")
         for step in steps
@@ -149,13 +154,13 @@ def _restarted(steps: Steps) -> Steps:
 
 
 class _Planner:
-    """The calls of the main model: making plans and judging what came of them."""
+    """Makes plans and judges their results with the main model."""
 
     def __init__(self, models: PlanModels, request: PlanRequest) -> None:
         self._models = models
         self._request = request
         self.missing = ""
-        """What the last analysis still misses."""
+        """What is not known, as the last analysis says."""
         self._history: str | None = None
         self._notices: list[PlanNotice] = []
 
@@ -167,11 +172,13 @@ class _Planner:
         return fit_reports(steps, chars_a_step, self._request.results_tokens, self._request.calibration)
 
     async def plan(self, remark: str = "", *, number: int = 1, earlier: Steps = ()) -> Steps:
-        """Of round `number`. Asked once more with what was wrong; raises PlanError when that did not help."""
+        """Return the steps of round `number`. Asks again once, with what was wrong, before it raises PlanError."""
         problem = ""
         for _ in range(2):
-            told = "\n\n".join(text for text in (remark, mend_prompt(problem) if problem else "") if text)
-            answer = await self._ask_planner(told)
+            remarks = "\n\n".join(
+                text for text in (remark, correction_prompt(problem) if problem else "") if text
+            )
+            answer = await self._ask_planner(remarks)
             try:
                 return read_plan(answer, number=number, earlier=earlier)
             except PlanError as error:
@@ -179,7 +186,7 @@ class _Planner:
         raise PlanError(problem)
 
     async def next_steps(self, over: Steps) -> Steps:
-        """Of another round, where the results are not enough and it may help; else none."""
+        """Return the steps of another round; none where the results are enough or another round would not help."""
         analysis = await self._judge(over)
         self.missing = analysis.missing if analysis else ""
         last_round = max(step.round for step in over)
@@ -194,7 +201,7 @@ class _Planner:
             return ()
 
     async def _judge(self, steps: Steps) -> Analysis | None:
-        """None, and a notice, where there is no judgement to be had: what was found is not lost for it."""
+        """Return the analyst's judgement; None, with a notice, where it gives none: the results are used anyway."""
         question = analysis_question(self._request.question.text, self.reports(steps, ANALYSIS_CHARS))
         asked = text_message("user", question, kind="question", pinned=True)
         try:
@@ -206,7 +213,7 @@ class _Planner:
         return analysis
 
     async def _ask_planner(self, remark: str) -> str:
-        """With less and less history while the request is too large, at last with the question alone."""
+        """Return the planner's answer, asked with less history while the request is too large, at last with none."""
         history = await self._planner_history()
         system = planner_prompt(self._request.own_prompt, self._request.tools)
         while True:
@@ -223,7 +230,7 @@ class _Planner:
             history = cut_middle(history, len(history) // 2) if is_long else ""
 
     async def _planner_history(self) -> str:
-        """Written once, for all rounds."""
+        """Return the conversation for the planner, made once for all rounds."""
         if self._history is None:
             request = self._request
             history = history_of(request.history)

@@ -1,4 +1,4 @@
-"""Carries out the steps of one round: each as soon as what it depends on is over, side by side up to a bound."""
+"""Run the steps of one round in parallel, each as soon as the steps it depends on are over."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ from dataclasses import replace
 from agents.plan.steps import PARALLEL_STEPS, STEP_ATTEMPTS, PlanStep, StepState
 
 RunStep = Callable[[PlanStep, tuple[PlanStep, ...]], Awaitable[str]]
-"""Works on a step, given the steps it depends on as they ended; returns its result. Raises StepFailed."""
+"""Given a step and those it depends on, returns its result. Raises StepFailed."""
 Steps = tuple[PlanStep, ...]
 
 
 class StepFailed(Exception):
-    """This step came to nothing; `str(error)` says why in one sentence. The others go on."""
+    """A step that found nothing; the message says why in one sentence. Other steps go on."""
 
 
 async def run_steps(
     steps: Steps, run_step: RunStep, *, earlier: Sequence[PlanStep] = (), at_once: int = PARALLEL_STEPS
 ) -> AsyncGenerator[Steps, None]:
-    """All steps as they stand after each change, at last all of them over. `earlier` are those of rounds before.
+    """Yield all steps after each change, until all are over. `earlier` are those of rounds before.
 
-    A step that failed is tried once more. One that depends on others runs if any of them was done, and is told which
-    were not; with none done it is skipped. Ending the generator ends every step. What `run_step` raises beside
-    StepFailed ends it, too.
+    A failed step is tried again once. A step that depends on others runs if any of them is done, and is told which are
+    not; with none done it is skipped. Closing the generator cancels every step, and so does any error of `run_step`
+    other than StepFailed.
     """
-    board = _Board(steps, earlier)
+    states = _StepStates(steps, earlier)
     running: dict[asyncio.Task[str], str] = {}
     try:
         while True:
-            board.skip_hopeless()
-            for step in board.ready()[: at_once - len(running)]:
-                started = board.start(step)
-                task = asyncio.create_task(_begin(run_step, started, board.dependencies_of(started)))
+            states.skip_without_results()
+            for step in states.ready()[: at_once - len(running)]:
+                started = states.start(step)
+                task = asyncio.create_task(_begin(run_step, started, states.dependencies_of(started)))
                 running[task] = started.id
-            yield board.steps
+            yield states.steps
             if not running:
                 return
             over, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
             for task in over:
-                board.finish(running.pop(task), task)
+                states.finish(running.pop(task), task)
     finally:
         for task in running:
             task.cancel()
@@ -51,8 +51,8 @@ async def _begin(run_step: RunStep, step: PlanStep, dependencies: Steps) -> str:
     return await run_step(step, dependencies)
 
 
-class _Board:
-    """Where each step stands."""
+class _StepStates:
+    """The state of each step of a round."""
 
     def __init__(self, steps: Steps, earlier: Sequence[PlanStep]) -> None:
         self._steps = {step.id: step for step in steps}
@@ -83,10 +83,10 @@ class _Board:
             state: StepState = "pending" if step.attempts < STEP_ATTEMPTS else "failed"
             self._put(replace(step, state=state, result=str(failed)))
 
-    def skip_hopeless(self) -> None:
-        """Steps nothing is left to build on; what hangs on them alone follows."""
-        while hopeless := [step for step in self.ready() if self._has_nothing(step)]:
-            for step in hopeless:
+    def skip_without_results(self) -> None:
+        """Skip steps none of whose dependencies has a result, then those that depend on them alone."""
+        while without := [step for step in self.ready() if self._has_nothing(step)]:
+            for step in without:
                 missing = ", ".join(step.dependencies)
                 self._put(
                     replace(step, state="skipped", result=f"Nothing came of what it depends on ({missing}).")

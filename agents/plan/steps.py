@@ -1,4 +1,4 @@
-"""The values of a plan: its steps, and how far each is."""
+"""Define the steps of a plan and its bounds. Bounds that are not marked as ours are FIM One's."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 PLANNER_INPUT_TOKENS = 16_000
-"""A longer history is summarised for the planner, which reads everything in one pass."""
+"""A longer history is summarised for the planner, which reads everything in one call."""
 DEPENDENCY_CHARS = 50_000
 """Of each result a step builds on."""
 ANALYSIS_CHARS = 10_000
@@ -16,7 +16,7 @@ REPLAN_CHARS = 500
 MAX_ROUNDS = 3
 """Plans made for one question, the first one included."""
 SURE = 0.8
-"""From this confidence on, an unmet goal is believed to stay unmet; below it another round may help."""
+"""From this confidence on, the analyst is believed that further steps would not help."""
 STEP_ATTEMPTS = 2
 """A failed step is tried once more. Ours."""
 MAX_STEPS = 12
@@ -30,13 +30,13 @@ StepState = Literal["pending", "running", "done", "failed", "skipped"]
 PLANNER = "planner"
 ANALYST = "analyst"
 RESERVED = frozenset({PLANNER, ANALYST})
-"""Who else makes calls for a plan; no step is called so."""
+"""Names of the other callers of a plan: no step may have one as its id."""
 OVER: frozenset[StepState] = frozenset({"done", "failed", "skipped"})
 
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
-    """One piece of work. `result` is what it found; of a failed or skipped step, why there is nothing."""
+    """One piece of work. `result` is what it found, or why a failed or skipped step found nothing."""
 
     id: str
     title: str

@@ -1,6 +1,6 @@
-"""Planner, analyst and steps as loops of their own: the first two on the main model, steps on the fast one.
+"""Run planner, analyst and steps as loops of their own: the first two on the main model, steps on the fast one.
 
-Each follows its own model's budget, and the same rules about retries and overflows as an ordinary answer.
+Each keeps to its model's budget and to the rules of an ordinary answer about retries and overflows.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ EXTRACT_LEAD = "[An extract: the sentences that carry facts, word for word.]"
 
 @dataclass(frozen=True, slots=True)
 class RuledModel:
-    """A model with the rules of its own: never the budget of another one."""
+    """A model with its own policy, budget and calibration."""
 
     model: ChatModel
     policy: ContextPolicy
@@ -48,7 +48,7 @@ class RuledModel:
         messages: Sequence[Message] = (),
         tool_use: ToolUse | None = None,
     ) -> AssembledContext:
-        """Raises memory.errors.ContextError."""
+        """Return the context of a call. Raise memory.errors.ContextError."""
         inputs = ContextInputs(
             system=text_message("system", system),
             checkpoint=None,
@@ -65,11 +65,14 @@ class RuledModel:
 
 @dataclass(frozen=True, slots=True)
 class PlanPorts:
-    """Who hears of what happens. `took`: what a loop does, and whose it is (a step's id, `planner` or `analyst`);
-    `summarised`: a call or two of the fast model; `tool_use`: what a step may use."""
+    """What a plan needs from outside.
 
-    took: Callable[[AgentStep, str], None]
-    summarised: Callable[[SummaryResult], None]
+    `on_step` is called with each step of a loop and its owner (a plan step's id, `planner` or `analyst`), `on_summary`
+    with each summary; `tool_use` returns what a plan step may use.
+    """
+
+    on_step: Callable[[AgentStep, str], None]
+    on_summary: Callable[[SummaryResult], None]
     tool_use: Callable[[PlanStep], Awaitable[ToolUse | None]]
 
 
@@ -105,11 +108,11 @@ class LoopModels:
         return cut_middle(text, DEPENDENCY_CHARS)
 
     async def _listen(self, steps: AsyncGenerator[AgentStep, None], who: str) -> str:
-        """What the last call of a loop says: the words between tool calls are thinking aloud."""
+        """Return the text of a loop's last call: text between tool calls is not part of the result."""
         said: list[str] = []
         async with aclosing(steps):
             async for step in steps:
-                self.ports.took(step, who)
+                self.ports.on_step(step, who)
                 if isinstance(step, TextDelta):
                     said.append(step.text)
                 elif isinstance(step, CallFinished) and step.has_tool_calls:
@@ -117,7 +120,7 @@ class LoopModels:
         return storable_text("".join(said))
 
     async def _fit_dependencies(self, dependencies: Sequence[PlanStep]) -> tuple[Message, ...]:
-        """Half of the window is theirs; where they need more, those over their share are summarised."""
+        """Return the results a step depends on in half of the window; those over their share are summarised."""
         messages = dependency_messages(dependencies)
         room = self.fast.calibration.invert(self.fast.budget.input_tokens) // 2
         if total_tokens(messages) <= room:
@@ -136,7 +139,7 @@ class LoopModels:
     @property
     def _summariser(self) -> Summariser:
         fast = self.fast
-        return Summariser(fast.model, fast.budget, fast.calibration, self.ports.summarised)
+        return Summariser(fast.model, fast.budget, fast.calibration, self.ports.on_summary)
 
     async def _summarise(self, messages: Sequence[Message], hint: Hint) -> str:
         summary = await self._summariser.summarise(messages, previous="", policy=self.fast.policy, hint=hint)

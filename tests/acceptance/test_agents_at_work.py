@@ -167,7 +167,7 @@ def test_a_plan_is_chosen_seen_at_work_and_there_after_a_reload(
         model.release()
         return answer.get_attribute("data-status") == "complete"
 
-    wait_for(is_complete, timeout_s=60, what="the plan is worked through")
+    wait_for(is_complete, what="the plan is worked through")
     expect(answer).to_contain_text("All done.")
     expect(plan.locator(".plan-node.is-done")).to_have_count(3)
 
@@ -186,7 +186,6 @@ def test_a_plan_is_chosen_seen_at_work_and_there_after_a_reload(
     expect(named).to_have_text(["Plan", "Price of larch", "Opening hours", "Letter", "Analysis", "Answer"])
     wait_for(
         lambda: len(model.requests_of("chat")) == 6,
-        timeout_s=30,
         what="planner, three steps, analyst and the answer",
         explain=lambda: str(len(model.requests_of("chat"))),
     )

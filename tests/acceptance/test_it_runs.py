@@ -24,7 +24,7 @@ from tests.servers.behaviour import Behaviour, says
 from tests.servers.openai_server import ModelServer
 from tests.servers.people import CHARLIE
 from tests.servers.service import Service
-from tests.servers.waiting import wait_for
+from tests.servers.waiting import PATIENCE_S, wait_for
 
 WINDOW, OUTPUT = 16_000, 2_000
 BUDGET = WINDOW - OUTPUT - 4_000
@@ -82,7 +82,6 @@ def test_it_runs(page: Page, service: Service, model: ModelServer, alice: httpx2
     conversation = import_notes(alice)
     wait_for(
         lambda: [row for row in compactions(alice, conversation) if row["status"] == "done"],
-        timeout_s=60,
         what="the summary is done",
     )
 
@@ -115,7 +114,7 @@ def test_it_runs(page: Page, service: Service, model: ModelServer, alice: httpx2
 
     say(page, "And of note 18?")
     expect(page.locator("article.is-assistant[data-status=complete]").last).to_contain_text("recalled")
-    wait_for(lambda: len(model.requests_of("chat")) == 2, timeout_s=30, what="the second request")
+    wait_for(lambda: len(model.requests_of("chat")) == 2, what="the second request")
     assert not model.requests_of("summary"), "one span, one summary"
     spans = [(row["first_position"], row["last_position"]) for row in compactions(alice, conversation)]
     assert len(spans) == len(set(spans)) == 1
@@ -139,7 +138,6 @@ def test_what_was_shown_survives_kill_9_and_can_be_continued(
     path = f"/api/v1/conversations/{conversation}/messages"
     wait_for(
         lambda: alice.get(path).json()["items"][-1]["content"].startswith(shown),
-        timeout_s=30,
         what="what was shown is stored",
     )
     service.kill()
@@ -224,5 +222,5 @@ def test_a_stranger_finds_nothing(service: Service, alice: httpx2.Client, model:
             {"type": "message.sync", "message_id": message, "length": 0},
         ):
             socket.send(json.dumps(frame))
-            told = json.loads(socket.recv(timeout=10))
+            told = json.loads(socket.recv(timeout=PATIENCE_S))
             assert (told["type"], told["code"]) == ("error", "not_found"), told

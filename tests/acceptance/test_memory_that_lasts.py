@@ -83,7 +83,7 @@ def test_a_fact_is_remembered_recalled_edited_and_forgotten_everywhere(
     page.wait_for_url("**/c/*")
     first = page.url.rpartition("/")[2]
     talk_on(alice, first)
-    wait_for(lambda: entries(alice), timeout_s=30, what="what left the context is remembered")
+    wait_for(lambda: entries(alice), what="what left the context is remembered")
     view = alice.post(f"/api/v1/conversations/{first}/context", json={"query": "Hello"}).json()
     tail = [piece for piece in view["messages"] if piece["source"] == "history"]
     assert not any(NAME in str(piece["content"]) for piece in tail)
@@ -116,7 +116,6 @@ def test_a_fact_is_remembered_recalled_edited_and_forgotten_everywhere(
     files = (service.data_dir / "memory").rglob("*.md")
     wait_for(
         lambda: any("closed on Mondays" in file.read_text() for file in files),
-        timeout_s=30,
         what="the file says it, too",
     )
     told = traces(service, alice, NAME)
@@ -130,7 +129,6 @@ def test_a_fact_is_remembered_recalled_edited_and_forgotten_everywhere(
     forget_all_of(page, f"my dentist is called Dr {NAME}")
     wait_for(
         lambda: not traces(service, alice, NAME),
-        timeout_s=30,
         what="nothing of it is left",
         explain=lambda: "\n".join(traces(service, alice, NAME)),
     )

@@ -47,7 +47,7 @@ async def test_calls_of_one_step_run_at_the_same_time_and_their_results_keep_the
     together = asyncio.Barrier(3)
 
     async def meet(arguments: Mapping[str, Any]) -> str:
-        await asyncio.wait_for(together.wait(), 5)
+        await asyncio.wait_for(together.wait(), 60)
         return str(arguments["number"])
 
     model = ScriptedModel([calls(*(("look_up", {"number": number}) for number in range(3)))])
@@ -312,7 +312,7 @@ async def test_closing_the_loop_cancels_the_tools_that_run() -> None:
         if isinstance(step, ToolStarted):
             break
     following = asyncio.ensure_future(anext(steps))
-    await asyncio.wait_for(begun.wait(), 5)
+    await asyncio.wait_for(begun.wait(), 60)
     following.cancel()
     await asyncio.gather(following, return_exceptions=True)
-    await asyncio.wait_for(ended.wait(), 5)
+    await asyncio.wait_for(ended.wait(), 60)

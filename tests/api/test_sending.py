@@ -156,7 +156,7 @@ async def test_stop_keeps_what_was_written_and_tells_whoever_waits(
         run_id = seen[-1].data["run_id"]
         stopping = await alice_program.post(f"runs/{run_id}/stop")
         assert stopping.status_code == 200
-        answer = await asyncio.wait_for(waiting, 20)
+        answer = await asyncio.wait_for(waiting, 60)
         assert answer.status_code == 200
         assert answer.json()["message"]["status"] == "stopped"
         assert answer.json()["message"]["content"].startswith("One")

@@ -58,9 +58,7 @@ class Talk:
 
 async def settle() -> None:
     """Until no run of this process does anything any more."""
-    await asyncio.to_thread(
-        wait_for, lambda: not runner.active_count(), timeout_s=20, what="every turn is over"
-    )
+    await asyncio.to_thread(wait_for, lambda: not runner.active_count(), what="every turn is over")
 
 
 @asynccontextmanager

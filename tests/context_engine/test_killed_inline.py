@@ -44,7 +44,7 @@ def test_a_kill_in_the_middle_of_an_inline_summary_leaves_it_to_the_worker(
         model.wait_until(lambda model: bool(model.requests_of("summary")))
         service.kill()
         service.start()
-        wait_for(lambda: statuses(alice, talk) == ["done"], timeout_s=40, what="the worker finished it")
+        wait_for(lambda: statuses(alice, talk) == ["done"], what="the worker finished it")
         run = alice.get(f"/api/v1/runs/{sent['run_id']}").json()
         assert run["status"] == "interrupted"
         assert ask(alice, talk, "Once more?")["message"]["status"] == "complete"

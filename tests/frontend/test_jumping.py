@@ -53,7 +53,7 @@ def scroll_to(page: Page, number: int, *, down: bool) -> None:
         page.mouse.wheel(0, 100_000 if down else -100_000)
         return page.get_by_text(f"number {number}.").count() > 0
 
-    wait_for(is_there, timeout_s=30, what=f"message {number} is loaded")
+    wait_for(is_there, what=f"message {number} is loaded")
 
 
 def open_at(page: Page, chat: str, message: dict[str, Any]) -> Locator:

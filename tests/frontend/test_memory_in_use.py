@@ -89,4 +89,4 @@ def tell_as_bob(service: Service) -> None:
         message = {"content": said, "stream": False}
         bob.post(f"/api/v1/conversations/{chat}/messages", json=message).raise_for_status()
     bob.post(f"/api/v1/conversations/{chat}/compact", json={"wait": False}).raise_for_status()
-    wait_for(lambda: bob.get("/api/v1/memory/days").json()["items"], timeout_s=30, what="bob is remembered")
+    wait_for(lambda: bob.get("/api/v1/memory/days").json()["items"], what="bob is remembered")

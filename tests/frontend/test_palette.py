@@ -24,7 +24,7 @@ def test_the_palette_finds_a_message_of_another_chat_and_opens_at_it(
         found = alice.get("/api/v1/memory/search", params={"q": "boat Trondheim"}).json()["items"]
         return any("Halcyon" in item["text"] for item in found)
 
-    wait_for(is_found, timeout_s=30, what="what was said is in the search")
+    wait_for(is_found, what="what was said is in the search")
     page.keyboard.press("Control+k")
     field = page.get_by_role("combobox", name="Search chats, messages and actions")
     expect(field).to_be_focused()
@@ -101,7 +101,6 @@ def test_memory_is_paused_in_one_chat_and_goes_on_in_the_others(page: Page, alic
     expect(banner).to_be_visible()
     wait_for(
         lambda: alice.get(f"/api/v1/conversations/{chat}").json()["memory"] == "paused",
-        timeout_s=30,
         what="paused",
     )
     page.reload()
@@ -113,6 +112,5 @@ def test_memory_is_paused_in_one_chat_and_goes_on_in_the_others(page: Page, alic
     expect(banner).to_have_count(0)
     wait_for(
         lambda: alice.get(f"/api/v1/conversations/{chat}").json()["memory"] == "on",
-        timeout_s=30,
         what="resumed",
     )

@@ -55,7 +55,7 @@ def test_what_is_approved_is_remembered_and_what_is_rejected_is_not(page: Page, 
     def waiting() -> int:
         return len(alice.get("/api/v1/memory/review").json()["items"])
 
-    wait_for(lambda: waiting() == 2, timeout_s=30, what="both are proposed")
+    wait_for(lambda: waiting() == 2, what="both are proposed")
     assert not found(alice, "boat") + found(alice, "dog")
     page.goto("/memory?view=review")
     proposed = page.locator(".entry")
@@ -65,6 +65,6 @@ def test_what_is_approved_is_remembered_and_what_is_rejected_is_not(page: Page, 
     expect(proposed).to_have_count(1)
     proposed.filter(has_text="Biscuit").get_by_role("button", name="Reject").click()
     expect(page.get_by_text("Nothing waits for you.")).to_be_visible()
-    wait_for(lambda: found(alice, "boat"), timeout_s=30, what="the approved one is found")
+    wait_for(lambda: found(alice, "boat"), what="the approved one is found")
     assert found(alice, "dog") == []
     assert waiting() == 0

@@ -21,7 +21,7 @@ def script() -> Iterator[Script]:
         yield script
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def embedded_installation(
     script: Script, migrated_sqlite: Path, static_files: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Installation]:
@@ -34,7 +34,7 @@ def embedded_installation(
     installation.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def own_redis() -> Iterator[Redis]:
     """Nobody else's, for it is emptied and stopped."""
     server = Redis()
@@ -44,7 +44,7 @@ def own_redis() -> Iterator[Redis]:
         server.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def production_installation(
     script: Script,
     postgres: Postgres,

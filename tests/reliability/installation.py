@@ -57,13 +57,15 @@ class Installation:
     def start(self) -> Installation:
         if not self.webs:
             self._lay_out()
-        with ThreadPoolExecutor(4) as threads:
-            list(threads.map(lambda start: start(), [web.start for web in self.webs if not web.is_running]))
+        companions = []
         for process, ready in ((self.worker, r"ready\."), (self.beat, r"beat: Starting")):
             if process is not None and not process.is_running:
-                printed = len(process.output())
+                companions.append((process, ready, len(process.output())))
                 process.launch()
-                process.wait_for_output(ready, since=printed)
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(lambda start: start(), [web.start for web in self.webs if not web.is_running]))
+        for process, ready, printed in companions:
+            process.wait_for_output(ready, since=printed)
         return self
 
     def _lay_out(self) -> None:
@@ -81,7 +83,7 @@ class Installation:
             kill_group(process)
 
     def client(self, service: Service | None = None, person: str = PEOPLE[0]) -> httpx2.Client:
-        return (service or self.first).client(self.tokens[person], timeout_s=60)
+        return (service or self.first).client(self.tokens[person])
 
     def kill_workers(self) -> None:
         """What executes tasks dies as by a power cut: embedded, that is everything."""

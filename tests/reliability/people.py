@@ -49,15 +49,13 @@ class Person:
         assert answer.status_code == 200, answer.text
         return dict(answer.json())
 
-    def wait_for_end(self, run_id: str, timeout_s: float = 30) -> dict[str, Any]:
+    def wait_for_end(self, run_id: str) -> dict[str, Any]:
         def ended() -> dict[str, Any] | None:
             run = self.run(run_id)
             time.sleep(0.05)
             return run if run["status"] in ENDED else None
 
-        run = wait_for(
-            ended, timeout_s=timeout_s, what=f"run {run_id} ends", explain=lambda: str(self.run(run_id))
-        )
+        run = wait_for(ended, what=f"run {run_id} ends", explain=lambda: str(self.run(run_id)))
         assert run
         return run
 
@@ -74,12 +72,11 @@ class Person:
     def text(self, conversation: str, message_id: str) -> str:
         return str(self.message(conversation, message_id)["content"])
 
-    def wait_for_text(self, conversation: str, message_id: str, words: str, timeout_s: float = 20) -> str:
+    def wait_for_text(self, conversation: str, message_id: str, words: str) -> str:
         """The stored text, once it has these words."""
         return (
             wait_for(
                 lambda: words in (text := self.text(conversation, message_id)) and text,
-                timeout_s=timeout_s,
                 what=f"{words!r} is stored",
             )
             or ""
@@ -91,23 +88,19 @@ class Person:
     def compactions(self, conversation: str) -> list[dict[str, Any]]:
         return list(self.client.get(f"/api/v1/conversations/{conversation}/compactions").json()["items"])
 
-    def wait_for_compaction(
-        self, conversation: str, compaction: str, status: str, timeout_s: float = 30
-    ) -> dict[str, Any]:
+    def wait_for_compaction(self, conversation: str, compaction: str, status: str) -> dict[str, Any]:
         def reached() -> dict[str, Any] | None:
             time.sleep(0.05)
             rows = self.compactions(conversation)
             return next((row for row in rows if (row["id"], row["status"]) == (compaction, status)), None)
 
         what = f"compaction {compaction} is {status}"
-        row = wait_for(
-            reached, timeout_s=timeout_s, what=what, explain=lambda: str(self.compactions(conversation))
-        )
+        row = wait_for(reached, what=what, explain=lambda: str(self.compactions(conversation)))
         assert row
         return row
 
-    def wait_for_entries(self, conversation: str, timeout_s: float = 20) -> list[dict[str, Any]]:
-        return wait_for(lambda: self.entries(conversation), timeout_s=timeout_s, what="a memory entry")
+    def wait_for_entries(self, conversation: str) -> list[dict[str, Any]]:
+        return wait_for(lambda: self.entries(conversation), what="a memory entry")
 
     def entries(self, conversation: str) -> list[dict[str, Any]]:
         """The memory entries that came from this conversation, over all days."""

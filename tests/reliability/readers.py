@@ -117,19 +117,17 @@ class SocketReader:
             length = len(self.story.texts.get(message_id, ""))
             self.tell({"type": "message.sync", "message_id": message_id, "length": length})
 
-    def wait_for(self, is_so: Any, what: str, timeout_s: float = 30) -> Any:
-        answer = wait_for(
-            lambda: self.failure or is_so(self.story), timeout_s=timeout_s, what=what, explain=self.describe
-        )
+    def wait_for(self, is_so: Any, what: str) -> Any:
+        answer = wait_for(lambda: self.failure or is_so(self.story), what=what, explain=self.describe)
         if self.failure:
             raise self.failure
         return answer
 
-    def wait_for_end(self, run_id: str, timeout_s: float = 30) -> None:
-        self.wait_for(lambda story: story.has_ended(run_id), f"run {run_id} ends", timeout_s)
+    def wait_for_end(self, run_id: str) -> None:
+        self.wait_for(lambda story: story.has_ended(run_id), f"run {run_id} ends")
 
-    def wait_for_close(self, timeout_s: float = 30) -> int:
-        return wait_for(lambda: self.close_code, timeout_s=timeout_s, what="the socket closes") or 0
+    def wait_for_close(self) -> int:
+        return wait_for(lambda: self.close_code, what="the socket closes") or 0
 
     def describe(self) -> str:
         return f"{self.story.types()} {self.story.notices} {self.story.texts} closed {self.close_code}"
@@ -169,20 +167,20 @@ class SseReader:
             self.failure = failure
         self.has_ended = True
 
-    def wait_for(self, is_so: Any, what: str, timeout_s: float = 30) -> Any:
+    def wait_for(self, is_so: Any, what: str) -> Any:
         def look() -> Any:
             return self.failure or is_so(self.story)
 
-        answer = wait_for(look, timeout_s=timeout_s, what=what, explain=lambda: str(vars(self.story)))
+        answer = wait_for(look, what=what, explain=lambda: str(vars(self.story)))
         if self.failure:
             raise self.failure
         return answer
 
-    def wait_for_end(self, run_id: str, timeout_s: float = 30) -> None:
-        self.wait_for(lambda story: story.has_ended(run_id), f"run {run_id} ends", timeout_s)
+    def wait_for_end(self, run_id: str) -> None:
+        self.wait_for(lambda story: story.has_ended(run_id), f"run {run_id} ends")
 
-    def wait_for_close(self, timeout_s: float = 30) -> None:
-        wait_for(lambda: self.has_ended, timeout_s=timeout_s, what="the stream ends")
+    def wait_for_close(self) -> None:
+        wait_for(lambda: self.has_ended, what="the stream ends")
 
     def close(self) -> None:
         self._client.close()

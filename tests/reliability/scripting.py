@@ -44,7 +44,7 @@ class Script:
         def came(_: ModelServer) -> bool:
             return sum(event in request.times for request in self.requests(key, kind)) >= count
 
-        self.server.wait_until(came, timeout_s=30)
+        self.server.wait_until(came)
 
     def behave(self, request: RecordedRequest) -> Behaviour:
         kind: Kind = "summary" if request.kind == "summary" else "chat"

@@ -24,7 +24,7 @@ def test_a_message_whose_acknowledgement_came_survives_kill_9_and_its_run_ends(
     kill_group(installation.first)
     installation.start()
 
-    run = alice_elsewhere.wait_for_end(accepted["run_id"], timeout_s=40)
+    run = alice_elsewhere.wait_for_end(accepted["run_id"])
     question, answer = alice_elsewhere.messages(conversation)
     assert (question["id"], question["content"]) == (accepted["message_id"], f"Please keep {key}")
     assert run["status"] in ("complete", "interrupted")
@@ -56,7 +56,7 @@ def test_an_acknowledged_message_of_a_socket_survives_kill_9(
         socket.send(json.dumps(frame))
         again = next(event for event in map(json.loads, socket) if event["type"] == "ack")
     assert again == ack
-    assert alice_elsewhere.wait_for_end(ack["run_id"], timeout_s=40)["status"] in ENDED
+    assert alice_elsewhere.wait_for_end(ack["run_id"])["status"] in ENDED
     question, _ = alice_elsewhere.messages(conversation)
     assert question["content"] == f"Hi {key}"
 
@@ -124,7 +124,7 @@ def test_positions_and_facts_have_no_gaps_when_everybody_sends_at_once(
     for service in (installation.first, installation.second):
         reader = SocketReader(service, token, conversation)
         last_seq = alice.last_seq(conversation)
-        reader.wait_for(lambda story: story.last_seq == last_seq, "all facts", 10)  # noqa: B023
+        reader.wait_for(lambda story: story.last_seq == last_seq, "all facts")  # noqa: B023
         reader.close()
         stories.append(reader.story.facts)
     assert stories[0] == stories[1], "every device sees the same order"

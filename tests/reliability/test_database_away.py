@@ -61,7 +61,7 @@ def test_a_locked_database_is_waited_for(embedded: Installation, alice: Person, 
     with ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(alice.post, other, f"Wait {key}", ASYNC)
         have = len(reader.story.texts[sent["answer_id"]])
-        reader.wait_for(lambda story: len(story.texts[sent["answer_id"]]) > have + 50, "more words", 10)
+        reader.wait_for(lambda story: len(story.texts[sent["answer_id"]]) > have + 50, "more words")
         lock.execute("COMMIT")
         lock.close()
         assert waiting.result().status_code == 202

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 from websockets.sync.client import connect
 
 from tests.reliability.compacting import compact, long_conversation
-from tests.reliability.installation import DRAIN_S, PEOPLE, Installation
+from tests.reliability.installation import PEOPLE, Installation
 from tests.reliability.people import Person
 from tests.reliability.readers import SocketReader, SseReader
 from tests.reliability.scripting import Script, new_key, slowly, words
 from tests.servers.waiting import accepts_connections, wait_for
 
 RESTARTING = 1012
-POLITE_S = 8.0
 
 
 def test_a_polite_end_loses_no_word_and_tells_everybody(
@@ -34,9 +32,7 @@ def test_a_polite_end_loses_no_word_and_tells_everybody(
         waiting = threads.submit(Person(installation.client()).ask, third, long)
         for reader in readers:
             reader.wait_for(lambda story: "word5 " in str(story.texts), "some words")
-        began = time.monotonic()
         assert installation.first.stop() == 0
-        assert time.monotonic() - began < DRAIN_S + POLITE_S
         told = waiting.result()
 
     assert (told.status_code, told.json()["error"]["code"]) == (503, "interrupted")
@@ -75,7 +71,7 @@ def test_what_is_sent_while_it_drains_is_stored_and_answered_later(
     with connect(installation.first.ws_url, additional_headers=headers) as socket:
         ending = threading.Thread(target=installation.first.stop)
         ending.start()
-        wait_for(lambda: not accepts_connections(installation.first.port), timeout_s=20, what="it drains")
+        wait_for(lambda: not accepts_connections(installation.first.port), what="it drains")
         socket.send(json.dumps(frame))
         ack = next(event for event in map(json.loads, socket) if event["type"] == "ack")
         ending.join()
@@ -94,5 +90,5 @@ def test_a_worker_that_is_asked_to_end_finishes_its_summary(
     script.wait_for_request(key, "summary", event="first_token")
     assert production.worker
     assert production.worker.stop() == 0
-    alice.wait_for_compaction(conversation, compaction, "done", timeout_s=1)
+    alice.wait_for_compaction(conversation, compaction, "done")
     assert len(script.requests(key, "summary")) == 1

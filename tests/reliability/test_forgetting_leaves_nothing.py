@@ -45,7 +45,6 @@ def test_nothing_of_it_is_in_any_column_file_or_queue(
     assert forgotten.status_code == 200, forgotten.text
     wait_for(
         lambda: not places_with(NAME, installation.env),
-        timeout_s=40,
         what="nothing of it is left",
         explain=lambda: "\n".join(places_with(NAME, installation.env)),
     )

@@ -12,14 +12,11 @@ import pytest
 
 from tests.reliability.blocking import FileLock, WriteLock, unread_draft
 from tests.reliability.compacting import compact, daily_sections, long_conversation, send_task
-from tests.reliability.installation import LEASE_S, Installation, kill_group
+from tests.reliability.installation import Installation, kill_group
 from tests.reliability.people import Person
 from tests.reliability.scripting import Script, new_key
 from tests.servers.behaviour import Behaviour, says
 from tests.servers.waiting import wait_for
-
-SWEPT_S = LEASE_S + 40
-"""A lease runs out, and the sweep comes."""
 
 
 @pytest.fixture
@@ -72,7 +69,7 @@ def test_a_worker_killed_at_each_step_of_what_it_learns_leaves_one_entry(
     assert_nothing_written(installation.start(), alice, conversation)
 
     # Committed, and not in the file.
-    alice.wait_for_compaction(conversation, compaction, "done", timeout_s=SWEPT_S)
+    alice.wait_for_compaction(conversation, compaction, "done")
     [entry] = stored_entries(installation, alice, conversation)
     installation.kill_workers()
     assert daily_sections(installation, conversation) == 0
@@ -83,7 +80,7 @@ def test_a_worker_killed_at_each_step_of_what_it_learns_leaves_one_entry(
         files.release()
         installation.start()
         hurry(installation)
-        wait_for(files.is_held_elsewhere, timeout_s=SWEPT_S, what="the file is being written")
+        wait_for(files.is_held_elsewhere, what="the file is being written")
         installation.kill_workers()
     assert conversation not in (file.read_text() if file.exists() else "")
 
@@ -93,14 +90,12 @@ def test_a_worker_killed_at_each_step_of_what_it_learns_leaves_one_entry(
     writes.take()
     files.release()
     hurry(installation)
-    wait_for(
-        lambda: daily_sections(installation, conversation) == 1, timeout_s=SWEPT_S, what="the file is written"
-    )
+    wait_for(lambda: daily_sections(installation, conversation) == 1, what="the file is written")
     installation.kill_workers()
     writes.release()
     installation.start()
     hurry(installation)
-    wait_for(lambda: told(alice, conversation), timeout_s=SWEPT_S, what="the row knows it")
+    wait_for(lambda: told(alice, conversation), what="the row knows it")
 
     # And delivered again, when all is done.
     if installation.is_production:
@@ -201,7 +196,7 @@ def test_a_day_that_is_written_when_the_process_is_killed_is_the_old_or_the_new_
     installation.start()
     hurry(installation)
     assert_changed(alice)
-    wait_for(lambda: file.read_text() == read_day(alice)["markdown"], timeout_s=SWEPT_S, what="it is written")
+    wait_for(lambda: file.read_text() == read_day(alice)["markdown"], what="it is written")
 
     # Whoever got no answer sends it again.
     again = alice.client.put(f"/api/v1/memory/days/{DAY}", json={"markdown": after})

@@ -50,14 +50,13 @@ def test_a_call_that_was_under_way_may_have_happened_and_is_not_repeated(
     client.headers["Prefer"] = "respond-async"
     run = post(client, f"conversations/{conversation}/messages", content="Write to Bob.")["run_id"]
     del client.headers["Prefer"]
-    wait_for((tmp_path / "sent").exists, timeout_s=20, what="the mail", explain=service.output)
+    wait_for((tmp_path / "sent").exists, what="the mail", explain=service.output)
 
     service.kill()
     service.start()
     client = service.client_of(ALICE)
     wait_for(
         lambda: client.get(f"/api/v1/runs/{run}").json()["status"] == "interrupted",
-        timeout_s=60,
         what="the end",
     )
     [call] = [

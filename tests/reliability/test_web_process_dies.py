@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import json
 import threading
-import time
-from collections import defaultdict
 
 import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from tests.reliability.installation import LEASE_S, PEOPLE, Installation, kill_group
+from tests.reliability.installation import PEOPLE, Installation, kill_group
 from tests.reliability.people import Person
 from tests.reliability.readers import SocketReader
 from tests.reliability.scripting import Script, new_key, slowly, words
 from tests.servers.behaviour import fails, says
 from tests.servers.service import Service
+from tests.servers.waiting import wait_for
 
 RUNS_AT_ONCE = 30
-BEHIND_S = 1.0
+ANSWER = words(1_500, "漢字🙂")
+"""Written for a minute: what is stored before its end was not stored at its end."""
 
 
 class Watcher:
-    """Notes when how much of each answer was shown."""
+    """Notes how much of each answer was shown."""
 
     def __init__(self, service: Service, token: str, conversations: list[str]) -> None:
-        self.shown: dict[str, list[tuple[float, int]]] = defaultdict(list)
+        self.shown: dict[str, int] = {}
         self._ready = threading.Event()
         arguments = (service.ws_url, {"Authorization": f"Bearer {token}"}, conversations)
         self._thread = threading.Thread(target=self._read, args=arguments, daemon=True)
@@ -43,41 +43,33 @@ class Watcher:
             try:
                 for event in map(json.loads, socket):
                     if event["type"] == "text.delta":
-                        end = event["offset"] + len(event["text"])
-                        self.shown[event["message_id"]].append((time.monotonic(), end))
+                        self.shown[event["message_id"]] = event["offset"] + len(event["text"])
             except ConnectionClosed:
                 return
 
-    def last_began_at(self) -> float:
-        return max(shown[0][0] for shown in list(self.shown.values()))
 
-    def length_at(self, message_id: str, moment: float) -> int:
-        return max((length for at, length in list(self.shown[message_id]) if at <= moment), default=0)
-
-
-def test_what_was_shown_is_stored_at_most_a_second_later_however_many_answers_are_written(
+def test_what_was_shown_is_stored_soon_however_many_answers_are_written(
     installation: Installation, alice: Person, alice_elsewhere: Person, script: Script
 ) -> None:
     key = new_key("many")
-    text = words(400, "漢字🙂")
-    script.answer(key, slowly(text, rate=25))
+    script.answer(key, slowly(ANSWER, rate=25))
     conversations = [alice.new_conversation() for _ in range(RUNS_AT_ONCE)]
     watcher = Watcher(installation.first, installation.tokens[PEOPLE[0]], conversations)
     runs = [alice.send(conversation, f"{key} {number}") for number, conversation in enumerate(conversations)]
-    deadline = time.monotonic() + 30
-    while len(watcher.shown) < RUNS_AT_ONCE or time.monotonic() < watcher.last_began_at() + 1.5:
-        assert time.monotonic() < deadline, "all speak"
-        time.sleep(0.05)
-    killed_at = time.monotonic()
+    wait_for(lambda: len(watcher.shown) == RUNS_AT_ONCE, what="all speak")
+    shown = dict(watcher.shown)
+    for conversation, run in zip(conversations, runs, strict=True):
+        length = shown[run["answer_id"]]
+        wait_for(lambda: len(alice.text(conversation, run["answer_id"])) >= length, what="it is stored")  # noqa: B023
     kill_group(installation.first)
     installation.start()
 
     for conversation, run in zip(conversations, runs, strict=True):
-        ended = alice_elsewhere.wait_for_end(run["run_id"], timeout_s=LEASE_S + 30)
+        ended = alice_elsewhere.wait_for_end(run["run_id"])
         assert (ended["status"], ended["error"]["category"]) == ("interrupted", "interrupted")
         stored = alice_elsewhere.text(conversation, run["answer_id"])
-        assert text.startswith(stored)
-        assert len(stored) >= watcher.length_at(run["answer_id"], killed_at - BEHIND_S) > 0
+        assert ANSWER.startswith(stored)
+        assert len(stored) >= shown[run["answer_id"]] > 0
 
 
 def test_an_interrupted_answer_can_be_continued_and_retried(
@@ -90,7 +82,7 @@ def test_an_interrupted_answer_can_be_continued_and_retried(
     alice.wait_for_text(conversation, sent["answer_id"], "word5")
     kill_group(installation.first)
     installation.start()
-    run = alice_elsewhere.wait_for_end(sent["run_id"], timeout_s=LEASE_S + 30)
+    run = alice_elsewhere.wait_for_end(sent["run_id"])
     assert "kept" in run["error"]["message"]
 
     more = alice_elsewhere.act(f"runs/{sent['run_id']}/continue")
@@ -119,7 +111,7 @@ def test_the_other_process_ends_the_runs_of_a_dead_one_for_its_readers_too(
     assert production.beat
     production.beat.stop()
     kill_group(production.first)
-    reader.wait_for_end(sent["run_id"], timeout_s=LEASE_S + 30)
+    reader.wait_for_end(sent["run_id"])
     finished = reader.story.facts[-1]
     assert (finished["type"], finished["status"]) == ("run.finished", "interrupted")
     assert reader.story.texts[sent["answer_id"]] == alice_elsewhere.text(conversation, sent["answer_id"])

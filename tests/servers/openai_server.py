@@ -34,6 +34,7 @@ from tests.servers.frames import (
 from tests.servers.http_socket import HttpConnection
 from tests.servers.recording import RecordedRequest, RequestKind, is_summary_request
 from tests.servers.streaming import AnswerStream
+from tests.servers.waiting import PATIENCE_S
 
 Step = Behaviour | Callable[[RecordedRequest], Behaviour]
 
@@ -87,7 +88,7 @@ class ModelServer:
     def requests_of(self, kind: RequestKind) -> list[RecordedRequest]:
         return [request for request in list(self.requests) if request.kind == kind]
 
-    def wait_until(self, is_true: Callable[[ModelServer], bool], timeout_s: float = 10.0) -> None:
+    def wait_until(self, is_true: Callable[[ModelServer], bool], timeout_s: float = PATIENCE_S) -> None:
         """Returns when the condition holds; it is looked at whenever a request arrives, speaks or ends."""
         with self._changed:
             if not self._changed.wait_for(lambda: is_true(self), timeout_s):

@@ -73,7 +73,7 @@ class Postgres:
             self.process = subprocess.Popen(
                 command, stdout=log, stderr=log, start_new_session=True, **self._as_account()
             )
-        wait_for(self._is_ready, timeout_s=60, what="PostgreSQL did not start", explain=self.log.read_text)
+        wait_for(self._is_ready, what="PostgreSQL did not start", explain=self.log.read_text)
         return self
 
     def stop(self) -> None:

@@ -37,7 +37,6 @@ class Redis:
             self._launch()
             wait_for(
                 lambda: self._is_ready() or self._has_ended(),
-                timeout_s=30,
                 what="Redis",
                 explain=self.read_log,
             )
@@ -60,7 +59,7 @@ class Redis:
     def start_again(self) -> None:
         """At the same address, empty."""
         self._launch()
-        wait_for(self._is_ready, timeout_s=30, what="Redis is back", explain=self.read_log)
+        wait_for(self._is_ready, what="Redis is back", explain=self.read_log)
 
     def url(self, number: int = 0) -> str:
         return f"redis://127.0.0.1:{self.port}/{number}"

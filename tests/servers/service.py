@@ -15,9 +15,8 @@ from pathlib import Path
 import httpx2
 
 from tests.environment import ROOT
-from tests.servers.waiting import wait_for
+from tests.servers.waiting import PATIENCE_S, wait_for
 
-START_TIMEOUT_S = 60
 ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)[/\s]")
 SETUP_LINK = re.compile(r"http://\S+/setup/\S+")
 
@@ -51,11 +50,11 @@ class OwnProcess:
         """kill -9: no handler runs."""
         self._end(signal.SIGKILL)
 
-    def stop(self, timeout_s: float = 30) -> int:
+    def stop(self, timeout_s: float = PATIENCE_S) -> int:
         """SIGTERM; the exit code."""
         return self._end(signal.SIGTERM, timeout_s)
 
-    def _end(self, number: int, timeout_s: float = 30) -> int:
+    def _end(self, number: int, timeout_s: float = PATIENCE_S) -> int:
         if self.process is None:
             return 0
         if self.is_running:
@@ -66,7 +65,7 @@ class OwnProcess:
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
     def wait_for_output(
-        self, pattern: str | re.Pattern[str], *, since: int = 0, timeout_s: float = START_TIMEOUT_S
+        self, pattern: str | re.Pattern[str], *, since: int = 0, timeout_s: float = PATIENCE_S
     ) -> re.Match[str]:
         """The first match in what was printed after character `since`."""
 
@@ -114,7 +113,7 @@ class Service(OwnProcess):
         self.arguments = ["manage.py", "serve", "--port", str(self.port)]
         self.launch()
         self.port = int(self.wait_for_output(ADDRESS, since=printed).group(1))
-        wait_for(self.is_ready, timeout_s=START_TIMEOUT_S, what="/readyz", explain=self.output)
+        wait_for(self.is_ready, what="/readyz", explain=self.output)
         return self
 
     def restart(self) -> Service:
@@ -126,7 +125,7 @@ class Service(OwnProcess):
         if not self.is_running:
             raise AssertionError(f"The service ended at its start:\n{self.output()}")
         try:
-            return httpx2.get(f"{self.url}/readyz", timeout=5).status_code == 200
+            return httpx2.get(f"{self.url}/readyz", timeout=30).status_code == 200
         except httpx2.TransportError:
             return False
 
@@ -146,7 +145,7 @@ class Service(OwnProcess):
         printed = self.manage("create_token", email, "--name", "tests", "--scopes", scopes)
         return printed.strip().splitlines()[-1]
 
-    def client(self, token: str = "", timeout_s: float = 30) -> httpx2.Client:
+    def client(self, token: str = "", timeout_s: float = PATIENCE_S) -> httpx2.Client:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         return httpx2.Client(base_url=self.url, headers=headers, timeout=timeout_s)
 

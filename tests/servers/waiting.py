@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
+PATIENCE_S = 120.0
+"""How long tests wait for what must come: of a machine that is busy with other work. What is there is seen at once."""
 
 
 def package_folder(name: str) -> Path:
@@ -18,8 +20,10 @@ def package_folder(name: str) -> Path:
     return Path(next(iter(spec.submodule_search_locations or []), "")) if spec else Path("/nonexistent")
 
 
-def wait_for(look: Callable[[], T], *, timeout_s: float, what: str, explain: Callable[[], str] = str) -> T:
-    """The first true answer of `look`; fails with `explain()` after the time-out."""
+def wait_for(
+    look: Callable[[], T], *, what: str, timeout_s: float = PATIENCE_S, explain: Callable[[], str] = str
+) -> T:
+    """Return the first true answer of `look`; fail with `explain()` after the time-out."""
     deadline = time.monotonic() + timeout_s
     while not (answer := look()):
         if time.monotonic() > deadline:

@@ -22,5 +22,5 @@ def test_a_worker_is_missed_then_found_then_used_and_ends_politely(start_service
     worker = start_worker(service)
     assert "well   broker: Redis, 1 worker" in run_manage(service.env, "doctor").stdout
     start_beat(service)
-    worker.wait_for_output(r"Task chatapp\.operations\.tasks\.sweep\[.*\] succeeded", timeout_s=40)
+    worker.wait_for_output(r"Task chatapp\.operations\.tasks\.sweep\[.*\] succeeded")
     assert worker.stop() == 0

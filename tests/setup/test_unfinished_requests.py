@@ -284,7 +284,7 @@ def test_connections_are_bounded_per_address_until_their_user_is_known(patient, 
     for client in (*held, *silent):
         client.close()
     url = f"http://127.0.0.1:{patient}/facts"
-    wait_for(lambda: httpx2.get(url).status_code == 200, timeout_s=20, what="a free connection")
+    wait_for(lambda: httpx2.get(url).status_code == 200, what="a free connection")
 
 
 def test_behind_a_trusted_proxy_each_client_has_its_own_budget(tmp_path, sockets):

@@ -63,7 +63,7 @@ def fill(alice: httpx2.Client) -> dict[str, Any]:
     send(alice, "POST", "memory/entries", json={"text": ENTRY, "day": "2026-11-20"})
     send(alice, "PUT", "memory/profile", json={"markdown": PROFILE})
     for words in (SAID, ENTRY):
-        wait_for(lambda: found(alice, words), timeout_s=60, what=f"{words!r} is in the search")  # noqa: B023
+        wait_for(lambda: found(alice, words), what=f"{words!r} is in the search")  # noqa: B023
     return {"chat": chat, "long": long, "file": file, "summary": compaction["summary"]}
 
 

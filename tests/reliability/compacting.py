@@ -48,3 +48,14 @@ def send_task(production: Installation, name: str, *arguments: str) -> None:
     with Celery(broker=production.env["REDIS_URL"]) as app:
         app.conf.task_default_queue = "palimpsest"
         app.send_task(name, args=arguments)
+
+
+def wait_for_idle_worker(production: Installation) -> None:
+    """A task sent now is done after those before it: by both of the worker's processes."""
+    assert production.worker
+    for _ in range(4):
+        printed = len(production.worker.output())
+        send_task(production, "chatapp.operations.tasks.sweep")
+        production.worker.wait_for_output(
+            r"Task chatapp\.operations\.tasks\.sweep\[.*\] succeeded", since=printed
+        )

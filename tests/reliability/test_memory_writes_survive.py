@@ -11,7 +11,13 @@ import httpx2
 import pytest
 
 from tests.reliability.blocking import FileLock, WriteLock, unread_draft
-from tests.reliability.compacting import compact, daily_sections, long_conversation, send_task
+from tests.reliability.compacting import (
+    compact,
+    daily_sections,
+    long_conversation,
+    send_task,
+    wait_for_idle_worker,
+)
 from tests.reliability.installation import Installation, kill_group
 from tests.reliability.people import Person
 from tests.reliability.scripting import Script, new_key
@@ -101,7 +107,7 @@ def test_a_worker_killed_at_each_step_of_what_it_learns_leaves_one_entry(
     if installation.is_production:
         send_task(installation, "chatapp.compaction.tasks.compact", compaction)
         send_task(installation, "chatapp.operations.tasks.sweep")
-        wait_for_quiet(installation)
+        wait_for_idle_worker(installation)
     assert len(script.requests(key, "summary")) == 2
     assert_one_entry(installation, alice, conversation, f"{key} LEARNED")
 
@@ -110,14 +116,6 @@ def hurry(installation: Installation) -> None:
     """Embedded, the clock's own sweep has to do."""
     if installation.is_production:
         send_task(installation, "chatapp.operations.tasks.sweep")
-
-
-def wait_for_quiet(production: Installation) -> None:
-    assert production.worker
-    for _ in range(4):
-        printed = len(production.worker.output())
-        send_task(production, "chatapp.operations.tasks.sweep")
-        production.worker.wait_for_output(r"Task chatapp\.operations\.tasks\.sweep\[.*\] succeeded", since=printed)
 
 
 def stored_entries(installation: Installation, alice: Person, conversation: str) -> list[dict[str, str]]:

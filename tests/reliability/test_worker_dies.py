@@ -7,7 +7,13 @@ import time
 import pytest
 from redis import Redis as RedisClient
 
-from tests.reliability.compacting import compact, daily_sections, long_conversation, send_task
+from tests.reliability.compacting import (
+    compact,
+    daily_sections,
+    long_conversation,
+    send_task,
+    wait_for_idle_worker,
+)
 from tests.reliability.installation import Installation
 from tests.reliability.people import Person
 from tests.reliability.scripting import Script, new_key, slowly, words
@@ -66,15 +72,6 @@ def test_one_task_delivered_to_many_workers_is_done_once(
     wait_for_idle_worker(production)
     assert len(script.requests(key, "summary")) == 1
     assert_written_once(production, alice, conversation, "ONCE")
-
-
-def wait_for_idle_worker(production: Installation) -> None:
-    """A task sent now is done after those before it: by both of the worker's processes."""
-    assert production.worker
-    for _ in range(4):
-        printed = len(production.worker.output())
-        send_task(production, "chatapp.operations.tasks.sweep")
-        production.worker.wait_for_output(r"Task chatapp\.operations\.tasks\.sweep\[.*\] succeeded", since=printed)
 
 
 def test_a_compaction_whose_message_was_lost_is_found_by_the_sweep(

@@ -173,6 +173,6 @@ def run_manage(env: dict[str, str], *arguments: str, stdin: str = "") -> subproc
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )

@@ -21,7 +21,7 @@ PREPARE = """
 import json
 from chatapp.operations import clock
 from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
-from chatapp.recall.actions.index import index_conversation
+from chatapp.recall.actions.indexing import index_conversation
 from chatapp.models import User
 from tests.acceptance.conversations import long_history
 user = User.objects.get()

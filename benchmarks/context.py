@@ -227,7 +227,7 @@ def measure_facts() -> None:
     from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
     from chatapp.operations import clock
     from chatapp.providers.actions import ensure_first_model
-    from chatapp.recall.actions.index import index_conversation
+    from chatapp.recall.actions.indexing import index_conversation
 
     ensure_first_model()
     user = User.objects.create_user("facts@example.com")

@@ -24,7 +24,7 @@ def measure(counts: list[int], megabytes: int) -> None:
     from chatapp.forgetting.services import forget_whole_conversation
     from chatapp.operations import clock
     from chatapp.operations.work_budget import TO_THE_END
-    from chatapp.recall.actions.index import index_conversation
+    from chatapp.recall.actions.indexing import index_conversation
 
     chance = random.Random(5)
     words = [f"{chance.choice('bcdfg')}{chance.choice('aeiou')}{number:04d}" for number in range(8_000)]

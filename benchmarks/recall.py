@@ -87,7 +87,7 @@ class Installation:
         from chatapp.conversations.actions.imports import import_conversation
         from chatapp.conversations.api.imports import read_messages
         from chatapp.operations import clock
-        from chatapp.recall.actions.index import index_conversation
+        from chatapp.recall.actions.indexing import index_conversation
         from chatapp.recall.embedding import embed_index
 
         user = User.objects.create_user(f"{history.name.replace(' ', '-')}@example.com")

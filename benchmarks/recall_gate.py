@@ -50,7 +50,7 @@ def measure(name: str, user_id: object, own: list[str]) -> None:
 
 def _recalls(user_id: object, question: str) -> bool:
     from chatapp.operations import clock
-    from chatapp.recall.search import recall_for
+    from chatapp.recall.turn_recall import recall_for
     from memory.ranking import RecallSize
 
     room = RecallSize(2_000, 8_000)

@@ -64,18 +64,18 @@ def _endpoint_of_chance() -> Iterator[None]:
     """One that takes no time: what it takes is not ours."""
     from django.conf import settings
 
-    from chatapp.recall import search as recall_search
+    from chatapp.recall import embedding
 
     dice = np.random.default_rng(1)
-    asked, recall_search.embed_question = (
-        recall_search.embed_question,
+    asked, embedding.embed_question = (
+        embedding.embed_question,
         lambda _: dice.normal(size=DIMENSIONS).tolist(),
     )
     settings.EMBEDDINGS_MODEL = MODEL
     try:
         yield
     finally:
-        settings.EMBEDDINGS_MODEL, recall_search.embed_question = "", asked
+        settings.EMBEDDINGS_MODEL, embedding.embed_question = "", asked
 
 
 def _user_with(histories: Sequence[History], count: int) -> tuple[Any, Any]:
@@ -101,14 +101,14 @@ def _changed(text: str, words: Sequence[str], dice: random.Random) -> str:
 
 
 def _index(conversation_id: Any) -> None:
-    from chatapp.recall.actions.index import index_conversation
+    from chatapp.recall.actions.indexing import index_conversation
 
     index_conversation(conversation_id)
 
 
 def _recaller(user: Any, budget: int) -> Callable[[str], object]:
     from chatapp.operations import clock
-    from chatapp.recall.search import recall_for
+    from chatapp.recall.turn_recall import recall_for
     from memory.ranking import RecallSize
 
     room = RecallSize(budget, 4 * budget)
@@ -117,7 +117,7 @@ def _recaller(user: Any, budget: int) -> Callable[[str], object]:
 
 def _searcher(user: Any) -> Callable[[str], object]:
     from chatapp.operations import clock
-    from chatapp.recall.search import search_memory
+    from chatapp.recall.user_search import search_memory
 
     return lambda question: search_memory(user_id=user.pk, query=question, limit=20, now=clock.now())
 

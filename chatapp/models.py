@@ -21,6 +21,7 @@ from chatapp.long_term.models import (
     Profile,
     ProfileVersion,
     SharedEntry,
+    StaleDay,
 )
 from chatapp.operations.models import Fence
 from chatapp.providers.models import ModelConfig, Usage
@@ -33,7 +34,6 @@ from chatapp.recall.models import (
     SearchOwner,
     SearchPosting,
     SearchVectors,
-    StaleDay,
     StoredClaim,
 )
 from chatapp.runs.models import AnswerPiece, Run, RunStep, ToolCall

@@ -16,8 +16,8 @@ from chatapp.long_term.selectors.pauses import off_record
 from chatapp.long_term.selectors.scopes import reach_of
 from chatapp.long_term.selectors.tombstones import tombstones_of
 from chatapp.operations.database import AWAY
-from chatapp.recall.search import NO_CONTEXT, InContext, RecalledTurn, recall_for
 from chatapp.recall.selectors.claims import Superseded, superseded_claims
+from chatapp.recall.turn_recall import NO_CONTEXT, InContext, RecalledTurn, recall_for
 from memory.ranking import RecallSize
 from memory.summary import fence
 from memory.tokens import estimate_text, text_message

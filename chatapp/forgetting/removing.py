@@ -38,7 +38,7 @@ from chatapp.recall.actions.removal import (
     hide_documents,
     read_gone_documents,
 )
-from chatapp.recall.index import vocabulary
+from chatapp.recall.analysis import vocabulary
 from memory.redaction import Forgotten
 
 ALL_AT_ONCE = Pace(seconds=float("inf"), sleep=lambda _: None)

@@ -28,7 +28,7 @@ from chatapp.operations.access import parse_id
 from chatapp.operations.journal import truncate_journal
 from chatapp.operations.work_budget import AT_THE_DOOR, BEHIND, Pace
 from chatapp.realtime.hub import hub
-from chatapp.recall.index import vocabulary
+from chatapp.recall.analysis import vocabulary
 from chatapp.runs.actions.queued_messages import withdraw_queued
 from memory.redaction import Forgotten
 

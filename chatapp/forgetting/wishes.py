@@ -18,8 +18,8 @@ from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import clock
 from chatapp.operations.access import parse_id
 from chatapp.operations.errors import InvalidInput
-from chatapp.recall.index import vocabulary
-from chatapp.recall.search import search_memory
+from chatapp.recall.analysis import vocabulary
+from chatapp.recall.user_search import search_memory
 from memory.sentences import split_sentences
 from memory.wishes import is_for_good, read_forget_wish
 

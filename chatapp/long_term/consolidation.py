@@ -38,8 +38,8 @@ from chatapp.providers.model_facts import price_call
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import default_model, fast_model_of
 from chatapp.providers.usage import CallUsage
-from chatapp.recall.search import search_memory
 from chatapp.recall.selectors.claims import SaidAt, find_said
+from chatapp.recall.user_search import search_memory
 from memory.consolidation import (
     Noted,
     Over,

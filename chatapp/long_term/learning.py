@@ -10,7 +10,7 @@ from chatapp.compaction.models import Compaction
 from chatapp.long_term.actions.tombstones import lift_wished_back
 from chatapp.long_term.selectors.entries import corrected_texts, known_texts, recalled_texts
 from chatapp.long_term.selectors.tombstones import tombstones_of
-from chatapp.recall.index import vocabulary
+from chatapp.recall.analysis import vocabulary
 from memory.hygiene import KnownSentences, Learned, learn
 from memory.types import Message
 

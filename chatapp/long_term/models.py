@@ -231,3 +231,12 @@ class Consolidation(models.Model):
                 name="consolidation_active",
             ),
         ]
+
+
+class StaleDay(models.Model):
+    """A day whose file shows what is no longer true. Several rows may name one day: each change adds its own, and
+    the writer removes those it had seen before it read the entries."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    day = models.DateField()
+    created_at = models.DateTimeField(auto_now_add=True)

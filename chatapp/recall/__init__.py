@@ -1,1 +1,1 @@
-"""The search index, its ranking, and what is found for users and models."""
+"""The search index and its ranking: search for users, recall for models."""

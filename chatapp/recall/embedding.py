@@ -1,6 +1,6 @@
-"""Vectors of what can be found, from the endpoint the operator configured. Never required: the words alone are good.
+"""Asks the embeddings endpoint of the operator for vectors of documents and questions. Search works without one.
 
-The worker embeds what was indexed; a question is embedded while it waits, for a short while.
+The worker embeds documents; a question is embedded while its user waits, with a short time-out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from agents.chat_models.openai_model import embed_texts
 from agents.errors import ModelError
 from agents.types import ModelEndpoint
 from chatapp.recall.actions.vectors import DocumentVectors, begin_vectors, store_vectors
-from chatapp.recall.selectors.search import texts_of_documents
+from chatapp.recall.selectors.user_index import EVERYTHING, SearchFilter, UserIndex, texts_of_documents
+from chatapp.recall.vectors import NOTHING_NEAR, Near
 from memory.sentences import split_sentences
 
 log = logging.getLogger(__name__)
@@ -31,7 +32,7 @@ REST_AFTER_FAILURE_S = 30.0
 
 
 def endpoint() -> ModelEndpoint | None:
-    """None where none is configured."""
+    """Return the endpoint that embeds; None where none is configured."""
     if not settings.EMBEDDINGS_MODEL:
         return None
     return ModelEndpoint(
@@ -45,7 +46,7 @@ def endpoint() -> ModelEndpoint | None:
 
 @dataclass(slots=True)
 class _Health:
-    """An endpoint that failed is left alone for a while, so that not every question waits for it."""
+    """An endpoint that failed is not asked for a while, so that not every question waits for it."""
 
     rests_until: float = 0.0
 
@@ -54,18 +55,17 @@ _health = _Health()
 
 
 def forget_failures() -> None:
-    """The next question asks again."""
+    """Let the next question ask the endpoint again."""
     _health.rests_until = 0.0
 
 
 def is_resting() -> bool:
-    """The endpoint failed a short while ago: questions go by their words."""
+    """Return whether the endpoint failed a short while ago, and is not asked."""
     return time.monotonic() < _health.rests_until
 
 
 def embed_question(text: str) -> list[float] | None:
-    """None where no endpoint is configured or it does not answer in time: the search goes by its words, and says so in
-    the log and the metrics."""
+    """Return the vector of a question; None where no endpoint is configured or it does not answer in time."""
     asked = endpoint()
     if asked is None or is_resting():
         return None
@@ -78,8 +78,15 @@ def embed_question(text: str) -> list[float] | None:
         return None
 
 
+def find_near_documents(index: UserIndex, question: str, only: SearchFilter = EVERYTHING) -> Near:
+    """Return the documents near a question; none where no endpoint is configured or it does not answer."""
+    asked = embed_question(question) if settings.EMBEDDINGS_MODEL else None
+    return index.near(asked, settings.EMBEDDINGS_MODEL, only) if asked else NOTHING_NEAR
+
+
 def embed_index(user_id: UUID) -> int:
-    """Vectors for all of a user's documents that have none; how many it made. Raises ModelError; what is done stays."""
+    """Make vectors for all documents of a user that have none; return of how many. Raises ModelError; what is done
+    stays."""
     asked = endpoint()
     if asked is None:
         return 0
@@ -105,7 +112,7 @@ def _embed(asked: ModelEndpoint, texts: dict[int, str]) -> list[DocumentVectors]
 
 
 def _parts(text: str) -> list[str]:
-    """The whole text, and its sentences where it has several."""
+    """Return the whole text, and its sentences where it has several."""
     sentences = [sentence.strip() for sentence in split_sentences(text)]
     telling = [sentence for sentence in sentences if len(sentence) >= LEAST_SENTENCE_CHARS]
     return [text, *telling[:MAX_SENTENCES]] if len(sentences) > 1 else [text]

@@ -1,5 +1,8 @@
-"""What a process keeps at hand of what it read from indexes. Never the record: everything on a shelf is of an edition,
-and every write to the rows it was read from gives them another."""
+"""A cache of what a process read from indexes.
+
+What is cached carries the edition of its rows, and every write to the rows gives them another edition: whoever reads
+the cache compares the two.
+"""
 
 from __future__ import annotations
 
@@ -8,34 +11,34 @@ from threading import Lock
 from typing import Generic, Protocol, TypeVar
 
 
-class Shelved(Protocol):
+class Sized(Protocol):
     @property
     def size_bytes(self) -> int: ...
 
 
-Kept = TypeVar("Kept", bound=Shelved)
+Cached = TypeVar("Cached", bound=Sized)
 
 
-class Shelf(Generic[Kept]):
-    """By owner. What was used longest ago leaves first, when all together are larger than `max_bytes`."""
+class IndexCache(Generic[Cached]):
+    """By owner. When all together are larger than `max_bytes`, the least recently used are dropped."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        self._kept: OrderedDict[int, Kept] = OrderedDict()
+        self._values: OrderedDict[int, Cached] = OrderedDict()
         self._lock = Lock()
 
-    def take(self, owner_id: int) -> Kept | None:
+    def get(self, owner_id: int) -> Cached | None:
         with self._lock:
-            if owner_id in self._kept:
-                self._kept.move_to_end(owner_id)
-            return self._kept.get(owner_id)
+            if owner_id in self._values:
+                self._values.move_to_end(owner_id)
+            return self._values.get(owner_id)
 
-    def put(self, owner_id: int, kept: Kept) -> None:
-        """Also what lies there already and has grown."""
+    def put(self, owner_id: int, value: Cached) -> None:
+        """Store a value, or one that is stored already and has grown."""
         with self._lock:
-            self._kept[owner_id] = kept
-            self._kept.move_to_end(owner_id)
-            size_bytes = sum(one.size_bytes for one in self._kept.values())
+            self._values[owner_id] = value
+            self._values.move_to_end(owner_id)
+            size_bytes = sum(each.size_bytes for each in self._values.values())
             while size_bytes > self._max_bytes:
-                _, gone = self._kept.popitem(last=False)
-                size_bytes -= gone.size_bytes
+                _, oldest = self._values.popitem(last=False)
+                size_bytes -= oldest.size_bytes

@@ -1,6 +1,6 @@
-"""The search index (an inverted index per user, as rows), and which daily files are behind their rows.
+"""The search index: an inverted index per user, as rows.
 
-Terms are kept as 64-bit hashes and no text at all: what is found is read from its source row.
+Terms are stored as 64-bit hashes, and no text at all: what is found is read from its source row.
 """
 
 from __future__ import annotations
@@ -14,18 +14,11 @@ from django.db.models import Q
 from chatapp.operations.ids import new_id
 
 
-class StaleDay(models.Model):
-    """A day whose file shows what is no longer true. Several rows may name one day: each change adds its own, and
-    the writer removes those it had seen before it read the entries."""
-
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    day = models.DateField()
-    created_at = models.DateTimeField(auto_now_add=True)
-
-
 class SearchOwner(models.Model):
-    """The index of one user, or of what an agent shares, and its counters; of neither while it is deleted. Locked while
-    the index is written: ordinals are given under it."""
+    """The index of one user, or of what an agent shares, with its counters; of neither while it is deleted.
+
+    The row is locked while the index is written.
+    """
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="+"
@@ -74,7 +67,7 @@ class SearchDocument(models.Model):
     in a summary.
 
     `terms` are its term hashes (int64), `counts` how often each occurs (uint8): what is scored until the document
-    is sealed into blocks, and what tells a deletion which blocks to clean.
+    is sealed into blocks, and by which a deletion finds the postings to clean.
     """
 
     class Kind(models.IntegerChoices):
@@ -109,7 +102,7 @@ class SearchDocument(models.Model):
 
 
 class SearchBlock(models.Model):
-    """What scoring needs of a run of documents, as packed columns (see `search.index`)."""
+    """What scoring needs of a run of documents, as packed columns (see `index_format`)."""
 
     owner = models.ForeignKey(SearchOwner, on_delete=models.CASCADE, related_name="blocks")
     number = models.PositiveIntegerField()

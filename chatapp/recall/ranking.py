@@ -1,4 +1,4 @@
-"""The score over what a search loaded. Knows numpy and no database; the constants are `memory.ranking`'s."""
+"""Scores the documents that a search loaded, without a database. The constants are in `memory.ranking`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from datetime import date
 import numpy as np
 import numpy.typing as npt
 
-from chatapp.recall.index import MAX_COUNT, MAX_LENGTH, Columns, Hits, Ordinals
+from chatapp.recall.analysis import MAX_COUNT, MAX_LENGTH
+from chatapp.recall.index_format import Columns, Hits, Ordinals
 from memory.dates import DateSpan
 from memory.questions import KIND_WEIGHT, Question, kind_term
 from memory.ranking import (
@@ -40,7 +41,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """What one search loads: a row of `columns` per ordinal, and the postings it asked for, by term."""
+    """What one search loaded: a row of `columns` per ordinal, and the hits of its terms."""
 
     columns: Columns
     hits: Mapping[str, Hits]
@@ -61,7 +62,7 @@ class Ranking:
     fits: bool
 
     def worth_recalling(self) -> tuple[list[int], list[float]]:
-        """Ordinals and scores; none where nothing fits what was asked."""
+        """Return ordinals and scores; none where nothing fits the question."""
         if not self.fits or not self.scores:
             return [], []
         count = sum(score >= LEAST_SHARE * self.scores[0] for score in self.scores)
@@ -69,7 +70,7 @@ class Ranking:
 
 
 def score_words(index: Index, weights: Mapping[str, float]) -> Scores:
-    """BM25."""
+    """Return the BM25 score of each document."""
     scores = np.zeros(len(index.columns))
     average = max(1.0, index.total_length / max(1, index.document_count))
     for term in sorted(weights):  # one order of adding, so that two databases give the same sum
@@ -95,11 +96,12 @@ def _coverage(index: Index, question: Question, weights: Mapping[str, float]) ->
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """Who was said 1, 2, 3, 4 turns before whom. Nearly always that is the row so many above: `but_not` counts those of
-    which it is not so, for each distance. `apart` are the other pairs: the later ones, and who came before each."""
+    """Which document was said 1, 2, 3, 4 turns before which. Nearly always it is the row so many above: `exceptions`
+    are, for each distance, the rows where it is not. `other_pairs` are the pairs of those: (later, earlier)
+    documents."""
 
-    but_not: tuple[Ordinals, ...]
-    apart: tuple[tuple[Ordinals, Ordinals], ...]
+    exceptions: tuple[Ordinals, ...]
+    other_pairs: tuple[tuple[Ordinals, Ordinals], ...]
 
 
 def find_neighbours(previous: npt.NDArray[np.int32]) -> Neighbours:
@@ -109,33 +111,36 @@ def find_neighbours(previous: npt.NDArray[np.int32]) -> Neighbours:
     for _ in NEIGHBOUR_WEIGHTS[1:]:
         above.append(follows & np.append(False, above[-1][:-1])[: len(follows)])
     later = np.flatnonzero(~above[-1])
-    before, apart = later, []
+    before, other_pairs = later, []
     for is_above in above:
         before = np.where(before < 0, -1, previous[before])
         others = (before >= 0) & ~is_above[later]
-        apart.append((later[others], before[others]))
-    but_not = tuple(np.flatnonzero(~is_above[at:]) for at, is_above in enumerate(above, start=1))
-    return Neighbours(but_not, tuple(apart))
+        other_pairs.append((later[others], before[others]))
+    exceptions = tuple(np.flatnonzero(~is_above[at:]) for at, is_above in enumerate(above, start=1))
+    return Neighbours(exceptions, tuple(other_pairs))
 
 
 def _spread(scores: Scores, asks: Mask, neighbours: Neighbours) -> Scores:
-    """Adds the neighbours' scores: at each distance first of the one before, then of the one behind, so that the sum is
-    the same wherever the rows lie. An answer follows its question: those that ask give more to the next."""
+    """Return the scores with a share of the neighbours' scores added. A question gives a larger share to its answer.
+
+    At each distance the document before is added first, then the one after, so that the sum does not depend on the
+    order of the rows.
+    """
     result = scores.copy()
-    pairs = zip(NEIGHBOUR_WEIGHTS, neighbours.but_not, neighbours.apart, strict=True)
-    for distance, (weight, but_not, (later, earlier)) in enumerate(pairs, start=1):
+    pairs = zip(NEIGHBOUR_WEIGHTS, neighbours.exceptions, neighbours.other_pairs, strict=True)
+    for distance, (weight, exceptions, (later, earlier)) in enumerate(pairs, start=1):
         onward = back = weight * scores
         if distance == 1:
             onward = np.where(asks, ANSWER_WEIGHT, weight) * scores
             back = np.where(asks, ASKED_WEIGHT, weight) * scores
-        result[distance:] += _but(onward[:-distance], but_not)
+        result[distance:] += _without(onward[:-distance], exceptions)
         result[later] += onward[earlier]
-        result[:-distance] += _but(back[distance:], but_not)
+        result[:-distance] += _without(back[distance:], exceptions)
         result[earlier] += back[later]
     return result
 
 
-def _but(scores: Scores, rows: Ordinals) -> Scores:
+def _without(scores: Scores, rows: Ordinals) -> Scores:
     others = scores.copy()
     others[rows] = 0.0
     return others
@@ -151,7 +156,7 @@ def _date_scores(columns: Columns, spans: Sequence[DateSpan]) -> Scores:
 
 
 def _having(index: Index, terms: Iterable[str]) -> Mask:
-    """The documents that hold any of the terms."""
+    """Return which documents contain any of the terms."""
     found = np.zeros(len(index.columns), dtype=np.bool_)
     for term in terms:
         if term in index.hits:
@@ -168,19 +173,19 @@ def _bonuses(index: Index, question: Question, speakers: Iterable[str]) -> Score
 
 
 def gather_kinds(index: Index, kinds: Mapping[str, Iterable[str]]) -> Index:
-    """The same with each kind as a term of its own, which occurs wherever anything of the kind does."""
-    gathered = {kind_term(word): _together(index, terms) for word, terms in kinds.items()}
+    """Return the index with each kind as a term of its own, which occurs wherever anything of the kind does."""
+    gathered = {kind_term(word): _union(index, terms) for word, terms in kinds.items()}
     return replace(index, hits={**index.hits, **gathered})
 
 
 def gather_forms(index: Index, forms: Mapping[str, Iterable[str]]) -> Index:
-    """The same with each word found wherever one of its other forms stands."""
-    gathered = {word: _together(index, (word, *others)) for word, others in forms.items()}
-    standing = {word: hits for word, hits in gathered.items() if len(hits.ordinals)}
-    return replace(index, hits={**index.hits, **standing})
+    """Return the index with each word found wherever one of its forms occurs."""
+    gathered = {word: _union(index, (word, *others)) for word, others in forms.items()}
+    found = {word: hits for word, hits in gathered.items() if len(hits.ordinals)}
+    return replace(index, hits={**index.hits, **found})
 
 
-def _together(index: Index, terms: Iterable[str]) -> Hits:
+def _union(index: Index, terms: Iterable[str]) -> Hits:
     counts = np.zeros(len(index.columns), dtype=np.int64)
     for term in terms:
         if term in index.hits:
@@ -190,14 +195,14 @@ def _together(index: Index, terms: Iterable[str]) -> Hits:
 
 
 def speakers_asked_about(index: Index, question: Question) -> dict[str, str]:
-    """Of the question's names those that somebody speaks under: the plain term, and the one of what they said."""
+    """Return the question's names that speakers have: the plain term, and the term of what they said."""
     return {term: f"@{name}" for term, name in question.names.items() if f"@{name}" in index.hits}
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What is the same in every ranking for one question: the scores by its own words, the bonuses as parts of the
-    best score, whether it fits, and which documents may be found."""
+    """What every ranking for one question shares: the scores by its own words, the bonuses as parts of the best score,
+    whether anything fits, and which documents may be found."""
 
     index: Index
     neighbours: Neighbours
@@ -210,7 +215,7 @@ class Prepared:
 
 
 def prepare(index: Index, question: Question, among: Mask | None = None) -> Prepared:
-    """`among` says which documents may be found; of them only those alive are."""
+    """Return what every ranking for this question shares. `among` says which documents may be found."""
     speakers = speakers_asked_about(index, question)
     weights = question.weights(speakers)
     bonuses = _bonuses(index, question, speakers.values())
@@ -233,10 +238,12 @@ def prepare(index: Index, question: Question, among: Mask | None = None) -> Prep
     )
 
 
-def rank(asked: Prepared, limit: int, *, only_matches: bool = False, lent: Scores | None = None) -> Ranking:
-    """The best `limit` documents; ties go to the one said later. `only_matches` leaves out those that merely stand
-    beside a match; `lent` are the scores by words that are not the question's own."""
-    text = asked.own if lent is None else asked.own + lent
+def rank(
+    asked: Prepared, limit: int, *, only_matches: bool = False, feedback: Scores | None = None
+) -> Ranking:
+    """Return the best `limit` documents; of equal ones the later comes first. `only_matches` leaves out the
+    neighbours of matches; `feedback` are scores by words that are not in the question."""
+    text = asked.own if feedback is None else asked.own + feedback
     near = _spread(text, asked.asks, asked.neighbours)
     relevant = (text if only_matches else near) > 0
     if asked.then is not None:
@@ -247,14 +254,16 @@ def rank(asked: Prepared, limit: int, *, only_matches: bool = False, lent: Score
 
 
 def _best(scores: Scores, minutes: npt.NDArray[np.int32], limit: int, fits: bool) -> Ranking:
-    among = np.flatnonzero(scores >= _surely_reached(scores, limit))
+    among = np.flatnonzero(scores >= _score_floor(scores, limit))
     among = among[np.isfinite(scores[among])]
     order = among[np.lexsort((-among, -minutes[among], -scores[among]))][:limit]
     return Ranking(order.tolist(), scores[order].tolist(), fits and bool(len(order)))
 
 
-def _surely_reached(scores: Scores, count: int) -> float:
-    """By at least so many of them, if there are so many: the lowest of the best groups' best. Near enough to the score
-    of the last one wanted, and ten times as quick to find."""
+def _score_floor(scores: Scores, count: int) -> float:
+    """Return a score that at least `count` documents reach, if there are so many: the least of the best groups' maxima.
+
+    It is close to the score of the last document wanted, and found ten times as fast.
+    """
     groups = np.maximum.reduceat(scores, np.arange(0, len(scores), GROUP)) if len(scores) else scores
     return float(np.partition(groups, -count)[-count]) if len(groups) > count else -np.inf

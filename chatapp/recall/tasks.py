@@ -13,7 +13,7 @@ from agents.errors import ModelError
 from chatapp.operations.jobs import wake_worker
 from chatapp.operations.work_budget import BEHIND
 from chatapp.recall import embedding
-from chatapp.recall.actions.index import index_conversation as index_turns
+from chatapp.recall.actions.indexing import index_conversation as index_turns
 from chatapp.recall.actions.reanalysis import reanalyse_some
 from chatapp.recall.selectors.reanalysis import indexes_to_reanalyse
 from chatapp.recall.selectors.unindexed import (

@@ -1,7 +1,7 @@
-"""The bytes of the vectors, and which documents are near a question. Knows numpy and no database.
+"""The byte format of vectors, and which documents are near a question, without a database.
 
-Of every vector there is a code, the signs of its numbers: a few bytes, all of which a question is compared with. How
-near the nearest by their codes really are, and how near documents are on average, the vectors themselves say.
+Every vector has a code of a few bytes: the signs of its numbers. A question is compared with all codes; only the
+vectors of the nearest by code, and of a sample of all, are then read to measure how near they really are.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ COSINE_DIGITS = 5
 NEAREST_BY_CODE = 160
 SAMPLE = 80
 NEAR_DEVIATIONS = 1.5
-"""A document is near when it is so much nearer than documents are on average: what a cosine means differs by model."""
+"""A document is near when it is so much nearer than the average: what a cosine means differs by model."""
 NEAR_DOCUMENTS = 40
-"""At most so many are near: of a long history, chance alone brings many beyond any deviation."""
+"""At most so many are near: in a long history, chance alone brings many beyond any deviation."""
 LEAST_NEARNESS = 0.1
-"""In deviations, of each that is near: many may be as near as the nearest, and stand out from nothing behind them."""
+"""The least nearness of a near document, in deviations: many may be equally near."""
 TELLING_DEVIATIONS = 4.0
-"""When the nearest stands out so far, it fits the question even where no word of it does."""
+"""When the nearest is so far beyond the average, it fits the question even where no word of it does."""
 
 Stored = bytes | memoryview
 Mask = npt.NDArray[np.bool_]
@@ -34,9 +34,8 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """How far each near document stands out from those that are not near any more, in deviations, nearest first; of
-    equally near ones, the later first.
-    `stands_out`: the nearest fits, whatever its words are."""
+    """How much nearer each near document is than the first that is not, in deviations; nearest first, of equals the
+    later first. `stands_out`: the nearest fits, whatever its words are."""
 
     nearness: Mapping[int, float]
     stands_out: bool
@@ -47,14 +46,14 @@ NOTHING_NEAR = Near({}, False)
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """Ordinals whose vectors are worth reading: the nearest by their codes, and some that stand for all."""
+    """Ordinals whose vectors are read: the nearest by their codes, and a sample of all."""
 
     nearest: list[int]
     sample: list[int]
 
 
 def pack_vectors(vectors: Sequence[Sequence[float]]) -> bytes:
-    """Each at length 1, so that their product is the cosine."""
+    """Return the vectors as stored, each scaled to length 1, so that their product is the cosine."""
     rows = np.asarray(vectors, dtype=np.float32)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return (rows / np.where(lengths > 0, lengths, 1.0)).astype(STORED).tobytes()
@@ -77,14 +76,14 @@ def drop_codes(ordinals: Stored, codes: Stored, gone: Sequence[int]) -> tuple[by
 
 
 def fits_behind(ordinals: Stored, codes: Stored, more_ordinals: Stored, more_codes: Stored) -> bool:
-    """Whether all of these codes are of one length."""
+    """Return whether all of these codes are of one length."""
     return len(codes) * len(more_ordinals) == len(more_codes) * len(ordinals)
 
 
 @dataclass(frozen=True, slots=True)
 class Codes:
-    """Of every vector whose it is, in ascending order, and its code: one row for each eight bytes of the codes, so that
-    a question is compared with all of them at once."""
+    """The document of every vector, in ascending order, and its code. `words` has one row for each eight bytes of the
+    codes, so that a question is compared with all of them at once."""
 
     owners: npt.NDArray[np.int32]
     words: npt.NDArray[np.uint64]
@@ -94,7 +93,7 @@ class Codes:
         return self.owners.nbytes + self.words.nbytes
 
     def before(self, end: int) -> Codes:
-        """The first so many."""
+        """Return the first `end` codes."""
         return Codes(self.owners[:end], self.words[:, :end])
 
 
@@ -104,7 +103,7 @@ def unpack_codes(ordinals: Stored, codes: Stored) -> Codes:
 
 
 def join_codes(parts: Sequence[Codes], code_words: int) -> Codes:
-    """In this order; each of them has so many words a code."""
+    """Return the codes in this order; each code has `code_words` words."""
     nothing = Codes(np.zeros(0, OWNER), np.zeros((code_words, 0), np.uint64))
     owners = np.concatenate([part.owners for part in (nothing, *parts)])
     words = np.concatenate([part.words for part in (nothing, *parts)], axis=1)
@@ -116,8 +115,11 @@ def count_code_words(vector: Sequence[float]) -> int:
 
 
 def pick_documents(codes: Codes, asked: Sequence[float], among: Mask) -> Picked:
-    """A document is as near as the nearest of its vectors; of equally near ones, the later are picked. The codes are as
-    long as the question's; `among` says by ordinal which documents may be found."""
+    """Return the documents whose vectors are worth reading. `among` says by ordinal which may be found.
+
+    A document is as near as the nearest of its vectors; of equally near ones the later are picked. The codes are as
+    long as the question's.
+    """
     question = np.frombuffer(pack_codes([asked]), np.uint64)
     if not len(codes.owners):
         return Picked([], [])
@@ -129,19 +131,19 @@ def pick_documents(codes: Codes, asked: Sequence[float], among: Mask) -> Picked:
     inside = known < len(among)
     inside[inside] = among[known[inside]]
     known, least = known[inside], least[inside]
-    near = np.flatnonzero(least <= _reached(least, NEAREST_BY_CODE))[::-1]
+    near = np.flatnonzero(least <= _bits_of_nearest(least, NEAREST_BY_CODE))[::-1]
     nearest = known[near[np.argsort(least[near], kind="stable")][:NEAREST_BY_CODE]]
     spaced = known[np.linspace(0, len(known) - 1, min(SAMPLE, len(known))).astype(np.int64)]
     return Picked(nearest.tolist(), spaced.tolist())
 
 
-def _reached(differing: npt.NDArray[np.uint16], count: int) -> int:
-    """By how many bits at most so many differ."""
+def _bits_of_nearest(differing: npt.NDArray[np.uint16], count: int) -> int:
+    """Return by how many bits the nearest `count` differ at most."""
     return int(np.searchsorted(np.cumsum(np.bincount(differing)), count)) if len(differing) else 0
 
 
 def find_near(picked: Picked, vectors: Mapping[int, Stored], asked: Sequence[float]) -> Near:
-    """`vectors` are those of the documents picked, by ordinal, as stored."""
+    """Return the near documents. `vectors` are those of the documents picked, by ordinal, as stored."""
     question = np.frombuffer(pack_vectors([asked]), STORED)
     cosines = _cosines(vectors, question)
     sample = np.array([cosines[ordinal] for ordinal in picked.sample if ordinal in cosines])
@@ -164,8 +166,10 @@ def find_near(picked: Picked, vectors: Mapping[int, Stored], asked: Sequence[flo
 
 
 def _cosines(vectors: Mapping[int, Stored], question: npt.NDArray[np.float16]) -> dict[int, float]:
-    """Of each document that of its nearest vector; nothing of vectors of another length. Equal vectors have equal ones:
-    rounded, because the order of adding depends on where a row lies."""
+    """Return the cosine of each document's nearest vector, without vectors of another length.
+
+    They are rounded, because the sum of products depends on where a row lies: equal vectors get equal cosines.
+    """
     comparable = {
         at: stored for at, stored in vectors.items() if stored and not len(stored) % question.nbytes
     }

@@ -23,7 +23,7 @@ from chatapp.long_term import files as memory_files
 from chatapp.long_term.actions.entries import record_entry, rewrite_entry
 from chatapp.long_term.models import MemoryEntry, Profile, ProfileVersion
 from chatapp.realtime import event_log
-from chatapp.recall.actions.index import index_conversation
+from chatapp.recall.actions.indexing import index_conversation
 from chatapp.runs.models import Run, ToolCall
 from memory.types import ToolResultPart
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say

@@ -21,14 +21,14 @@ from chatapp.compaction.actions import (
 from chatapp.compaction.models import Compaction
 from chatapp.conversations.models import Message
 from chatapp.long_term import files as memory_files
-from chatapp.long_term.models import MemoryEntry
+from chatapp.long_term.models import MemoryEntry, StaleDay
 from chatapp.operations import clock, tasks
 from chatapp.realtime.models import Event
 from chatapp.recall import tasks as recall_tasks
-from chatapp.recall.actions.index import index_conversation, rebuild_index
+from chatapp.recall.actions.indexing import index_conversation, rebuild_index
 from chatapp.recall.actions.vectors import DocumentVectors, begin_vectors, store_vectors
-from chatapp.recall.models import SearchDocument, SearchVectors, StaleDay
-from chatapp.recall.search import search_memory
+from chatapp.recall.models import SearchDocument, SearchVectors
+from chatapp.recall.user_search import search_memory
 from tests.context_engine.chatting import make_model
 from tests.memory_store.rows import NOW, new_conversation, say
 from tests.servers.behaviour import says

@@ -19,10 +19,10 @@ from chatapp.long_term.models import Profile
 from chatapp.long_term.selectors.pauses import OffRecord
 from chatapp.long_term.selectors.scopes import NOTHING_OF_ELSEWHERE
 from chatapp.recall.actions.claims import note_over
-from chatapp.recall.actions.index import index_conversation, rebuild_index
+from chatapp.recall.actions.indexing import index_conversation, rebuild_index
 from chatapp.recall.models import StoredClaim
-from chatapp.recall.search import InContext, RecalledTurn
 from chatapp.recall.selectors.claims import SaidAt
+from chatapp.recall.turn_recall import InContext, RecalledTurn
 from memory.ranking import RecallSize
 from tests.context_engine.chatting import make_model
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say

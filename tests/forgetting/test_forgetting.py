@@ -18,7 +18,7 @@ from chatapp.forgetting.models import ForgetReceipt
 from chatapp.long_term import files as memory_files
 from chatapp.long_term.actions.entries import record_entry
 from chatapp.long_term.models import MemoryEntry, Profile
-from chatapp.recall.actions.index import index_conversation
+from chatapp.recall.actions.indexing import index_conversation
 from memory.types import ToolResultPart
 from tests.forgetting.everywhere import files_with, tables_with
 from tests.forgetting.lives import KEPT, SAID, SECRET, Life, live

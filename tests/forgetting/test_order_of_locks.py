@@ -27,7 +27,7 @@ from chatapp.long_term.changes import rewrite_day
 from chatapp.long_term.models import Consolidation, MemoryEntry
 from chatapp.operations.models import Fence
 from chatapp.realtime.models import Event
-from chatapp.recall.actions.index import index_conversation, index_entry
+from chatapp.recall.actions.indexing import index_conversation, index_entry
 from chatapp.recall.models import SearchOwner
 from tests.blocking import somebody_waits
 from tests.forgetting.everywhere import tables_with

@@ -13,7 +13,7 @@ from chatapp.conversations.models import Message
 from chatapp.forgetting import tasks as forgetting_tasks
 from chatapp.forgetting.models import ForgetProposal, Tombstone
 from chatapp.long_term.models import MemoryEntry
-from chatapp.recall.actions.index import index_conversation
+from chatapp.recall.actions.indexing import index_conversation
 from memory.wishes import is_for_good, read_forget_wish, wished_remembered
 from tests.forgetting.everywhere import tables_with
 from tests.forgetting.lives import KEPT, SAID, SECRET, live

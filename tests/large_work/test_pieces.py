@@ -25,9 +25,9 @@ from chatapp.forgetting.services import delete_idle_conversations, forget_whole_
 from chatapp.operations import clock, tasks
 from chatapp.operations.errors import Conflict
 from chatapp.operations.work_budget import Budget, Pace
-from chatapp.recall.actions.index import index_conversation
+from chatapp.recall.actions.indexing import index_conversation
 from chatapp.recall.models import SearchDocument, SearchPosting
-from chatapp.recall.search import search_memory
+from chatapp.recall.user_search import search_memory
 from chatapp.runs.actions.sending import NewMessage, send_message
 
 pytestmark = pytest.mark.django_db(transaction=True)

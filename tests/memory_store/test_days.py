@@ -13,7 +13,7 @@ from chatapp.accounts.models import User
 from chatapp.conversations.models import Message
 from chatapp.long_term import files as memory_files
 from chatapp.long_term.actions.entries import record_entry
-from chatapp.recall.models import StaleDay
+from chatapp.long_term.models import StaleDay
 from tests.memory_store.rows import finished_compaction, new_conversation, say
 
 Clients = Callable[..., Client]

@@ -18,10 +18,10 @@ from chatapp.forgetting.services import delete_idle_conversations, forget_whole_
 from chatapp.long_term import files as memory_files
 from chatapp.long_term.actions.entries import record_entry
 from chatapp.long_term.models import MemoryEntry
-from chatapp.recall.actions.index import index_conversation
-from chatapp.recall.index import analyzer, hash_term
+from chatapp.recall.actions.indexing import index_conversation
+from chatapp.recall.analysis import analyzer, hash_term
 from chatapp.recall.models import SearchDocument, SearchPosting
-from chatapp.recall.search import search_memory
+from chatapp.recall.user_search import search_memory
 from chatapp.runs.models import Run
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 

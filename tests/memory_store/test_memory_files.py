@@ -9,9 +9,8 @@ from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
 from chatapp.long_term import files as memory_files
 from chatapp.long_term.actions.entries import mark_days_stale, record_entry
-from chatapp.long_term.models import MemoryEntry
+from chatapp.long_term.models import MemoryEntry, StaleDay
 from chatapp.realtime.models import Event
-from chatapp.recall.models import StaleDay
 from memory.daily import parse_day
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation
 

@@ -20,7 +20,7 @@ from chatapp.long_term.actions.profile import write_profile
 from chatapp.long_term.models import MemoryEntry, Profile
 from chatapp.providers.models import Usage
 from chatapp.recall.models import SearchOwner
-from chatapp.recall.search import search_memory
+from chatapp.recall.user_search import search_memory
 from memory.tokens import estimate_text
 from tests.memory_store.rows import NOW
 

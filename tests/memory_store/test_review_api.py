@@ -15,8 +15,8 @@ from chatapp.long_term import files as memory_files
 from chatapp.long_term.actions.entries import record_entry
 from chatapp.long_term.models import MemoryEntry, MemoryPause
 from chatapp.realtime.models import Event
-from chatapp.recall.actions.index import rebuild_index
-from chatapp.recall.search import search_memory
+from chatapp.recall.actions.indexing import rebuild_index
+from chatapp.recall.user_search import search_memory
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 
 Clients = Callable[..., Client]

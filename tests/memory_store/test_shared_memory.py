@@ -27,7 +27,7 @@ from chatapp.long_term.models import MemoryEntry, Profile
 from chatapp.operations.database import in_database
 from chatapp.operations.errors import ReadForgotten
 from chatapp.operations.fences import check_fences, read_fences
-from chatapp.recall.actions.index import index_conversation
+from chatapp.recall.actions.indexing import index_conversation
 from memory.types import ToolResultPart
 from tests.api.program import Program
 from tests.api.running import running_service

@@ -15,7 +15,7 @@ from chatapp.compaction.models import Compaction
 from chatapp.long_term.actions.entries import record_entry
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import clock
-from chatapp.recall.search import search_memory
+from chatapp.recall.user_search import search_memory
 from tests.context_engine.chatting import make_model
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 from tests.servers.openai_server import ModelServer

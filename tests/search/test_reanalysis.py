@@ -15,7 +15,7 @@ from chatapp.long_term.actions.entries import record_entry
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import tasks
 from chatapp.recall import tasks as recall_tasks
-from chatapp.recall.actions import index as index_actions
+from chatapp.recall.actions import indexing as index_actions
 from chatapp.recall.actions.reanalysis import PIECES_AT_ONCE
 from chatapp.recall.models import (
     SearchBlock,
@@ -25,8 +25,8 @@ from chatapp.recall.models import (
     SearchVectors,
     StoredClaim,
 )
-from chatapp.recall.search import search_memory
 from chatapp.recall.selectors.reanalysis import DOCUMENTS_AT_ONCE, indexes_to_reanalyse
+from chatapp.recall.user_search import search_memory
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 
 pytestmark = pytest.mark.django_db

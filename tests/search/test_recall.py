@@ -4,7 +4,7 @@ import pytest
 
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Branch, Conversation
-from chatapp.recall.search import InContext, RecalledTurn, recall_for
+from chatapp.recall.turn_recall import InContext, RecalledTurn, recall_for
 from memory.ranking import RecallSize
 from tests.memory_store.rows import NOW, new_conversation, say
 from tests.search.test_search_index import filler

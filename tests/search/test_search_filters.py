@@ -4,9 +4,9 @@ import pytest
 
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
-from chatapp.recall.actions.index import index_conversation
-from chatapp.recall.index import questions
-from chatapp.recall.selectors.search import SearchFilter, open_index
+from chatapp.recall.actions.indexing import index_conversation
+from chatapp.recall.analysis import questions
+from chatapp.recall.selectors.user_index import SearchFilter, open_index
 from tests.memory_store.rows import NOW, new_conversation, say
 from tests.memory_store.test_memory_api import Clients
 

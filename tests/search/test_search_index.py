@@ -8,9 +8,10 @@ from django.db import connection
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation, Message
 from chatapp.long_term.actions.entries import record_entry
-from chatapp.recall.actions import index as index_actions
+from chatapp.recall.actions import indexing as index_actions
 from chatapp.recall.models import SearchDocument, SearchOwner, SearchPosting
-from chatapp.recall.search import recall_for, search_memory
+from chatapp.recall.turn_recall import recall_for
+from chatapp.recall.user_search import search_memory
 from memory.ranking import RecallSize
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 

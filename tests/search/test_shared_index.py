@@ -11,11 +11,11 @@ from chatapp.agent_presets.models import Agent
 from chatapp.forgetting.services import forget_all, forget_entry, take_out_of_shared
 from chatapp.long_term.actions.entries import rewrite_entry
 from chatapp.long_term.models import MemoryEntry
-from chatapp.recall.actions.index import index_entry, rebuild_index
-from chatapp.recall.index import NO_ORDINAL
+from chatapp.recall.actions.indexing import index_entry, rebuild_index
+from chatapp.recall.index_format import NO_ORDINAL
 from chatapp.recall.models import SearchDocument, SearchOwner, SearchPosting
-from chatapp.recall.search import search_memory
-from chatapp.recall.selectors.search import open_index
+from chatapp.recall.selectors.user_index import open_index
+from chatapp.recall.user_search import search_memory
 from tests.memory_store.rows import NOW, new_conversation, say
 
 pytestmark = pytest.mark.django_db

@@ -9,7 +9,7 @@ from threading import Barrier
 import pytest
 import snowballstemmer
 
-from chatapp.recall.index import analyzer
+from chatapp.recall.analysis import analyzer
 
 THREADS = 8
 BEGINNINGS = (

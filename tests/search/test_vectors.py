@@ -10,10 +10,11 @@ from chatapp.forgetting.services import forget_whole_conversation
 from chatapp.operations import doctor, metrics
 from chatapp.recall import embedding
 from chatapp.recall import tasks as recall_tasks
-from chatapp.recall.actions import index as index_actions
+from chatapp.recall.actions import indexing as index_actions
 from chatapp.recall.models import SearchCodes, SearchOwner, SearchVectors
-from chatapp.recall.search import recall_for, search_memory
-from chatapp.recall.selectors.search import SearchFilter, open_index
+from chatapp.recall.selectors.user_index import SearchFilter, open_index
+from chatapp.recall.turn_recall import recall_for
+from chatapp.recall.user_search import search_memory
 from chatapp.recall.vectors import NEAREST_BY_CODE, OWNER
 from memory.ranking import RecallSize, add_nearness
 from tests.memory_store.rows import NOW, new_conversation, say

@@ -19,10 +19,10 @@ from chatapp.long_term.selectors.scopes import reach_in, shared_entry
 from chatapp.operations import clock
 from chatapp.operations.database import persistently
 from chatapp.operations.errors import NotFound
-from chatapp.recall.index import analyzer
-from chatapp.recall.search import search_memory, source_of
-from chatapp.recall.selectors.search import EVERYTHING, SearchFilter
-from chatapp.recall.selectors.sources import Found
+from chatapp.recall.analysis import analyzer
+from chatapp.recall.selectors.found_texts import Found, source_of
+from chatapp.recall.selectors.user_index import EVERYTHING, SearchFilter
+from chatapp.recall.user_search import search_memory
 from memory.daily import render_day
 
 SEARCHED = 20_000

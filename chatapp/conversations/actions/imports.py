@@ -19,7 +19,7 @@ from chatapp.operations import jobs
 from chatapp.operations.ids import new_id
 from chatapp.operations.work_budget import TO_THE_END, Budget, Pace
 from chatapp.providers.models import ModelConfig
-from chatapp.recall.actions.index import index_conversation
+from chatapp.recall.actions.indexing import index_conversation
 from memory.tokens import estimate_parts
 from memory.types import TextPart
 

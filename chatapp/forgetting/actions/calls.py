@@ -16,7 +16,7 @@ from chatapp.conversations import message_values
 from chatapp.conversations.models import Message
 from chatapp.forgetting.selectors.forgotten import said_besides
 from chatapp.realtime.models import Event
-from chatapp.recall.index import vocabulary
+from chatapp.recall.analysis import vocabulary
 from chatapp.runs.models import Run, ToolCall
 from memory.hygiene import KnownSentences
 from memory.redaction import Forgotten

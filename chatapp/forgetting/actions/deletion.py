@@ -15,7 +15,7 @@ from chatapp.forgetting.actions.removals import detach
 from chatapp.forgetting.models import Removal
 from chatapp.long_term.actions import entries as memory_actions
 from chatapp.long_term.models import MemoryEntry
-from chatapp.recall.actions import index as search_actions
+from chatapp.recall.actions import indexing as search_actions
 from chatapp.runs.models import Run
 
 

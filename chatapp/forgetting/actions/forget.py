@@ -39,8 +39,8 @@ from chatapp.long_term.actions import entries as memory_actions
 from chatapp.long_term.actions.tombstones import raise_tombstones
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations.errors import NotFound
-from chatapp.recall.actions import index as search_actions
-from chatapp.recall.index import vocabulary
+from chatapp.recall.actions import indexing as search_actions
+from chatapp.recall.analysis import vocabulary
 from memory.redaction import Forgotten
 
 MAX_RECITATIONS = 50

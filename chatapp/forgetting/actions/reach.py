@@ -14,7 +14,7 @@ from django.db.models import F, QuerySet
 
 from chatapp.conversations.models import Conversation
 from chatapp.long_term.models import Consolidation, MemoryEntry
-from chatapp.recall.actions.index import lock_indexes_of
+from chatapp.recall.actions.indexing import lock_indexes_of
 
 
 def lock_reach(

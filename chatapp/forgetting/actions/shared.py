@@ -29,8 +29,8 @@ from chatapp.long_term.models import EntryRevision, MemoryEntry
 from chatapp.long_term.selectors.profile import edits_of
 from chatapp.long_term.selectors.scopes import others_in_scopes, scopes_of
 from chatapp.operations.errors import NotFound
-from chatapp.recall.actions.index import unshare_entries
-from chatapp.recall.index import vocabulary
+from chatapp.recall.actions.indexing import unshare_entries
+from chatapp.recall.analysis import vocabulary
 from memory.hygiene import KnownSentences
 from memory.redaction import Forgotten
 

@@ -26,7 +26,7 @@ from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import jobs
 from chatapp.realtime import event_log
 from chatapp.realtime.models import Event
-from chatapp.recall.actions.index import index_entry, reindex_message, remove_entries
+from chatapp.recall.actions.indexing import index_entry, reindex_message, remove_entries
 from chatapp.runs.actions.endings import interrupt_run
 from chatapp.runs.models import Run, ToolCall
 from memory.extractive import extract_missing

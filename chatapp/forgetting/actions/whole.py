@@ -38,8 +38,8 @@ from chatapp.forgetting.selectors.forgotten import (
 from chatapp.long_term.actions import entries as memory_actions
 from chatapp.long_term.actions.tombstones import raise_tombstones
 from chatapp.long_term.models import MemoryEntry
-from chatapp.recall.actions import index as search_actions
-from chatapp.recall.index import vocabulary
+from chatapp.recall.actions import indexing as search_actions
+from chatapp.recall.analysis import vocabulary
 from memory.redaction import Forgotten
 from memory.sentences import split_sentences
 

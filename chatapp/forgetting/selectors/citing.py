@@ -14,7 +14,7 @@ from chatapp.context.selectors import strings_in, told_texts
 from chatapp.conversations.models import Conversation
 from chatapp.long_term.models import EntrySource, MemoryEntry
 from chatapp.realtime.models import Event
-from chatapp.recall.index import vocabulary
+from chatapp.recall.analysis import vocabulary
 from chatapp.runs.models import Run, ToolCall
 from memory.quotes import Quotes
 from memory.redaction import Forgotten

@@ -20,9 +20,10 @@ from chatapp.forgetting.models import ForgetProposal, ForgetReceipt
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations.access import parse_id
 from chatapp.operations.errors import NotFound
-from chatapp.recall.index import COLUMNS, hash_term, read_postings, unpack_columns, vocabulary
+from chatapp.recall.analysis import hash_term, vocabulary
+from chatapp.recall.index_format import COLUMNS, read_postings, unpack_columns
 from chatapp.recall.models import SearchBlock, SearchDocument, SearchOwner, SearchPosting
-from chatapp.recall.selectors.search import open_index
+from chatapp.recall.selectors.user_index import open_index
 from memory.redaction import Forgotten
 from memory.sentences import split_sentences
 
@@ -100,7 +101,7 @@ def words_said_elsewhere(
     words: set[str] = set()
     for parts in rows.values_list("parts", flat=True).iterator():
         words |= vocabulary.telling_words(said.redact(message_values.text_of(parts)))
-    for found in open_index(user_id).holding(said.telling_words - words, DOCUMENTS_PER_WORD):
+    for found in open_index(user_id).containing(said.telling_words - words, DOCUMENTS_PER_WORD):
         is_independent = found.role == Message.Role.USER or found.said_at < since
         if is_independent and not {found.message_id, found.entry_id} & set(gone):
             words |= vocabulary.telling_words(said.redact(found.text))
@@ -124,7 +125,7 @@ def said_besides(
         for parts in messages.exclude(pk__in=gone).values_list("parts", flat=True)
     ]
     said += entries.exclude(pk__in=gone).values_list("text", flat=True)
-    for found in open_index(user_id).holding(words, DOCUMENTS_PER_WORD):
+    for found in open_index(user_id).containing(words, DOCUMENTS_PER_WORD):
         is_known = found.role == Message.Role.USER or (found.entry_id and found.said_at < since)
         if is_known and not {found.message_id, found.entry_id} & set(gone):
             said.append(found.text)
@@ -133,7 +134,7 @@ def said_besides(
 
 def said_with(user_id: UUID, words: Collection[str]) -> list[str]:
     """What the user said, or has in memory, with one of these words."""
-    found = open_index(user_id).holding(words, DOCUMENTS_PER_WORD)
+    found = open_index(user_id).containing(words, DOCUMENTS_PER_WORD)
     return [one.text for one in found if one.role != Message.Role.ASSISTANT]
 
 

@@ -15,7 +15,7 @@ from chatapp.compaction.models import Compaction
 from chatapp.conversations.models import Conversation
 from chatapp.long_term.access import lock_entry, lock_shared_entry
 from chatapp.long_term.actions.tombstones import raise_tombstones
-from chatapp.long_term.models import EntryRevision, EntrySource, MemoryEntry
+from chatapp.long_term.models import EntryRevision, EntrySource, MemoryEntry, StaleDay
 from chatapp.long_term.selectors.entries import (
     day_version,
     entries_of_the_same,
@@ -27,8 +27,7 @@ from chatapp.long_term.selectors.pauses import is_paused
 from chatapp.long_term.selectors.scopes import open_scope
 from chatapp.operations.errors import Conflict, InvalidInput, NotFound
 from chatapp.realtime import event_log
-from chatapp.recall.actions.index import index_entry, remove_entries
-from chatapp.recall.models import StaleDay
+from chatapp.recall.actions.indexing import index_entry, remove_entries
 
 PREVIEW_CHARS = 200
 

@@ -17,12 +17,11 @@ from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation, Message
-from chatapp.long_term.models import EntryRevision, MemoryEntry
+from chatapp.long_term.models import EntryRevision, MemoryEntry, StaleDay
 from chatapp.operations.access import parse_id
 from chatapp.operations.errors import NotFound
 from chatapp.providers.models import Usage
 from chatapp.realtime.models import Event
-from chatapp.recall.models import StaleDay
 from memory.tokens import estimate_text
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.utils.crypto import salted_hmac
 
 from chatapp.forgetting.models import Tombstone
-from chatapp.recall.index import vocabulary
+from chatapp.recall.analysis import vocabulary
 from memory.tombstones import Fingerprint, Fingerprinter, Tombstones
 
 SALT = "palimpsest.tombstones"

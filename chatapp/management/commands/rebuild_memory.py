@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from chatapp.accounts.models import User
 from chatapp.accounts.selectors import all_users, find_user
 from chatapp.long_term.files import rebuild_files
-from chatapp.recall.actions.index import delete_shared_indexes, rebuild_index
+from chatapp.recall.actions.indexing import delete_shared_indexes, rebuild_index
 
 
 class Command(BaseCommand):

@@ -11,7 +11,7 @@ from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation, Message
 from chatapp.conversations.schemas.messages import message_shape
 from chatapp.realtime import event_log
-from chatapp.recall.actions.index import reindex_message
+from chatapp.recall.actions.indexing import reindex_message
 from memory.tokens import estimate_parts
 
 

@@ -1,4 +1,4 @@
-"""Notes what is claimed of things that change, and which claim took which one's place."""
+"""Stores what users claim of things that change, and which claim supersedes which."""
 
 from __future__ import annotations
 
@@ -11,20 +11,23 @@ from django.db.models import QuerySet
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Message
 from chatapp.long_term.models import MemoryEntry
-from chatapp.recall.index import vocabulary
+from chatapp.recall.analysis import vocabulary
 from chatapp.recall.models import StoredClaim
 from chatapp.recall.selectors.claims import SaidAt, hash_parts, is_still_named
 from memory.claims import find_claims
 
 
 def note_messages(user_id: UUID, rows: Iterable[Message]) -> None:
-    """Called in the transaction that indexes them. Only users claim; what was noted of a message before goes."""
+    """Store the claims of messages in the transaction that indexes them, in place of their earlier ones.
+
+    Only users' messages claim anything.
+    """
     said = [row for row in rows if row.role == Message.Role.USER]
     store_message_claims(user_id, said, find_message_claims(user_id, said))
 
 
 def find_message_claims(user_id: UUID, said: Iterable[Message]) -> list[StoredClaim]:
-    """What these messages of the user claim, not stored yet: reading them takes longer than a transaction may."""
+    """Return what messages of the user claim, unsaved: finding it takes too long for a transaction."""
     return [
         claim
         for row in said
@@ -33,12 +36,12 @@ def find_message_claims(user_id: UUID, said: Iterable[Message]) -> list[StoredCl
 
 
 def store_message_claims(user_id: UUID, said: Iterable[Message], claims: list[StoredClaim]) -> None:
-    """Called in the transaction that indexes them; what was noted of a message before goes."""
+    """Store claims in the transaction that indexes their messages, in place of their earlier ones."""
     _store(user_id, claims, _remove(StoredClaim.objects.filter(message__in=list(said))))
 
 
 def note_entry(entry: MemoryEntry) -> None:
-    """Called in the transaction that writes it. What was extracted repeats a message, whose claim counts."""
+    """Store the claims of an entry in the transaction that writes it. An extracted one repeats those of a message."""
     keys = _remove(StoredClaim.objects.filter(entry=entry))
     is_own = entry.author == MemoryEntry.Author.USER and entry.compaction_id is None
     claims = list(_claims(entry.user_id, entry.text, entry.created_at, entry_id=entry.pk)) if is_own else []
@@ -46,8 +49,10 @@ def note_entry(entry: MemoryEntry) -> None:
 
 
 def note_over(user_id: UUID, pairs: Iterable[tuple[SaidAt, SaidAt]]) -> None:
-    """Called in the transaction that writes the profile: a model named the older statement, and the newer. What was
-    named before stays as it is; what was deleted since it was found claims nothing."""
+    """Store pairs of an older and a newer statement that a model named, in the transaction that writes the profile.
+
+    Pairs that were stored before stay; what was deleted meanwhile claims nothing.
+    """
     for older, newer in pairs:
         if not (_is_there(older) and _is_there(newer)):
             continue
@@ -79,7 +84,7 @@ def _is_there(said: SaidAt) -> bool:
 
 
 def _remove(claims: QuerySet[StoredClaim]) -> set[int]:
-    """But for what a model named and is still said there; the keys of what went."""
+    """Delete claims, but not what a model named and is still said there; return the keys of those deleted."""
     gone = [row for row in claims.select_related("message", "entry") if not is_still_named(row)]
     StoredClaim.objects.filter(pk__in=[row.pk for row in gone]).delete()
     return {row.key for row in gone}
@@ -106,7 +111,7 @@ def _store(user_id: UUID, claims: list[StoredClaim], keys: set[int]) -> None:
 
 
 def _order(user_id: UUID, key: int) -> None:
-    """Each is over with the next one that replaces it and says something else."""
+    """Set for each claim of this key the next one that replaces it and says something else."""
     next_one: StoredClaim | None = None
     next_other: StoredClaim | None = None
     changed = []

@@ -1,5 +1,5 @@
-"""Brings an index that was written with an older version of the analysis up to date, in its place: its documents keep
-their ordinals and vectors, and are found all the while."""
+"""Updates an index that an older version of the analysis wrote. Documents keep their ordinals and vectors, and are
+found meanwhile."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from django.db import transaction
 from chatapp.conversations.models import Conversation, Message
 from chatapp.long_term.models import MemoryEntry
 from chatapp.recall.actions.claims import note_entry, note_messages
-from chatapp.recall.index import ANALYSIS_VERSION, BLOCK, COLUMNS, PackedTerms, change_postings, count_terms
+from chatapp.recall.analysis import ANALYSIS_VERSION, PackedTerms
+from chatapp.recall.index_format import BLOCK, COLUMNS, change_postings, count_terms
 from chatapp.recall.models import SearchBlock, SearchDocument, SearchOwner, SearchPosting
 from chatapp.recall.selectors.reanalysis import Reanalysis, reanalyse
 
 PIECES_AT_ONCE = 5
-"""The sweep asks for more: other users' work comes in between."""
+"""The sweep calls again for the rest, so that the work of other users comes in between."""
 _TERMS_PER_QUERY = 900
 
 Changes = Mapping[int, Mapping[int, int]]
-"""By term, how often it stands at each offset of a block now."""
+"""By term, how often it occurs at each offset of a block now."""
 
 
 def reanalyse_some(owner_id: int) -> None:
-    """Read the next documents of an index again and store what comes out otherwise. Safe to repeat, and to run twice
-    at once."""
+    """Analyse the next documents of an index again and store what differs. Safe to repeat, and to run twice at once."""
     for _ in range(PIECES_AT_ONCE):
         owner = SearchOwner.objects.filter(pk=owner_id).first()
         if owner is None:
@@ -68,12 +68,12 @@ def _note_entry(entry_id: UUID) -> None:
 
 @transaction.atomic
 def _store(read: SearchOwner, found: Reanalysis) -> bool:
-    """Store the terms that are others; False where another worker was faster."""
+    """Store the terms that differ; return False where another worker was faster."""
     owner = SearchOwner.objects.select_for_update().filter(pk=read.pk).first()
     before = (read.analysis_version, read.analysed_ordinal)
     if owner is None or (owner.analysis_version, owner.analysed_ordinal) != before:
         return False
-    # What was removed or read again since it was read here is another row, or none.
+    # A document that was removed or indexed again meanwhile is another row, or none.
     rows = list(SearchDocument.objects.filter(owner=owner, pk__in=found.terms).order_by("ordinal"))
     sealed = [row for row in rows if row.ordinal < owner.sealed_ordinal]
     for number in sorted({row.ordinal // BLOCK for row in sealed}):

@@ -1,7 +1,7 @@
-"""Takes a conversation that has no user any more out of the search index, in pieces of a few milliseconds.
+"""Removes a deleted conversation from the search index, in transactions of a few milliseconds.
 
 First its documents stop being scored (`hide_documents`, a few rows). Then each posting that names one is written once,
-and the documents are deleted. Every piece may be repeated. Documents that are not sealed yet never will be.
+and the documents are deleted. Every piece may be repeated. Documents that are not sealed yet are never sealed.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 
 from chatapp.operations.work_budget import Budget, delete_some
-from chatapp.recall.actions.rows import update_postings
+from chatapp.recall.actions.bulk_writes import update_postings
 from chatapp.recall.actions.vectors import remove_vectors
-from chatapp.recall.index import BLOCK, COLUMNS, TERM, drop_postings
+from chatapp.recall.analysis import TERM
+from chatapp.recall.index_format import BLOCK, COLUMNS, drop_postings
 from chatapp.recall.models import (
     SearchBlock,
     SearchCodes,
@@ -42,7 +43,7 @@ class GoneDocuments:
 
 
 def read_gone_documents(conversation_id: UUID, *, with_terms: bool) -> GoneDocuments | None:
-    """None where nothing of it is in an index that somebody has."""
+    """Return the conversation's documents; None where no user's index has any."""
     rows = SearchDocument.objects.filter(
         conversation=conversation_id, kind=SearchDocument.Kind.MESSAGE, owner__user__isnull=False
     )
@@ -64,7 +65,7 @@ def read_gone_documents(conversation_id: UUID, *, with_terms: bool) -> GoneDocum
 
 
 def hide_documents(conversation_id: UUID) -> None:
-    """Documents of blocks lose their columns: one short transaction for each block, most users have one."""
+    """Clear the columns of sealed documents: one short transaction for each block, and most users have one."""
     gone = read_gone_documents(conversation_id, with_terms=False)
     if gone is None:
         return
@@ -84,14 +85,14 @@ def _hide_in_block(owner_id: int, number: int, offsets: npt.NDArray[np.int64]) -
         columns[name][sealed] = 0
     block.columns = columns.tobytes()
     block.save(update_fields=["columns"])
-    _touch(owner)
+    _set_edition(owner)
 
 
 def _lock(owner_id: int) -> SearchOwner | None:
     return SearchOwner.objects.select_for_update().filter(pk=owner_id).first()
 
 
-def _touch(owner: SearchOwner) -> None:
+def _set_edition(owner: SearchOwner) -> None:
     owner.edition = uuid4()
     owner.save(update_fields=["edition"])
 
@@ -120,13 +121,13 @@ def clean_postings(gone: GoneDocuments, first_term: int, budget: Budget) -> int:
             break
     if owner is None:
         return len(gone.terms)
-    _touch(owner)
+    _set_edition(owner)
     return at
 
 
 @transaction.atomic
 def delete_documents(conversation_id: UUID, budget: Budget) -> bool:
-    """Whether no document of its messages is left. The counters of the index follow."""
+    """Delete documents and count them off the index; return whether none of the conversation is left."""
     spending = budget.start()
     rows = SearchDocument.objects.filter(conversation=conversation_id, kind=SearchDocument.Kind.MESSAGE)
     while True:
@@ -139,7 +140,7 @@ def delete_documents(conversation_id: UUID, budget: Budget) -> bool:
             ordinals = sorted(ordinal for _, its, ordinal, _ in some if its == owner_id)
             if owner is not None:
                 remove_vectors(owner, ordinals)
-                _touch(owner)
+                _set_edition(owner)
             SearchOwner.objects.filter(pk=owner_id).update(
                 document_count=F("document_count") - len(ordinals),
                 total_length=F("total_length") - sum(length for _, its, _, length in some if its == owner_id),
@@ -155,7 +156,7 @@ def delete_documents(conversation_id: UUID, budget: Budget) -> bool:
 
 @transaction.atomic
 def abandon_index(**whose: UUID | bool) -> None:
-    """Of a `user_id`, or all that are shared: nothing in it is found from now on; a worker deletes it in pieces."""
+    """Detach indexes from their user or scope: they are not found any more, and a worker deletes them in pieces."""
     SearchOwner.objects.filter(**whose).update(user=None, scope=None)
 
 
@@ -165,7 +166,7 @@ def _abandoned() -> QuerySet[SearchOwner]:
 
 @transaction.atomic
 def delete_abandoned(budget: Budget) -> bool:
-    """Whether no abandoned index is left."""
+    """Delete rows of abandoned indexes; return whether none is left."""
     spending = budget.start()
     for owner_id in list(_abandoned().values_list("pk", flat=True)):
         for model in (SearchPosting, SearchBlock, SearchVectors, SearchCodes, SearchDocument):

@@ -1,4 +1,4 @@
-"""Every write of vectors to the search index."""
+"""Writes vectors and their codes to the search index."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chatapp.recall.models import SearchCodes, SearchDocument, SearchOwner, Sear
 from chatapp.recall.vectors import drop_codes, fits_behind, pack_codes, pack_ordinals, pack_vectors
 
 CODES_AT_ONCE = 1_024
-"""Documents whose codes lie in one row. It is written anew with every turn that comes to it."""
+"""Documents whose codes share a row, which is written again with every turn that is added to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class DocumentVectors:
 
 @transaction.atomic
 def begin_vectors(*, user_id: UUID, model: str) -> range:
-    """The ordinals of the documents that lack vectors of this model; those of another are dropped."""
+    """Return the ordinals of documents without vectors of this model; vectors of another model are deleted."""
     owner = SearchOwner.objects.select_for_update().filter(user_id=user_id).first()
     if owner is None:
         return range(0)
@@ -39,7 +39,7 @@ def begin_vectors(*, user_id: UUID, model: str) -> range:
 def store_vectors(
     *, user_id: UUID, model: str, ordinals: range, documents: Sequence[DocumentVectors]
 ) -> bool:
-    """Of all documents of these ordinals; False where another worker was faster."""
+    """Store the vectors of all documents of these ordinals; return False where another worker was faster."""
     owner = SearchOwner.objects.select_for_update().filter(user_id=user_id).first()
     if owner is None or owner.vector_model != model or owner.embedded_ordinal != ordinals.start:
         return False
@@ -74,7 +74,7 @@ def _append_codes(owner: SearchOwner, documents: Sequence[DocumentVectors]) -> N
 
 
 def remove_vectors(owner: SearchOwner, ordinals: Sequence[int]) -> None:
-    """Called in the transaction that removes the documents."""
+    """Delete vectors and codes in the transaction that removes the documents."""
     if not ordinals:
         return
     SearchVectors.objects.filter(owner=owner, ordinal__in=ordinals).delete()

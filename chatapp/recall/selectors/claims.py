@@ -1,4 +1,4 @@
-"""Reads which statements are over, and what took their place."""
+"""Reads which statements were superseded, and by what."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from django.db.models import Q
 
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Message
-from chatapp.recall.index import hash_term, vocabulary
+from chatapp.recall.analysis import hash_term, vocabulary
 from chatapp.recall.models import StoredClaim
-from chatapp.recall.selectors.sources import Found
+from chatapp.recall.selectors.found_texts import Found
 from memory.claims import find_claims
 from memory.redaction import Forgotten
 from memory.sentences import bare_sentence, split_sentences
@@ -34,15 +34,20 @@ class Superseded:
     entry_id: UUID | None
     conversation_id: UUID | None
 
+    @property
+    def source_id(self) -> UUID | None:
+        """The message or entry that says `text`."""
+        return self.message_id or self.entry_id
+
 
 _IS_SHOWN = Q(superseded_by__message=None) | Q(superseded_by__message__conversation__user__isnull=False)
-"""What took its place was not said in a conversation that is being deleted."""
+"""The newer statement is not in a conversation that is being deleted."""
 
 
 def superseded_claims(
     user_id: UUID, source_ids: Collection[UUID], *, before: datetime | None = None
 ) -> Mapping[UUID, list[Superseded]]:
-    """By message or entry; with `before`, only what was over by then."""
+    """Return superseded statements by message or entry; with `before`, only those superseded by then."""
     of_sources = Q(message__in=list(source_ids)) | Q(entry__in=list(source_ids))
     rows = StoredClaim.objects.filter(of_sources, _IS_SHOWN, user_id=user_id, superseded_by__isnull=False)
     if before is not None:
@@ -79,7 +84,7 @@ def _text_of(row: StoredClaim) -> str:
 def repeated_claims(
     user_id: UUID, texts: Collection[str], *, before: datetime | None = None
 ) -> Mapping[str, list[Superseded]]:
-    """Of texts that repeat what was said, such as entries: which of their sentences are over."""
+    """Return superseded statements in texts that repeat messages, such as extracted entries, by text."""
     found: dict[str, list[Superseded]] = defaultdict(list)
     for text in texts:
         for claim in find_claims(text, vocabulary):
@@ -103,7 +108,7 @@ def repeated_claims(
 
 @dataclass(frozen=True, slots=True)
 class SaidAt:
-    """Where a statement stands: in a message, or in an entry; `words` are what it says, however it is written."""
+    """A statement in a message or an entry. `words` are its words, folded."""
 
     words: str
     start: int
@@ -114,8 +119,10 @@ class SaidAt:
 
 
 def find_said(statement: str, other: str, found: Iterable[Found]) -> list[SaidAt]:
-    """Which of these texts say it, in its words or in others, and not the other one, which shares most of them. What
-    the assistant said claims nothing."""
+    """Return where these texts say the statement, literally or not, rather than the `other` one that shares most words.
+
+    What the assistant said is left out.
+    """
     said = Forgotten([statement], vocabulary)
     wanted, unwanted = vocabulary.words(statement), vocabulary.words(other)
 
@@ -124,7 +131,7 @@ def find_said(statement: str, other: str, found: Iterable[Found]) -> list[SaidAt
         is_this_one = len(words & (wanted - unwanted)) > len(words & (unwanted - wanted))
         return is_this_one and said.carries(sentence)
 
-    places = []
+    statements = []
     for one in found:
         if one.role not in ("", Message.Role.USER):
             continue
@@ -133,13 +140,14 @@ def find_said(statement: str, other: str, found: Iterable[Found]) -> list[SaidAt
             if says_it(sentence):
                 end = at + len(sentence.rstrip())
                 words = fold_sentence(sentence)
-                places.append(SaidAt(words, at, end, one.said_at, one.message_id, one.entry_id))
+                statements.append(SaidAt(words, at, end, one.said_at, one.message_id, one.entry_id))
                 break
             at += len(sentence)
-    return places
+    return statements
 
 
 def is_still_named(row: StoredClaim) -> bool:
+    """Return whether a model named the claim and its source still says it."""
     return row.is_named and hash_parts((fold_sentence(_text_of(row)[row.start : row.end]),)) == row.value
 
 

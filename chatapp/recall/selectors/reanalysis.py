@@ -1,4 +1,4 @@
-"""Reads indexed texts again and finds what an older version of the analysis stored otherwise."""
+"""Analyses indexed texts again and finds what an older version of the analysis stored differently."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from django.db.models import F, Q
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Message
 from chatapp.long_term.models import MemoryEntry
-from chatapp.recall.index import ANALYSIS_VERSION, PackedTerms, pack_terms, vocabulary
+from chatapp.recall.analysis import ANALYSIS_VERSION, PackedTerms, pack_terms, vocabulary
 from chatapp.recall.models import SearchDocument, SearchOwner, StoredClaim
 from chatapp.recall.selectors.claims import hash_parts
 from memory.claims import find_claims
 
 INDEXES_AT_ONCE = 20
 DOCUMENTS_AT_ONCE = 200
-"""Read without a lock. What is written of them under it is nearly always little or nothing."""
+"""Read without a lock, under which nearly always little or nothing is then written."""
 
 ClaimValues = tuple[int, int, int, int, bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Reanalysis:
-    """Documents `first` to `end` of an index, as they are read now: the terms of those that had others, by the row's
-    key, and the messages and entries whose claims are others."""
+    """What differs in documents `first` to `end` of an index: terms by the primary key of the document, and the
+    messages and entries whose claims differ."""
 
     first: int
     end: int
@@ -45,7 +45,7 @@ def indexes_to_reanalyse(limit: int = INDEXES_AT_ONCE) -> list[int]:
 
 
 def reanalyse(owner: SearchOwner, first: int) -> Reanalysis:
-    """Read the documents of an index from ordinal `first` on again; writes nothing."""
+    """Analyse the documents of an index from ordinal `first` on again. Writes nothing."""
     end = min(first + DOCUMENTS_AT_ONCE, owner.next_ordinal)
     rows = list(SearchDocument.objects.filter(owner=owner, ordinal__gte=first, ordinal__lt=end))
     sources = {row.source_id for row in rows}
@@ -79,12 +79,12 @@ def _other_terms(rows: Collection[SearchDocument], texts: Mapping[UUID, str]) ->
 
 
 def _claims_itself(entry: MemoryEntry) -> bool:
-    """What was extracted repeats a message, whose claim counts."""
+    """Return whether it has claims of its own: an extracted entry repeats those of a message."""
     return entry.author == MemoryEntry.Author.USER and entry.compaction_id is None
 
 
 def _other_claims(source: str, texts: Mapping[UUID, str]) -> list[UUID]:
-    """The sources whose text claims something else than what is noted of it."""
+    """Return the sources whose stored claims differ from what their text claims."""
     noted: dict[UUID, set[ClaimValues]] = defaultdict(set)
     rows = StoredClaim.objects.filter(**{f"{source}__in": list(texts)}, is_named=False)
     for pk, *values in rows.values_list(source, "start", "end", "key", "value", "replaces"):

@@ -1,6 +1,6 @@
-"""What was said and is not in the search index yet, as the documents it will be: the one place that makes them.
+"""Makes search documents of messages and entries, and finds what is not indexed yet.
 
-The worker stores them (`actions.search`); a search that comes before it scores them from memory and writes nothing.
+The worker stores the documents (`actions.indexing`). A search that comes earlier scores them from memory.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from django.db.models.functions import RowNumber
 
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation, Message
-from chatapp.recall.index import NO_ORDINAL, PackedTerms, pack_terms
+from chatapp.recall.analysis import PackedTerms, pack_terms
+from chatapp.recall.index_format import NO_ORDINAL
 from chatapp.recall.models import SearchCursor, SearchDocument, SearchOwner
 from memory.passages import split_passages
 
 BATCH = 200
 BATCH_CHARS = 100_000
-"""So many messages and characters are indexed in one transaction: nobody waits long for the lock."""
+"""At most so many messages and characters are indexed in one transaction: others wait for the lock."""
 PICKED_UP_AFTER = timedelta(seconds=10)
 LOOKED_BACK = timedelta(days=1)
 CONVERSATIONS_AT_ONCE = 100
@@ -39,7 +40,7 @@ class NewDocument:
     conversation_id: UUID | None
 
     def row(self, ordinal: int, previous: int) -> SearchDocument:
-        """Not saved, and without its owner."""
+        """Return the row, unsaved and without its owner."""
         return SearchDocument(
             ordinal=ordinal,
             previous=previous,
@@ -57,7 +58,7 @@ class NewDocument:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What a conversation said after `after_position`, up to `position`."""
+    """The documents of a conversation after `after_position`, up to `position`."""
 
     after_position: int
     position: int
@@ -66,7 +67,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """A conversation the index lacks words of: those after `position`."""
+    """A conversation whose messages after `position` are not indexed yet."""
 
     conversation_id: UUID
     position: int
@@ -77,6 +78,7 @@ class Behind:
 def documents_of(
     kind: int, source_id: UUID, text: str, said_at: datetime, conversation_id: UUID | None
 ) -> Iterator[NewDocument]:
+    """Yield the documents of a text: one, or one per piece of a long text."""
     for start, end in split_passages(text):
         yield NewDocument(kind, source_id, said_at, start, end, pack_terms(text[start:end]), conversation_id)
 
@@ -89,7 +91,7 @@ def message_documents(row: Message) -> Iterator[NewDocument]:
 
 
 def next_batch(conversation_id: UUID, limit: int = BATCH) -> Batch | None:
-    """What is not indexed yet, as far as it is finished: an answer still being written waits for its end."""
+    """Return the next messages to index, up to an answer that is still being written; None where there are none."""
     cursor = SearchCursor.objects.filter(conversation_id=conversation_id).first()
     return _batch(conversation_id, cursor.position if cursor else -1, limit, BATCH_CHARS)
 
@@ -118,17 +120,17 @@ _IS_BEHIND = Q(search_cursor=None, next_position__gt=0) | Q(
 
 
 def overlooked_conversations(now: datetime, limit: int = 20) -> list[UUID]:
-    """Of everybody: those whose worker was not woken, or died over its work. The first of each user come before the
-    second of anybody."""
+    """Return conversations whose worker was not woken or died, of all users; each user's first before anybody's
+    second."""
     rows = Conversation.objects.filter(_IS_BEHIND, temporary=False)
     rows = rows.filter(last_activity_at__gte=now - LOOKED_BACK, last_activity_at__lt=now - PICKED_UP_AFTER)
-    place = Window(RowNumber(), partition_by="user", order_by="last_activity_at")
-    fair = rows.annotate(place=place).order_by("place", "last_activity_at", "pk")
+    turn = Window(RowNumber(), partition_by="user", order_by="last_activity_at")
+    fair = rows.annotate(turn=turn).order_by("turn", "last_activity_at", "pk")
     return list(fair.values_list("pk", flat=True)[:limit])
 
 
 def has_more_to_index(conversation_id: UUID) -> bool:
-    """Whether something finished was said after what is indexed."""
+    """Return whether finished messages are not indexed yet."""
     return next_batch(conversation_id, limit=1) is not None
 
 
@@ -137,7 +139,7 @@ def owner_of(conversation_id: str) -> UUID | None:
 
 
 def users_without_vectors(model: str, limit: int = 20) -> list[UUID]:
-    """Those who have documents without vectors of this model; none where there is no model."""
+    """Return users with documents that have no vectors of this model; none where no model is configured."""
     if not model:
         return []
     behind = ~Q(vector_model=model) | Q(embedded_ordinal__lt=F("next_ordinal"))
@@ -146,7 +148,7 @@ def users_without_vectors(model: str, limit: int = 20) -> list[UUID]:
 
 
 def conversations_behind(user_id: UUID, limit: int = CONVERSATIONS_AT_ONCE) -> list[Behind]:
-    """Those with the newest words first."""
+    """Return the user's conversations that are not fully indexed, the most recently used first."""
     rows = Conversation.objects.filter(_IS_BEHIND, user_id=user_id, temporary=False)
     columns = ("pk", "search_cursor__position", "search_cursor__last_ordinal", "next_position")
     found = []
@@ -160,7 +162,7 @@ def conversations_behind(user_id: UUID, limit: int = CONVERSATIONS_AT_ONCE) -> l
 
 
 def unindexed_documents(behind: Sequence[Behind], first_ordinal: int, limit: int) -> list[SearchDocument]:
-    """Rows as they would be stored from `first_ordinal` on, of at most `limit` messages; nothing is saved."""
+    """Return unsaved rows of at most `limit` messages, as they would be stored from `first_ordinal` on."""
     rows: list[SearchDocument] = []
     for conversation in behind:
         if limit <= 0:

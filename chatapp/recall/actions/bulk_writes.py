@@ -1,4 +1,4 @@
-"""The bulk writes of the search index, each in the way that is quickest on its database."""
+"""Bulk writes to the search index, with the statement that is fastest on each database."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chatapp.recall.models import SearchDocument, SearchOwner, SearchPosting
 
 
 def insert_documents(rows: Sequence[SearchDocument]) -> None:
-    """Called in a transaction. The rows do not learn their primary keys."""
+    """Insert documents, in a transaction of the caller. The rows do not get their primary keys."""
     if connection.vendor != "postgresql":
         SearchDocument.objects.bulk_create(rows)
         return
@@ -27,7 +27,7 @@ def insert_documents(rows: Sequence[SearchDocument]) -> None:
 
 
 def append_postings(owner: SearchOwner, number: int, gained: Mapping[int, bytes]) -> None:
-    """A term that is known in the block gets the new postings behind its old ones."""
+    """Append postings to the terms of a block; a term that the block does not have yet is inserted."""
     table, binary = _table(SearchPosting), connection.data_types["BinaryField"]
     terms = sorted(gained)
     into = f"INSERT INTO {table} (owner_id, block, term, entries)"
@@ -48,7 +48,7 @@ def append_postings(owner: SearchOwner, number: int, gained: Mapping[int, bytes]
 
 
 def update_postings(rows: Sequence[tuple[bytes, int]]) -> None:
-    """`(entries, primary key)` of each: one statement for all costs ten times as much in Django's way."""
+    """Update postings by `(entries, primary key)`: Django's bulk_update takes ten times as long."""
     with connection.cursor() as cursor:
         cursor.executemany(f"UPDATE {_table(SearchPosting)} SET entries = %s WHERE id = %s", rows)
 

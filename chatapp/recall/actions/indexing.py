@@ -1,7 +1,7 @@
-"""Every write to the search index: documents come in at the end, are sealed into blocks, and leave without a trace.
+"""Writes the search index: appends documents, seals them into blocks, removes them.
 
-What is shared stands in its user's index, and in that of the scope. Owners are locked after conversations and entries
-(`forget_reach`), users before scopes. Ordinals are given under the owner's lock.
+A shared entry is in the index of its user and in that of the scope. Ordinals are given under the lock of the owner
+row, which is taken after those of conversations and entries; the user's before the scope's.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from chatapp.long_term.actions.tombstones import lift_wished_back
 from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.entries import withdrawn_entries
 from chatapp.operations.work_budget import PIECE, TO_THE_END, Pace
+from chatapp.recall.actions.bulk_writes import append_postings, insert_documents
 from chatapp.recall.actions.claims import find_message_claims, note_entry, note_messages, store_message_claims
 from chatapp.recall.actions.removal import abandon_index, delete_abandoned
-from chatapp.recall.actions.rows import append_postings, insert_documents
 from chatapp.recall.actions.vectors import remove_vectors
-from chatapp.recall.index import (
-    ANALYSIS_VERSION,
+from chatapp.recall.analysis import ANALYSIS_VERSION
+from chatapp.recall.index_format import (
     BLOCK,
     COLUMNS,
     NO_ORDINAL,
@@ -39,16 +39,18 @@ from chatapp.recall.models import SearchBlock, SearchCursor, SearchDocument, Sea
 from chatapp.recall.selectors.unindexed import Batch, NewDocument, documents_of, message_documents, next_batch
 
 SEAL_FROM = 256
-"""Fewer documents than this stay unsealed: they are scored from their own rows."""
+"""Fewer documents than this are not sealed: they are scored from their own rows."""
 SEAL_AT_ONCE = 1_024
 SEALED_TERMS = 10_000
-"""Of one transaction, so many documents and terms in them at most: nobody waits long for the lock."""
+"""At most so many documents and terms are sealed in one transaction: others wait for the lock."""
 _TERMS_PER_QUERY = 900
 
 
 def index_conversation(conversation_id: UUID, pace: Pace = TO_THE_END) -> int:
-    """Everything said since the last time; how many documents came in. Safe to repeat, and to run twice at once.
-    Where the time of `pace` is over before, the rest is left: `next_batch` tells whether there is one."""
+    """Index what was said since the last time; return how many documents were added. Safe to run twice at once.
+
+    It stops when the time of `pace` is over: `next_batch` says whether anything is left.
+    """
     conversation = Conversation.objects.filter(pk=conversation_id, temporary=False).first()
     if conversation is None:
         return 0
@@ -70,7 +72,7 @@ def index_conversation(conversation_id: UUID, pace: Pace = TO_THE_END) -> int:
 
 
 def _store_batch(conversation: Conversation, batch: Batch) -> int | None:
-    """How many documents; None where the conversation is gone, or another worker was faster."""
+    """Return how many documents were stored; None where the conversation is gone, or another worker was faster."""
     said = Message.objects.filter(
         conversation=conversation, position__gt=batch.after_position, position__lte=batch.position
     )
@@ -88,10 +90,9 @@ def _store_batch(conversation: Conversation, batch: Batch) -> int | None:
         present = set(said.filter(forgotten_at=None).values_list("pk", flat=True))
         documents = [document for document in batch.documents if document.source_id in present]
         emptied = list(said.exclude(forgotten_at=None))
+        # Read anew: they may have lost words since the batch was read.
         for row in emptied:
-            documents += message_documents(
-                row
-            )  # as it is now: it may have lost words since the batch was read
+            documents += message_documents(row)
         cursor.last_ordinal = _append(owner, documents, cursor.last_ordinal)
         cursor.position = batch.position
         cursor.save(update_fields=["position", "last_ordinal"])
@@ -106,7 +107,7 @@ def _store_batch(conversation: Conversation, batch: Batch) -> int | None:
 
 
 def _lock_owner(*, user_id: UUID | None = None, scope_id: UUID | None = None) -> SearchOwner:
-    """Of one of the two."""
+    """Lock and return the index of a user or of a scope; one that does not exist is made."""
     owners = SearchOwner.objects.select_for_update()
     new = {"analysis_version": ANALYSIS_VERSION}
     if scope_id is not None:
@@ -116,13 +117,13 @@ def _lock_owner(*, user_id: UUID | None = None, scope_id: UUID | None = None) ->
 
 
 def lock_indexes_of(user_ids: Iterable[UUID]) -> None:
-    """Once all conversations are locked, by whoever writes to indexes of several users and scopes in turn."""
+    """Lock the indexes of several users before any scope's, after all conversations are locked."""
     owners = SearchOwner.objects.select_for_update().filter(user__in=set(user_ids))
     list(owners.order_by("pk").values_list("pk"))
 
 
 def _append(owner: SearchOwner, documents: Sequence[NewDocument], previous: int) -> int:
-    """Each follows the one before it; the ordinal of the last."""
+    """Store documents that follow each other, the first of them `previous`; return the ordinal of the last."""
     rows = []
     for ordinal, document in enumerate(documents, start=owner.next_ordinal):
         rows.append(document.row(ordinal, previous))
@@ -140,7 +141,7 @@ def _append(owner: SearchOwner, documents: Sequence[NewDocument], previous: int)
 
 @transaction.atomic
 def index_entry(entry: MemoryEntry) -> None:
-    """Called in the transaction that writes the entry; replaces what was known of it. A withdrawn one is not found."""
+    """Index an entry in the transaction that writes it, in place of its earlier text. A withdrawn one is removed."""
     remove_entries(entry.user_id, [entry.pk])
     if not withdrawn_entries().filter(pk=entry.pk).exists():
         _append(_lock_owner(user_id=entry.user_id), _documents(entry, entry.conversation_id), NO_ORDINAL)
@@ -150,7 +151,7 @@ def index_entry(entry: MemoryEntry) -> None:
 
 
 def _index_shared(entry: MemoryEntry, scope_id: UUID) -> None:
-    """Without a trace of where it was said."""
+    """Index an entry for the scope, without its conversation."""
     _append(_lock_owner(scope_id=scope_id), _documents(entry, None), NO_ORDINAL)
     seal_documents(scope_id=scope_id)
 
@@ -162,7 +163,7 @@ def _documents(entry: MemoryEntry, conversation_id: UUID | None) -> list[NewDocu
 
 @transaction.atomic
 def reindex_message(row: Message) -> None:
-    """Called in the transaction that takes words out of it. What is not indexed yet will be, as it is then."""
+    """Index a message again in the transaction that changes its words, unless it is not indexed yet."""
     cursor = SearchCursor.objects.filter(conversation_id=row.conversation_id).first()
     remove_messages(row.user_id, [row.pk])
     note_messages(row.user_id, [row])
@@ -181,14 +182,14 @@ def seal_documents(at_least: int = SEAL_FROM, **whose: UUID) -> None:
 
 @transaction.atomic
 def _seal_some(at_least: int, **whose: UUID) -> bool:
-    """As many as one short transaction takes; whether there was anything to seal."""
+    """Seal as many documents as one short transaction takes; return whether there were any."""
     owner = _lock_owner(**whose)
     if owner.next_ordinal - owner.sealed_ordinal < at_least:
         return False
     first = owner.sealed_ordinal
     number = first // BLOCK
     end = min(owner.next_ordinal, first + SEAL_AT_ONCE, (number + 1) * BLOCK)
-    # What belongs to a conversation that is being deleted is left out: its place in the block stays blank.
+    # Documents of a conversation that is being deleted are left out; their rows in the block stay blank.
     gone = Q(kind=SearchDocument.Kind.MESSAGE, conversation__isnull=False, conversation__user=None)
     rows = SearchDocument.objects.filter(~gone, owner=owner, ordinal__gte=first, ordinal__lt=end)
     rows = rows.order_by("ordinal")
@@ -221,14 +222,14 @@ def _append_columns(
 
 
 def remove_entries(user_id: UUID, entry_ids: Collection[UUID]) -> None:
-    """From where they are shared, too."""
+    """Remove entries from the index of their user and of scopes."""
     entries = SearchDocument.objects.filter(source_id__in=entry_ids, kind=SearchDocument.Kind.ENTRY)
     _remove(entries.filter(owner__user_id=user_id))
     _remove(entries.filter(owner__scope__isnull=False))
 
 
 def unshare_entries(entry_ids: Collection[UUID]) -> None:
-    """Their users' own indexes keep them."""
+    """Remove entries from the indexes of scopes only."""
     entries = SearchDocument.objects.filter(source_id__in=entry_ids, kind=SearchDocument.Kind.ENTRY)
     _remove(entries.filter(owner__scope__isnull=False))
 
@@ -285,19 +286,19 @@ def _clean_postings(owner: SearchOwner, number: int, terms: Sequence[int], gone:
 
 
 def delete_shared_indexes() -> None:
-    """Each comes again with its users' own."""
+    """Delete the indexes of all scopes; `rebuild_index` of their users makes them again."""
     abandon_index(scope__isnull=False)
 
 
 @transaction.atomic
 def delete_index(user_id: UUID) -> None:
-    """Nothing in it is found from now on; its rows go in pieces (`search_removal`)."""
+    """Detach the index of a user: nothing in it is found any more, and a worker deletes its rows in pieces."""
     SearchCursor.objects.filter(conversation__user_id=user_id).delete()
     abandon_index(user_id=user_id)
 
 
 def rebuild_index(user_id: UUID) -> int:
-    """The whole index of a user from the rows it stands for; how many documents it has."""
+    """Delete the index of a user and make it again from its sources; return how many documents it has."""
     delete_index(user_id)
     TO_THE_END.work(lambda: delete_abandoned(PIECE))
     conversations = Conversation.objects.filter(user_id=user_id, temporary=False).order_by("created_at", "pk")

@@ -1,4 +1,4 @@
-"""What is sealed of a user's index, read from its rows, or from the shelf where nothing was written to them since."""
+"""Reads the sealed part of an index: from the cache, or from its rows where they were written to since."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import numpy as np
 from django.db.models import Sum
 from django.db.models.functions import Length
 
-from chatapp.recall.index import (
+from chatapp.recall.index_cache import IndexCache
+from chatapp.recall.index_format import (
     BLOCK,
     COLUMNS,
     POSTING,
@@ -22,19 +23,18 @@ from chatapp.recall.index import (
     minute_of,
     unpack_columns,
 )
-from chatapp.recall.index_cache import Shelf
 from chatapp.recall.models import SearchBlock, SearchDocument, SearchOwner, SearchPosting
 
-SHELF_BYTES = 96_000_000
+CACHE_BYTES = 96_000_000
 TERMS_BYTES = 4_000_000
-"""Of one index. What is more begins anew: what is asked again and again is soon there again."""
+"""Of one index. When its cached terms are larger, they are dropped and read again as they are asked for."""
 COUNT_BYTES = 100
 _DOCUMENT_BYTES = 11
 
 
 @dataclass(slots=True)
 class Sealed:
-    """The documents below ordinal `end`, and which terms were asked for so far, by their hashes."""
+    """The documents below ordinal `end`, and the terms that were asked for so far, by their hashes."""
 
     owner_id: int
     edition: UUID
@@ -49,30 +49,30 @@ class Sealed:
         return len(self.columns) * _DOCUMENT_BYTES + self._terms_bytes
 
     def hits(self, terms: Collection[int]) -> dict[int, Hits]:
-        """In which documents each stands; nothing of those that stand in none."""
+        """Return the documents of each term that occurs in any."""
         known = {term: found for term in terms if (found := self._hits.get(term)) is not None}
         if len(known) < len(terms):
             read = self._read_hits([term for term in terms if term not in known])
-            self._keep(sum(found.ordinals.nbytes + found.counts.nbytes for found in read.values()))
+            self._make_room(sum(found.ordinals.nbytes + found.counts.nbytes for found in read.values()))
             self._hits |= read
             known |= read
         return {term: found for term, found in known.items() if len(found.ordinals)}
 
     def counts(self, terms: Collection[int]) -> dict[int, int]:
-        """In how many documents each stands, without reading where."""
+        """Return in how many documents each term occurs, without reading in which."""
         known = {term: count for term in terms if (count := self._counts.get(term)) is not None}
         if len(known) < len(terms):
             read = self._read_counts([term for term in terms if term not in known])
-            self._keep(COUNT_BYTES * len(read))
+            self._make_room(COUNT_BYTES * len(read))
             self._counts |= read
             known |= read
         return known
 
-    def _keep(self, more_bytes: int) -> None:
+    def _make_room(self, more_bytes: int) -> None:
         if self._terms_bytes + more_bytes > TERMS_BYTES:
             self._hits, self._counts, self._terms_bytes = {}, {}, 0
         self._terms_bytes += more_bytes
-        shelf.put(self.owner_id, self)
+        cache.put(self.owner_id, self)
 
     def _read_hits(self, terms: Collection[int]) -> dict[int, Hits]:
         rows = SearchPosting.objects.filter(owner=self.owner_id, term__in=terms).order_by("block")
@@ -87,29 +87,28 @@ class Sealed:
         return {term: sizes.get(term, 0) // POSTING.itemsize for term in terms}
 
 
-shelf = Shelf[Sealed](SHELF_BYTES)
+cache = IndexCache[Sealed](CACHE_BYTES)
 
 
 def open_sealed(owner: SearchOwner) -> Sealed:
-    """As it is in the edition of this row."""
-    kept = shelf.take(owner.pk)
-    if kept and (kept.edition, kept.end) == (owner.edition, owner.sealed_ordinal):
-        return kept
+    """Return the sealed part of the index in the edition of this row."""
+    cached = cache.get(owner.pk)
+    if cached and (cached.edition, cached.end) == (owner.edition, owner.sealed_ordinal):
+        return cached
     rows = blank_rows(owner.sealed_ordinal)
-    # A block that was begun since the owner was read is none of this edition.
+    # A block that was begun after the owner was read does not belong to this edition.
     blocks = SearchBlock.objects.filter(owner=owner, number__lt=-(-owner.sealed_ordinal // BLOCK))
     for number, stored in blocks.values_list("number", "columns"):
         first = number * BLOCK
         block = np.frombuffer(stored, COLUMNS)[: len(rows) - first]
         rows[first : first + len(block)] = block
     sealed = Sealed(owner.pk, owner.edition, owner.sealed_ordinal, unpack_columns(rows))
-    shelf.put(owner.pk, sealed)
+    cache.put(owner.pk, sealed)
     return sealed
 
 
 def columns_of(documents: Iterable[SearchDocument], first: int, end: int) -> Columns:
-    """Of the ordinals from `first` on, that are in no block yet; what is not among the documents is not there any
-    more."""
+    """Return the columns of unsealed documents, from ordinal `first` to `end`; a missing one was removed."""
     rows = blank_rows(end - first)
     for row in documents:
         rows[row.ordinal - first] = (row.previous, minute_of(row.said_at), row.length, 1)

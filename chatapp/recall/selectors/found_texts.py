@@ -1,4 +1,4 @@
-"""The words behind what a search found: the index holds none, they are read from the rows it stands for."""
+"""Reads the texts of documents that a search found: the index stores none."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from chatapp.recall.models import SearchDocument, SearchOwner
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A document that was found, with its words read from its source. `is_whole`: the source says no more. An entry
-    that another user shares is of the kind `shared`."""
+    """A document that was found, with its text. `is_whole`: it is all of its source. An entry that another user
+    shares has the kind `shared`."""
 
     kind: str
     text: str
@@ -38,6 +38,24 @@ class Found:
     position: int = -1
     day: date | None = None
     start: int = 0
+
+    @property
+    def source_id(self) -> UUID:
+        """The message or entry that it is a piece of."""
+        source_id = self.message_id or self.entry_id
+        assert source_id is not None
+        return source_id
+
+
+def source_of(found: Found) -> dict[str, Any]:
+    """Return where it was said: `{kind, conversation_id?, message_id?, entry_id?, day?}`."""
+    ids = {
+        "conversation_id": found.conversation_id,
+        "message_id": found.message_id,
+        "entry_id": found.entry_id,
+        "day": found.day,
+    }
+    return {"kind": found.kind} | {name: str(value) for name, value in ids.items() if value is not None}
 
 
 # --- What is stored -------------------------------------------------------------------------------------
@@ -55,12 +73,12 @@ _STORED = """
     {entry}
     WHERE owner.id = %s
 """
-"""By hand, in one statement and plain columns: a recall reads hundreds of texts, and as rows of three models they cost
-more than all the rest of it."""
+"""One statement and plain columns: a recall reads hundreds of texts, and as rows of three models they would cost more
+than the rest of it."""
 
 
 def read_stored(owner_id: int | None, scores: Mapping[int, float]) -> dict[int, Found]:
-    """By ordinal; what lost its source meanwhile is left out. `scores` says what is wanted, and what each has."""
+    """Return the texts by ordinal, without those whose source is gone. `scores` has the ordinals that are wanted."""
     if not scores:
         return {}
     with connection.cursor() as cursor:
@@ -99,12 +117,12 @@ def _stored_statement(vendor: str, count: int) -> str:
 
 
 def _look_up(join: str, model: type[Model], name: str, condition: str) -> str:
-    """CROSS and LEFT hold SQLite to this order; in another it reads all its user ever said."""
+    """Return a join that SQLite does not reorder: in another order it would read all that the user ever said."""
     return f"{join} JOIN {_table(model)} {name} ON {condition}"
 
 
 def _look_up_lateral(join: str, model: type[Model], name: str, condition: str) -> str:
-    """OFFSET holds PostgreSQL to one look-up a row; by its estimates it may read all that anybody ever said."""
+    """Return a join that PostgreSQL does as one look-up per row (OFFSET), not as a scan of all that anybody said."""
     rows = f"SELECT * FROM {_table(model)} {name} WHERE {condition} OFFSET 0"
     return f"{join} JOIN LATERAL ({rows}) {name}" + ("" if join == "CROSS" else " ON TRUE")
 
@@ -114,7 +132,7 @@ def _table(model: type[Model]) -> str:
 
 
 _read_id = lru_cache(maxsize=1_000)(UUID)
-"""Of conversations and branches: few, each met hundreds of times."""
+"""For conversations and branches: there are few, and each is read hundreds of times."""
 
 
 def _stored_messages(
@@ -165,14 +183,16 @@ def _found(kind: str, span: tuple[int, int], text: str, **source: Any) -> Found:
     return Found(kind, text[start:end].strip(), is_whole=is_whole, start=start, **source)
 
 
-# --- What only this search knows ------------------------------------------------------------------------
+# --- What is not stored yet, or shared ------------------------------------------------------------------------
 
 
 def read_unstored(
     user_id: UUID, documents: Sequence[SearchDocument], scores: Mapping[int, float], scope_id: UUID | None
 ) -> dict[int, Found]:
-    """The same of what was just said and what the scope shares. Of others only that is read, without a word of where
-    it was said."""
+    """Return the texts of documents that are not indexed yet, and of entries that the scope shares.
+
+    Of another user's entry nothing says where it was said.
+    """
     if not documents:
         return {}
     ids = {row.source_id for row in documents}

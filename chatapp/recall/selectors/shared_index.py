@@ -1,4 +1,4 @@
-"""The index of what a scope shares, as a search sees it: behind the user's own, numbered from where that ends."""
+"""Reads the index of what a scope shares; its ordinals follow those of the user's own index."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import UUID
 
 import numpy as np
 
-from chatapp.recall.index import (
+from chatapp.recall.index_format import (
     NO_ORDINAL,
     Columns,
     FreshTerms,
@@ -21,14 +21,14 @@ from chatapp.recall.index import (
     unpack_columns,
 )
 from chatapp.recall.models import SearchDocument, SearchOwner
-from chatapp.recall.selectors.sealed import Sealed, columns_of, open_sealed
+from chatapp.recall.selectors.sealed_index import Sealed, columns_of, open_sealed
 
 NO_COLUMNS = unpack_columns(blank_rows(0))
 
 
 @dataclass(frozen=True, slots=True)
 class SharedIndex:
-    """`first` is what its ordinal 0 is called here; `fresh` are the terms of what is in no block yet."""
+    """`first` is added to its ordinals; `fresh` are the terms of documents that are in no block yet."""
 
     first: int
     scope_id: UUID | None = None
@@ -45,7 +45,7 @@ class SharedIndex:
         return {term: Hits(hits.ordinals + self.first, hits.counts) for term, hits in found.items()}
 
     def counts(self, terms: Collection[int]) -> Mapping[int, int]:
-        """In how many documents each stands."""
+        """Return in how many documents each term occurs."""
         if self.sealed is None or self.fresh is None:
             return {}
         counts = Counter(self.sealed.counts(terms))
@@ -53,7 +53,7 @@ class SharedIndex:
         return counts
 
     def documents(self, ordinals: Sequence[int]) -> list[SearchDocument]:
-        """Not to be saved: they have the numbers they are called by here."""
+        """Return rows with `first` added to their ordinals; they must not be saved."""
         if self.sealed is None or not ordinals:
             return []
         wanted = [ordinal - self.first for ordinal in ordinals]
@@ -81,14 +81,14 @@ def open_shared(scope_id: UUID | None, first: int) -> SharedIndex:
         first=first,
         scope_id=scope_id,
         sealed=sealed,
-        columns=_called(columns, first),
+        columns=_shifted(columns, first),
         fresh=sort_terms([StoredTerms(row.ordinal, row.terms, row.counts) for row in rows]),
         document_count=owner.document_count,
         total_length=owner.total_length,
     )
 
 
-def _called(columns: Columns, first: int) -> Columns:
-    """The pieces of a long entry follow each other by the numbers they have here."""
+def _shifted(columns: Columns, first: int) -> Columns:
+    """Return the columns with `first` added to what each document follows."""
     shifted = np.where(columns.previous == NO_ORDINAL, NO_ORDINAL, columns.previous + first)
     return replace(columns, previous=shifted.astype(columns.previous.dtype))

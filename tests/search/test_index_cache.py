@@ -7,11 +7,11 @@ from django.db import transaction
 
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
-from chatapp.recall.actions import index as index_actions
-from chatapp.recall.index import BLOCK, blank_rows
-from chatapp.recall.index_cache import Shelf
+from chatapp.recall.actions import indexing as index_actions
+from chatapp.recall.index_cache import IndexCache
+from chatapp.recall.index_format import BLOCK, blank_rows
 from chatapp.recall.models import SearchBlock, SearchOwner
-from chatapp.recall.selectors.sealed import open_sealed
+from chatapp.recall.selectors.sealed_index import open_sealed
 from tests.memory_store.rows import new_conversation, say
 from tests.search.test_search_index import filler, texts
 
@@ -71,19 +71,19 @@ class Thing:
     size_bytes: int
 
 
-def test_what_was_used_longest_ago_leaves_a_full_shelf():
-    shelf = Shelf[Thing](100)
+def test_what_was_used_longest_ago_leaves_a_full_cache():
+    cache = IndexCache[Thing](100)
     first, second, third = Thing(40), Thing(40), Thing(40)
-    shelf.put(1, first)
-    shelf.put(2, second)
-    assert shelf.take(1) is first
-    shelf.put(3, third)
-    assert (shelf.take(1), shelf.take(2), shelf.take(3)) == (first, None, third)
+    cache.put(1, first)
+    cache.put(2, second)
+    assert cache.get(1) is first
+    cache.put(3, third)
+    assert (cache.get(1), cache.get(2), cache.get(3)) == (first, None, third)
     first.size_bytes = 90
-    shelf.put(1, first)
-    assert (shelf.take(1), shelf.take(3)) == (first, None)
-    shelf.put(4, Thing(200))
-    assert shelf.take(4) is None
+    cache.put(1, first)
+    assert (cache.get(1), cache.get(3)) == (first, None)
+    cache.put(4, Thing(200))
+    assert cache.get(4) is None
 
 
 def test_a_search_that_began_before_a_block_did_reads_on_without_it(alice: User):

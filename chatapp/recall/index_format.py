@@ -1,38 +1,26 @@
-"""The bytes of the search index. Knows numpy and no database; the score over them is `search.ranking`'s.
+"""The byte format of the search index, without a database. `ranking` scores what is read here.
 
-A user's documents have ordinals. `BLOCK` of them share a block: one row of columns, and one row per term with the
-documents that contain it. The newest documents are not in blocks yet; they bring their own terms.
+Each document of a user has an ordinal. Every `BLOCK` of them form a block: one row of columns, and one row per term
+with the documents that contain it. The newest documents are in no block yet and bring their own terms.
 """
 
 from __future__ import annotations
 
-import hashlib
-import threading
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import snowballstemmer
 
-from memory.questions import QuestionReader
-from memory.sentences import Vocabulary
-from memory.terms import Analyzer, is_word
+from chatapp.recall.analysis import TERM
 
-ANALYSIS_VERSION = 1
-"""Raise it when a text comes to have other terms than before: workers then read every index again, once. Version 0 was
-written with a stemmer that threads shared, and may hold wrong stems."""
 BLOCK = 16_384
-MAX_COUNT = 255
-MAX_LENGTH = 32_767
 NO_ORDINAL = -1
 
 COLUMNS = np.dtype([("previous", "<i4"), ("minute", "<i4"), ("length", "<u2"), ("live", "<u2")])
 POSTING = np.dtype([("offset", "<u2"), ("count", "u1")])
-TERM = np.dtype("<i8")
 MAX_MINUTE = 2**31 - 1
 
 Terms = npt.NDArray[np.int64]
@@ -40,53 +28,8 @@ Ordinals = npt.NDArray[np.int64]
 Counts = npt.NDArray[np.uint8]
 
 
-class _Stemmer(threading.local):
-    """One stemmer per thread: a stemmer works on the word it holds, and would mix the words of two threads."""
-
-    def __init__(self) -> None:
-        self._stemmer = snowballstemmer.stemmer("english")
-
-    def stem_word(self, word: str) -> str:
-        """Return the stem of a folded English word."""
-        stem: str = self._stemmer.stemWord(word)
-        return stem
-
-
-analyzer = Analyzer(_Stemmer().stem_word)
-vocabulary = Vocabulary(analyzer)
-questions = QuestionReader(analyzer)
-
-
-@lru_cache(maxsize=200_000)
-def hash_term(term: str) -> int:
-    """The signed 64 bits a term is known by: the index holds no words."""
-    digest = hashlib.blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "little", signed=True)
-
-
-@dataclass(frozen=True, slots=True)
-class PackedTerms:
-    """The terms of one document as stored, and its length in words."""
-
-    terms: bytes
-    counts: bytes
-    length: int
-
-
-def pack_terms(text: str) -> PackedTerms:
-    found = analyzer.document_terms(text)
-    hashed = {hash_term(term): min(count, MAX_COUNT) for term, count in found.items()}
-    ordered = sorted(hashed)
-    length = sum(count for term, count in found.items() if is_word(term))
-    return PackedTerms(
-        terms=np.array(ordered, dtype=TERM).tobytes(),
-        counts=bytes(hashed[term] for term in ordered),
-        length=min(length, MAX_LENGTH),
-    )
-
-
 def minute_of(moment: datetime) -> int:
-    """The minute since 1970, or the nearest one that the column holds."""
+    """Return the minute since 1970, or the nearest one that fits the column."""
     return min(max(int(moment.timestamp() // 60), -MAX_MINUTE), MAX_MINUTE)
 
 
@@ -95,7 +38,7 @@ def minute_of(moment: datetime) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What scoring needs of each document, by ordinal. `previous` is the one said just before, or NO_ORDINAL."""
+    """What scoring needs of each document, by ordinal. `previous` is the document said just before, or NO_ORDINAL."""
 
     previous: npt.NDArray[np.int32]
     minute: npt.NDArray[np.int32]
@@ -115,7 +58,7 @@ class Columns:
 
 
 def blank_rows(count: int) -> npt.NDArray[Any]:
-    """As they are stored, of documents that are not there."""
+    """Return rows of columns, as stored, of documents that do not exist."""
     rows = np.zeros(count, COLUMNS)
     rows["previous"] = NO_ORDINAL
     return rows
@@ -157,7 +100,7 @@ class Hits:
 
 
 def join_postings(parts: Sequence[tuple[int, bytes | memoryview]], end: int) -> Hits:
-    """`(block, entries)` in ascending order; what is sealed since, from ordinal `end` on, is left out."""
+    """Return the documents of one term, from `(block, entries)` in ascending order, below ordinal `end`."""
     postings = np.frombuffer(b"".join(entries for _, entries in parts), POSTING)
     sizes = [len(entries) // POSTING.itemsize for _, entries in parts]
     starts = np.repeat(np.array([block * BLOCK for block, _ in parts], dtype=np.int64), sizes)
@@ -167,21 +110,21 @@ def join_postings(parts: Sequence[tuple[int, bytes | memoryview]], end: int) -> 
 
 
 def join_hits(first: Hits, second: Hits) -> Hits:
-    """`second` has the later documents."""
+    """Return both; `second` has the later documents."""
     return Hits(
         np.concatenate([first.ordinals, second.ordinals]), np.concatenate([first.counts, second.counts])
     )
 
 
 def join_all_hits(first: Mapping[int, Hits], second: Mapping[int, Hits]) -> dict[int, Hits]:
-    """The same, by term."""
+    """Return the hits of both for each term; `second` has the later documents."""
     both = {term: join_hits(first[term], second[term]) for term in first.keys() & second.keys()}
     return {**first, **second, **both}
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTerms:
-    """A document's terms as they lie in its row."""
+    """The terms of a document as its row has them."""
 
     ordinal: int
     terms: bytes | memoryview
@@ -189,12 +132,12 @@ class StoredTerms:
 
 
 def count_terms(terms: bytes | memoryview, counts: bytes | memoryview) -> dict[int, int]:
-    """Return how often each term stands in one document, from its row."""
+    """Return how often each term occurs in one document."""
     return dict(zip(np.frombuffer(terms, TERM).tolist(), bytes(counts), strict=True))
 
 
 def join_terms(documents: Sequence[StoredTerms]) -> tuple[Terms, Ordinals, Counts]:
-    """Three columns of equal length: term, ordinal, count."""
+    """Return three columns of equal length: term, ordinal, count."""
     terms = np.frombuffer(b"".join(document.terms for document in documents), TERM)
     counts = np.frombuffer(b"".join(document.counts for document in documents), "u1")
     sizes = [len(document.counts) for document in documents]
@@ -204,14 +147,14 @@ def join_terms(documents: Sequence[StoredTerms]) -> tuple[Terms, Ordinals, Count
 
 @dataclass(frozen=True, slots=True)
 class FreshTerms:
-    """The terms of documents that are in no block yet, in the order of their hashes, each with its documents'."""
+    """The terms of documents that are in no block yet: columns in the order of the terms' hashes."""
 
     terms: Terms
     ordinals: Ordinals
     counts: Counts
 
     def hits(self, terms: Collection[int]) -> dict[int, Hits]:
-        """In which of the documents each stands; nothing of those that stand in none."""
+        """Return the documents of each term that occurs in any."""
         wanted = np.array(list(terms), dtype=np.int64)
         spans = zip(
             wanted.tolist(),
@@ -233,7 +176,7 @@ def sort_terms(documents: Sequence[StoredTerms]) -> FreshTerms:
 
 
 def group_by_term(documents: Sequence[StoredTerms]) -> dict[int, bytes]:
-    """The postings each term gains; the documents are of one block, in ascending order."""
+    """Return the new postings of each term. All documents are of one block, in ascending order."""
     found = sort_terms(documents)
     terms = found.terms
     postings = np.zeros(len(terms), POSTING)

@@ -10,13 +10,12 @@ from uuid import UUID
 
 import numpy as np
 
-from chatapp.recall.index import (
+from chatapp.recall.analysis import analyzer, hash_term
+from chatapp.recall.index_format import (
     Columns,
     FreshTerms,
     Hits,
     StoredTerms,
-    analyzer,
-    hash_term,
     join_all_hits,
     minute_of,
     sort_terms,
@@ -35,11 +34,11 @@ from chatapp.recall.ranking import (
     score_words,
     speakers_asked_about,
 )
-from chatapp.recall.selectors.codes import open_codes
-from chatapp.recall.selectors.sealed import Sealed, columns_of, open_sealed
-from chatapp.recall.selectors.shared import NOTHING_SHARED, SharedIndex, open_shared
-from chatapp.recall.selectors.sources import Found, read_stored, read_unstored
+from chatapp.recall.selectors.found_texts import Found, read_stored, read_unstored
+from chatapp.recall.selectors.sealed_index import Sealed, columns_of, open_sealed
+from chatapp.recall.selectors.shared_index import NOTHING_SHARED, SharedIndex, open_shared
 from chatapp.recall.selectors.unindexed import conversations_behind, unindexed_documents
+from chatapp.recall.selectors.vector_codes import open_codes
 from chatapp.recall.vectors import NOTHING_NEAR, Near, count_code_words, find_near, pick_documents
 from memory.questions import Question
 from memory.ranking import FEEDBACK_DOCUMENTS, Feedback, idf, weigh_feedback
@@ -48,12 +47,12 @@ from memory.terms import split_speaker
 SCORED_UNINDEXED = 500
 """Messages that the index lacks and a search scores from memory; more are found once the worker was there."""
 CHARS_PER_WORD = 10
-"""Of an English turn, for each word the index counts: stop words, spaces and names come with them."""
+"""Characters of an English turn for each word that the index counts: it counts no stop words, spaces and names."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchFilter:
-    """What may be found: said at `after` or later, earlier than `before`, in one conversation or what is shared."""
+    """What may be found: said at `after` or later, before `before`, and in one conversation or shared."""
 
     after: datetime | None = None
     before: datetime | None = None
@@ -68,8 +67,8 @@ EVERYTHING = SearchFilter()
 
 @dataclass(frozen=True, slots=True)
 class UserIndex:
-    """One user's index as it is now. `unsealed` are its newest documents, those that are not stored yet behind them;
-    `fresh` are their terms. Behind all of it stands what a scope shares, where there is one."""
+    """One user's index as it is now. `unsealed` are its newest documents, then those that are not stored yet; `fresh`
+    are their terms. The documents that a scope shares follow, where there is one."""
 
     user_id: UUID
     sealed: Sealed | None
@@ -102,10 +101,10 @@ class UserIndex:
         asked = prepare(index, question, self._among(only))
         if only_matches:
             return rank(asked, limit, only_matches=True)
-        return rank(asked, limit, lent=self._lent(asked, question))
+        return rank(asked, limit, feedback=self._feedback(asked, question))
 
     def read(self, ordinals: Sequence[int], scores: Sequence[float]) -> list[Found]:
-        """In the order given; what lost its source meanwhile is left out."""
+        """Return the texts in the order given, without those whose source is gone."""
         scored = dict(zip(ordinals, scores, strict=True))
         stored = {at: score for at, score in scored.items() if at < self.first_unstored}
         unstored = [
@@ -117,15 +116,15 @@ class UserIndex:
         return [found[at] for at in scored if at in found]
 
     def count_filling(self, ordinals: Sequence[int], chars: int) -> int:
-        """How many of them, taken in order, are likely to fill so many characters."""
+        """Return how many of the first documents are likely to fill so many characters."""
         filled = np.cumsum(self.columns.length[list(ordinals)] * np.int64(CHARS_PER_WORD))
         return int(np.searchsorted(filled, chars))
 
     def near(self, asked: Sequence[float], model: str, only: SearchFilter = EVERYTHING) -> Near:
-        """What is near a question's vector, of what has vectors of this model."""
+        """Return the documents near the vector of a question, among those with vectors of this model."""
         known = self._among(only)
         among = np.ones(len(self.columns), dtype=np.bool_) if known is None else known
-        # Nor has it vectors of what is not stored yet.
+        # What is not stored yet has no vectors.
         among[self.first_unstored :] = False
         if self.owner_id is None:
             return NOTHING_NEAR
@@ -135,8 +134,8 @@ class UserIndex:
         rows = SearchVectors.objects.filter(owner=self.owner_id, ordinal__in=wanted)
         return find_near(picked, dict(rows.values_list("ordinal", "vectors")), asked)
 
-    def holding(self, words: Collection[str], limit: int) -> list[Found]:
-        """Texts with one of these words, of each word the first `limit`; the earliest say most of where it is from."""
+    def containing(self, words: Collection[str], limit: int) -> list[Found]:
+        """Return the first `limit` texts with each of these words. The earliest say most of where a word is from."""
         hits = self._hits(words)
         ordinals = sorted({int(ordinal) for found in hits.values() for ordinal in found.ordinals[:limit]})
         return self.read(ordinals, [0.0] * len(ordinals))
@@ -153,7 +152,7 @@ class UserIndex:
         if only.before:
             among &= self.columns.minute <= minute_of(only.before)
         if only.conversation_id:
-            # What came in since has ordinals that stand for something else in this index.
+            # A document that was stored after the index was opened may have an ordinal that means another one here.
             stored = SearchDocument.objects.filter(owner=self.owner_id, ordinal__lt=self.first_unstored)
             here = list(stored.filter(conversation=only.conversation_id).values_list("ordinal", flat=True))
             here += [row.ordinal for row in self.unsealed if row.conversation_id == only.conversation_id]
@@ -163,8 +162,8 @@ class UserIndex:
             among &= inside
         return among
 
-    def _lent(self, asked: Prepared, question: Question) -> Scores | None:
-        """What the best texts add to the question, as scores by their words."""
+    def _feedback(self, asked: Prepared, question: Question) -> Scores | None:
+        """Return scores by the words that the best texts add to the question (pseudo-relevance feedback)."""
         best = rank(asked, FEEDBACK_DOCUMENTS)
         found = self.read(best.ordinals, best.scores)
         if not found or best.scores[0] <= 0:
@@ -179,7 +178,7 @@ class UserIndex:
         return score_words(replace(asked.index, hits=self._hits(weights)), weights)
 
     def _document_counts(self, words: Collection[str]) -> Mapping[str, int]:
-        """In how many documents each word stands."""
+        """Return in how many documents each word occurs."""
         hashes = {hash_term(word): word for word in words}
         counts = Counter(self.sealed.counts(hashes) if self.sealed else {})
         counts.update({term: len(found.ordinals) for term, found in self.fresh.hits(hashes).items()})
@@ -194,8 +193,10 @@ class UserIndex:
 
 
 def open_index(user_id: UUID, scope_id: UUID | None = None) -> UserIndex:
-    """Read-only. What is not indexed yet is read first: nothing can fall between it and the index. With a scope, all
-    it shares is found, too."""
+    """Return the index of a user, and with a scope that of what it shares, too. Nothing is written.
+
+    What is not indexed yet is read before the index, so that a document that is indexed meanwhile is not missed.
+    """
     behind = conversations_behind(user_id)
     owner = SearchOwner.objects.filter(user_id=user_id).first()
     sealed = open_sealed(owner) if owner else None
@@ -222,7 +223,7 @@ def open_index(user_id: UUID, scope_id: UUID | None = None) -> UserIndex:
 
 
 def texts_of_documents(user_id: UUID, ordinals: range) -> dict[int, str]:
-    """The words of stored documents, by ordinal; without those that lost their source."""
+    """Return the texts of stored documents by ordinal, without those whose source is gone."""
     rows = SearchDocument.objects.filter(
         owner__user_id=user_id, ordinal__gte=ordinals.start, ordinal__lt=ordinals.stop
     )

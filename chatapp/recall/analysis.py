@@ -1,0 +1,68 @@
+"""Splits texts into terms: the stemmer, the analyzer and its users, and the stored terms of one document."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import snowballstemmer
+
+from memory.questions import QuestionReader
+from memory.sentences import Vocabulary
+from memory.terms import Analyzer, is_word
+
+ANALYSIS_VERSION = 1
+"""Raise it when the same text gives other terms than before: workers then analyse every index again, once. Version 0
+was written with a stemmer that threads shared, and may hold wrong stems."""
+TERM = np.dtype("<i8")
+MAX_COUNT = 255
+MAX_LENGTH = 32_767
+
+
+class _Stemmer(threading.local):
+    """One stemmer per thread: a stemmer stores the word it works on, and would mix the words of two threads."""
+
+    def __init__(self) -> None:
+        self._stemmer = snowballstemmer.stemmer("english")
+
+    def stem_word(self, word: str) -> str:
+        """Return the stem of a folded English word."""
+        stem: str = self._stemmer.stemWord(word)
+        return stem
+
+
+analyzer = Analyzer(_Stemmer().stem_word)
+vocabulary = Vocabulary(analyzer)
+questions = QuestionReader(analyzer)
+
+
+@lru_cache(maxsize=200_000)
+def hash_term(term: str) -> int:
+    """Return the signed 64 bits that stand for a term, because the index stores no words."""
+    digest = hashlib.blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
+
+
+@dataclass(frozen=True, slots=True)
+class PackedTerms:
+    """The terms of one document as stored, and its length in words."""
+
+    terms: bytes
+    counts: bytes
+    length: int
+
+
+def pack_terms(text: str) -> PackedTerms:
+    """Return the terms of one document, in the order of their hashes."""
+    found = analyzer.document_terms(text)
+    hashed = {hash_term(term): min(count, MAX_COUNT) for term, count in found.items()}
+    ordered = sorted(hashed)
+    length = sum(count for term, count in found.items() if is_word(term))
+    return PackedTerms(
+        terms=np.array(ordered, dtype=TERM).tobytes(),
+        counts=bytes(hashed[term] for term in ordered),
+        length=min(length, MAX_LENGTH),
+    )

@@ -1,0 +1,71 @@
+"""What the search of the API takes and answers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from ninja import Schema
+from pydantic import Field
+
+from chatapp.operations.clock import iso_time
+from chatapp.operations.http.schemas import Moment, Shape
+from chatapp.recall.selectors.claims import Superseded
+from chatapp.recall.selectors.found_texts import source_of
+from chatapp.recall.user_search import MarkedResult
+from memory.bounds import MAX_ID_CHARS, MAX_QUERY_CHARS, Id, PageSize
+
+
+class Asked(Schema):
+    q: Annotated[str, Field(max_length=MAX_QUERY_CHARS)]
+    limit: PageSize = 20
+    after: str | None = Field(
+        None, max_length=MAX_ID_CHARS, description="A day or a moment (ISO 8601): said then or later."
+    )
+    before: str | None = Field(
+        None, max_length=MAX_ID_CHARS, description="A day or a moment: said earlier than that."
+    )
+    as_of: str | None = Field(
+        None,
+        max_length=MAX_ID_CHARS,
+        description="A day or a moment: as it was known then, said up to its end.",
+    )
+    conversation_id: Id | None = Field(None, description="Said in this conversation.")
+
+
+class Source(Shape):
+    kind: str
+    conversation_id: str | None = None
+    message_id: str | None = None
+    day: str | None = None
+
+
+class Result(Shape):
+    text: str
+    source: Source
+    score: float
+    created_at: Moment
+    valid_until: Moment | None = Field(None, description="Since then something else is so.")
+    superseded_by: dict[str, Any] | None = None
+
+
+def result_shape(result: MarkedResult) -> dict[str, Any]:
+    """Return the result as the API answers it."""
+    found, newer = result.found, result.superseded
+    return {
+        "text": found.text,
+        "source": source_of(found),
+        "score": round(found.score, 6),
+        "created_at": iso_time(found.said_at),
+        "role": found.role or None,
+        "valid_until": iso_time(newer.until) if newer else None,
+        "superseded_by": _newer_shape(newer) if newer else None,
+    }
+
+
+def _newer_shape(newer: Superseded) -> dict[str, Any]:
+    return {
+        "text": newer.text,
+        "message_id": str(newer.message_id) if newer.message_id else None,
+        "entry_id": str(newer.entry_id) if newer.entry_id else None,
+        "created_at": iso_time(newer.until),
+    }

@@ -1,0 +1,135 @@
+"""Searches everything a user said or has in memory, and marks what something newer replaced. Writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from uuid import UUID
+
+from chatapp.recall.analysis import questions
+from chatapp.recall.embedding import find_near_documents
+from chatapp.recall.selectors.claims import Superseded, repeated_claims, superseded_claims
+from chatapp.recall.selectors.found_texts import Found
+from chatapp.recall.selectors.user_index import EVERYTHING, SearchFilter, open_index
+from memory.ranking import add_nearness
+
+LOOKUP_WORDS = 2
+
+
+def search_memory(
+    *,
+    user_id: UUID,
+    query: str,
+    limit: int,
+    now: datetime,
+    only: SearchFilter = EVERYTHING,
+    scope_id: UUID | None = None,
+) -> list[Found]:
+    """Return the best matches of everything the user said, read as an answer or has in memory, best first.
+
+    One or two words are looked up: only what contains them is found. A question also finds the turns beside a match,
+    because an answer seldom repeats the words of its question. `now` is what "yesterday" is counted from. With a
+    scope, what it shares is found, too.
+    """
+    question = questions.read(query, now.date())
+    is_lookup = len(query.split()) <= LOOKUP_WORDS and "?" not in query
+    index = open_index(user_id, scope_id)
+    ranking = index.rank(question, limit * 2, only_matches=is_lookup, only=only)
+    scored = dict(zip(ranking.ordinals, ranking.scores, strict=True))
+    if not is_lookup:
+        scored = add_nearness(scored, find_near_documents(index, query, only).nearness)
+    scored = dict(islice(scored.items(), limit * 2))
+    found = index.read(list(scored), list(scored.values()))
+    return _merge_pieces(item for item in found if only.allows(item.said_at))[:limit]
+
+
+def _merge_pieces(found: Iterable[Found]) -> list[Found]:
+    """Return one result per message or entry: its best piece."""
+    best: dict[UUID, Found] = {}
+    for item in found:
+        best.setdefault(item.source_id, item)
+    return list(best.values())
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedResult:
+    """A result, and what replaced a statement in it; None for what still holds."""
+
+    found: Found
+    superseded: Superseded | None = None
+
+
+def search_marked(
+    *, user_id: UUID, query: str, limit: int, now: datetime, only: SearchFilter = EVERYTHING
+) -> list[MarkedResult]:
+    """Return the best matches, the current statement before the one that it replaced. Nothing is left out for that."""
+    found = search_memory(user_id=user_id, query=query, limit=limit, now=now, only=only)
+    return mark_superseded(user_id, found, before=only.before)[:limit]
+
+
+def mark_superseded(
+    user_id: UUID, found: Sequence[Found], *, before: datetime | None = None
+) -> list[MarkedResult]:
+    """Return the results, best first, but a current statement before the one it replaced.
+
+    With `before`, only replacements that were known then count.
+    """
+    claims = superseded_claims(user_id, [one.source_id for one in found], before=before)
+    results = [MarkedResult(one, _newest_replacement(one, claims)) for one in found]
+    entries = [one.found for one in results if one.superseded is None and one.found.entry_id is not None]
+    # An entry that was extracted has no claims of its own: it repeats those of a message.
+    repeats = repeated_claims(user_id, [one.text for one in entries], before=before)
+    results = [
+        MarkedResult(one.found, one.superseded or _newest(repeats.get(one.found.text, ()))) for one in results
+    ]
+    return _current_first(results)
+
+
+def _newest_replacement(found: Found, claims: Mapping[UUID, Sequence[Superseded]]) -> Superseded | None:
+    """Return the newest statement that replaced anything in this piece of its source."""
+    end = found.start + len(found.text)
+    of_source = claims.get(found.source_id, ())
+    return _newest([claim for claim in of_source if claim.start < end and claim.end > found.start])
+
+
+def _newest(claims: Sequence[Superseded]) -> Superseded | None:
+    return max(claims, key=lambda claim: claim.until, default=None)
+
+
+def _current_first(results: Sequence[MarkedResult]) -> list[MarkedResult]:
+    ordered: list[MarkedResult] = []
+    waiting = {one.found.source_id: one for one in results}
+    for one in results:
+        if one.found.source_id not in waiting:
+            continue
+        waiting.pop(one.found.source_id)
+        newer_id = one.superseded.source_id if one.superseded else None
+        newer = waiting.pop(newer_id, None) if newer_id else None
+        if newer is not None:
+            ordered.append(newer)
+        elif one.superseded is not None:
+            listed = {one.found.source_id, *(other.found.source_id for other in ordered)}
+            if one.superseded.source_id not in listed:
+                ordered.append(_replacement_of(one, one.superseded))
+        ordered.append(one)
+    return ordered
+
+
+def _replacement_of(one: MarkedResult, newer: Superseded) -> MarkedResult:
+    """Return the newer statement as a result, though the question does not name it."""
+    return MarkedResult(
+        Found(
+            kind="message" if newer.message_id else "entry",
+            text=newer.text,
+            score=one.found.score,
+            said_at=newer.until,
+            is_whole=False,
+            role="user" if newer.message_id else "",
+            conversation_id=newer.conversation_id,
+            message_id=newer.message_id,
+            entry_id=newer.entry_id,
+            start=newer.source_start,
+        )
+    )

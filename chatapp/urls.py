@@ -14,12 +14,14 @@ from chatapp.forgetting import api as forgetting
 from chatapp.long_term.api import days, entries, profile, settings, shared, stats
 from chatapp.operations import health, views
 from chatapp.operations.http.api import api_urlpatterns, build_api
+from chatapp.providers import api as providers
 from chatapp.realtime.api import events
 from chatapp.recall import api as recall
 from chatapp.runs.api import injecting, runs
 
 ROUTERS = (
     accounts.router,
+    providers.router,
     agent_presets.router,
     imports.router,  # before conversations: /conversations/import is not an id
     conversations.router,

@@ -1,4 +1,4 @@
-"""Every write to users, their API tokens and the one-time set-up link."""
+"""Writes users, their API tokens and the one-time set-up link."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from chatapp.operations.errors import Conflict, InvalidInput, NotFound
 from chatapp.operations.models import Fence
 from chatapp.operations.text import normalize_text
 
-TOKEN_MARK = "pal_"
+TOKEN_PREFIX = "pal_"
 PREFIX_CHARS = 10
 USE_IS_RECORDED_EVERY = timedelta(minutes=1)
 
 
 def create_user(*, email: str, password: str, name: str = "", is_admin: bool = False) -> User:
-    """Raises InvalidInput for an address or password that is not acceptable, Conflict for a taken address."""
+    """Store a user and return it. Raises InvalidInput for an address or password, Conflict for a taken address."""
     user = _new_user(email, password, name, is_admin)
     with transaction.atomic():
         _save_new(user)
@@ -40,7 +40,7 @@ def create_user(*, email: str, password: str, name: str = "", is_admin: bool = F
 
 
 def ensure_setup_link() -> str | None:
-    """A fresh token for `/setup/<token>`, replacing the one before; None once there is an admin."""
+    """Store a new token for `/setup/<token>` and return it; None once there is an admin. The earlier one is void."""
     token = secrets.token_urlsafe(32)
     with transaction.atomic():
         if has_admin():
@@ -51,7 +51,7 @@ def ensure_setup_link() -> str | None:
 
 
 def claim_setup_link(*, token: str, email: str, password: str, name: str = "") -> User:
-    """The first admin. Raises NotFound when the link is wrong, used or replaced; else like `create_user`."""
+    """Store the first admin and return it. Raises NotFound for a wrong or used link; else like `create_user`."""
     user = _new_user(email, password, name, is_admin=True)
     with transaction.atomic():
         link = SetupLink.objects.select_for_update().first()
@@ -65,15 +65,15 @@ def claim_setup_link(*, token: str, email: str, password: str, name: str = "") -
 
 
 def check_replaceable(user: User) -> None:
-    """Raises Conflict for the only admin: nobody could make another one."""
+    """Raise Conflict for the only admin: nobody could make another one."""
     if is_only_admin(user):
         raise Conflict("This is the only admin: make somebody else one first.", code="only_admin")
 
 
 def delete_user(*, user: User) -> None:
-    """The account itself with its tokens, sessions and what operators noted of it; it holds nothing else any more.
+    """Delete the account with its tokens, sessions and the admin log of it. What it contained was deleted before.
 
-    What came in meanwhile goes with it. Raises Conflict for the only admin.
+    Raises Conflict for the only admin.
     """
     with transaction.atomic():
         list(User.objects.select_for_update().filter(is_superuser=True).order_by("pk"))
@@ -87,17 +87,14 @@ def delete_user(*, user: User) -> None:
 
 
 def create_token(*, user: User, name: str, scopes: Sequence[str]) -> tuple[ApiToken, str]:
-    """The row and the secret, which is told this once. A scope never gives more than its owner may do.
-
-    Raises InvalidInput.
-    """
+    """Store a token and return (the row, the secret). The secret itself is not stored. Raises InvalidInput."""
     unknown = sorted(set(scopes) - set(SCOPES))
     if unknown or not scopes:
         raise InvalidInput(
             f"Scopes are one or more of {', '.join(SCOPES)}.",
             details=[{"field": "scopes", "unknown": unknown}],
         )
-    raw = TOKEN_MARK + secrets.token_urlsafe(32)
+    raw = TOKEN_PREFIX + secrets.token_urlsafe(32)
     with transaction.atomic():
         token = ApiToken.objects.create(
             user=user,
@@ -110,13 +107,13 @@ def create_token(*, user: User, name: str, scopes: Sequence[str]) -> tuple[ApiTo
 
 
 def delete_token(*, user: User, token_id: UUID | str) -> None:
-    """Raises NotFound, also for another user's."""
+    """Delete a token. Raises NotFound, also for another user's."""
     with transaction.atomic():
         accessible_token(user, token_id).delete()
 
 
 def record_token_use(*, token: ApiToken) -> None:
-    """Notes that the token is in use, at most once a minute: a read must not become a write each time."""
+    """Store when the token was used, at most once a minute, so that not every read is also a write."""
     now = clock.now()
     due_before = now - USE_IS_RECORDED_EVERY
     if token.last_used_at is not None and token.last_used_at > due_before:
@@ -126,7 +123,7 @@ def record_token_use(*, token: ApiToken) -> None:
 
 
 def _new_user(email: str, password: str, name: str, is_admin: bool) -> User:
-    """Not saved yet: checking and hashing a password takes too long for a transaction."""
+    """Return a user that is not saved yet: hashing a password takes too long for a transaction."""
     email = User.objects.normalize_email(email.strip()).lower()
     user = User(
         email=email,

@@ -20,11 +20,11 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 
-from chatapp.accounts.deletion import delete_account
 from chatapp.accounts.models import ApiToken, User
 from chatapp.accounts.selectors import is_only_admin
 from chatapp.accounts.sign_in import invitation_path
 from chatapp.conversations.models import GroupRetention
+from chatapp.forgetting.accounts import delete_account
 from chatapp.operations import clock
 from chatapp.operations.admin.pages import ViewOnlyAdmin
 

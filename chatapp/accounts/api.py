@@ -1,53 +1,73 @@
-"""The caller: who it is, what it may use, what it spent, its tokens."""
+"""The caller: who it is, its tokens, and the account as a whole: export and deletion."""
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Any
+from collections.abc import AsyncGenerator
+from functools import partial
+from typing import IO, Any
 
 from asgiref.sync import sync_to_async
-from ninja import Query, Router, Status
+from django.http import StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from ninja import Router, Status
 
-from chatapp.accounts import schemas
 from chatapp.accounts.actions import create_token, delete_token
+from chatapp.accounts.archive import write_account_archive
 from chatapp.accounts.callers import ApiRequest, Caller, allow, client_address
-from chatapp.accounts.deletion import delete_own_account
-from chatapp.accounts.models import ApiToken, User
+from chatapp.accounts.models import User
 from chatapp.accounts.rate_limits import check_failed_sign_in
-from chatapp.accounts.schemas import AccountDeletion, MeChanges, NewToken
+from chatapp.accounts.schemas import (
+    AccountDeletion,
+    CreatedToken,
+    Me,
+    MeChanges,
+    NewToken,
+    Token,
+    me_shape,
+    token_shape,
+)
 from chatapp.accounts.selectors import accessible_token, visible_tokens
-from chatapp.context.policies import rules_for
+from chatapp.agent_presets.presets import agent_files
+from chatapp.compaction.selectors import compaction_list
+from chatapp.conversations.export import conversation_files
+from chatapp.files.archive import offloaded_files, uploaded_files
+from chatapp.forgetting.accounts import delete_own_account
 from chatapp.long_term.actions.settings import update_settings
+from chatapp.long_term.archive import memory_files
 from chatapp.operations import clock
-from chatapp.operations.errors import Forbidden, InvalidInput
-from chatapp.operations.http import schemas as http_schemas
-from chatapp.operations.http.schemas import UsagePeriod
-from chatapp.providers import schemas as provider_schemas
-from chatapp.providers.models import ModelConfig
-from chatapp.providers.selectors import usage_rows, visible_models
+from chatapp.operations.database import beside_database, in_database
+from chatapp.operations.errors import Forbidden
+from chatapp.operations.http.schemas import Page, answers
+from chatapp.providers.usage import usage_files
 
 router = Router(tags=["account"])
 
-USAGE_DAYS = 30
-MAX_USAGE_DAYS = 3_660
-
-
-@router.get(
-    "/me", auth=allow("chat", "read", "memory", "admin"), response=http_schemas.answers(ok=schemas.Me)
+ZIP = {"schema": {"type": "string", "format": "binary"}}
+CHUNK_BYTES = 2**18
+ARCHIVE_PARTS = (
+    partial(conversation_files, compactions_of=compaction_list),
+    uploaded_files,
+    offloaded_files,
+    memory_files,
+    agent_files,
+    usage_files,
 )
+
+
+@router.get("/me", auth=allow("chat", "read", "memory", "admin"), response=answers(ok=Me))
 async def read_me(request: ApiRequest) -> Any:
-    return _me(request.auth)
+    return me_shape(request.auth.user, request.auth.scopes)
 
 
-@router.patch("/me", auth=allow("chat"), response=http_schemas.answers(ok=schemas.Me))
+@router.patch("/me", auth=allow("chat"), response=answers(ok=Me))
 async def change_me(request: ApiRequest, changes: MeChanges) -> Any:
     """Only what is sent is changed. The time zone says where your days begin."""
     if changes.model_fields_set:
         await sync_to_async(update_settings)(user=request.auth.user, changes=changes.sent())
-    return _me(request.auth)
+    return me_shape(request.auth.user, request.auth.scopes)
 
 
-@router.delete("/me", auth=allow("chat"), response=http_schemas.answers(403, 409))
+@router.delete("/me", auth=allow("chat"), response=answers(403, 409))
 async def delete_me(request: ApiRequest, sure: AccountDeletion = AccountDeletion()) -> Any:
     """The account with everything in it: conversations, memory, files, tokens, usage. It cannot be undone.
 
@@ -68,92 +88,42 @@ async def delete_me(request: ApiRequest, sure: AccountDeletion = AccountDeletion
     return Status(204, None)
 
 
-def _me(caller: Caller) -> dict[str, Any]:
-    user = caller.user
-    return {
-        "id": str(user.pk),
-        "email": user.email,
-        "name": user.name,
-        "time_zone": user.time_zone,
-        "is_admin": user.is_superuser,
-        "scopes": sorted(caller.scopes),
-        "created_at": _iso(user.date_joined),
-    }
-
-
-def _iso(moment: Any) -> str | None:
-    return moment.isoformat().replace("+00:00", "Z") if moment else None
-
-
 @router.get(
-    "/models",
+    "/export",
     auth=allow("chat", "read"),
-    response=http_schemas.answers(ok=http_schemas.Page[provider_schemas.Model]),
+    response=answers(403, ok=None),
+    openapi_extra={"responses": {200: {"content": {"application/zip": ZIP}}}},
 )
-async def list_models(request: ApiRequest) -> Any:
-    """What you may choose, the default first."""
-    return {"items": await sync_to_async(_models)(request.auth.user), "next_cursor": None}
+async def export_everything(request: ApiRequest) -> HttpResponseBase:
+    """Everything of yours, as a zip: conversations, files, memory with its history, agents, usage. A token needs the
+    scope `read`, or both `chat` and `memory`."""
+    scopes = request.auth.scopes
+    if "read" not in scopes and not {"chat", "memory"} <= scopes:
+        message = "This needs a token with the scope read, or with chat and memory."
+        raise Forbidden(message, code="insufficient_scope")
+    archive = await beside_database(write_account_archive)(request.auth.user, ARCHIVE_PARTS)
+    response = StreamingHttpResponse(_chunks(archive), content_type="application/zip")
+    name = f"palimpsest-{clock.now().date().isoformat()}.zip"
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
 
 
-def _models(user: User) -> list[dict[str, Any]]:
-    models = list(visible_models(user))
-    return [_model(model, is_default=number == 0) for number, model in enumerate(models)]
+async def _chunks(archive: IO[bytes]) -> AsyncGenerator[bytes, None]:
+    with archive:
+        while chunk := await in_database(archive.read)(CHUNK_BYTES):
+            yield chunk
 
 
-def _model(row: ModelConfig, is_default: bool) -> dict[str, Any]:
-    rules = rules_for(row)
-    return {
-        "id": str(row.pk),
-        "name": row.name,
-        "kind": row.kind,
-        "is_default": is_default,
-        "context_size": rules.budget.context_size,
-        "max_output_tokens": rules.budget.max_output_tokens,
-    }
-
-
-@router.get(
-    "/usage", auth=allow("chat", "read"), response=http_schemas.answers(ok=provider_schemas.UsageReport)
-)
-async def read_usage(request: ApiRequest, period: Query[UsagePeriod]) -> Any:
-    """Your own, from the ledger: one row per model call, at the price of that moment."""
-    return await sync_to_async(_usage)(request.auth.user, period)
-
-
-def _usage(user: User, period: UsagePeriod) -> dict[str, Any]:
-    last = period.end or clock.now().date()
-    first = period.start or last - timedelta(days=USAGE_DAYS)
-    if first > last or (last - first).days > MAX_USAGE_DAYS:
-        details = [{"field": "from", "message": "must be before `to`, by ten years at most"}]
-        raise InvalidInput("`from` must be before `to`, by ten years at most.", details=details)
-    items, total = usage_rows(user, first=first, last=last, group_by=period.group_by)
-    dates = {"from": first.isoformat(), "to": last.isoformat()}
-    return {"items": items, "next_cursor": None, "total": total, **dates}
-
-
-@router.get(
-    "/tokens", auth=allow("chat", "read"), response=http_schemas.answers(ok=http_schemas.Page[schemas.Token])
-)
+@router.get("/tokens", auth=allow("chat", "read"), response=answers(ok=Page[Token]))
 async def list_tokens(request: ApiRequest) -> Any:
     return {"items": await sync_to_async(_tokens)(request.auth.user), "next_cursor": None}
 
 
 def _tokens(user: User) -> list[dict[str, Any]]:
-    return [_token(row) for row in visible_tokens(user)]
+    return [token_shape(row) for row in visible_tokens(user)]
 
 
-def _token(row: ApiToken) -> dict[str, Any]:
-    return {
-        "id": str(row.pk),
-        "name": row.name,
-        "prefix": row.prefix,
-        "scopes": row.scopes,
-        "created_at": _iso(row.created_at),
-        "last_used_at": _iso(row.last_used_at),
-    }
-
-
-@router.post("/tokens", auth=allow("chat"), response=http_schemas.answers(created=schemas.CreatedToken))
+@router.post("/tokens", auth=allow("chat"), response=answers(created=CreatedToken))
 async def new_token(request: ApiRequest, new: NewToken = NewToken()) -> Any:
     """The secret is told this once. A token cannot make one that may do more than itself."""
     return Status(201, await sync_to_async(_create_token)(request.auth, new))
@@ -161,18 +131,19 @@ async def new_token(request: ApiRequest, new: NewToken = NewToken()) -> Any:
 
 def _create_token(caller: Caller, new: NewToken) -> dict[str, Any]:
     scopes = sorted(set(new.scopes or caller.scopes - {"admin"}))
-    _check_reach(caller, scopes)
+    _check_scopes(caller, scopes)
     row, secret = create_token(user=caller.user, name=new.name, scopes=scopes)
-    return {**_token(row), "token": secret}
+    return {**token_shape(row), "token": secret}
 
 
-def _check_reach(caller: Caller, scopes: list[str]) -> None:
+def _check_scopes(caller: Caller, scopes: list[str]) -> None:
+    """Raise Forbidden where the caller lacks one of the scopes."""
     beyond = set(scopes) - caller.scopes
     if beyond:
         raise Forbidden(f"You do not have the scope {min(beyond)} here yourself.", code="insufficient_scope")
 
 
-@router.delete("/tokens/{token_id}", auth=allow("chat"), response=http_schemas.answers(404))
+@router.delete("/tokens/{token_id}", auth=allow("chat"), response=answers(404))
 async def remove_token(request: ApiRequest, token_id: str) -> Any:
     """What uses it is refused from now on; streams it has open end. A token cannot delete one that may do more."""
     await sync_to_async(_delete_token)(request.auth, token_id)
@@ -182,5 +153,5 @@ async def remove_token(request: ApiRequest, token_id: str) -> Any:
 def _delete_token(caller: Caller, token_id: str) -> None:
     row = accessible_token(caller.user, token_id)
     if caller.token_id is not None:
-        _check_reach(caller, row.scopes)
+        _check_scopes(caller, row.scopes)
     delete_token(user=caller.user, token_id=token_id)

@@ -1,15 +1,15 @@
-"""What the API answers, for its description and as a check. `mapping` makes the values; more fields may be added."""
+"""Users and tokens as they come in and go out: what the API accepts, what it answers, and the answers made of rows."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import (
-    AfterValidator,
-    Field,
-)
+from pydantic import AfterValidator, Field
 
+from chatapp.accounts.models import ApiToken, User
+from chatapp.operations.clock import iso_time
 from chatapp.operations.http.schemas import Body, Changes, Moment, Name, Shape, _line
 
 
@@ -23,6 +23,19 @@ class Me(Shape):
     created_at: Moment
 
 
+def me_shape(user: User, scopes: Iterable[str]) -> dict[str, Any]:
+    """Return the caller as the API answers it, with the scopes of this request."""
+    return {
+        "id": str(user.pk),
+        "email": user.email,
+        "name": user.name,
+        "time_zone": user.time_zone,
+        "is_admin": user.is_superuser,
+        "scopes": sorted(scopes),
+        "created_at": iso_time(user.date_joined),
+    }
+
+
 class Token(Shape):
     id: str
     name: str
@@ -34,6 +47,18 @@ class Token(Shape):
 
 class CreatedToken(Token):
     token: str = Field(description="The secret. It is shown this once.")
+
+
+def token_shape(row: ApiToken) -> dict[str, Any]:
+    """Return the row as the API answers it, without the secret, which is not stored."""
+    return {
+        "id": str(row.pk),
+        "name": row.name,
+        "prefix": row.prefix,
+        "scopes": row.scopes,
+        "created_at": iso_time(row.created_at),
+        "last_used_at": iso_time(row.last_used_at),
+    }
 
 
 def _time_zone(name: str) -> str:

@@ -5,13 +5,15 @@ Operators may choose everything. Users choose, for themselves, among what everyb
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from django.conf import settings
 
-from agents.presets import Preset, PresetError, make_preset
+from agents.presets import Preset, PresetError, make_preset, write_preset
+from chatapp.accounts.archive import ArchiveFile, safe_file_name
+from chatapp.accounts.models import User
 from chatapp.agent_presets.actions import AgentValues
 from chatapp.agent_presets.hook_actions import check_declared
 from chatapp.agent_presets.models import Agent, McpServer
@@ -173,3 +175,13 @@ def preset_of(agent: Agent) -> Preset:
         )
     except PresetError as error:
         raise _invalid(error.place, error.problem) from None
+
+
+def agent_files(user: User) -> Iterator[ArchiveFile]:
+    """Yield the YAML of each agent the user made, for the archive of the account."""
+    for agent in Agent.objects.filter(owner=user).select_related("model").order_by("name"):
+        name = f"agents/{safe_file_name(agent.name)}-{agent.pk}.yaml"
+        try:
+            yield name, write_preset(preset_of(agent))
+        except InvalidInput as error:  # stored by an earlier version, and no preset any more
+            yield f"{name}.txt", f"{error.message}\n\n{agent.system_prompt}\n"

@@ -1,45 +1,45 @@
-"""A conversation to take away, as JSON or Markdown, piece by piece: however long it is, a page of it is in memory."""
+"""Exports conversations as JSON or Markdown, in pieces: one page of a conversation at a time is in memory."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from django.db.models import Prefetch, QuerySet
 
+from chatapp.accounts.archive import ArchiveFile, safe_file_name
 from chatapp.accounts.models import User
-from chatapp.agent_presets.models import Agent
-from chatapp.compaction.selectors import compaction_list
-from chatapp.conversations.access import shown_attachments
 from chatapp.conversations.branches import hidden_messages, visible_messages
 from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.conversations.schemas.messages import message_shape
 from chatapp.conversations.selectors.conversations import full_conversation
 from chatapp.conversations.selectors.messages import with_stored_pieces
-from chatapp.files.models import Attachment, Offload
-from chatapp.forgetting.models import ForgetReceipt
-from chatapp.long_term.models import MemoryEntry, ProfileVersion
+from chatapp.files.models import Attachment
 from chatapp.operations import clock
-from chatapp.providers.models import Usage
 
 SPEAKERS = {"user": "You", "assistant": "Assistant", "system": "System", "tool": "Tool"}
+PAGE = 500
+
+CompactionsOf = Callable[[Branch], list[dict[str, Any]]]
+"""Returns the shapes of a branch's compactions; they belong to a package above this one."""
 
 
-def json_pieces(row: Conversation) -> Iterator[str]:
-    """One object. `messages` is what it shows, and what the import takes; `other_versions` are what was edited or
-    answered anew since."""
+def json_pieces(row: Conversation, compactions_of: CompactionsOf) -> Iterator[str]:
+    """Yield one JSON object. `messages` is what the conversation shows, and what an import takes; `other_versions` are
+    messages that were edited or answered anew."""
     assert row.branch is not None
     head = {"format": "palimpsest", "version": 1, "exported_at": clock.now().isoformat()}
-    head |= full_conversation(row) | {"compactions": exported_compactions(row.branch)}
+    compactions = [shape for shape in compactions_of(row.branch) if shape["status"] == "done"]
+    head |= full_conversation(row) | {"compactions": compactions}
     yield json.dumps(head, ensure_ascii=False)[:-1] + ', "messages": ['
-    yield from _listed(export_pages(visible_messages(row.branch)))
+    yield from _joined(export_pages(visible_messages(row.branch)))
     yield '\n], "other_versions": ['
-    yield from _listed(export_pages(hidden_messages(row.branch)))
+    yield from _joined(export_pages(hidden_messages(row.branch)))
     yield "\n]}\n"
 
 
-def _listed(pages: Iterator[list[dict[str, Any]]]) -> Iterator[str]:
+def _joined(pages: Iterator[list[dict[str, Any]]]) -> Iterator[str]:
     separator = "\n"
     for messages in pages:
         yield separator + ",\n".join(json.dumps(message, ensure_ascii=False) for message in messages)
@@ -47,6 +47,7 @@ def _listed(pages: Iterator[list[dict[str, Any]]]) -> Iterator[str]:
 
 
 def markdown_pieces(row: Conversation) -> Iterator[str]:
+    """Yield what the conversation shows, as Markdown."""
     assert row.branch is not None
     yield f"# {row.title or 'Conversation'}\n"
     for messages in export_pages(visible_messages(row.branch)):
@@ -68,21 +69,8 @@ def _text(content: str | list[dict[str, Any]]) -> str:
     return "\n\n".join(part["text"] for part in content if part["type"] == "text")
 
 
-PAGE = 500
-USAGE_COLUMNS = (
-    "created_at",
-    "model_name",
-    "purpose",
-    "input_tokens",
-    "output_tokens",
-    "cached_tokens",
-    "cost",
-    "conversation_id",
-)
-
-
 def export_pages(messages: QuerySet[Message]) -> Iterator[list[dict[str, Any]]]:
-    """By position, with their attachments' metadata."""
+    """Yield the messages in pages, by position, with the metadata of their attachments."""
     attachments = Prefetch("attachments", Attachment.objects.order_by("created_at", "pk"))
     position = -1
     while True:
@@ -96,11 +84,11 @@ def export_pages(messages: QuerySet[Message]) -> Iterator[list[dict[str, Any]]]:
 
 
 def _exported(row: Message) -> dict[str, Any]:
-    attachments = [mapping_of_attachment(attachment) for attachment in row.attachments.all()]
+    attachments = [_attachment_shape(attachment) for attachment in row.attachments.all()]
     return {**message_shape(row), "attachments": attachments}
 
 
-def mapping_of_attachment(attachment: Any) -> dict[str, Any]:
+def _attachment_shape(attachment: Attachment) -> dict[str, Any]:
     return {
         "id": str(attachment.pk),
         "name": attachment.name,
@@ -112,46 +100,11 @@ def mapping_of_attachment(attachment: Any) -> dict[str, Any]:
     }
 
 
-def exported_compactions(branch: Branch) -> list[dict[str, Any]]:
-    return [row for row in compaction_list(branch) if row["status"] == "done"]
-
-
-# --- All of a user's --------------------------------------------------------------------------------------
-
-
-def own_conversations(user: User) -> Iterator[Conversation]:
-    """Oldest first, temporary ones too."""
+def conversation_files(user: User, compactions_of: CompactionsOf) -> Iterator[ArchiveFile]:
+    """Yield a JSON file for each conversation of the user, temporary ones too, oldest first."""
     rows = Conversation.objects.filter(user=user).select_related("model", "agent", "scope", "branch", "user")
-    return rows.order_by("created_at", "pk").iterator(chunk_size=PAGE)
-
-
-def own_attachments(user: User) -> Iterator[Attachment]:
-    return shown_attachments(user.pk).order_by("pk").iterator(chunk_size=PAGE)
-
-
-def own_offloads(user: User) -> Iterator[Offload]:
-    return Offload.objects.filter(conversation__user=user).order_by("pk").iterator(chunk_size=PAGE)
-
-
-def own_agents(user: User) -> list[Agent]:
-    return list(Agent.objects.filter(owner=user).select_related("model").order_by("name"))
-
-
-def own_entries(user: User) -> Iterator[MemoryEntry]:
-    """Those that wait for approval, too; with what they said before."""
-    rows = MemoryEntry.objects.filter(user=user).select_related("scope")
-    return rows.prefetch_related("sources", "revisions").order_by("created_at", "pk").iterator(PAGE)
-
-
-def own_profile_versions(user: User) -> list[ProfileVersion]:
-    return list(ProfileVersion.objects.filter(profile__user=user).order_by("number"))
-
-
-def own_receipts(user: User) -> list[ForgetReceipt]:
-    return list(ForgetReceipt.objects.filter(user=user).order_by("at", "pk"))
-
-
-def own_usage(user: User) -> Iterator[tuple[Any, ...]]:
-    """USAGE_COLUMNS of each model call, oldest first."""
-    rows = Usage.objects.filter(user=user).order_by("created_at", "pk")
-    return rows.values_list(*USAGE_COLUMNS).iterator(chunk_size=PAGE)
+    for row in rows.order_by("created_at", "pk").iterator(chunk_size=PAGE):
+        # The id makes the name unique, the title makes it findable.
+        title = safe_file_name(row.title or "Conversation")
+        name = f"{row.created_at.date().isoformat()} {title} {row.pk}"
+        yield f"conversations/{name}.json", json_pieces(row, compactions_of)

@@ -2,33 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from tempfile import SpooledTemporaryFile
-from typing import IO
+from typing import IO, Any
 from uuid import UUID
 from zipfile import ZIP_DEFLATED, ZipFile
 
+from chatapp.accounts.archive import ArchiveFile, json_file
+from chatapp.accounts.models import User
+from chatapp.forgetting.models import ForgetReceipt
 from chatapp.long_term.files import daily_entry
+from chatapp.long_term.models import MemoryEntry, ProfileVersion
 from chatapp.long_term.selectors.entries import all_days, day_entries
 from chatapp.long_term.selectors.profile import profile_of
+from chatapp.long_term.shapes import entry_shape
 from memory.daily import render_day
 
 IN_MEMORY_BYTES = 2**20
+ENTRIES_AT_ONCE = 500
 
 
 def write_archive(user_id: UUID) -> IO[bytes]:
-    """Read from its beginning on."""
+    """Return the zip as an open file, at its beginning."""
     archive = SpooledTemporaryFile(max_size=IN_MEMORY_BYTES)  # noqa: SIM115 - whoever sends it closes it
     with ZipFile(archive, "w", ZIP_DEFLATED) as files:
-        add_memory(files, user_id)
+        for name, text in _day_files(user_id):
+            files.writestr(name, text)
     archive.seek(0)
     return archive
 
 
-def add_memory(files: ZipFile, user_id: UUID, folder: str = "") -> None:
-    """From the rows, day by day."""
+def _day_files(user_id: UUID) -> Iterator[tuple[str, str]]:
     profile = profile_of(user_id).text
     if profile:
-        files.writestr(f"{folder}MEMORY.md", f"{profile}\n")
+        yield "MEMORY.md", f"{profile}\n"
     for day in all_days(user_id):
         rows = [daily_entry(row) for row in day_entries(user_id, day)]
-        files.writestr(f"{folder}{day.isoformat()}.md", render_day(day, rows))
+        yield f"{day.isoformat()}.md", render_day(day, rows)
+
+
+def memory_files(user: User) -> Iterator[ArchiveFile]:
+    """Yield the daily files and the profile, and the history of both, for the archive of an account."""
+    for name, text in _day_files(user.pk):
+        yield f"memory/{name}", text
+    entries = MemoryEntry.objects.filter(user=user).select_related("scope")
+    entries = entries.prefetch_related("sources", "revisions").order_by("created_at", "pk")
+    shapes = [_with_revisions(row) for row in entries.iterator(ENTRIES_AT_ONCE)]
+    yield "memory/entries.json", json_file(shapes)
+    versions = [
+        {"version": row.number, "author": row.author, "created_at": row.created_at, "markdown": row.text}
+        for row in ProfileVersion.objects.filter(profile__user=user).order_by("number")
+    ]
+    yield "memory/profile_versions.json", json_file(versions)
+    receipts = [
+        {"what": row.what, "removed": row.removed, "at": row.at}
+        for row in ForgetReceipt.objects.filter(user=user).order_by("at", "pk")
+    ]
+    yield "memory/receipts.json", json_file(receipts)
+
+
+def _with_revisions(row: MemoryEntry) -> dict[str, Any]:
+    earlier = [
+        {"revision": past.number, "author": past.author, "written_at": past.written_at, "text": past.text}
+        for past in row.revisions.all()
+    ]
+    return entry_shape(row) | {"earlier": earlier}

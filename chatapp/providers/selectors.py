@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from decimal import Decimal
 from typing import Any, Literal
 from uuid import UUID
 
@@ -18,6 +16,7 @@ from chatapp.conversations.models import Conversation
 from chatapp.operations.errors import NotFound
 from chatapp.providers.model_facts import find_facts
 from chatapp.providers.models import ModelConfig, Usage
+from chatapp.providers.schemas import usage_shape
 from memory.budget import Sizes
 
 
@@ -129,13 +128,14 @@ _SUMS = {
 }
 
 
-def usage_rows(
+def usage_by(
     user: User, *, first: date, last: date, group_by: GroupBy
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """The groups by key, and their total. Days are UTC; `last` is included. Cost is None where no price was known."""
+    """Return (the groups in the order of their keys, their total), as the API answers them. Days are UTC, `last`
+    included."""
     rows = _within(user, first, last)
     groups = rows.annotate(key=_KEYS[group_by]).values("key").annotate(**_SUMS).order_by("key")
-    return [_shape(str(group["key"] or ""), group) for group in groups], _shape(
+    return [usage_shape(str(group["key"] or ""), group) for group in groups], usage_shape(
         "total", rows.aggregate(**_SUMS)
     )
 
@@ -144,21 +144,3 @@ def _within(user: User, first: date, last: date) -> QuerySet[Usage]:
     start = datetime.combine(first, time.min, UTC)
     end = datetime.combine(last, time.min, UTC) + timedelta(days=1)
     return Usage.objects.filter(user=user, created_at__gte=start, created_at__lt=end)
-
-
-def _shape(key: str, sums: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "key": key,
-        "calls": sums["calls"],
-        "input_tokens": sums["total_input"],
-        "output_tokens": sums["total_output"],
-        "cached_tokens": sums["total_cached"],
-        "cost": _money(sums["total_cost"]),
-        "kept_out_tokens": sums["total_kept_out"],
-        "compaction_saved": _money(sums["total_compaction_saved"]),
-        "cache_saved": _money(sums["total_cache_saved"]),
-    }
-
-
-def _money(total: Decimal | None) -> float | None:
-    return None if total is None else float(total)

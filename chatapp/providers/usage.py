@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+import io
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -11,6 +13,7 @@ from typing import Any
 from agents.events import Usage as UsageEvent
 from agents.events import UsageTotals
 from agents.types import Purpose, TokenUsage
+from chatapp.accounts.archive import ArchiveFile
 from chatapp.accounts.models import User
 from chatapp.operations.statements import insert_rows
 from chatapp.providers.model_facts import price_call
@@ -166,3 +169,29 @@ def totals_of_run(run: Run) -> UsageTotals:
         ),
         cost=float(sum(costs)) if costs else None,
     )
+
+
+ARCHIVED_COLUMNS = (
+    "created_at",
+    "model_name",
+    "purpose",
+    "input_tokens",
+    "output_tokens",
+    "cached_tokens",
+    "cost",
+    "conversation_id",
+)
+
+
+def usage_files(user: User) -> Iterator[ArchiveFile]:
+    """Yield the user's model calls as CSV, oldest first, for the archive of the account."""
+    yield "usage.csv", _usage_lines(user)
+
+
+def _usage_lines(user: User) -> Iterator[str]:
+    yield ",".join(ARCHIVED_COLUMNS) + "\n"
+    rows = Usage.objects.filter(user=user).order_by("created_at", "pk")
+    for row in rows.values_list(*ARCHIVED_COLUMNS).iterator(chunk_size=500):
+        line = io.StringIO()
+        csv.writer(line, lineterminator="\n").writerow("" if value is None else value for value in row)
+        yield line.getvalue()

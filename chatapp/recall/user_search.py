@@ -100,7 +100,7 @@ def _newest(claims: Sequence[Superseded]) -> Superseded | None:
 
 def _current_first(results: Sequence[MarkedResult]) -> list[MarkedResult]:
     ordered: list[MarkedResult] = []
-    waiting = {one.found.source_id: one for one in results}
+    waiting: dict[UUID | None, MarkedResult] = {one.found.source_id: one for one in results}
     for one in results:
         if one.found.source_id not in waiting:
             continue

@@ -10,10 +10,10 @@ from django.contrib.sessions.models import Session
 from django.db import transaction
 from django.test import Client
 
-from chatapp.accounts.deletion import delete_account
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation, Message
 from chatapp.files import attachments
+from chatapp.forgetting.accounts import delete_account
 from chatapp.long_term.files import user_folder
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import clock

@@ -1,10 +1,10 @@
-"""Taking away: one conversation, streamed however long it is, or everything."""
+"""Exports one conversation, streamed however long it is."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, Iterator
-from typing import IO, Literal
+from typing import Literal
 
 from asgiref.sync import sync_to_async
 from django.db import close_old_connections
@@ -12,13 +12,11 @@ from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from ninja import Router
 
-from chatapp.accounts.archive import write_account_archive
 from chatapp.accounts.callers import ApiRequest, allow
+from chatapp.compaction.selectors import compaction_list
 from chatapp.conversations.access import accessible_conversation
 from chatapp.conversations.export import json_pieces, markdown_pieces
-from chatapp.operations import clock
-from chatapp.operations.database import beside_database, in_database
-from chatapp.operations.errors import Forbidden
+from chatapp.operations.database import in_database
 from chatapp.operations.http.schemas import answers
 
 router = Router(tags=["conversations"])
@@ -29,8 +27,6 @@ DESCRIBED = {
         200: {"content": {"application/json": {"schema": {"type": "object"}}, "text/markdown": CONTENT}}
     }
 }
-ZIP = {"schema": {"type": "string", "format": "binary"}}
-CHUNK_BYTES = 2**18
 
 
 @router.get(
@@ -47,7 +43,7 @@ async def export(
     row = await sync_to_async(accessible_conversation)(request.auth.user, conversation_id)
     await sync_to_async(close_old_connections)()  # a long download must not hold one
     if format == "json":
-        return _download(json_pieces(row), row.title, "application/json", "json")
+        return _download(json_pieces(row, compaction_list), row.title, "application/json", "json")
     return _download(markdown_pieces(row), row.title, "text/markdown", "md")
 
 
@@ -65,30 +61,3 @@ async def _streamed(pieces: Iterator[str]) -> AsyncGenerator[str, None]:
 
 def _next(pieces: Iterator[str]) -> str | None:
     return next(pieces, None)
-
-
-@router.get(
-    "/export",
-    auth=allow("chat", "read"),
-    response=answers(403, ok=None),
-    openapi_extra={"responses": {200: {"content": {"application/zip": ZIP}}}},
-    tags=["account"],
-)
-async def export_everything(request: ApiRequest) -> HttpResponseBase:
-    """Everything of yours, as a zip: conversations, files, memory with its history, agents, usage. A token needs the
-    scope `read`, or both `chat` and `memory`."""
-    scopes = request.auth.scopes
-    if "read" not in scopes and not {"chat", "memory"} <= scopes:
-        message = "This needs a token with the scope read, or with chat and memory."
-        raise Forbidden(message, code="insufficient_scope")
-    archive = await beside_database(write_account_archive)(request.auth.user)
-    response = StreamingHttpResponse(_chunks(archive), content_type="application/zip")
-    name = f"palimpsest-{clock.now().date().isoformat()}.zip"
-    response["Content-Disposition"] = f'attachment; filename="{name}"'
-    return response
-
-
-async def _chunks(archive: IO[bytes]) -> AsyncGenerator[bytes, None]:
-    with archive:
-        while chunk := await in_database(archive.read)(CHUNK_BYTES):
-            yield chunk

@@ -1,4 +1,5 @@
-"""Accounts end as a whole: all that their user said, uploaded and is remembered by, then account and sessions."""
+"""Deletes whole accounts: everything the user said, uploaded and is remembered by, then the account and its
+sessions."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from django.db import transaction
 from chatapp.accounts.actions import check_replaceable, delete_user
 from chatapp.accounts.models import User
 from chatapp.forgetting.actions.forget import Done
+from chatapp.forgetting.actions.purging import mark_purge
 from chatapp.forgetting.actions.whole import Begun, forget_everything
 from chatapp.forgetting.removing import Removing, go_on_with
 from chatapp.forgetting.services import finish
@@ -21,14 +23,14 @@ from chatapp.operations.work_budget import TO_THE_END
 
 
 def delete_own_account(user: User, password: str | None, *, needs_password: bool, now: datetime) -> None:
-    """Raises Forbidden where the password is asked for and not right, Conflict for the only admin."""
+    """Delete the caller's account. Raises Forbidden for a wrong password, Conflict for the only admin."""
     if needs_password and not user.check_password(password or ""):
         raise Forbidden("Enter your password to delete the account.", code="wrong_password")
     delete_account(user, now=now)
 
 
 def delete_account(user: User, *, now: datetime) -> None:
-    """Raises Conflict for the only admin. Cut short, it can be asked for again, or what is left of files is swept."""
+    """Delete an account. Raises Conflict for the only admin. It can be repeated after it was cut short."""
     check_replaceable(user)
     folder = user_folder(user.pk)
     begun = forget_everything(user=user, now=now)
@@ -36,8 +38,10 @@ def delete_account(user: User, *, now: datetime) -> None:
     for one in work:
         one.hide()
     go_on_with(work, TO_THE_END)
-    delete_user(user=user)
-    # An operator's view is one transaction: files follow its commit.
+    with transaction.atomic():
+        delete_user(user=user)
+        mark_purge()
+    # In the admin panel all of it is one transaction, and files are deleted after its commit.
     transaction.on_commit(partial(_remove_files, begun, folder))
 
 

@@ -13,7 +13,6 @@ from django.db import transaction
 from chatapp.accounts.actions import check_replaceable, delete_user
 from chatapp.accounts.models import User
 from chatapp.forgetting.actions.forget import Done
-from chatapp.forgetting.actions.purging import mark_purge
 from chatapp.forgetting.actions.whole import Begun, forget_everything
 from chatapp.forgetting.removing import Removing, go_on_with
 from chatapp.forgetting.services import finish
@@ -38,9 +37,7 @@ def delete_account(user: User, *, now: datetime) -> None:
     for one in work:
         one.hide()
     go_on_with(work, TO_THE_END)
-    with transaction.atomic():
-        delete_user(user=user)
-        mark_purge()
+    delete_user(user=user)
     # In the admin panel all of it is one transaction, and files are deleted after its commit.
     transaction.on_commit(partial(_remove_files, begun, folder))
 

@@ -22,6 +22,8 @@ FALSE_WORDS = frozenset({"0", "false", "no", "off"})
 MAX_LINE_CHARS = 2_000
 MAX_SHOWN_CHARS = 100
 DOTTED_NAME = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+"
+DOTENV = Path(__file__).resolve().parents[2] / ".env"
+"""Of the checkout; ENV_FILE names another."""
 _HOST = r"[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?"
 _HOST_OR_ADDRESS = rf"{_HOST}|\[?[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:%\w+)?\]?"
 
@@ -251,7 +253,7 @@ def _json(name: str, empty: Any, check: Callable[[Any], object], is_kind: Callab
 def load_dotenv() -> None:
     """The `NAME=value` lines of ENV_FILE; what the environment already says wins."""
     given = text("ENV_FILE")
-    path = Path(given or Path(__file__).resolve().parent.parent / ".env")
+    path = Path(given or DOTENV)
     if given and not path.exists():
         refuse("ENV_FILE", f"names {given}, and there is no such file.")
     if not path.is_file():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from chatapp.operations import environment
 from tests.environment import ROOT
 from tests.servers.service import run_manage
 
@@ -105,6 +107,18 @@ def test_no_process_starts_with_an_offloader_that_keeps_nothing(
 def test_an_environment_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     done = run_manage({"DATA_DIR": str(tmp_path), "ENV_FILE": str(tmp_path / "none")}, "check")
     assert (done.returncode, done.stderr.split()[0]) == (1, "ENV_FILE")
+
+
+def test_the_environment_file_of_the_checkout_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ENV_FILE", raising=False)
+    monkeypatch.delenv("COLOUR", raising=False)
+    assert environment.DOTENV == ROOT / ".env"
+    monkeypatch.setattr(environment, "DOTENV", tmp_path / ".env")
+    environment.DOTENV.write_text("# a comment\nCOLOUR='red'\n")
+    environment.load_dotenv()
+    assert os.environ["COLOUR"] == "red"
 
 
 def test_settings_as_operators_write_them_are_accepted(tmp_path: Path) -> None:

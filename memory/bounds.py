@@ -67,5 +67,6 @@ Id = Annotated[str, Field(max_length=MAX_ID_CHARS)]
 
 
 def was_possible(moment: datetime, now: datetime) -> bool:
-    """Whether something can have been said then: not before 1970, and not later than a day from now."""
+    """Return whether something can have been said then: not before 1970, and not later than a day from
+    now."""
     return FIRST_MOMENT <= moment <= now + FUTURE_ALLOWED

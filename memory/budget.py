@@ -1,8 +1,8 @@
 """How many tokens of input a model call may hold, and where the numbers came from.
 
-The floor: `context_size - max_output_tokens - system_reserve` is never taken below 4,000. What yields is the
-reserve for output and system prompt, never the window: a window that cannot hold 4,000 tokens of input and
-still answer gets what it can really hold. So a small or misconfigured model works, with a warning, and no
+The floor: `context_size - max_output_tokens - system_reserve` is never taken below 4,000. Below that the reserves
+for output and system prompt shrink, never the window: one that cannot hold 4,000 tokens of input and an answer
+gets what it can hold. So a small or misconfigured model works, with a warning, and no
 request is ever larger than its window.
 """
 
@@ -33,17 +33,18 @@ class TokenBudget:
 
     @property
     def _least_output(self) -> int:
-        """What an answer keeps even in a clamped window: an eighth of it."""
+        """Return what an answer keeps even in a clamped window: an eighth of it."""
         return max(1, min(self.max_output_tokens, self.context_size // 8))
 
     @property
     def clamped(self) -> bool:
-        """Whether the floor took over. Operators are warned."""
+        """Return whether the floor took over. Operators are warned."""
         return self._plain_input < FLOOR_TOKENS
 
     @property
     def input_tokens(self) -> int:
-        """Tokens for summary, history, recall, question, and what the reserve does not hold of the system prompt."""
+        """Return the tokens for summary, history, recall, question, and what the reserve does not hold of
+        the system prompt."""
         if self.input_limit:
             return min(self._window_input, self.input_limit)
         return self._window_input
@@ -56,7 +57,7 @@ class TokenBudget:
 
     @property
     def output_tokens(self) -> int:
-        """Tokens of answer that are always left. In a clamped window less than was configured."""
+        """Return the tokens of answer that are always left. In a clamped window fewer than configured."""
         if not self.clamped:
             return self.max_output_tokens
         free = self.context_size - self._window_input - self.system_reserve
@@ -64,18 +65,20 @@ class TokenBudget:
 
     @property
     def reserve_tokens(self) -> int:
-        """Tokens the system prompt and the tool schemas may take before they come off the input."""
+        """Return the tokens the system prompt and the tool schemas may take before they come off the
+        input."""
         return max(0, self.context_size - self._window_input - self.output_tokens)
 
     def pressure(self, tokens: int) -> float:
         return tokens / self.input_tokens
 
     def input_after(self, system_tokens: int) -> int:
-        """The input that is left beside a system prompt with tools of this size. May be negative."""
+        """Return the input that is left beside a system prompt with tools of this size. May be negative."""
         return self.input_tokens - max(0, system_tokens - self.reserve_tokens)
 
     def output_for(self, request_tokens: int) -> int:
-        """The longest answer to ask for beside a request of this size, so that both stay inside the window.
+        """Return the longest answer to ask for beside a request of this size, so that both stay inside the
+        window.
 
         Where the window is the limit, a tenth of the request is left for the error of its estimate.
         """
@@ -85,7 +88,7 @@ class TokenBudget:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What one source says about a model; 0 is "nothing"."""
+    """The sizes that one source names for a model; 0 is none."""
 
     context_size: int = 0
     max_output_tokens: int = 0
@@ -99,7 +102,7 @@ class ResolvedBudget:
 
     @property
     def warning(self) -> str | None:
-        """One sentence for the operator when the numbers leave less than the floor."""
+        """Return one sentence for the operator when the numbers leave less than the floor."""
         if not self.budget.clamped:
             return None
         budget = self.budget
@@ -118,7 +121,8 @@ def resolve_budget(
     system_reserve: int = DEFAULT_SYSTEM_RESERVE,
     input_limit: int = 0,
 ) -> ResolvedBudget:
-    """The first source that says anything wins, each number by itself: ModelConfig, environment, detected, default."""
+    """Return the budget from the first source that names each number: ModelConfig, environment, detected,
+    default."""
     layers: tuple[tuple[SizeOrigin, Sizes], ...] = (
         ("model", model),
         ("environment", environment),

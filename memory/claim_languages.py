@@ -1,6 +1,6 @@
-"""How statements that change are put in German, French and Spanish: the same things as in English, by the same names.
+"""Patterns of claims in German, French and Spanish, under the same names as the English ones.
 
-A fallback: in whatever language, the nightly consolidation names what is over (see `memory.consolidation`).
+A fallback: in any language, the nightly consolidation names what is over (see `memory.consolidation`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Facts that change: statements that give one thing one value, so that a newer one takes an older one's place.
+"""Finds facts that change: statements that give one thing one value, so that a newer one replaces an older one.
 
 Careful rather than complete: what is not clearly about the same thing is left alone.
 """
@@ -73,7 +73,7 @@ class Claim:
 
 
 def find_claims(text: str, vocabulary: Vocabulary) -> Iterator[Claim]:
-    """Of each sentence the first; questions claim nothing."""
+    """Yield the first claim of each sentence; questions claim nothing."""
     start = 0
     for sentence in split_sentences(text):
         claim = _read(sentence, vocabulary)
@@ -128,7 +128,8 @@ def _value_of(value: str, vocabulary: Vocabulary, *, is_denied: bool) -> Key:
 
 
 def _kind_of(value: str) -> str:
-    """Only values of one kind take each other's place: a sister may be a nurse, and in Oslo."""
+    """Return the kind of a value. Only values of one kind replace each other: a sister
+    may be a nurse, and live in Oslo."""
     if _WHEN.search(value):
         return "when"
     first = value.split()[0].lower() if value.split() else ""

@@ -1,4 +1,4 @@
-"""What the profile takes over from the daily entries: what a model is told, and what of its answer is accepted.
+"""Merges daily entries into the profile: the request to a model, and what of its answer is accepted.
 
 What its user wrote in the profile stays, and what its user removed does not come back, whatever the model says.
 """
@@ -52,7 +52,7 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class Over:
-    """A statement that was so, and the one that is in its place; both as they were noted."""
+    """A statement that held before, and the one that replaces it; both as they were noted."""
 
     older: str
     newer: str
@@ -60,14 +60,15 @@ class Over:
 
 @dataclass(frozen=True, slots=True)
 class UserEdits:
-    """Lines of the profile that its user wrote and that still stand, and lines its user took out."""
+    """Lines of the profile that its user wrote and did not remove, and lines its user removed."""
 
     own: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
 
 
 def read_edits(versions: Iterable[tuple[bool, str]]) -> UserEdits:
-    """From the versions of a profile, oldest first; the flag says whether its user made the version."""
+    """Return what the user changed, from the versions of a profile, oldest first, each with whether its
+    user made it."""
     own: dict[str, str] = {}
     removed: dict[str, str] = {}
     before = ""
@@ -85,12 +86,12 @@ def read_edits(versions: Iterable[tuple[bool, str]]) -> UserEdits:
 
 
 def bare_line(line: str) -> str:
-    """What a line says, without its mark; empty for a heading."""
+    """Return what a line says, without its list mark; empty for a heading."""
     return "" if line.lstrip().startswith("#") else " ".join(_MARK.sub("", line).casefold().split())
 
 
 def fit_notes(notes: Sequence[Noted], max_tokens: int) -> list[Noted]:
-    """The oldest that fit, in their order; at least one, however long it is."""
+    """Return the oldest notes that fit, in their order; at least one, however long it is."""
     fitting: list[Noted] = []
     used = 0
     for note in notes:
@@ -105,7 +106,7 @@ def fit_notes(notes: Sequence[Noted], max_tokens: int) -> list[Noted]:
 def consolidation_messages(
     profile: str, notes: Sequence[Noted], edits: UserEdits, max_tokens: int
 ) -> tuple[Message, Message]:
-    """System prompt and question for the model that writes the next version."""
+    """Return system prompt and question for the model that writes the next version."""
     limit = f"Use at most {max_tokens * 3 // 5:,} words."
     noted = "\n\n".join(f"[{note.day.isoformat()}]\n{note.text}" for note in notes)
     told = [fence("profile", profile or "(empty)")]
@@ -125,7 +126,8 @@ def _join(lines: Sequence[str]) -> str:
 
 
 def split_over(answer: str) -> tuple[str, tuple[Over, ...]]:
-    """The profile alone, and what it says is over; a model that names nothing has said so."""
+    """Return (the profile alone, what the answer says is over). A model that names nothing says that
+    nothing is."""
     heading = _OVER_HEADING.search(answer)
     if heading is None:
         return answer, ()
@@ -137,7 +139,8 @@ def split_over(answer: str) -> tuple[str, tuple[Over, ...]]:
 def accept_profile(
     answer: str, edits: UserEdits, *, max_tokens: int, is_barred: Callable[[str], bool]
 ) -> str | None:
-    """The next version; None for an answer that says nothing. `is_barred` knows again what must not come back.
+    """Return the next version; None for an answer that says nothing. `is_barred` recognises what was
+    forgotten.
 
     Within `max_tokens`, unless the user's own lines alone take more.
     """
@@ -157,7 +160,7 @@ def accept_profile(
 
 
 def _shorten(lines: list[str], own: set[str], max_tokens: int) -> list[str]:
-    """Without the last of the lines that are not the user's own, until the rest fits."""
+    """Return the lines without the last of those that are not the user's own, until the rest fits."""
     kept = list(lines)
     for number in range(len(lines) - 1, -1, -1):
         if estimate_text("\n".join(kept)) <= max_tokens:
@@ -168,7 +171,7 @@ def _shorten(lines: list[str], own: set[str], max_tokens: int) -> list[str]:
 
 
 def _tidy(lines: Sequence[str]) -> str:
-    """Without headings that head nothing, and without gaps."""
+    """Return the lines without headings that head nothing, and without gaps."""
     kept: list[str] = []
     heads_something = False
     for line in reversed(lines):

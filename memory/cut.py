@@ -1,4 +1,4 @@
-"""Where the visible part of a history begins.
+"""Finds where the visible part of a history begins, and how much room a view has.
 
 The cut is found by replaying the turns that were asked: at each turn whose request would have passed the
 trigger, everything but a tail leaves at once. So it depends only on messages that do not change any more: the
@@ -67,12 +67,14 @@ class Room:
     """Whether something left before the messages at hand."""
 
     def with_stand_in(self) -> Room:
-        """Where something left already: what tells of it takes what a summary may take."""
+        """Return the room where messages left before those at hand: an extract takes what a summary may
+        take."""
         return replace(self, summary=self.summary_cap, has_left_out=True)
 
     @property
     def keeps_least(self) -> bool:
-        """Whether only the smallest tail stays even where more would fit: recall takes the rest."""
+        """Return whether only the smallest tail stays even where more would fit, because recall takes the
+        rest."""
         return self.is_one_off and self.has_left_out
 
     @property
@@ -86,7 +88,8 @@ class Room:
         return max(0, min(self.recall, int(RECALL_SHARE * left)))
 
     def high(self, question: int, *, is_cut: bool) -> int:
-        """What summary, history and question may take before a cut. Once something was cut, recall has its share."""
+        """Return what summary, history and question may take before a cut. Once something was cut, recall
+        has its share."""
         trigger = int(self.trigger * self.body)
         if not is_cut and not self.summary:
             return trigger
@@ -103,7 +106,8 @@ def measure_room(
     reminder: Message | None = None,
     is_one_off: bool = False,
 ) -> Room:
-    """`system_tokens` is the estimate of system prompt and tool schemas together."""
+    """Return the room of a view. `system_tokens` is the estimate of system prompt and tool schemas
+    together."""
     whole = calibration.invert(max(0, budget.input_after(calibration.apply(system_tokens))))
     reminder = shorten_reminder(reminder, whole // REMINDER_SHARE) if reminder else None
     body = whole - (reminder.tokens if reminder else 0)
@@ -121,8 +125,10 @@ def measure_room(
 
 
 def summary_limit(policy: ContextPolicy, budget_tokens: int) -> int:
-    """The `summary_max_tokens` to ask for: a view of this budget shows the summary uncut, and the next call takes it
-    again without costing more than it brings. `budget_tokens` are estimates.
+    """Return the `summary_max_tokens` to ask for, so that a view of this budget shows the summary uncut, and
+    reading it again in the next call does not cost more than it saves.
+
+    `budget_tokens` are estimates.
     """
     return min(policy.summary_max_tokens, max(LEAST_SUMMARY_LIMIT, int(ASKED_SHARE * budget_tokens)))
 
@@ -143,10 +149,10 @@ def find_cut(
     *,
     made_at: datetime | None = None,
 ) -> Cut:
-    """The cut for a request that asks one more question after these messages. Linear.
+    """Return the cut for a request that asks one more question after these messages, in linear time.
 
-    `made_at` is when the compaction before them was finished: what was asked until then is its tail, and cut only
-    where it does not fit; the cooldown counts from there.
+    `made_at` is when the compaction before them was finished: what was asked until then is its tail, and is
+    cut only where it does not fit; the cooldown counts from there.
     """
     replay = _Replay(messages, policy, room)
     if not room.keeps_least and replay.always_fitted(question_tokens):
@@ -164,7 +170,7 @@ def _was_before(message: Message, moment: datetime | None) -> bool:
 
 
 def find_tail(messages: Sequence[Message], policy: ContextPolicy, room: Room) -> int:
-    """Where the tail begins that a compaction of these messages leaves. Linear."""
+    """Return where the tail begins that a compaction of these messages leaves, in linear time."""
     return _Replay(messages, policy, room).tail_start(len(messages))
 
 
@@ -184,7 +190,8 @@ class _Replay:
         self.end, self.question = 0, 0
 
     def always_fitted(self, question: int) -> bool:
-        """What fits now fitted at each turn before, for nothing but its own growth changes a plain history."""
+        """Return whether each earlier request fitted, which is so where this one does and only growth
+        changes the history."""
         if self.has_tool_calls or self.policy.turn_limit:
             return False
         return self.room.summary + self.sums[-1] + question <= self.room.high(0, is_cut=False)
@@ -257,8 +264,8 @@ class _Replay:
         return self.starts[low : bisect.bisect_left(self.starts, self.end)]
 
     def tail_start(self, end: int) -> int:
-        """`keep_recent` messages or the reserve, whichever is longer, if possible from a turn's start on. Where nothing
-        builds on it, whichever is shorter."""
+        """Return where the tail begins: `keep_recent` messages or the reserve, whichever is longer, if
+        possible from a turn's start on; whichever is shorter where no later request builds on it."""
         by_tokens = bisect.bisect_left(self.sums, self.sums[end] - self.room.tail, hi=end)
         by_count = max(0, end - self.policy.keep_recent)
         if self.room.is_one_off:
@@ -273,7 +280,8 @@ class _Replay:
         return safe if safe > self.cut.start else self._after(wanted, end)
 
     def _fits_whole(self, start: int, end: int) -> bool:
-        """Whether a tail that begins with its turn leaves half of the way to the trigger for what comes."""
+        """Return whether a tail that begins with its turn leaves half of the way to the trigger for what
+        comes."""
         return self.sums[end] - self.sums[start] <= max(self.room.tail, self.room.high(0, is_cut=True) // 2)
 
     def _after(self, wanted: int, end: int) -> int:
@@ -287,7 +295,8 @@ def _running(values: Iterable[int]) -> list[int]:
 
 
 def _reduced_sums(messages: Sequence[Message], starts: Sequence[int]) -> list[int]:
-    """Like the plain sums at the turns' borders, with each turn at its size without tool chains."""
+    """Return sums as `_running` does, right at the turns' borders, with each turn at its size without tool
+    chains."""
     sums = [0]
     for start, end in itertools.pairwise(sorted({0, *starts, len(messages)})):
         size = sum(message.tokens for message in reduce_turn(messages[start:end]))

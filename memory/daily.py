@@ -1,4 +1,4 @@
-"""The Markdown of a day: entries to text, and back. Where the file lies is not its concern."""
+"""Writes the entries of a day as Markdown, and reads them back."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _render_entry(entry: DailyEntry) -> str:
 
 
 def render_day(day: date, entries: Sequence[DailyEntry]) -> str:
-    """The whole file, in the order given. Only stored entries: each needs `id` and `at`."""
+    """Return the whole file, in the order given. Only stored entries: each needs `id` and `at`."""
     return "\n".join([f"# {day.isoformat()}\n", *map(_render_entry, entries)])
 
 
@@ -78,7 +78,8 @@ def _parse_stored(heading: str, meta: re.Match[str], lines: Sequence[str]) -> Da
 
 
 def _parse_section(lines: Sequence[str]) -> DailyEntry:
-    """The first line is its heading. What stands behind the clock of one written by hand belongs to its text."""
+    """Return one section as an entry. The first line is its heading; of one written by hand, what follows
+    the time is text."""
     heading, *rest = lines
     meta = _META.fullmatch(rest[0].strip()) if rest else None
     if meta:
@@ -96,10 +97,10 @@ def _begins_section(line: str, following: str) -> bool:
 
 
 def parse_day(markdown: str) -> list[DailyEntry]:
-    """The sections of a file. Text ahead of the first one is an entry without an id.
+    """Return the sections of a file. Text ahead of the first one is an entry without an id.
 
-    A section begins with a heading that is followed by its metadata line, or, written by hand, with `## 14:05`; every
-    other heading is text. Raises ValueError for metadata whose time is none.
+    A section begins with a heading that is followed by its metadata line, or, written by hand, with `##
+    14:05`; every other heading is text. Raises ValueError for metadata without a valid time.
     """
     lines = markdown.replace("\r\n", "\n").split("\n")
     following = [*lines[1:], ""]

@@ -59,7 +59,8 @@ def _month_number(name: str) -> int:
 
 
 def _day_or_none(year: int, month: int, day: int) -> date | None:
-    """None for a date that does not exist, or is too far off to look around it."""
+    """Return the day; None for a date that does not exist, or is too near the end of the calendar to look
+    around it."""
     try:
         return date(year, month, day) if 1 < year < 9999 else None
     except ValueError:
@@ -67,7 +68,8 @@ def _day_or_none(year: int, month: int, day: int) -> date | None:
 
 
 def _around(day: date | None) -> Iterator[DateSpan]:
-    """What happened on a day is told on it, in the two weeks after, or announced just before."""
+    """Return the days on which an event of that day is spoken of: the day, two weeks after it, and shortly
+    before it."""
     if day is not None:
         yield DateSpan(day, day, 1.0)
         yield DateSpan(day + timedelta(days=1), day + timedelta(days=14), 0.6)
@@ -151,7 +153,8 @@ def _named_span(which: str, unit: str, today: date) -> DateSpan:
 
 
 def find_dates(question: str, today: date) -> tuple[DateSpan, ...]:
-    """The most exact reading only: days, else months and relative times, else years; empty where no date is named."""
+    """Return the most exact reading only: days, else months and relative times, else years; empty where no
+    date is named."""
     days = tuple(span for day in _exact_days(question, today) for span in _around(day))
     if days:
         return days

@@ -1,4 +1,4 @@
-"""What cannot be put into a context, named before any model is called."""
+"""Errors of policies, and of requests that cannot fit, raised before any model is called."""
 
 from __future__ import annotations
 

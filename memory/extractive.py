@@ -1,7 +1,7 @@
 """A summary without a model: the sentences that carry facts, word for word, in their order.
 
-A fact is what cannot be guessed back: an identifier, a number, a date, an address, a name, a decision. Each
-sentence is worth what facts it holds that no better sentence told already; the most facts per token win.
+A fact is what cannot be guessed: an identifier, a number, a date, an address, a name, a decision. A sentence counts
+for the facts that no better sentence has; the most facts per token win.
 """
 
 from __future__ import annotations
@@ -71,13 +71,13 @@ _DECISION = re.compile(
     r"|决定|決定|必须|必須|重要|记住|記住|名字|叫做|偏好|喜欢|同意|约定|決め|名前|覚えて|締め切り"
     r"|결정|중요|기억|이름|합의|반드시|قرر|اتفق|يجب|مهم|اسم"
 )
-"""Searched in lower case. Words that announce what should be remembered, in the languages we could check."""
+"""Words that announce something to remember, in the languages we could check. Searched in lower case."""
 _NOTHING = frozenset({"0", "1", "2", "I", "OK", "II", "A"})
 
 
 @dataclass(frozen=True, slots=True)
 class SourceLimits:
-    """Of more messages a sample is read; long ones are shortened to so many characters in all: the time is bounded."""
+    """Bounds the time: of more messages a sample is read, and long ones are shortened to `chars` in all."""
 
     messages: int
     chars: int
@@ -85,7 +85,7 @@ class SourceLimits:
 
 THOROUGH = SourceLimits(400, 50_000)
 QUICK = SourceLimits(80, 4_500)
-"""For what a question waits for."""
+"""For an extract that a question waits for."""
 
 
 @dataclass(slots=True)
@@ -110,7 +110,7 @@ def write_extract(
 
 
 def extract_summary(messages: Sequence[Message], max_tokens: int, limits: SourceLimits = THOROUGH) -> str:
-    """The most telling sentences of these messages in at most `max_tokens`, one a line, each with its speaker."""
+    """Return the sentences with the most facts in at most `max_tokens`, one a line, each with its speaker."""
     chosen = _choose(_sentences(messages, limits), max_tokens)
     lines: list[str] = []
     speaker = ""
@@ -121,7 +121,8 @@ def extract_summary(messages: Sequence[Message], max_tokens: int, limits: Source
 
 
 def extract_missing(messages: Sequence[Message], previous: str, summary: str, max_tokens: int) -> str:
-    """The sentences of the messages, and lines of the summary before, whose facts a new summary left out."""
+    """Return the sentences of the messages, and lines of the summary before, whose facts a new summary
+    left out."""
     if max_tokens < LEAST_MISSING_TOKENS:
         return ""
     before = [Message("assistant", (TextPart(previous),), 0)] if previous else []
@@ -133,7 +134,7 @@ def extract_missing(messages: Sequence[Message], previous: str, summary: str, ma
 
 
 def find_facts(text: str) -> dict[str, float]:
-    """The facts of a text, word for word, each with its weight, in order of appearance."""
+    """Return the facts of a text, word for word, each with its weight, in order of appearance."""
     found: dict[str, float] = {}
     for match in _FACT.finditer(text):
         fact = match.group().strip(" ,;:.")
@@ -157,7 +158,8 @@ def _sentences(messages: Sequence[Message], limits: SourceLimits = THOROUGH) -> 
 
 
 def _sample(messages: Sequence[Message], most_messages: int) -> Sequence[Message]:
-    """As many as can each have a fair share: the newest half of them, and the rest evenly from what is older."""
+    """Return as many messages as can each have a fair share: half of them the newest, the rest evenly from
+    the older."""
     if len(messages) <= most_messages:
         return messages
     half = most_messages // 2
@@ -202,9 +204,9 @@ def _weigh(order: int, message: Message, text: str) -> _Sentence:
 def _rank(
     sentences: Sequence[_Sentence], told: Set[str] = frozenset()
 ) -> list[tuple[float, float, _Sentence]]:
-    """(worth per token, worth of facts told nowhere better, sentence), best first.
+    """Return (value per token, value of facts that no better sentence has, sentence), best first.
 
-    A fact counts for the densest sentence that tells it, and not at all if it is `told` already.
+    A fact counts for the densest sentence that has it, and not at all if it is `told` already.
     """
     known = set(told)
     ranked: list[tuple[float, float, _Sentence]] = []
@@ -222,7 +224,7 @@ def _density(sentence: _Sentence) -> tuple[float, int]:
 
 
 def _choose(sentences: Sequence[_Sentence], max_tokens: int, told: Set[str] | None = None) -> list[_Sentence]:
-    """What fits, best first, in its order. With `told`, only what adds a fact to it."""
+    """Return the best sentences that fit, in their order. With `told`, only those that add a fact to it."""
     chosen: list[_Sentence] = []
     room = max_tokens
     for _, fresh, sentence in _rank(sentences, told or frozenset()):

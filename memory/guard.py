@@ -1,4 +1,4 @@
-"""Keeps each model call of a loop inside its budget. Asks for a summary instead of making one: nothing here awaits."""
+"""Keeps each model call of a loop inside its budget. Returns the summary requests it needs instead of making them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from memory.types import Message
 from memory.view import check_fits
 
 REPLACED = ("summary", "reminder")
-"""What a new summary takes the place of."""
+"""Kinds of messages that a new summary replaces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class NeedsCompaction:
         window: TokenBudget,
         calibration: Calibration = UNCALIBRATED,
     ) -> tuple[SummaryRequest, ...]:
-        """The calls to make, each within the summariser's own `window`."""
+        """Return the calls to make, each within the summariser's own `window`."""
         return self.policy.behaviour.requests(
             self.to_summarise,
             previous=self.previous,
@@ -93,11 +93,11 @@ class ContextGuard:
     hint: Hint = "react_iteration"
 
     def check(self, messages: Sequence[Message], passed: int = 0) -> Fits | NeedsCompaction:
-        """`messages` is the whole request: the system prompt first, the question somewhere, tool steps after it.
-        The first `passed` of them, with the question, are as an earlier check gave them: they are not looked through
-        again.
+        """Return the request as it fits, or what has to be summarised first.
 
-        Raises SystemPromptTooLarge or QuestionTooLarge where nothing would help.
+        `messages` is the whole request: the system prompt first, the question somewhere, tool steps after it.
+        The first `passed` of them, with the question, are as an earlier check returned them, and are not
+        examined again. Raises SystemPromptTooLarge or QuestionTooLarge where nothing would help.
         """
         if passed:
             cut = (*messages[:passed], *self._cut_single(tuple(messages[passed:]), is_old=False))
@@ -109,7 +109,8 @@ class ContextGuard:
         return self._compact(tuple(message for message in cut if message.kind != "recall"), room)
 
     def apply(self, need: NeedsCompaction, answer: str, reminder: Message | None = None) -> Compacted:
-        """The request with the summariser's answer in place of what it summarised, or with the fallback."""
+        """Return the request with the summariser's answer in place of what it summarised, or with the
+        fallback."""
         accepted = need.policy.behaviour.accept(
             answer, source=need.to_summarise, previous=need.previous, form=need.policy.summary_form
         )
@@ -118,7 +119,7 @@ class ContextGuard:
         return self.place(need, accepted.text, reminder)
 
     def fall_back(self, need: NeedsCompaction, reason: str, reminder: Message | None = None) -> Compacted:
-        """The request with the sentences that carry facts in place of what leaves."""
+        """Return the request with the sentences that carry facts in place of what leaves."""
         covered = total_tokens(need.to_summarise) + estimate_text(need.previous)
         text = write_extract(
             need.previous, need.to_summarise, min(need.policy.summary_max_tokens, covered // 2)
@@ -128,19 +129,20 @@ class ContextGuard:
     def place(
         self, need: NeedsCompaction, summary: str, reminder: Message | None = None, fallback_reason: str = ""
     ) -> Compacted:
-        """The request with a summary that was accepted already, or with an extract, in place of what it stands for."""
+        """Return the request with an accepted summary, or an extract, in place of what it summarises."""
         gone = {id(message) for message in need.to_summarise}
         rest = [message for message in need.messages if id(message) not in gone]
         system = [message for message in rest if is_fixed(message)]
         others = [message for message in rest if not is_fixed(message) and message.kind not in REPLACED]
-        told = summary_message(summary, stand_in=bool(fallback_reason))
+        summarised = summary_message(summary, stand_in=bool(fallback_reason))
         behind = [reminder] if reminder else []
         body = self._room(need.messages).body
-        messages = smart_truncate([*system, told, *behind, *others], body, self.policy.keep_recent)
+        messages = smart_truncate([*system, summarised, *behind, *others], body, self.policy.keep_recent)
         return Compacted(messages, summary, need.tokens, self._count(messages), fallback_reason)
 
     def _compact(self, messages: tuple[Message, ...], room: Room) -> Fits | NeedsCompaction:
-        """What was recalled has left already: it comes back when it is needed."""
+        """Return what has to be summarised, or the truncated request. `messages` are without recalled
+        text, which comes back when it is needed."""
         leaving = self._choose_leaving(messages, room) if _body_tokens(messages) > room.body else set()
         if not leaving or not self.policy.has_summary:
             kept = self._truncate(messages, leaving, room)
@@ -155,7 +157,7 @@ class ContextGuard:
         )
 
     def _cut_single(self, messages: tuple[Message, ...], is_old: bool = True) -> tuple[Message, ...]:
-        """`is_old`: they begin before the question."""
+        """Return the messages, overlong ones cut. `is_old`: they begin before the question."""
         limit = self.policy.message_char_limit
         old_limit = min(limit, self.policy.old_result_char_limit)
         cut: list[Message] = []
@@ -170,14 +172,15 @@ class ContextGuard:
         return tuple(cut)
 
     def _room(self, messages: Sequence[Message]) -> Room:
-        """Raises ContextError where system prompt and question alone are too large."""
+        """Return the room beside system prompt and tools. Raises ContextError where these and the question
+        alone are too large."""
         system = sum(message.tokens for message in messages if is_fixed(message)) + self.tools_tokens
         question = sum(message.tokens for message in messages if message.kind == "question")
         check_fits(system, question, self.budget, self.calibration)
         return measure_room(self.policy, self.budget, self.calibration, system_tokens=system)
 
     def _bounded_policy(self, room: Room) -> ContextPolicy:
-        """A summary no longer than this window has place for."""
+        """Return the policy with a summary no longer than this window has room for."""
         longest = max(1, min(self.policy.summary_max_tokens, (room.summary_cap - FRAME_TOKENS) * 2 // 3))
         return self.policy.model_copy(update={"summary_max_tokens": longest})
 
@@ -185,7 +188,8 @@ class ContextGuard:
         return self.calibration.apply(total_tokens(messages) + self.tools_tokens)
 
     def _choose_leaving(self, messages: tuple[Message, ...], room: Room) -> set[int]:
-        """All but frame, question, pins and a tail: `keep_recent` messages in half of what the others leave."""
+        """Return the indexes of all but frame, question, pins and a tail: `keep_recent` messages in half
+        of what the others leave."""
         question = next((index for index, message in enumerate(messages) if message.kind == "question"), None)
         staying = {index for index, message in enumerate(messages) if is_frame(message) or index == question}
         staying |= choose_pins(messages, room.body, question)
@@ -202,7 +206,8 @@ class ContextGuard:
         return leaving - staying
 
     def _truncate(self, messages: tuple[Message, ...], leaving: set[int], room: Room) -> tuple[Message, ...]:
-        """Without a summary: a mark where something left."""
+        """Return the request without the messages that leave, with a mark in their place where there is no
+        summary."""
         has_summary = any(message.kind == "summary" for message in messages)
         kept = [message for index, message in enumerate(messages) if index not in leaving]
         if leaving and not has_summary:

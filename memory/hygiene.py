@@ -1,4 +1,4 @@
-"""What a summarised span adds to memory: what is worth keeping, is not known already, and was not forgotten."""
+"""Chooses what a summarised span adds to memory: worth keeping, not known already, and not forgotten."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from memory.tombstones import Tombstones
 from memory.types import Message
 
 ALIKE = 0.8
-"""A sentence is known where one that has the same facts has this share of its words."""
+"""A sentence is known where another with the same facts has this share of its words."""
 LEAST_WORDS = 2
 MAX_LINES = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """`text` is empty where there is nothing new. `repeated` are the sources that said some of it before."""
+    """`text` is empty where there is nothing new. `repeated` are the sources that have some of it already."""
 
     text: str
     repeated: tuple[str, ...] = ()
 
 
 class KnownSentences:
-    """What memory says already, each sentence with its source."""
+    """The sentences that memory has already, each with its source."""
 
     def __init__(self, vocabulary: Vocabulary, texts: Iterable[tuple[str, str]] = ()) -> None:
-        """`texts` are pairs of a source and what it says."""
+        """Index the sentences of `texts`, pairs of a source and its text."""
         self._vocabulary = vocabulary
         self._sources: list[str] = []
         self._facts: list[frozenset[str]] = []
@@ -46,7 +46,7 @@ class KnownSentences:
         self._facts.append(_facts_of(sentence))
 
     def find(self, sentence: str) -> str | None:
-        """The source that says the same already, and nothing else of it that would tell the two apart."""
+        """Return the source that has the same sentence with the same facts already; None where none has."""
         words = self._vocabulary.gist(sentence)
         shared: dict[int, int] = defaultdict(int)
         for word in words:
@@ -67,9 +67,9 @@ def learn(
     tombstones: Tombstones,
     vocabulary: Vocabulary,
 ) -> Learned:
-    """The summary's new sentences, then new statements of the span word for word, as a list.
+    """Return the summary's new sentences, then new statements of the span word for word, as a list.
 
-    `known` learns them, too.
+    `known` is extended by them.
     """
     repeated: dict[str, None] = {}
 
@@ -90,7 +90,8 @@ def learn(
 
 
 def add_sentences(text: str, before: str, after: str) -> str:
-    """An entry's text with what its summary says since it was edited; what it does not say any more stays."""
+    """Return an entry's text with what its summary says since it was edited. What the summary no longer
+    says stays."""
     said = {bare_sentence(sentence) for one in (text, before) for sentence in split_sentences(one)}
     added = [bare_sentence(sentence) for sentence in split_sentences(after)]
     return "\n".join([text, *(sentence for sentence in added if sentence and sentence not in said)])

@@ -1,4 +1,4 @@
-"""From where on a branch is loaded: all of it where a request can hold it, else its newest part."""
+"""Chooses from where on a branch is loaded: all of it where a request can hold it, else its newest part."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from memory.tokens import Calibration
 from memory.types import Message
 
 STEP_SHARE = 8
-"""What is loaded beyond the tail, to begin where it can begin for some turns: at most an eighth of the budget."""
+"""Beyond the tail at most an eighth of the budget is loaded, to find a beginning that stays for some turns."""
 TAIL_SHARE = 3
 SAMPLE_NEWEST = SAMPLE_OLDER = 16
-"""Read of what is left out, for what stands in for its summary."""
+"""Messages read of those left out, for the extract that replaces their summary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class LeftOut:
     count: int = 0
     last_position: int = -1
     tokens: int = 0
-    """Of those that were looked at: at least so many."""
+    """At least so many: of those whose sizes were read."""
     sample: tuple[Message, ...] = ()
 
 
@@ -36,7 +36,7 @@ NOTHING_LEFT_OUT = LeftOut()
 
 @dataclass(frozen=True, slots=True)
 class LoadLimits:
-    """In estimates, so that stored token counts can be added as they are."""
+    """Limits in estimates, so that stored token counts can be added as they are."""
 
     window: int
     """What a request may hold."""
@@ -54,7 +54,7 @@ class LoadLimits:
 
 
 class StoredSize(NamedTuple):
-    """A stored message as far as it matters for where to begin."""
+    """What choosing a beginning needs of a stored message."""
 
     position: int
     tokens: int
@@ -67,10 +67,11 @@ class StoredSize(NamedTuple):
 
 
 def choose_start(newest_first: Sequence[StoredSize], limits: LoadLimits) -> int:
-    """The position of the oldest message to load, of those that are more than a request holds.
+    """Return the position of the oldest message to load, where a request cannot hold them all.
 
-    At least the tail, from a turn's beginning. Of those in reach the one across the largest power of two: it stays in
-    reach, and the request's beginning the same, for as many turns as can be.
+    At least the tail, from a turn's beginning. Of the possible positions it takes the one across the largest
+    power of two, because that one stays possible, and so the request's beginning the same, for the most
+    turns.
     """
     sums = list(itertools.accumulate(size.tokens for size in newest_first))
     least = min(max(bisect.bisect_left(sums, limits.tail), limits.keep_recent - 1), len(sums) - 1)
@@ -82,14 +83,15 @@ def choose_start(newest_first: Sequence[StoredSize], limits: LoadLimits) -> int:
 
 
 def _roundness(newest_first: Sequence[StoredSize], at: int) -> int:
-    """The largest power of two with a multiple between the turn before and this one."""
+    """Return the bit length of the largest power of two with a multiple between the turn before and this
+    one."""
     older = itertools.islice(newest_first, at + 1, None)
     before = next((size.position for size in older if size.starts_turn), 0)
     return (newest_first[at].position ^ before).bit_length()
 
 
 def sample_positions(first: int, last: int) -> list[int]:
-    """Of these positions the newest, and as many evenly from what is older."""
+    """Return the newest of these positions, and as many evenly from the older ones."""
     newest = range(max(first, last - SAMPLE_NEWEST + 1), last + 1)
     older = newest.start - first
     count = min(SAMPLE_OLDER, older)

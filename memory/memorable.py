@@ -1,4 +1,4 @@
-"""What is worth remembering of what was said: facts and statements, not small talk."""
+"""Chooses the sentences worth remembering: facts and statements, not small talk."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memory.types import Message
 
 LEAST_WORDS = 2
 MAX_CHARS = 400
-"""A longer sentence is remembered by the summary, not word for word."""
+"""A longer sentence is left to the summary."""
 
 _DAYS = frozenset(["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"])
 _PASSING = re.compile(
@@ -46,12 +46,12 @@ _PERSONAL = re.compile(
     r"|我(?:叫|是|住|喜欢|不喜欢|在|有|的)|私(?:は|の)|僕(?:は|の)|제 |저는|나는",
     re.IGNORECASE,
 )
-_UNREAD = re.compile("[\u0370-\u1cff]{2}")
+_UNCHECKED_SCRIPTS = re.compile("[\u0370-\u1cff]{2}")
 """Greek, Cyrillic, Hebrew, Arabic, the scripts of India and more: in these we cannot tell small talk, and keep it."""
 
 
 def memorable_sentences(messages: Sequence[Message], vocabulary: Vocabulary) -> Iterator[str]:
-    """In their order, each once."""
+    """Yield the sentences worth remembering in their order, each once."""
     seen: set[str] = set()
     for message in messages:
         for sentence in split_sentences(message.text):
@@ -62,7 +62,8 @@ def memorable_sentences(messages: Sequence[Message], vocabulary: Vocabulary) -> 
 
 
 def is_memorable(sentence: str, role: str, vocabulary: Vocabulary) -> bool:
-    """What users state of themselves and their world; of what they are told only identifiers, numbers and dates."""
+    """Return whether a sentence is worth remembering: what users say of themselves and their world; of
+    what others tell them only identifiers, numbers and dates."""
     if len(sentence) > MAX_CHARS or sentence.endswith(("?", "？", "؟")):
         return False
     if len(vocabulary.telling_words(sentence)) < LEAST_WORDS:
@@ -72,4 +73,4 @@ def is_memorable(sentence: str, role: str, vocabulary: Vocabulary) -> bool:
         return True
     if role != "user" or _PASSING.search(sentence):
         return False
-    return bool(facts) or bool(_PERSONAL.search(sentence)) or bool(_UNREAD.search(sentence))
+    return bool(facts) or bool(_PERSONAL.search(sentence)) or bool(_UNCHECKED_SCRIPTS.search(sentence))

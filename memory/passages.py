@@ -1,5 +1,7 @@
-"""Long texts in pieces that can be found and recalled on their own: whole paragraphs or sentences, cut elsewhere only
-where there is no such place. The pieces together are the text, byte for byte."""
+"""Splits long texts into passages that can be found and recalled on their own.
+
+They are whole paragraphs or sentences, cut elsewhere only where there is no such place. Joined they are the text.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ _ENDS = tuple(map(re.compile, (r"\n\s*\n", r"\n", r"[.!?…]['\"”’)]*\s+|[�
 
 
 def _cut_before(text: str, start: int, limit: int) -> int:
-    """The end of the piece that begins at `start` and may not pass `limit`; at least a third of it is used."""
+    """Return the end of the passage that begins at `start` and may not pass `limit`; at least a third of
+    it is used."""
     earliest = start + (limit - start) // 3
     for pattern in _ENDS:
         ends = [match.end() for match in pattern.finditer(text, earliest, limit)]
@@ -22,12 +25,12 @@ def _cut_before(text: str, start: int, limit: int) -> int:
 
 
 def split_passages(text: str, max_chars: int = PASSAGE_CHARS) -> list[tuple[int, int]]:
-    """`(start, end)` of each piece; none for an empty text."""
-    pieces = []
+    """Return `(start, end)` of each passage; none for an empty text."""
+    passages = []
     start = 0
     while start < len(text):
         end = len(text) if len(text) - start <= max_chars else _cut_before(text, start, start + max_chars)
         if text[start:end].strip():
-            pieces.append((start, end))
+            passages.append((start, end))
         start = end
-    return pieces
+    return passages

@@ -1,4 +1,4 @@
-"""How context is kept: every setting, its default and its range, and which layer it came from."""
+"""The policy of a context: each setting with its default, range and the layer it came from."""
 
 from __future__ import annotations
 
@@ -157,15 +157,16 @@ class ContextPolicy(BaseModel):
         return self.has_summary and not self.is_inline and self.behaviour.prepares_ahead
 
     def result_limit(self, budget: TokenBudget) -> int:
-        """Tokens one tool result may take before the rest is offloaded."""
+        """Return the tokens one tool result may take before the rest is offloaded."""
         return self.tool_result_limit or min(budget.context_size * 15 // 100, 25_000)
 
     def profile_limit(self, budget: TokenBudget) -> int:
-        """Tokens of the profile in context: in a small window no more than its share."""
+        """Return the tokens of the profile in context: in a small window no more than its share."""
         return min(self.profile_budget, budget.input_tokens // PROFILE_SHARE)
 
     def tail_tokens(self, budget: TokenBudget) -> int:
-        """Tokens of newest history that a compaction leaves alone, even beyond `keep_recent` messages."""
+        """Return the tokens of newest history that a compaction leaves alone, even beyond `keep_recent`
+        messages."""
         window = min(budget.context_size, budget.input_limit or budget.context_size)
         return int(window * self.reserve_ratio)
 
@@ -182,9 +183,9 @@ ALIASES: Mapping[str, str] = {
     "agent_max_context_turns": "max_turns",
     "agent_max_steps": "max_steps",
 }
-"""The names the ancestors used; accepted wherever a policy is written."""
+"""Names of the published designs, accepted wherever a policy is written."""
 INHERITED_WHEN_ZERO = frozenset({"context_size", "max_output_tokens"})
-"""At 0 they say "the model's own", which is what the layer below says."""
+"""0 means "the model's own" here, so the layer below decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +196,8 @@ class EffectivePolicy:
 
 
 def merge_policies(*layers: tuple[str, Mapping[str, object]]) -> EffectivePolicy:
-    """Merges (name, fields) layers, a later one winning field by field; a None, or a window of 0, is "not set here".
+    """Return the merged (name, fields) layers, a later one winning field by field. None, or a window of 0, is
+    "not set here".
 
     Raises PolicyError for an unknown name or a value out of range, naming its layer.
     """
@@ -244,7 +246,7 @@ USER_FIELDS = frozenset(
         "wait_for_summary",
     }
 )
-"""What a user may set for one conversation; the rest is the operator's."""
+"""Fields a user may set for one conversation; the rest is the operator's."""
 _COSTS = (
     "context_size",
     "max_output_tokens",
@@ -259,9 +261,9 @@ _COSTS = (
 def check_user_fields(
     fields: Mapping[str, object], operator: ContextPolicy, origin: str = "conversation"
 ) -> None:
-    """Raises PolicyError for what a user may not set, and for more than the operator's own policy allows.
+    """Raise PolicyError for what a user may not set, and for more than the operator's own policy allows.
 
-    `operator` is the policy without the user's layer. Its zeros mean "no limit of mine".
+    `operator` is the policy without the user's layer. Its zeros mean "no limit".
     """
     wanted = merge_policies((origin, fields)).policy
     for given, value in fields.items():

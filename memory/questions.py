@@ -1,4 +1,4 @@
-"""What a question asks for: its terms with their weights, the kinds, names, dates and times in it."""
+"""Reads what a question asks for: its terms with their weights, the kinds, names, dates and times in it."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from memory.terms import ASKS, QUESTION, Analyzer, fold_text, prefix_of
 
 PREFIX_WEIGHT = 0.4
 KIND_WEIGHT = 0.65
-"""What is of a kind counts, beside 1 for the word that names it."""
+"""Weight of a word that belongs to a kind, beside 1 for the word that names the kind."""
 IRREGULAR_WEIGHT = 0.5
-"""A word of many forms is an everyday one, and says less than its rarity does."""
+"""Irregular words are everyday words, and tell less than their rarity suggests."""
 SPEAKER_NAME_WEIGHT = 0.15
-"""A speaker's name in the text says little: the others say it all the time."""
+"""A speaker's name in a text tells little, because the other speakers use it all the time."""
 
 _TIME_WORDS = """
     yesterday today tonight tomorrow last next ago week weekend month year day recently monday tuesday wednesday
     thursday friday saturday sunday january february march april june july august september october november december
 """
 _ASKS = frozenset(["what", "who", "whose", "which", "why", "how", "when", "where", "does"])
-"""What a question begins with in English, and in no other language that is written so."""
+"""Words that begin a question in English, and in no other language with this alphabet."""
 _SOMEBODY = """
     i me my mine myself we us our ours you your yours he him his she her hers they them their theirs
 """
 _HOW_IT_ASKS = "kind type sort like likely probably possibly potentially perhaps consider seem"
-"""Words of the question, not of what it is about: "what kind of", "would she likely"."""
+"""Words of the question form, not of its subject: "what kind of", "would she likely"."""
 _LEAST_SUBJECT = 2
-"""Of a question with fewer other words, they may be what it is about: "What does Ann like?"."""
+"""With fewer other words, those of the question form may be its subject: "What does Ann like?"."""
 _WHAT_WAS_SAID = frozenset(_SOMEBODY.split()) | {"did", "was", "were", "had"}
 """A question with one of these is about somebody, or about what happened."""
 _WORD = re.compile(r"[^\W_]+")
@@ -63,7 +63,7 @@ class Question:
 
     @property
     def lookups(self) -> set[str]:
-        """Every term whose postings the score may need."""
+        """Return every term whose postings the score may need."""
         prefixes = {prefix for word in self.words if (prefix := prefix_of(word))}
         speakers = {f"@{name}" for name in self.names.values()}
         marks = {QUESTION, ASKS}
@@ -71,15 +71,16 @@ class Question:
 
     @property
     def own(self) -> set[str]:
-        """Its words in all their forms."""
+        """Return its words in all their forms."""
         return set(self.words).union(*self.forms.values())
 
     def as_written(self) -> Question:
-        """For its words alone: in no other form, and nothing of a kind."""
+        """Return the question for its words alone: without other forms, and without what belongs to a
+        kind."""
         return replace(self, forms={}, kinds={})
 
     def weights(self, speakers: Iterable[str]) -> dict[str, float]:
-        """The weight of each text term, once it is known which names are speakers' (plain terms)."""
+        """Return the weight of each text term, once it is known which names are speakers' (plain terms)."""
         known = set(speakers)
         weights = {word: IRREGULAR_WEIGHT if word in self.forms else 1.0 for word in self.words}
         weights |= {word: SPEAKER_NAME_WEIGHT for word in self.words if word in known}
@@ -91,18 +92,19 @@ class Question:
 
 
 def kind_term(word: str) -> str:
-    """Stands for everything of a kind as if it were one word."""
+    """Return the term that stands for everything of a kind as if it were one word."""
     return f"#{word}"
 
 
 def _asks(text: str) -> bool:
-    """It is written as an English question."""
+    """Return whether it is written as an English question."""
     first = _WORD.search(fold_text(text))
     return text.rstrip().endswith("?") or (first is not None and first[0] in _ASKS)
 
 
 def is_general(text: str) -> bool:
-    """It asks, in English, about nobody and no time: "how does a vaccine work?", not "how did the car work?"."""
+    """Return whether it asks, in English, about nobody and no time: "how does a vaccine work?", not "how
+    did the car work?"."""
     words = _WORD.findall(_HOW_TO.sub("how", fold_text(text)))
     asks = bool(words) and words[0] in _ASKS
     return asks and _WHAT_WAS_SAID.isdisjoint(words) and not _OF_SOMEBODY.search(text)
@@ -146,11 +148,12 @@ class QuestionReader:
         return about if _asks(text) and len(about) >= _LEAST_SUBJECT else words
 
     def _subject(self, words: tuple[str, ...]) -> tuple[str, ...]:
-        """Of a request, what it is about: "my violin" of a poem about it, and the poem where it names nothing else."""
+        """Return what a request is about: "my violin" of a poem about it, and the poem where it names
+        nothing else."""
         wanted = tuple(word for word in words if word not in self._requesting)
         return tuple(word for word in wanted if word not in self._requested) or wanted
 
     def _names(self, text: str) -> dict[str, str]:
-        """Each word that is one term, by that term."""
+        """Return each word that is one term, by that term."""
         folded = _WORD.findall(re.sub(r"['’]s\b", "", fold_text(text)))
         return {terms[0]: name for name in folded if len(terms := self._analyzer.words(name)) == 1}

@@ -1,9 +1,9 @@
-"""What makes a turn worth recalling: the constants of the score, what the best turns lend the question, and the choice
-within a budget. Where postings come from is not its concern.
+"""Scores turns for recall: the constants, the words that the best turns add to the question, and the choice within a
+budget.
 
 The score is BM25 with a turn's neighbours counted in, an answer most of all by its question, then parts of the best
 score for who is asked about, for the dates the question names, and against turns that only ask. The best turns then
-lend the question their own telling words, because the rest of an answer seldom repeats the words it was asked with.
+add their own telling words to the question, because the rest of an answer seldom repeats the words it was asked with.
 Measured in `benchmarks/recall.py`.
 """
 
@@ -18,31 +18,31 @@ from math import log
 K1 = 3.0
 B = 1.0
 NEIGHBOUR_WEIGHTS = (0.6, 0.4, 0.25, 0.15)
-"""What a turn gets of the score of those 1, 2, 3, 4 turns away, on either side."""
+"""Shares of the scores of the turns 1, 2, 3, 4 away, on either side, that are added to a turn's."""
 ANSWER_WEIGHT = 1.0
-"""What it gets of the turn just before, where that one asks."""
+"""Share of the turn just before, where that one asks."""
 ASKED_WEIGHT = 0.5
-"""What it gets of the turn just behind, where that one asks."""
+"""Share of the turn just behind, where that one asks."""
 SPEAKER_BONUS = 0.45
 DATE_BONUS = 0.35
 QUESTION_MALUS = 0.06
 LENGTH_BONUS = 0.02
 TIME_BONUS = 0.12
-"""Of a text that names a time, where the question asks for one."""
+"""For a text that names a time, where the question asks for one."""
 FEEDBACK_DOCUMENTS = 8
 FEEDBACK_TERMS = 20
 FEEDBACK_WEIGHT = 0.25
-"""What the most telling word of the best turns counts, beside 1 for the question's own."""
+"""Weight of the most telling word of the best turns, beside 1 for the question's own."""
 LEAST_SHARE = 0.3
-"""Of the best score: with less, a turn is not recalled, however much room is left."""
+"""A turn with less than this share of the best score is not recalled, however much room is left."""
 MIN_COVERAGE = 0.2
-"""Below it nothing fits: the best turn's share of the question's terms, by idf."""
+"""Least share of the question's terms, by idf, that the best turn has; with less, nothing is recalled."""
 MIN_COVERAGE_OF_REQUEST = 0.5
-"""A request brings most of what it is about: only what it names, too, fits."""
+"""The same for a request, which brings most of its subject itself."""
 
 
 def idf(document_count: int, containing: int) -> float:
-    """How telling a term is: BM25's, never negative."""
+    """Return how telling a term is: BM25's, never negative."""
     return log(1 + (document_count - containing + 0.5) / (containing + 0.5))
 
 
@@ -57,7 +57,8 @@ class Feedback:
 def weigh_feedback(
     texts: Sequence[Feedback], idf_of: Callable[[str], float], known: Collection[str]
 ) -> dict[str, float]:
-    """The weights of the most telling words of the best texts that are not `known` to the question (Rocchio)."""
+    """Return the weights of the most telling words of the best texts that are not `known` to the question
+    (Rocchio)."""
     average = max(1.0, sum(sum(text.words.values()) for text in texts) / max(1, len(texts)))
     worth: dict[str, float] = defaultdict(float)
     for text in texts:
@@ -78,7 +79,8 @@ together: with a share as large as the words', a weak model takes away more than
 
 
 def add_nearness(scores: Mapping[int, float], nearness: Mapping[int, float]) -> dict[int, float]:
-    """Documents with their scores, best first. `nearness` is in deviations, also of what the words did not find."""
+    """Return documents with their scores, best first. `nearness` is in deviations, also of what the words
+    did not find."""
     best = max(scores.values(), default=1.0)
     fused = dict(scores)
     for document, deviations in nearness.items():
@@ -96,7 +98,7 @@ class Candidate:
     tokens: int
     said_at: datetime
     order: int
-    """Ties in time are put in this order."""
+    """Order among equal times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,7 @@ class RecallSize:
 
 
 LEAST_ROOM = RecallSize(6, 24)
-"""With less, hardly a turn fits any more."""
+"""With less room hardly a turn fits any more."""
 MOST_PASSED_OVER = 40
 """When so many in a row do not fit, what little room is left stays empty: reading on costs more than it brings."""
 DAY_SIZE = RecallSize(8, 12)
@@ -124,8 +126,8 @@ DAY_SIZE = RecallSize(8, 12)
 
 
 def select_recall(candidates: Iterable[Candidate], room: RecallSize) -> list[Candidate]:
-    """The best that fit, each text once, oldest first. Candidates come best first; one too long is passed over, and
-    none is asked for any more when the room is as good as full."""
+    """Return the best that fit, each text once, oldest first. Candidates come best first; one too long is
+    passed over, and no more are read when the room is as good as full."""
     chosen: dict[str, Candidate] = {}
     days: set[date] = set()
     passed_over = 0

@@ -1,4 +1,4 @@
-"""What an agent is told right after a compaction: which tools it has, and what it has done so far."""
+"""Writes the reminder that an agent gets after a compaction: which tools it has, and what it has done so far."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ class ToolNote:
 
 
 def build_reminder(tools: Sequence[ToolNote], achieved: Sequence[str] = ()) -> Message | None:
-    """A message that stands behind the summary; None where there is nothing to remind of."""
+    """Return the message to send behind the summary; None where there is nothing to remind of."""
     return reminder_message(write_reminder(tools, achieved))
 
 
 def reminder_message(text: str) -> Message | None:
-    """What `write_reminder` wrote, as it is sent."""
+    """Return a text of `write_reminder` as it is sent."""
     return text_message("user", fence("reminder", text), kind="reminder") if text else None
 
 
 def shorten_reminder(reminder: Message, max_tokens: int) -> Message | None:
-    """Without the oldest lines of what was done, so that it has at most `max_tokens`; None where that is not enough.
+    """Return the reminder without the oldest lines of what was done, in at most `max_tokens`; None where that
+    is not enough.
 
     Tools are listed all or not at all: half a list would say that the others are gone.
     """
@@ -56,7 +57,7 @@ def shorten_reminder(reminder: Message, max_tokens: int) -> Message | None:
 
 
 def write_reminder(tools: Sequence[ToolNote], achieved: Sequence[str] = ()) -> str:
-    """Empty where there is nothing to remind of."""
+    """Return the reminder's text; empty where there is nothing to remind of."""
     parts: list[str] = []
     if tools:
         parts.append(_list_tools(tools) if len(tools) <= DIRECT_TOOLS else _list_categories(tools))
@@ -67,7 +68,8 @@ def write_reminder(tools: Sequence[ToolNote], achieved: Sequence[str] = ()) -> s
 
 
 def list_achieved(messages: Sequence[Message]) -> list[str]:
-    """The newest finished turns, one line each: what was asked, which tools ran, how the reply begins."""
+    """Return the newest finished turns, one line each: what was asked, which tools ran, how the reply
+    begins."""
     lines: list[str] = []
     for turn in reversed(split_turns(messages)):
         line = _achieved(messages[turn.start : turn.end])

@@ -1,4 +1,4 @@
-"""Texts in sentences, and what a sentence is about. The sentences of a text, joined, are the text."""
+"""Splits texts into sentences, which joined are the text, and names the words that tell sentences apart."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BETWEEN = re.compile(r"[\W_]+")
 
 
 def split_sentences(text: str) -> list[str]:
-    """With the white space that follows each."""
+    """Return the sentences, each with the white space that follows it."""
     return list(_pieces(text))
 
 
@@ -29,7 +29,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def bare_sentence(sentence: str) -> str:
-    """Without the list mark or the speaker in front of it."""
+    """Return the sentence without the list mark or the speaker in front of it."""
     return _FRAME.sub("", sentence).strip()
 
 
@@ -42,27 +42,28 @@ class Vocabulary:
         self._everyday = frozenset(analyzer.words(EVERYDAY))
 
     def words(self, text: str) -> frozenset[str]:
-        """All of them, as a sentence's are told apart."""
+        """Return all words of a text."""
         return frozenset(self._analyzer.words(text))
 
     def telling_words(self, text: str) -> frozenset[str]:
-        """All but stop words, small talk and single letters."""
+        """Return all words but stop words, small talk and single letters."""
         words = self._analyzer.words(bare_sentence(text))
         return frozenset(word for word in words if _tells(word)) - self._small_talk
 
     def rare_words(self, text: str) -> frozenset[str]:
-        """Those of the telling words that are not in everybody's sentences: one of them gives a text away."""
+        """Return the telling words that are not in everyday use: one of them identifies a text."""
         return self.rare_of(self.telling_words(text))
 
     def rare_of(self, telling: frozenset[str]) -> frozenset[str]:
         return telling - self._everyday
 
     def gist(self, text: str) -> frozenset[str]:
-        """The words two sentences must share to say the same: the rare ones, where there are enough of them."""
+        """Return the words two sentences must share to say the same: the rare ones, where there are enough
+        of them."""
         return self.gist_of(self.telling_words(text))
 
     def gist_of(self, telling: frozenset[str]) -> frozenset[str]:
-        """An identifier counts once, not with each of its pieces."""
+        """Return the gist of these words. An identifier counts once, not with each of its pieces."""
         whole = telling - {piece for word in telling if not word.isalnum() for piece in _BETWEEN.split(word)}
         rare = self.rare_of(whole)
         return rare if len(rare) > 1 else whole

@@ -1,4 +1,4 @@
-"""Messages that need nothing of what was said before: thanks, greetings, and requests that bring all they are about.
+"""Recognises messages that need no recall: thanks, greetings, and requests that bring their whole subject.
 
 "Write me a poem" is such a request; "what was the poem?" is not.
 """
@@ -16,7 +16,7 @@ _SMALL_TALK = """
     agreed exactly interesting wait oh hmm wonderful amazing super appreciate appreciated wish
 """
 SMALL_TALK = frozenset(_SMALL_TALK.split())
-"""What a message that asks nothing is made of; in a question these words still count."""
+"""Words of messages that ask nothing; in a question they still count."""
 
 _REQUESTING = """
     write rewrite draft compose make create generate give show explain describe define translate summarize summarise
@@ -24,7 +24,7 @@ _REQUESTING = """
     refactor proofread
 """
 REQUESTING = frozenset(_REQUESTING.split())
-"""What a message begins with that wants something done."""
+"""Words that begin a message that wants something done."""
 
 _REQUESTED_THINGS = """
     answer reply say try poem haiku story joke riddle example examples text sentence sentences paragraph word
@@ -34,14 +34,14 @@ _REQUESTED_THINGS = """
     german french spanish italian chinese japanese favor favour yourself
 """
 REQUESTED = frozenset(_REQUESTED_THINGS.split())
-"""What such a message often wants, and how."""
+"""Things such a message often wants, and how."""
 
 EVERYDAY = """
     user assistant like love enjoy prefer live work use name call called ask asked say said tell told remember forget
     mention mentioned talk question answer thing time today day make take give think put keep new number is was
     favourite favorite
 """
-"""What is in everybody's sentences, and tells none apart."""
+"""Words of everyday sentences, which tell none apart."""
 
 _ASKS_WHAT_IS = """
     i my mine myself we our ours us did was were had been before once who whose when where which what how why is are
@@ -115,7 +115,7 @@ _ELISION = re.compile(r"['’]")
 
 
 def needs_no_memory(text: str) -> bool:
-    """Nothing in it could be asked of an earlier conversation."""
+    """Return whether nothing in it could be asked of an earlier conversation."""
     folded = fold_text(text)
     runs = UNSPACED_RUN.findall(folded)
     if any(_UNSPACED_PHRASES.sub("", run) for run in runs):
@@ -127,6 +127,6 @@ def needs_no_memory(text: str) -> bool:
 
 
 def is_request(text: str) -> bool:
-    """Something is to be done: "please explain …", not "what did she explain?"."""
+    """Return whether something is to be done: "please explain …", not "what did she explain?"."""
     words = _WORD.findall(fold_text(text))
     return next((word in REQUESTING for word in words if word not in _POLITE), False)

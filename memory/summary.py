@@ -1,4 +1,4 @@
-"""How the summary of what left the context looks to the model.
+"""Renders the summary of what left the context as the model sees it.
 
 It is a user message of its own, right after the system prompt. Not a second system message: several chat
 templates refuse one. Not part of the system prompt: what users and tools once wrote would speak with the
@@ -41,7 +41,7 @@ def summary_message(summary: str, *, stand_in: bool = False) -> Message:
 
 
 def read_summary(message: Message) -> str:
-    """The summary inside a summary message; empty for the mark of a truncation."""
+    """Return the summary inside a summary message; empty for the mark of a truncation."""
     body = message.text.removeprefix(f"{_OPEN}\n").removesuffix(f"\n{_CLOSE}")
     for lead in (_LEAD, _STAND_IN_LEAD):
         body = body.removeprefix(f"{lead}\n\n")
@@ -49,17 +49,17 @@ def read_summary(message: Message) -> str:
 
 
 def marker_message() -> Message:
-    """Stands where messages left without a summary."""
+    """Return the mark that is sent where messages left without a summary."""
     return text_message("user", EARLIER_TRUNCATED, kind="summary")
 
 
 def mark_truncated(summary: str) -> str:
-    """The summary there was, and that what came after it is gone."""
+    """Return the summary with the mark that what came after it was cut."""
     return summary if summary.endswith(EARLIER_TRUNCATED) else f"{summary}\n\n{EARLIER_TRUNCATED}".strip()
 
 
 def bounded_summary(summary: str, max_tokens: int) -> str:
-    """The summary at no more than `max_tokens`; it loses its middle. Empty where not even a mark fits."""
+    """Return the summary in at most `max_tokens`, its middle cut. Empty where not even a mark fits."""
     limit, tokens = len(summary), estimate_text(summary)
     while tokens > max_tokens:
         limit = min(limit - 1, int(limit * max_tokens / tokens * 0.98))

@@ -1,4 +1,4 @@
-"""What a summariser is told. What it summarises is fenced as data; every prompt ends the same way."""
+"""Prompts of the summariser. What it summarises is fenced as data; every prompt ends the same way."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ _TASKS: dict[Hint, str] = {
 
 
 def compaction_prompt(hint: Hint = "general", *, max_tokens: int, keep: str = "", custom: str = "") -> str:
-    """The system prompt of one summary. `keep` is what the user asked to keep; `custom` replaces the task."""
+    """Return the system prompt of one summary. `keep` is what the user asked to keep; `custom` replaces
+    the task."""
     parts = [custom.strip() or _TASKS[hint]]
     if keep.strip():
         parts.append(f"The user asks that this in particular is kept: {' '.join(keep.split())}")
@@ -49,7 +50,7 @@ def compaction_prompt(hint: Hint = "general", *, max_tokens: int, keep: str = ""
 
 
 def structured_prompt(schema_json: str, *, max_tokens: int, keep: str = "", custom: str = "") -> str:
-    """Like `compaction_prompt`, for a summary in the fields of a JSON schema."""
+    """Return a prompt like `compaction_prompt`, for a summary in the fields of a JSON schema."""
     form = f"Answer with one JSON object of this schema and nothing else:\n{schema_json}"
     return compaction_prompt("general", max_tokens=max_tokens, keep=keep, custom=custom).replace(
         CLOSING, f"{form}\n\n{CLOSING}"
@@ -57,6 +58,6 @@ def structured_prompt(schema_json: str, *, max_tokens: int, keep: str = "", cust
 
 
 def summary_input(previous: str, transcript: str) -> str:
-    """The user message of one summary: what is to be merged, fenced."""
+    """Return the user message of one summary: what is to be merged, fenced."""
     earlier = f"{fence('previous_summary', previous)}\n\n" if previous.strip() else ""
     return f"{earlier}{fence('conversation', transcript)}"

@@ -1,4 +1,4 @@
-"""Text to index terms, for documents and questions alike. The stemmer is handed in; the rest is decided here.
+"""Turns text into index terms, for documents and questions alike. Callers pass the stemmer.
 
 Words are folded, stop words dropped, the rest stemmed; scripts written without spaces become pairs of characters;
 identifiers are kept whole beside their pieces. A term with a mark in front is not a word: `~` the beginning of a
@@ -45,7 +45,7 @@ _IDENTIFIER = re.compile(r"(?<![^\W_])[^\W_]++(?:[-._/@:#+][^\W_]++)+")
 
 
 def fold_text(text: str) -> str:
-    """Case, width and Latin accents do not matter to a search."""
+    """Return the text without case, width and Latin accents, which do not matter to a search."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return _ACCENTED.sub(_strip_accents, folded)
 
@@ -59,7 +59,7 @@ def _character_pairs(run: str) -> list[str]:
 
 
 def split_speaker(text: str) -> tuple[tuple[str, ...], str]:
-    """`"Ann Lee: hello"` → `(("ann", "lee"), "hello")`; no names where nobody is named."""
+    """Return `(("ann", "lee"), "hello")` for `"Ann Lee: hello"`; no names where nobody is named."""
     match = _SPEAKER.match(text[:80])
     if match is None:
         return (), text
@@ -67,7 +67,7 @@ def split_speaker(text: str) -> tuple[tuple[str, ...], str]:
 
 
 def names_speaker(text: str) -> bool:
-    """It says who said it, as `split_speaker` reads it."""
+    """Return whether it says who said it, as `split_speaker` reads it."""
     return _SPEAKER.match(text[:80]) is not None
 
 
@@ -89,7 +89,7 @@ class Analyzer:
         return known
 
     def words(self, text: str) -> list[str]:
-        """The plain terms of a text in order, repeated ones repeated."""
+        """Return the plain terms of a text in order, repeated ones repeated."""
         folded = _POSSESSIVE.sub("", fold_text(text))
         terms: list[str] = []
         for unspaced, word in _PIECE.findall(folded):
@@ -100,7 +100,8 @@ class Analyzer:
         return terms + [match[:MAX_TERM_LENGTH] for match in _IDENTIFIER.findall(folded)]
 
     def document_terms(self, text: str) -> Counter[str]:
-        """Everything a document can be found by; the plain words count towards its length, see `is_word`."""
+        """Return everything a document can be found by. The plain words count towards its length, see
+        `is_word`."""
         speakers, body = split_speaker(text)
         terms = Counter(self.words(body))
         for word, count in list(terms.items()):
@@ -119,7 +120,8 @@ def is_word(term: str) -> bool:
 
 
 def prefix_of(word: str) -> str | None:
-    """`"education"` and `"edu…"` share it; None for what is short, a number, an identifier or not in letters."""
+    """Return the term that `"education"` and `"edu…"` share; None for what is short, a number, an
+    identifier or not in letters."""
     if len(word) < PREFIX_LENGTH or not word.isalpha() or _PIECE.match(word)[1]:  # type: ignore[index]
         return None
     return f"~{word[:PREFIX_LENGTH]}"

@@ -1,4 +1,4 @@
-"""How many tokens a text takes, without a tokenizer; and how far off that is for one model.
+"""Estimates the tokens of a text without a tokenizer, and learns the error for each model.
 
 The estimate is a weighted count of what byte-pair tokenizers split on: letters and changes of their case, digits,
 punctuation and the borders between them, and the characters of each script. The weights are a least-squares fit
@@ -36,7 +36,8 @@ _CONTINUATION = bytes(range(0x80, 0xC0))
 
 
 def _class_of(byte: int) -> bytes:
-    """The class of a character, by its first UTF-8 byte: a lower, A upper, 0 digit, . punctuation, else its script."""
+    """Return the class of a character, by its first UTF-8 byte: a lower, A upper, 0 digit, . punctuation,
+    else its script."""
     if byte < 0x80:
         char = chr(byte)
         if char.isalpha():
@@ -79,7 +80,7 @@ _SCRIPT_WEIGHTS = {
 
 
 def estimate_text(text: str) -> int:
-    """Tokens of a text; 0 for the empty one, at least 1 for any other."""
+    """Return the tokens of a text; 0 for the empty one, at least 1 for any other."""
     if not text:
         return 0
     classes = text.encode("utf-8", "replace").translate(_CLASSES, _CONTINUATION)
@@ -90,7 +91,7 @@ def estimate_text(text: str) -> int:
 
 
 def _weigh_ascii(classes: bytes) -> float:
-    """A pair stands for a border tokenizers split at; what is too low for its class is made up for at its borders."""
+    """Return the weighted sum of classes and of pairs of them: a pair is a border at which tokenizers split."""
     count = classes.count
     case_up, both_upper = count(b"aA"), count(b"AA")
     return (
@@ -127,23 +128,24 @@ def estimate_part(part: Part) -> int:
 
 
 def estimate_parts(parts: Sequence[Part]) -> int:
-    """Tokens of a whole message made of these parts, its own overhead included."""
+    """Return the tokens of a whole message made of these parts, its own overhead included."""
     return MESSAGE_OVERHEAD + sum(estimate_part(part) for part in parts)
 
 
 def estimate_tools(json_text: str) -> int:
-    """Tokens of the tool schemas as they are sent. Providers rewrite them shorter than their JSON."""
+    """Return the tokens of the tool schemas as they are sent. Providers rewrite them shorter than their
+    JSON."""
     return estimate_text(json_text)
 
 
 def text_message(role: Role, text: str, *, kind: Kind = "message", pinned: bool = False) -> Message:
-    """A message that is not stored, with its estimate."""
+    """Return a message that is not stored, with its estimate."""
     parts = (TextPart(text),)
     return Message(role=role, parts=parts, tokens=estimate_parts(parts), kind=kind, pinned=pinned)
 
 
 def with_parts(message: Message, parts: tuple[Part, ...]) -> Message:
-    """The same message with other parts and a fresh estimate."""
+    """Return the same message with other parts and a fresh estimate."""
     return dataclasses.replace(message, parts=parts, tokens=estimate_parts(parts))
 
 
@@ -164,10 +166,10 @@ class Calibration:
     samples: int = 0
 
     def update(self, estimated: int, reported: int) -> Calibration:
-        """Learns from one response: the first sample counts whole, later ones a quarter.
+        """Return the ratio after one more response: the first sample counts whole, later ones a quarter.
 
-        Less than half of what was expected is not believed: servers that reuse a cached prompt report only its new
-        part, others report a constant.
+        Less than half of what was expected is not believed: servers that reuse a cached prompt report only
+        its new part, others report a constant.
         """
         if estimated <= 0 or reported <= 0:
             return self
@@ -181,11 +183,11 @@ class Calibration:
         return Calibration(min(max(ratio, _RATIO_MIN), _RATIO_MAX), self.samples + 1)
 
     def apply(self, tokens: int) -> int:
-        """An estimate in the model's own tokens."""
+        """Return an estimate in the model's own tokens."""
         return math.ceil(tokens * self.ratio)
 
     def invert(self, tokens: int) -> int:
-        """The largest estimate that `apply` does not take over `tokens`."""
+        """Return the largest estimate that `apply` does not take over `tokens`."""
         return math.floor(tokens / self.ratio + 1e-9)
 
 

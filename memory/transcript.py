@@ -1,4 +1,4 @@
-"""Messages as text a summariser reads, in chunks of a bounded size."""
+"""Renders messages as the text that a summariser reads, in chunks of a bounded size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ARGUMENT_CHARS = 1_000
 
 
 def render_message(message: Message) -> str:
-    """One utterance with its speaker. Reasoning stays out; long tool results keep head and tail."""
+    """Return one message with its speaker. Reasoning stays out; long tool results keep head and tail."""
     lines: list[str] = []
     for part in message.parts:
         match part:
@@ -37,7 +37,7 @@ def render_transcript(messages: Sequence[Message]) -> str:
 
 
 def split_transcript(messages: Sequence[Message], max_tokens: int) -> list[str]:
-    """The transcript in chunks of at most `max_tokens`, each message whole where it fits into one."""
+    """Return the transcript in chunks of at most `max_tokens`, each message whole where it fits into one."""
     chunks: list[list[str]] = [[]]
     used = 0
     for line in _pieces(messages, max_tokens):
@@ -51,7 +51,7 @@ def split_transcript(messages: Sequence[Message], max_tokens: int) -> list[str]:
 
 
 def _lines(messages: Sequence[Message]) -> Iterator[str]:
-    """The utterances, with a line for each new day."""
+    """Yield the messages, with a line for each new day."""
     day: date | None = None
     for message in messages:
         text = render_message(message)

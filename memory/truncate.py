@@ -1,4 +1,4 @@
-"""Cutting without a model: single messages to a size, and a list of messages to a budget."""
+"""Cuts without a model: single messages to a size, and a list of messages to a budget."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from memory.types import ImagePart, Message, Part, ReasoningPart, TextPart, Tool
 TRUNCATED = "[Truncated]"
 PINNED_SHARE = 0.5
 LEAST_MESSAGE_TOKENS = 16
-"""What a message that is cut to make room keeps: its overhead, the mark and a few words."""
+"""Tokens that a message keeps when it is cut to make room: its overhead, the mark and a few words."""
 
 Cutter = Callable[[str, int], str]
 
 
 def cut_end(text: str, char_limit: int) -> str:
-    """The beginning of a text, and a mark. At most `char_limit` characters where the mark fits."""
+    """Return the beginning of a text, and a mark. At most `char_limit` characters where the mark fits."""
     if len(text) <= char_limit:
         return text
     return text[: max(0, char_limit - len(TRUNCATED) - 1)] + "\n" + TRUNCATED
 
 
 def cut_middle(text: str, char_limit: int) -> str:
-    """Two thirds head, one third tail, and how much is missing between them."""
+    """Return two thirds head and one third tail, with how much is missing between them."""
     if len(text) <= char_limit:
         return text
     mark = f"\n{TRUNCATED} {len(text) - char_limit:,} characters left out\n"
@@ -35,9 +35,10 @@ def cut_middle(text: str, char_limit: int) -> str:
 
 
 def cut_message(message: Message, char_limit: int, cut: Cutter = cut_end) -> Message:
-    """The message with at most `char_limit` characters over all its parts; itself where it is short enough.
+    """Return the message with at most `char_limit` characters over all its parts; itself where it is short
+    enough.
 
-    Long parts give first. Arguments of a tool call stay valid JSON.
+    Long parts are cut first. Arguments of a tool call stay valid JSON.
     """
     if message.is_plain and len(message.text) <= char_limit:
         return message
@@ -49,7 +50,8 @@ def cut_message(message: Message, char_limit: int, cut: Cutter = cut_end) -> Mes
 
 
 def level(sizes: Sequence[int], room: int) -> int:
-    """The cap for which the capped sizes add up to at most `room`: small ones stay whole, large ones share the rest."""
+    """Return the cap for which the capped sizes add up to at most `room`: small ones stay whole, large
+    ones share the rest."""
     left = room
     for done, size in enumerate(sorted(sizes)):
         share = left // (len(sizes) - done)
@@ -91,7 +93,7 @@ def _cut_result(part: ToolResultPart, char_limit: int, cut: Cutter) -> ToolResul
 
 
 def _cut_call(part: ToolCallPart, char_limit: int) -> ToolCallPart:
-    """Within the limit as JSON, whose escapes take place, too: what was cut once is not cut again."""
+    """Return the call within the limit as JSON, whose escapes count, too, so that it is not cut again."""
     head = part.arguments[: max(0, char_limit - 20)]
     arguments = json.dumps({"truncated": head}, ensure_ascii=False)
     while head and len(arguments) > char_limit:
@@ -101,7 +103,8 @@ def _cut_call(part: ToolCallPart, char_limit: int) -> ToolCallPart:
 
 
 def cut_to_tokens(message: Message, tokens: int) -> Message:
-    """The message at no more than `tokens` where its form allows: images become a word, texts lose their middle."""
+    """Return the message in at most `tokens` where its form allows: images become a word, texts lose their
+    middle."""
     if message.tokens <= tokens:
         return message
     message = _drop_reasoning(message)
@@ -137,7 +140,8 @@ def _name_images(message: Message) -> Message:
 
 
 def shrink_messages(messages: Sequence[Message], tokens: int) -> tuple[Message, ...]:
-    """The same messages at no more than `tokens` together where their form allows; the long ones give first."""
+    """Return the messages in at most `tokens` together where their form allows; the long ones are cut
+    first."""
     if total_tokens(messages) <= tokens:
         return tuple(messages)
     asked = sum(message.tokens for message in messages if message.kind == "question")
@@ -149,7 +153,7 @@ def shrink_messages(messages: Sequence[Message], tokens: int) -> tuple[Message, 
 
 
 def find_question(messages: Sequence[Message]) -> int | None:
-    """Where the question being answered stands: the message marked so, else the last one of the user."""
+    """Return the index of the question being answered: the message marked so, else the user's last one."""
     fallback: int | None = None
     for index in range(len(messages) - 1, -1, -1):
         if messages[index].kind == "question":
@@ -160,12 +164,13 @@ def find_question(messages: Sequence[Message]) -> int | None:
 
 
 def is_fixed(message: Message) -> bool:
-    """System prompt and profile: they stand first in every request and are never summarised."""
+    """Return whether it is the system prompt or the profile, which come first in every request and are
+    never summarised."""
     return message.role == "system" or message.kind == "profile"
 
 
 def is_frame(message: Message) -> bool:
-    """What no truncation drops: the system prompt and the summary of what left before."""
+    """Return whether no truncation drops it: the system prompt, the profile, the summary and its reminder."""
     return is_fixed(message) or message.kind in ("summary", "reminder")
 
 
@@ -176,11 +181,12 @@ def choose_pins(
     question_tokens: int = 0,
     frame_tokens: int = 0,
 ) -> set[int]:
-    """The indexes pinned messages hold: their own, a call's results with them, and the question of a pinned reply.
+    """Return the indexes that pinned messages keep: their own, a call's results with them, and the question
+    of a pinned reply.
 
     Over half of the budget together with the question, the oldest messages sent during a run lose their pin,
-    then the oldest others. `question` is its index among the messages, or `question_tokens` its size where it is
-    not one of them; `frame_tokens` has to fit beside them. All in estimates.
+    then the oldest others. `question` is its index among the messages, or `question_tokens` its size where it
+    is not one of them; `frame_tokens` has to fit beside them. All in estimates.
     """
     groups = bind_groups(messages)
     if question is not None:
@@ -200,7 +206,7 @@ def choose_pins(
 
 
 def _asked_by(messages: Sequence[Message]) -> list[int | None]:
-    """For each message the user message it answers."""
+    """Return for each message the user message it answers."""
     asked: list[int | None] = []
     latest: int | None = None
     for index, message in enumerate(messages):
@@ -233,10 +239,11 @@ def smart_truncate(messages: Sequence[Message], room: int, keep_recent: int) -> 
 def squeeze_messages(
     messages: Sequence[Message], room: int, keep_recent: int
 ) -> tuple[list[Message], tuple[Message, ...]]:
-    """(what left, what stays) so that what stays takes at most `room` estimates.
+    """Return (what left, what stays), so that what stays takes at most `room` estimates.
 
-    First the oldest leave, down to the `keep_recent` newest; then the long ones of those are shortened, the newest
-    turn last; then the oldest leave after all, pinned ones last. A question among them stays, verbatim.
+    First the oldest leave, down to the `keep_recent` newest; then the long ones of those are shortened, the
+    newest turn last; then the oldest leave after all, pinned ones last. A question among them stays,
+    verbatim.
     """
     gone, kept = _drop_oldest(messages, room, keep_recent)
     if total_tokens(kept) > room:
@@ -247,7 +254,8 @@ def squeeze_messages(
 
 
 def _drop_oldest(messages: Sequence[Message], room: int, keep: int) -> tuple[list[Message], list[Message]]:
-    """Groups before the `keep` newest messages leave, oldest first: unpinned ones, and at `keep` 0 pinned ones too."""
+    """Return (what left, what stays). Groups before the `keep` newest messages leave, oldest first:
+    unpinned ones, and at `keep` 0 pinned ones too."""
     total = total_tokens(messages)
     leaving: set[int] = set()
     groups = [group for group in bind_groups(messages) if group[1] <= len(messages) - keep]
@@ -275,6 +283,7 @@ def _shorten_older(messages: Sequence[Message], room: int) -> list[Message]:
 
 
 def without_leading_replies(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """From the first user message on: an answer to nothing confuses models, and some providers refuse it."""
+    """Return the messages from the first user message on: a reply to nothing confuses models, and some
+    providers refuse it."""
     first = next((index for index, message in enumerate(messages) if message.role == "user"), len(messages))
     return tuple(messages[first:])

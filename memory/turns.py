@@ -31,7 +31,7 @@ class Turn:
 
 
 def has_tool_calls(messages: Sequence[Message]) -> bool:
-    """Or results of some."""
+    """Return whether any message calls a tool or is a result."""
     return any(
         message.role == "tool" or (message.role == "assistant" and message.tool_calls) for message in messages
     )
@@ -58,9 +58,9 @@ def is_safe_split(messages: Sequence[Message], index: int) -> bool:
 
 
 def safe_split(messages: Sequence[Message], index: int) -> int:
-    """The nearest split at or before `index` that parts no tool call from its results.
+    """Return the nearest split at or before `index` that parts no tool call from its results.
 
-    `messages[:split]` can leave while `messages[split:]` stays. Looks only at the messages around `index`.
+    `messages[:split]` can leave while `messages[split:]` stays. Reads only the messages around `index`.
     """
     index = min(max(index, 0), len(messages))
     caller = _previous_assistant(messages, index)
@@ -71,7 +71,8 @@ def safe_split(messages: Sequence[Message], index: int) -> int:
 
 
 def safe_split_after(messages: Sequence[Message], index: int) -> int:
-    """The nearest split at or after `index`: where the results of a call that began before it have ended."""
+    """Return the nearest split at or after `index`: where the results of a call that began before it have
+    ended."""
     if is_safe_split(messages, index):
         return index
     last = index
@@ -98,7 +99,7 @@ def _results_ahead(messages: Sequence[Message], index: int) -> set[str]:
 
 
 def bind_groups(messages: Sequence[Message]) -> list[tuple[int, int]]:
-    """(start, end) of what stays or leaves together: a call with its results, or a single message.
+    """Return (start, end) of what stays or leaves together: a call with its results, or a single message.
 
     Expects a repaired view, where results follow their call at once.
     """
@@ -112,10 +113,11 @@ def bind_groups(messages: Sequence[Message]) -> list[tuple[int, int]]:
 
 
 def repair_tool_calls(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """A view every provider accepts: each call is followed at once by exactly one result.
+    """Return a view every provider accepts: each call is followed at once by exactly one result.
 
-    A call without a result gets one that says it was interrupted; a result without a call is dropped, a second
-    result of a call too; what came between a call and its results comes after them. Stored messages are untouched.
+    A call without a result gets one that says it was interrupted; a result without a call is dropped, a
+    second result of a call too; what came between a call and its results comes after them. Stored messages
+    are untouched.
     """
     if not has_tool_calls(messages):
         return tuple(messages)
@@ -126,7 +128,7 @@ def repair_tool_calls(messages: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def _spans_of_assistants(messages: Sequence[Message]) -> Iterable[tuple[int, int]]:
-    """Each assistant message with what follows it up to the next; first of all what precedes the first."""
+    """Return the span of each assistant message up to the next; first of all what precedes the first."""
     starts = [index for index, message in enumerate(messages) if message.role == "assistant"]
     bounds = [0, *[start for start in starts if start], len(messages)]
     return itertools.pairwise(bounds)
@@ -180,7 +182,8 @@ def reduce_turns(messages: Sequence[Message]) -> list[Message]:
 
 
 def reduce_turn(turn: Sequence[Message]) -> list[Message]:
-    """User text and last reply of one turn. A turn without tools, or with a pinned tool message, stays as it is."""
+    """Return user text and last reply of one turn. A turn without tools, or with a pinned tool message,
+    stays as it is."""
     if not has_tool_calls(turn):
         return list(turn)
     if any(message.pinned and (message.role == "tool" or message.tool_calls) for message in turn):

@@ -1,4 +1,4 @@
-"""The values context is made of. Immutable; where they are stored is not their concern."""
+"""The immutable values that a context is made of."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ToolResultPart:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningPart:
-    """What a reasoning model thought aloud. Shown to the user; sent back only where a provider wants it."""
+    """The reasoning of a model. Shown to the user; sent back only where a provider wants it."""
 
     text: str
     type: Literal["reasoning"] = "reasoning"
@@ -61,7 +61,7 @@ Part = TextPart | ImagePart | ToolCallPart | ToolResultPart | ReasoningPart
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One utterance as the context sees it.
+    """One message of a conversation or a request.
 
     `id` and `position` are None for what is not stored: the system prompt, a summary, a reminder.
     `tokens` is the uncalibrated estimate of the whole message, computed once when it was written.
@@ -79,12 +79,13 @@ class Message:
 
     @property
     def is_plain(self) -> bool:
-        """One text and nothing else, as nearly every message of a long view: readers need not look further."""
+        """Return whether it is one text and nothing else, as nearly every message of a long view: readers
+        need not look further."""
         return len(self.parts) == 1 and isinstance(self.parts[0], TextPart)
 
     @property
     def is_empty(self) -> bool:
-        """Neither words nor anything else, such as a picture alone."""
+        """Return whether it has neither words nor anything else, such as a picture alone."""
         return not any(part.text if isinstance(part, TextPart) else True for part in self.parts)
 
     @property
@@ -115,6 +116,6 @@ class Checkpoint:
     tokens: int
     reminder: str = ""
     covered_tokens: int = 0
-    """Estimate of all it stands for; 0 where that was left out by the user and not by a summary."""
+    """Estimate of all it covers; 0 where the user cleared the context."""
     made_at: datetime | None = None
-    """When it was finished: what was asked before is its tail, the turns after it count for the cooldown."""
+    """When it was finished. Questions before that are its tail, turns after it count for the cooldown."""

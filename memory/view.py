@@ -1,4 +1,4 @@
-"""The view of a conversation that fits: the immediate cut, without any model call."""
+"""Fits a conversation into its budget at once, without any model call."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LEAST_SUMMARY_TOKENS = 24
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """What is neither in the view nor in a checkpoint; the next compaction covers it."""
+    """Messages that are neither in the view nor in a checkpoint; the next compaction covers them."""
 
     first_position: int | None
     last_position: int | None
@@ -56,7 +56,7 @@ class ViewParts:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a model call is made of. `history` is in order and whole from its first message on, pins before it apart."""
+    """The messages of a model call. `history` is in order, without gaps but for pins at its beginning."""
 
     system: Message
     profile: Message | None
@@ -65,12 +65,12 @@ class View:
     summary: Message | None
     """The checkpoint's summary as it is sent, or what stands in for a summary that is not written yet."""
     reminder: Message | None
-    """What stands behind the summary until the next compaction."""
+    """Sent behind the summary until the next compaction."""
     history: tuple[Message, ...]
     question: Message
     dropped: Dropped | None
     original_count: int
-    """Stored messages this view stands for, the question apart."""
+    """Stored messages that this view represents, without the question."""
     budget_tokens: int
     recall_tokens: int
     """Room for recalled text between history and question, as the model counts."""
@@ -85,11 +85,12 @@ class View:
 
     @property
     def compacted_count(self) -> int:
-        """Stored messages that are still in the view."""
+        """Return the stored messages that are still in the view."""
         return sum(1 for message in self.history if message.position is not None or message.id is not None)
 
     def messages(self, recall: Message | None = None) -> tuple[Message, ...]:
-        """The request: system prompt, profile, summary, reminder, history, what was recalled, notes, question."""
+        """Return the request: system prompt, profile, summary, reminder, history, what was recalled,
+        notes, question."""
         frame = (message for message in (self.profile, self.summary, self.reminder) if message)
         recalled = (recall,) if recall else ()
         return (self.system, *frame, *self.history, *recalled, *self.notes, self.question)
@@ -197,7 +198,7 @@ def fit_view(inputs: ViewInputs) -> View:
 
 
 def _beside(frame_tokens: int, budget: TokenBudget, calibration: Calibration) -> TokenBudget:
-    """What a budget that holds the system prompt leaves. Tool schemas have the reserve."""
+    """Return what a budget that holds the system prompt, too, leaves. Tool schemas have the reserve."""
     frame = calibration.apply(frame_tokens)
     if frame >= budget.input_tokens:
         raise SystemPromptTooLarge(frame, budget.input_tokens)
@@ -207,7 +208,7 @@ def _beside(frame_tokens: int, budget: TokenBudget, calibration: Calibration) ->
 def check_fits(
     system_tokens: int, question_tokens: int, budget: TokenBudget, calibration: Calibration
 ) -> None:
-    """Refuses, before any call, what no compaction can make fit. Tokens are estimates."""
+    """Raise, before any call, for what no compaction can make fit. Tokens are estimates."""
     system, question = calibration.apply(system_tokens), calibration.apply(question_tokens)
     room = budget.input_after(system)
     if room <= 0 or (question > room and question <= budget.input_tokens and system > question):
@@ -225,7 +226,8 @@ def _fits(system_tokens: int, question_tokens: int, budget: TokenBudget, calibra
 
 
 def prepare_history(messages: Sequence[Message], policy: ContextPolicy) -> tuple[Message, ...]:
-    """Stored messages as they may be sent: calls repaired, old tool results and overlong messages cut."""
+    """Return stored messages as they may be sent: calls repaired, old tool results and overlong messages
+    cut."""
     return tuple(_cut_long(message, policy) for message in repair_tool_calls(messages))
 
 
@@ -240,7 +242,8 @@ def _cut_long(message: Message, policy: ContextPolicy) -> Message:
 def _past_pins(
     cut: Cut, prepared: tuple[Message, ...], checkpoint: Checkpoint | None, room: Room, question_tokens: int
 ) -> Cut:
-    """Pinned messages that the checkpoint covers are no part of the tail as soon as not everything fits."""
+    """Return the cut behind pinned messages that the checkpoint covers: they are no part of the tail when
+    not everything fits."""
     covered = checkpoint.last_position if checkpoint else -1
     behind = sum(1 for message in prepared if message.position is not None and message.position <= covered)
     if behind <= cut.start or total_tokens(prepared) <= room.body - question_tokens - room.summary:
@@ -251,7 +254,7 @@ def _past_pins(
 def _select(
     prepared: tuple[Message, ...], cut: Cut, room: Room, question_tokens: int, keep_recent: int
 ) -> tuple[list[Message], tuple[Message, ...]]:
-    """(what left, what stays): pins of what left, then the tail, inside the room."""
+    """Return (what left, what stays): pins of what left, then the tail, inside the room."""
     before, tail = prepared[: cut.start], _reduce_until(prepared, cut)
     pins = choose_pins(before, room.body, question_tokens=question_tokens) if before else set()
     gone = [message for index, message in enumerate(before) if index not in pins]
@@ -277,7 +280,7 @@ def _write_summary(
     question_tokens: int,
     policy: ContextPolicy,
 ) -> Message | None:
-    """The checkpoint's summary, and after it the facts of what no checkpoint covers yet."""
+    """Return the checkpoint's summary with what stands in for the messages that no checkpoint covers yet."""
     if not checkpoint and not missing:
         return None
     space = min(
@@ -293,7 +296,7 @@ def _write_summary(
 
 
 def _count_original(messages: Sequence[Message], checkpoint: Checkpoint | None) -> int:
-    """Pinned messages that the checkpoint covers are counted by it."""
+    """Return the messages the view represents. Pinned ones that the checkpoint covers are counted by it."""
     if checkpoint is None:
         return len(messages)
     after = [

@@ -1,4 +1,4 @@
-"""Checkpoints as rows: queued before they are work, one at a time per conversation, done exactly once."""
+"""Writes of compactions: queued as rows before they are done, one at a time per conversation, each done once."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from django.db.models import Count, F, Max, Q, Sum
 
 from agents.events import Compact, CompactState
 from chatapp.accounts.models import User
-from chatapp.compaction.access import accessible_compaction
 from chatapp.compaction.models import Compaction
+from chatapp.compaction.selectors import accessible_compaction
 from chatapp.conversations.access import lock_conversation
 from chatapp.conversations.branches import latest_checkpoint, usable_checkpoint, visible_messages
 from chatapp.conversations.models import Branch, Conversation
@@ -36,9 +36,9 @@ MAX_ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class PlannedSpan:
-    """What the next summary covers. `previous` is the checkpoint it grows from, as `seen_from` shows it.
+    """What the next summary covers. `previous` is the checkpoint it grows from, as the branch `seen_from` shows it.
 
-    `is_partial`: the same backlog goes on after it.
+    `is_partial`: the same backlog has more messages after it.
     """
 
     branch: Branch
@@ -54,7 +54,7 @@ class PlannedSpan:
     strategy: str
     keep_hint: str = ""
     summary_max_tokens: int = 0
-    """0 = what the policy says when it is written."""
+    """0 = the policy's at the time of writing."""
     is_partial: bool = False
 
 
@@ -65,14 +65,14 @@ class CompactionLease:
 
     @property
     def is_last_attempt(self) -> bool:
-        """Workers died over it before: no model is asked again."""
+        """Return whether workers died over it before, so that no model is asked again."""
         return self.fence >= MAX_ATTEMPTS
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedSummary:
-    """A summary that was accepted, and what it took. `fallback_reason` is set where no model wrote it. Without
-    `entry_text` nothing is written to memory."""
+    """An accepted summary with its costs. `fallback_reason` is set where no model wrote it. Without `entry_text`
+    nothing is written to memory."""
 
     summary: str
     summary_tokens: int
@@ -86,7 +86,7 @@ class FinishedSummary:
     fallback_reason: str = ""
     reminder: str = ""
     repeated_entries: Sequence[str] = ()
-    """Memory entries that said some of it already."""
+    """Ids of memory entries that say some of it already."""
 
 
 def divider_text(message_count: int, strategy: str) -> str:
@@ -114,7 +114,8 @@ def compact_event(row: Compaction, state: str, now: datetime) -> Compact:
 def queue_compaction(
     *, conversation_id: UUID, span: PlannedSpan, model: ModelConfig | None, now: datetime, holder: str = ""
 ) -> Compaction | None:
-    """None when one is under way already, or the span was summarised meanwhile.
+    """Queue a compaction, and return its row; None when one is active already, or the span was summarised
+    meanwhile.
 
     With a `holder` it is claimed at once: whoever queues it does it. Else a worker is woken.
     """
@@ -155,7 +156,8 @@ def queue_compaction(
 
 
 def _is_superseded(conversation: Conversation, span: PlannedSpan) -> bool:
-    """Whether it was planned on what is no longer the latest checkpoint, or one is under way already."""
+    """Return whether the span was planned on what is no longer the latest checkpoint, or a compaction is
+    active."""
     latest = usable_checkpoint(
         span.seen_from, before_position=conversation.next_position, budget_tokens=span.budget_tokens
     )
@@ -164,13 +166,14 @@ def _is_superseded(conversation: Conversation, span: PlannedSpan) -> bool:
 
 
 def note_waiting(*, conversation_id: UUID, waits: bool) -> None:
-    """Whether something left its view that is too short to be summarised while more may come."""
+    """Store whether something left the view that is too short to be summarised while more may come."""
     rows = Conversation.objects.filter(pk=conversation_id, summary_waits=not waits)
     rows.update(summary_waits=waits)
 
 
 def claim_compaction(*, compaction_id: UUID, holder: str, now: datetime) -> CompactionLease | None:
-    """A pending one, or one whose holder's lease ran out."""
+    """Claim a pending compaction, or one whose holder's lease ran out. Return its lease; None where it is
+    not free."""
     with transaction.atomic():
         free = Q(status=Compaction.Status.PENDING) | Q(
             status=Compaction.Status.RUNNING, lease_expires_at__lt=now
@@ -187,27 +190,28 @@ def claim_compaction(*, compaction_id: UUID, holder: str, now: datetime) -> Comp
         return CompactionLease(row.pk, row.fence)
 
 
-def _held(lease: CompactionLease) -> Any:
+def _leased(lease: CompactionLease) -> Any:
     return Compaction.objects.filter(
         pk=lease.compaction_id, fence=lease.fence, status=Compaction.Status.RUNNING
     )
 
 
 def renew_compaction(*, lease: CompactionLease, now: datetime) -> None:
-    """Raises LeaseLost."""
-    if not _held(lease).update(lease_expires_at=now + LEASE):
+    """Renew the lease. Raises LeaseLost."""
+    if not _leased(lease).update(lease_expires_at=now + LEASE):
         raise LeaseLost("Another worker took this compaction over.")
 
 
 def release_compaction(*, lease: CompactionLease, now: datetime) -> None:
-    """Gives it back unfinished, to a worker."""
+    """Give an unfinished compaction back to the workers."""
     with transaction.atomic():
-        if _held(lease).update(lease_expires_at=now):
+        if _leased(lease).update(lease_expires_at=now):
             jobs.wake_worker("chatapp.compaction.tasks.compact", str(lease.compaction_id))
 
 
 def release_all_compactions(*, now: datetime) -> None:
-    """For a process that knows it is the only one: whoever held them is gone, and so are the broker's messages."""
+    """Give all running compactions back. For a process that knows it is the only one: whoever held them is
+    gone, and so are the broker's messages."""
     with transaction.atomic():
         Compaction.objects.filter(status=Compaction.Status.RUNNING).update(lease_expires_at=now)
         active = Compaction.objects.filter(status__in=Compaction.ACTIVE)
@@ -215,12 +219,12 @@ def release_all_compactions(*, now: datetime) -> None:
             jobs.wake_worker("chatapp.compaction.tasks.compact", str(compaction_id))
 
 
-def _lock_held(lease: CompactionLease) -> tuple[Conversation, Compaction]:
+def _lock_leased(lease: CompactionLease) -> tuple[Conversation, Compaction]:
     row = Compaction.objects.filter(pk=lease.compaction_id).first()
     if row is None:
         raise LeaseLost("The conversation was deleted.")
     conversation = Conversation.objects.select_for_update().get(pk=row.conversation_id)
-    held = _held(lease).first()
+    held = _leased(lease).first()
     if held is None:
         raise LeaseLost("Another worker took this compaction over.")
     held.conversation = conversation  # its counter of events is this one's
@@ -228,9 +232,9 @@ def _lock_held(lease: CompactionLease) -> tuple[Conversation, Compaction]:
 
 
 def complete_compaction(*, lease: CompactionLease, result: FinishedSummary, now: datetime) -> Compaction:
-    """Checkpoint, ledger and memory entry together. Raises LeaseLost."""
+    """Store checkpoint, ledger and memory entry together. Raises LeaseLost."""
     with transaction.atomic():
-        conversation, row = _lock_held(lease)
+        conversation, row = _lock_leased(lease)
         row.status = Compaction.Status.DONE
         row.summary = result.summary
         row.summary_tokens = result.summary_tokens
@@ -270,9 +274,9 @@ def mark_context_kept(*, compaction_id: UUID, now: datetime) -> None:
 
 
 def fail_compaction(*, lease: CompactionLease, error: str, calls: Sequence[CallUsage], now: datetime) -> None:
-    """Raises LeaseLost."""
+    """Store that it failed, with what its calls took. Raises LeaseLost."""
     with transaction.atomic():
-        conversation, row = _lock_held(lease)
+        conversation, row = _lock_leased(lease)
         row.status = Compaction.Status.FAILED
         row.error = error
         row.usage = _usage_of(calls)
@@ -303,8 +307,10 @@ CLEARED = "The user started a new context here. What was said before is kept, bu
 def edit_summary(
     *, user: User, conversation_id: str, compaction_id: str, summary: str, tokens: int, now: datetime
 ) -> Compaction:
-    """The user's own words from now on; what was built on the old ones keeps what it said. What is new in them is
-    remembered, and found."""
+    """Replace a summary by the user's own words. What is new in them is added to its memory entry.
+
+    Later summaries that were built on the old words keep what they say.
+    """
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
         row = accessible_compaction(user, conversation_id, compaction_id)
@@ -320,7 +326,8 @@ def edit_summary(
 
 
 def _add_to_entry(row: Compaction, summary: str) -> None:
-    """As before by its author: with the summary it goes and comes again."""
+    """Add to the summary's memory entry what its new words say. The author stays: an undo hides the entry,
+    a redo shows it again."""
     entry = MemoryEntry.objects.select_for_update().filter(compaction=row).first()
     if entry is not None:
         rewrite_entry(
@@ -329,7 +336,8 @@ def _add_to_entry(row: Compaction, summary: str) -> None:
 
 
 def undo_compaction(*, user: User, conversation_id: str, compaction_id: str, now: datetime) -> Compaction:
-    """The messages are in context again, as before. Only the latest can be undone: others stand on the earlier ones."""
+    """Bring the messages back into the context. Only the latest compaction can be undone, because others
+    build on the earlier ones."""
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
         row = accessible_compaction(user, conversation_id, compaction_id)
@@ -341,7 +349,7 @@ def undo_compaction(*, user: User, conversation_id: str, compaction_id: str, now
 
 
 def redo_compaction(*, user: User, conversation_id: str, compaction_id: str, now: datetime) -> Compaction:
-    """An undone summary stands again, unless another took its place meanwhile."""
+    """Put an undone summary in force again, unless another took its place meanwhile."""
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
         row = accessible_compaction(user, conversation_id, compaction_id)
@@ -366,9 +374,11 @@ def _set_status(
 def clear_context(
     *, user: User, conversation_id: str, budget_tokens: int, tokens: int, now: datetime
 ) -> Compaction:
-    """A checkpoint over everything that says nothing of it. Nothing is deleted, and it can be undone.
+    """Make a checkpoint over all messages that says nothing of them. Nothing is deleted, and it can be
+    undone.
 
-    `tokens` is the size of CLEARED. Raises Conflict where there is nothing to clear, or an answer is being written.
+    `tokens` is the size of CLEARED. Raises Conflict where there is nothing to clear, or an answer is being
+    written.
     """
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)

@@ -1,4 +1,4 @@
-"""Compactions from plan to daily file, by a worker or, where a policy waits for its summary, by the run itself."""
+"""Queues compactions and does them, in a worker or, where a policy waits for its summary, in the run itself."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from chatapp.compaction.models import Compaction
 from chatapp.compaction.planning import (
     AUTOMATIC,
     FINAL,
-    Wish,
+    CompactionOptions,
     find_emergency_span,
     find_span,
     is_full,
@@ -59,7 +59,7 @@ WAIT_LIMIT_S = 60.0
 
 
 def queue_next_compaction(conversation_id: UUID, *, is_early: bool = False) -> Compaction | None:
-    """Queues the compaction that is due, if one is.
+    """Queue the compaction that is due, and return it; None where none is.
 
     `is_early`: no answer waits for it yet. Where a policy summarises inline, the next answer does it then.
     """
@@ -67,7 +67,9 @@ def queue_next_compaction(conversation_id: UUID, *, is_early: bool = False) -> C
     if loaded is None:
         return None
     if loaded.rules.leaves_it_to_hooks:
-        return queue_due(loaded, Wish(at_once=True)) if not is_early and is_full(loaded) else None
+        return (
+            queue_due(loaded, CompactionOptions(at_once=True)) if not is_early and is_full(loaded) else None
+        )
     if not loaded.rules.policy.has_summary:
         return None
     if is_early and loaded.rules.policy.is_inline:
@@ -79,19 +81,19 @@ def queue_next_compaction(conversation_id: UUID, *, is_early: bool = False) -> C
 
 
 def summarise_rest(conversation_id: UUID) -> Compaction | None:
-    """Of a conversation in which nothing more was said: what left its view, however little."""
+    """Queue a compaction of what left the view of a quiet conversation, however little it is."""
     loaded = load_for_planning(conversation_id)
     note_waiting(conversation_id=conversation_id, waits=False)
     return queue_due(loaded, FINAL) if loaded is not None and loaded.rules.summarises else None
 
 
-def queue_due(loaded: LoadedContext, wish: Wish = AUTOMATIC) -> Compaction | None:
-    """None where none is due, or one is under way already."""
-    return _queue(loaded, find_span(loaded, wish))
+def queue_due(loaded: LoadedContext, options: CompactionOptions = AUTOMATIC) -> Compaction | None:
+    """Queue the compaction that is due. Return None where none is, or one is active already."""
+    return _queue(loaded, find_span(loaded, options))
 
 
 def queue_emergency(loaded: LoadedContext, sent: AssembledContext) -> Compaction | None:
-    """What left in an emergency is summarised to memory, as everything is that leaves."""
+    """Queue a compaction of what left when the provider refused a request, so that it reaches memory, too."""
     if not loaded.rules.summarises:
         return None
     return _queue(loaded, find_emergency_span(loaded, sent))
@@ -113,7 +115,8 @@ def _queue(loaded: LoadedContext, span: PlannedSpan | None, holder: str = "") ->
 
 
 def compact(compaction_id: UUID) -> None:
-    """The worker's: from a queued row to a checkpoint, a memory entry and a daily file. Safe to call twice."""
+    """Turn a queued row into a checkpoint, a memory entry and a daily file, in a worker. Safe to call
+    twice."""
     lease = claim_compaction(compaction_id=compaction_id, holder=HOLDER, now=clock.now())
     if lease is None:
         return
@@ -132,13 +135,13 @@ def compact(compaction_id: UUID) -> None:
     queue_next_compaction(work.row.conversation_id)  # a long backlog becomes several checkpoints
 
 
-async def compact_inline(loaded: LoadedContext, wish: Wish = AUTOMATIC) -> bool:
-    """Now, before the model is called. True when the context is another one since.
+async def compact_inline(loaded: LoadedContext, options: CompactionOptions = AUTOMATIC) -> bool:
+    """Compact before the model is called. Return whether the context changed.
 
-    Where a worker is at it already, its summary is waited for. A process that dies here leaves a row whose lease runs
-    out, and the sweep hands it to a worker.
+    Waits for a worker that has begun it already. A process that dies here leaves a row whose lease runs out,
+    and the sweep hands it to a worker.
     """
-    work = await in_database(_begin_inline)(loaded, wish)
+    work = await in_database(_begin_inline)(loaded, options)
     if isinstance(work, Compaction):
         return await _wait_for(work)
     if work is None:
@@ -160,9 +163,10 @@ async def compact_inline(loaded: LoadedContext, wish: Wish = AUTOMATIC) -> bool:
     return True
 
 
-def _begin_inline(loaded: LoadedContext, wish: Wish) -> CompactionWork | Compaction | None:
-    """Ours; else the one that is under way; None where none is due."""
-    span = find_span(loaded, wish)
+def _begin_inline(loaded: LoadedContext, options: CompactionOptions) -> CompactionWork | Compaction | None:
+    """Return the work of a compaction claimed here; else the row that is active already; None where none
+    is due."""
+    span = find_span(loaded, options)
     if span is None:
         return None
     row = _queue(loaded, span, HOLDER)
@@ -212,7 +216,8 @@ async def _summarise(work: CompactionWork) -> SummaryResult:
 
 
 async def _while_held(lease: CompactionLease, summary: Coroutine[Any, Any, SummaryResult]) -> SummaryResult:
-    """A call may take longer than a lease lasts. Raises LeaseLost as soon as somebody else has it."""
+    """Return the summary, renewing the lease meanwhile, for a call may take longer than a lease lasts.
+    Raises LeaseLost as soon as another worker has it."""
     writing, holding = asyncio.create_task(summary), asyncio.create_task(_hold(lease))
     try:
         await asyncio.wait({writing, holding}, return_when=asyncio.FIRST_COMPLETED)

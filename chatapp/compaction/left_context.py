@@ -1,4 +1,4 @@
-"""What left the context by a compaction, word for word in its conversation's context.jsonl: a worker's task."""
+"""Appends the messages that left a context, word for word, to their conversation's context.jsonl, in a worker."""
 
 from __future__ import annotations
 
@@ -21,11 +21,15 @@ from chatapp.operations.errors import NotFound
 log = logging.getLogger(__name__)
 
 FIRST_ATTEMPT = timedelta(minutes=5)
-"""Until then the wake-up of the commit is at work; after that, somebody may have died over it."""
+"""Until then the task of the commit is running; after that, its worker may have died."""
 
 
 def keep_left_context(compaction_id: UUID) -> None:
-    """Safe to repeat: what a worker that died, or a compaction undone since, had appended is not appended again."""
+    """Append the messages of a compaction to its conversation's file.
+
+    Safe to repeat: what was appended before, by a worker that died or for a compaction since undone, is left
+    out.
+    """
     row = compaction_to_keep(compaction_id)
     if row is None:
         return
@@ -50,7 +54,8 @@ def keep_left_context(compaction_id: UUID) -> None:
 
 
 def _kept_ids(conversation_id: UUID) -> frozenset[str]:
-    """From the file and not its row: a crash may have come between the two."""
+    """Return the ids of the messages in the file. Read from the file and not its row, because a crash may
+    have come between the two."""
     try:
         lines = read_file(conversation_id, CONTEXT_FILE).decode("utf-8", "replace").split("\n")
     except NotFound:

@@ -1,4 +1,4 @@
-"""What left the context: checkpoints, the entries of the daily files with what they said before, and pauses."""
+"""Checkpoints: what summaries cover, and how each was made."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Compaction(models.Model):
 
     ACTIVE = (Status.PENDING, Status.RUNNING)
     CLEARED = "cleared"
-    """The strategy of a checkpoint that says nothing: the user wanted a new context."""
+    """The strategy of a checkpoint without a summary: the user started a new context."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     conversation = models.ForeignKey(

@@ -24,11 +24,11 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What a compaction should be like where not as the policy says.
+class CompactionOptions:
+    """What a compaction does differently from the policy.
 
-    `at_once`: all but `keep_recent` messages, at whatever pressure. `by_user`: even what was undone before.
-    `is_final`: nothing more comes that a short span could wait for.
+    `at_once`: cover all but `keep_recent` messages, at whatever pressure. `by_user`: even what was undone before.
+    `is_final`: no more messages come that a short span could wait for.
     """
 
     at_once: bool = False
@@ -40,12 +40,12 @@ class Wish:
     summary_max_tokens: int = 0
 
 
-AUTOMATIC = Wish()
-FINAL = Wish(is_final=True)
+AUTOMATIC = CompactionOptions()
+FINAL = CompactionOptions(is_final=True)
 
 
 def load_for_planning(conversation_id: UUID) -> LoadedContext | None:
-    """The context as it is after the last message; None when the conversation is gone."""
+    """Return the context as it is after the last message; None when the conversation is gone."""
     rows = Conversation.objects.select_related(
         "user", "branch", "model__fast_model", "agent__model__fast_model"
     )
@@ -65,12 +65,12 @@ def load_end(conversation: Conversation) -> LoadedContext:
     )
 
 
-def find_span(loaded: LoadedContext, wish: Wish = AUTOMATIC) -> PlannedSpan | None:
-    """The compaction that is due, measured; None where none is."""
+def find_span(loaded: LoadedContext, options: CompactionOptions = AUTOMATIC) -> PlannedSpan | None:
+    """Return the compaction that is due, measured; None where none is."""
     rules, inputs = loaded.rules, loaded.inputs
     policy = rules.policy
-    if wish.keep_recent is not None:
-        policy = policy.model_copy(update={"keep_recent": wish.keep_recent})
+    if options.keep_recent is not None:
+        policy = policy.model_copy(update={"keep_recent": options.keep_recent})
     plan = plan_span(
         PlanInputs(
             messages=inputs.messages,
@@ -82,17 +82,17 @@ def find_span(loaded: LoadedContext, wish: Wish = AUTOMATIC) -> PlannedSpan | No
             question_tokens=0 if inputs.question.is_empty else inputs.question.tokens,
             left_out=inputs.left_out,
             turns_since_compaction=turns_since_compaction(loaded.conversation),
-            manual=wish.at_once,
-            is_patient=not wish.is_final,
+            manual=options.at_once,
+            is_patient=not options.is_final,
         )
     )
-    if plan is None or (not wish.by_user and _was_undone(loaded, plan)):
+    if plan is None or (not options.by_user and _was_undone(loaded, plan)):
         return None
-    return _measured(loaded, plan, wish)
+    return _measured(loaded, plan, options)
 
 
 def find_emergency_span(loaded: LoadedContext, sent: AssembledContext) -> PlannedSpan | None:
-    """What left when a provider refused the request and less of it was sent."""
+    """Return what left when a provider refused the request and less of it was sent."""
     kept = {message.id for message in sent.view.history}
     gone = [message for message in loaded.inputs.messages if message.id not in kept]
     left_out = loaded.inputs.left_out
@@ -122,15 +122,16 @@ def _was_undone(loaded: LoadedContext, plan: CompactionPlan) -> bool:
 
 
 def is_full(loaded: LoadedContext) -> bool:
-    """Whether something has to leave before the next call."""
+    """Return whether something has to leave before the next call."""
     try:
         return loaded.assemble().view.dropped is not None
     except ContextError:
         return True
 
 
-def _measured(loaded: LoadedContext, plan: CompactionPlan, wish: Wish) -> PlannedSpan:
-    """The plan with what only the database knows: how many messages lie in it, and where a long one ends."""
+def _measured(loaded: LoadedContext, plan: CompactionPlan, options: CompactionOptions) -> PlannedSpan:
+    """Return the plan with what only the database knows: how many messages it covers, and where a long one
+    ends."""
     span = measure_span(loaded.branch, plan.first_position, plan.last_position)
     return PlannedSpan(
         branch=span.branch,
@@ -143,15 +144,15 @@ def _measured(loaded: LoadedContext, plan: CompactionPlan, wish: Wish) -> Planne
         span_tokens=span.tokens,
         budget_tokens=loaded.rules.budget.input_tokens,
         tokens_before=(loaded.inputs.checkpoint.tokens if loaded.inputs.checkpoint else 0) + span.tokens,
-        strategy=wish.strategy or loaded.rules.policy.strategy,
-        keep_hint=wish.keep_hint,
-        summary_max_tokens=wish.summary_max_tokens,
+        strategy=options.strategy or loaded.rules.policy.strategy,
+        keep_hint=options.keep_hint,
+        summary_max_tokens=options.summary_max_tokens,
         is_partial=not span.is_whole,
     )
 
 
 def summary_model_of(loaded: LoadedContext) -> ModelConfig:
-    """The policy's, else the fast model of the one that answers."""
+    """Return the policy's summary model, else the fast model of the one that answers."""
     wanted = loaded.rules.policy.summary_model
     if wanted:
         try:

@@ -1,4 +1,4 @@
-"""What a user asks of a conversation's context: a summary now, how it would be, and a new beginning."""
+"""What a user may ask for: a compaction now, its preview, and a new context."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chatapp.compaction import shapes
 from chatapp.compaction.actions import CLEARED, PlannedSpan, clear_context
 from chatapp.compaction.compactor import WAIT_STEP_S, queue_due
 from chatapp.compaction.models import Compaction
-from chatapp.compaction.planning import Wish, find_span, load_end
+from chatapp.compaction.planning import CompactionOptions, find_span, load_end
 from chatapp.compaction.selectors import active_compaction, span_messages
 from chatapp.context.assembly import LoadedContext
 from chatapp.context.policies import rules_for
@@ -28,9 +28,9 @@ WAIT_LIMIT_S = 300.0
 async def compact_now(
     *, user: User, conversation_id: str, keep: str | None, strategy: str | None, wait: bool
 ) -> dict[str, Any]:
-    """Queues a compaction of all but the newest messages; with `wait`, returns when it has ended.
+    """Queue a compaction of all but the newest messages, and return it; with `wait`, when it has ended.
 
-    Raises Conflict when one is under way, or there is too little to summarise.
+    Raises Conflict when one is active, or there is too little to summarise.
     """
     row = await in_database(_queue_asked)(user, conversation_id, keep or "", strategy)
     deadline = asyncio.get_running_loop().time() + WAIT_LIMIT_S
@@ -42,7 +42,7 @@ async def compact_now(
 
 def _queue_asked(user: User, conversation_id: str, keep: str, strategy: str | None) -> Compaction:
     conversation = accessible_conversation(user, conversation_id)
-    row = queue_due(load_end(conversation), _wish(keep, strategy))
+    row = queue_due(load_end(conversation), _options(keep, strategy))
     if row is not None:
         return row
     if active_compaction(conversation.pk):
@@ -51,7 +51,8 @@ def _queue_asked(user: User, conversation_id: str, keep: str, strategy: str | No
 
 
 def clear_conversation(user: User, conversation_id: str) -> dict[str, Any]:
-    """`/context clear`. Raises NotFound and Conflict."""
+    """Start a new context, as `/context clear` does, and return its checkpoint. Raises NotFound and
+    Conflict."""
     conversation = accessible_conversation(user, conversation_id)
     config = model_of(conversation)
     row = clear_context(
@@ -67,12 +68,13 @@ def clear_conversation(user: User, conversation_id: str) -> dict[str, Any]:
 def preview_compaction(
     *, user: User, conversation_id: str, keep: str | None, strategy: str | None
 ) -> dict[str, Any]:
-    """What `compact_now` would cover and leave, with a draft of its summary that no model wrote. Writes nothing.
+    """Return what `compact_now` would cover and leave, with a draft of its summary that no model wrote.
+    Writes nothing.
 
     Raises NotFound, and Conflict where there is too little to summarise.
     """
     loaded = load_end(accessible_conversation(user, conversation_id))
-    span = find_span(loaded, _wish(keep or "", strategy))
+    span = find_span(loaded, _options(keep or "", strategy))
     if span is None:
         raise Conflict("There is too little here to summarise.", code="nothing_to_compact")
     draft = _draft(loaded, span)
@@ -96,5 +98,5 @@ def _draft(loaded: LoadedContext, span: PlannedSpan) -> str:
     return strategy_named(span.strategy).draft(previous, messages, longest)
 
 
-def _wish(keep: str, strategy: str | None) -> Wish:
-    return Wish(at_once=True, by_user=True, keep_hint=keep, strategy=strategy or "")
+def _options(keep: str, strategy: str | None) -> CompactionOptions:
+    return CompactionOptions(at_once=True, by_user=True, keep_hint=keep, strategy=strategy or "")

@@ -1,4 +1,4 @@
-"""What pages and programs see of conversations, by keyset, newest first."""
+"""Reads of compactions: lists for users and workers, spans, and whether one is due."""
 
 from __future__ import annotations
 
@@ -11,17 +11,25 @@ from uuid import UUID
 
 from django.db.models import Count, Q, Sum
 
+from chatapp.accounts.models import User
 from chatapp.compaction import shapes
 from chatapp.compaction.models import Compaction
 from chatapp.conversations.branches import visible_compactions, visible_messages
 from chatapp.conversations.message_values import MESSAGE_COLUMNS, messages_from_columns
 from chatapp.conversations.models import Branch, Conversation, Message
+from chatapp.operations.access import _only, parse_id
 from chatapp.runs.models import Run
 from memory.types import Message as MessageValue
 
 
+def accessible_compaction(user: User, conversation_id: str | UUID, compaction_id: str | UUID) -> Compaction:
+    """Return a compaction of the user's own. Raises NotFound."""
+    rows = Compaction.objects.filter(conversation__user=user, conversation_id=parse_id(conversation_id))
+    return _only(rows, compaction_id)
+
+
 def compaction_list(branch: Branch) -> list[dict[str, Any]]:
-    """All that cover only what this branch shows, oldest first."""
+    """Return the compactions that cover only what this branch shows, oldest first."""
     rows = visible_compactions(branch).order_by("created_at", "first_position", "pk")
     return [shapes.compaction_shape(row) for row in rows]
 
@@ -31,7 +39,7 @@ QUIET_AFTER = timedelta(minutes=10)
 
 
 def waiting_compactions(now: datetime) -> list[UUID]:
-    """Pending for longer than a wake-up takes, or held by a worker that is gone."""
+    """Return those that are pending for longer than a wake-up takes, or held by a worker that is gone."""
     late = Q(status=Compaction.Status.PENDING, created_at__lt=now - PICKED_UP_AFTER)
     late |= Q(status=Compaction.Status.RUNNING, lease_expires_at__lt=now)
     return list(
@@ -40,13 +48,14 @@ def waiting_compactions(now: datetime) -> list[UUID]:
 
 
 def quiet_conversations(now: datetime) -> list[UUID]:
-    """In which nothing was said for a while, and something waits to be summarised."""
+    """Return the conversations in which nothing was said for a while, and something waits to be
+    summarised."""
     rows = Conversation.objects.filter(summary_waits=True, last_activity_at__lt=now - QUIET_AFTER)
     return list(rows.order_by("last_activity_at", "pk").values_list("pk", flat=True)[:20])
 
 
 def compaction_to_keep(compaction_id: UUID) -> Compaction | None:
-    """None where its conversation's file has it, or nothing left by it."""
+    """Return the compaction; None where its conversation's file has it, or nothing left by it."""
     rows = Compaction.objects.select_related("branch").filter(
         conversation__user__isnull=False, status=Compaction.Status.DONE
     )
@@ -62,15 +71,19 @@ def compactions_to_keep(finished_before: datetime) -> list[UUID]:
 
 
 def may_be_kept_already(row: Compaction) -> bool:
-    """Whether another compaction, since undone perhaps, covered messages of this one and has kept them."""
+    """Return whether another compaction, perhaps undone since, covered messages of this one and has kept
+    them."""
     others = Compaction.objects.filter(conversation_id=row.conversation_id).exclude(pk=row.pk)
     kept = others.exclude(context_kept_at=None).filter(first_position__lte=row.last_position)
     return kept.filter(last_position__gte=row.first_position).exists()
 
 
 def turns_since_compaction(conversation: Conversation, upto: UUID | None = None) -> int | None:
-    """Answers begun since the last finished compaction, `upto` that of this run; None when there was none. A part of a
-    backlog is none."""
+    """Return the answers begun since the last finished compaction, up to the run `upto`; None when there was
+    none.
+
+    A compaction that covered only a part of a backlog does not count.
+    """
     finished = conversation.compactions.filter(status=Compaction.Status.DONE, is_partial=False)
     done = finished.order_by("-finished_at", "-pk").first()
     if done is None or done.finished_at is None:
@@ -82,7 +95,8 @@ def turns_since_compaction(conversation: Conversation, upto: UUID | None = None)
 
 
 def was_undone(branch: Branch, previous: Compaction | None, last_position: int, *, is_needed: bool) -> bool:
-    """Whether the user took back a summary that grew from `previous`: none comes back by itself in its place.
+    """Return whether the user undid a summary that grew from `previous`: then none is made again in its
+    place.
 
     `is_needed`: the context is full, and more has left it than that summary covered.
     """
@@ -103,7 +117,7 @@ PAGE = 500
 class Span:
     """What a compaction adds to its predecessor. `is_whole` is False where MAX_SPAN ended it early.
 
-    `branch` is the one its last message was written in: all that leave it later see the same span.
+    `branch` is the one its last message was written in: branches that fork later share the span.
     """
 
     branch: Branch
@@ -116,7 +130,7 @@ class Span:
 
 
 def measure_span(branch: Branch, first_position: int, last_position: int) -> Span:
-    """From `first_position` on, ended before a user message where it would be too long."""
+    """Return the span from `first_position` on, ended before a user message where it would be too long."""
     end = _early_end(branch, first_position, last_position)
     is_whole = end is None
     last = last_position if end is None else end
@@ -128,7 +142,7 @@ def measure_span(branch: Branch, first_position: int, last_position: int) -> Spa
 
 
 def _branch_at(branch: Branch, position: int) -> Branch:
-    """The one that owns the last message up to `position`."""
+    """Return the branch that owns the last message up to `position`."""
     rows = visible_messages(branch).filter(position__lte=position).order_by("-position")
     owner = rows.values_list("branch_id", flat=True).first()
     return branch if owner in (None, branch.pk) else Branch.objects.get(pk=owner)
@@ -148,7 +162,7 @@ def _early_end(branch: Branch, first_position: int, last_position: int) -> int |
 
 
 def span_messages(branch: Branch, first_position: int, last_position: int) -> Iterator[MessageValue]:
-    """In order, a page at a time."""
+    """Yield the messages of a span in order, read a page at a time."""
     rows = visible_messages(branch, first_position - 1).filter(position__lte=last_position)
     columns = rows.order_by("position").values_list(*MESSAGE_COLUMNS).iterator(chunk_size=PAGE)
     while page := list(itertools.islice(columns, PAGE)):
@@ -156,7 +170,7 @@ def span_messages(branch: Branch, first_position: int, last_position: int) -> It
 
 
 def span_ends(branch: Branch, first_position: int, last_position: int) -> tuple[UUID, UUID]:
-    """The ids of its first and last message."""
+    """Return the ids of its first and last message."""
     rows = (
         visible_messages(branch, first_position - 1).filter(position__lte=last_position).order_by("position")
     )
@@ -168,5 +182,5 @@ def span_ends(branch: Branch, first_position: int, last_position: int) -> tuple[
 
 
 def was_forgotten_since(conversation_id: UUID, moment: datetime) -> bool:
-    """Whether something in it was."""
+    """Return whether a message of the conversation was forgotten since then."""
     return Message.objects.filter(conversation_id=conversation_id, forgotten_at__gte=moment).exists()

@@ -1,4 +1,4 @@
-"""One compaction that is ours: what its summary is made from, and what becomes of it. No model is asked here."""
+"""Reads what a claimed compaction summarises, and turns the answer into what is stored. Asks no model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from memory.types import Message
 
 @dataclass(frozen=True, slots=True)
 class CompactionWork:
-    """A compaction that is ours, with everything it needs."""
+    """A claimed compaction, with everything its summary is made from."""
 
     row: Compaction
     lease: CompactionLease
@@ -40,7 +40,7 @@ class CompactionWork:
     first_message_id: UUID
     last_message_id: UUID
     was_paused: bool
-    """Whether this summary tells of something that memory may not keep."""
+    """Whether the summary covers messages that memory may not keep."""
 
     @property
     def on_record(self) -> Sequence[Message]:
@@ -113,7 +113,8 @@ def finished_summary(work: CompactionWork, done: SummaryResult) -> FinishedSumma
 
 
 def _remind(work: CompactionWork, done: SummaryResult) -> tuple[str, int]:
-    """What stands behind the summary from now on, and its tokens; nothing where the two would save nothing."""
+    """Return (the reminder to send behind the summary from now on, its tokens); empty where the two would
+    save nothing."""
     text = write_reminder(_tool_notes(work.row.conversation), list_achieved(work.messages))
     message = reminder_message(text)
     tokens = message.tokens if message else 0
@@ -128,9 +129,10 @@ def _tool_notes(conversation: Conversation) -> list[ToolNote]:
 
 
 def _learn(work: CompactionWork, done: SummaryResult) -> Learned:
-    """What is new in the summary, and the new statements of the span that it does not hold word for word.
+    """Return what is new in the summary, and the new statements of the span that it does not hold word for
+    word.
 
-    The statements alone where no model wrote it, of a truncation, and where it tells of what was said off the record.
+    Only the statements where no model wrote it, or where it covers messages written while memory was paused.
     """
     is_plain = not work.policy.behaviour.writes_summaries or work.was_paused or bool(done.fallback_reason)
     return learn_from(

@@ -15,7 +15,7 @@ POLICY_HELP = "Fields with their values, as YAML, such as keep_recent: 20"
 
 
 def check_policy_field(policy: Any, level: str) -> dict[str, Any]:
-    """As it is stored. Raises ValidationError, which names the field of the policy."""
+    """Return the policy as it is stored. Raises ValidationError, which names the field."""
     if not isinstance(policy, dict):
         raise ValidationError("Enter fields with their values, such as keep_recent: 20.")
     try:

@@ -1,4 +1,4 @@
-"""What a model would be sent for a question in a conversation: loaded, fitted, with the rules in force."""
+"""Loads and fits what a model is sent for a question in a conversation, with the rules in force."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from memory.types import Message
 
 @dataclass(frozen=True, slots=True)
 class LoadedContext:
-    """The inputs of a context, and how it came to them."""
+    """The inputs of a context, and the rows and rules they were made from."""
 
     conversation: Conversation
     branch: Branch
@@ -37,7 +37,7 @@ class LoadedContext:
     inputs: ContextInputs
     tools: tuple[Tool, ...] = ()
     turn_position: int | None = None
-    """Where the question stands that began this turn; None where it is not stored, or the next one is not asked yet."""
+    """Position of the question that began this turn; None where it is not stored, or not asked yet."""
 
     @property
     def user_id(self) -> UUID:
@@ -45,17 +45,18 @@ class LoadedContext:
 
     @property
     def time_limit_s(self) -> float:
-        """The shorter one of what the agent and the deployment allow one answer."""
+        """Return the shorter one of what the agent and the deployment allow one answer."""
         agent = agent_of(self.conversation)
         limit = float(settings.ANSWER_TIME_LIMIT_S)
         return min(agent.timeout_s, limit) if agent and agent.timeout_s else limit
 
     def with_notes(self, notes: Sequence[Message]) -> LoadedContext:
-        """With what hooks add to this one request."""
+        """Return the context with what hooks add to this one request."""
         return replace(self, inputs=replace(self.inputs, notes=tuple(notes)))
 
     def assemble(self) -> AssembledContext:
-        """Raises memory.errors.ContextError when the question or the system prompt is too large."""
+        """Return the request that fits. Raises memory.errors.ContextError when the question or the system
+        prompt is too large."""
         return AssembledContext(self.inputs, self.inputs.fit())
 
 
@@ -70,7 +71,7 @@ def load_context(
     rules: ContextRules | None = None,
     turn_position: int | None = None,
 ) -> LoadedContext:
-    """One pass over the database, read-only."""
+    """Return the context of a question, read in one pass over the database."""
     rules = rules or rules_for(config, conversation)
     history = load_history(
         branch,

@@ -1,4 +1,4 @@
-"""What the model would be sent for the next question, by the code that answers: no model is called, nothing written."""
+"""Shows what the model would be sent for the next question, by the code that answers. Writes nothing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def inspect_context(
     budget_tokens: int | None,
     model: str | None,
 ) -> dict[str, Any]:
-    """Raises NotFound, and InvalidInput where a question of that size could not be asked."""
+    """Return what the model would be sent, piece by piece. Raises NotFound, and InvalidInput where a
+    question of that size could not be asked."""
     now = clock.now()
     conversation = accessible_conversation(user, conversation_id)
     if conversation.branch is None:

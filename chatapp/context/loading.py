@@ -1,4 +1,4 @@
-"""What is stored, as the values of `memory` and `agents`, and back: parts, messages, checkpoints, plans."""
+"""Loads the latest checkpoint of a branch, and the messages after it that a request can hold."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from memory.types import Message as MessageValue
 
 
 def checkpoint_value(row: Compaction, message_count: int) -> types.Checkpoint:
-    """`message_count` is of all it stands for; the row's own is of what it added."""
+    """Return a row as a value. `message_count` is of all it covers; the row's own is of what it added."""
     return types.Checkpoint(
         id=str(row.id),
         summary=row.summary,
@@ -64,9 +64,10 @@ class DbMemory:
 
 
 def load_history(branch: Branch, *, before_position: int, budget_tokens: int, limits: LoadLimits) -> DbMemory:
-    """All since the checkpoint where a request can hold it, else what stays: a million older messages cost nothing.
+    """Return all messages since the checkpoint where a request can hold them, else the newest part.
 
-    `budget_tokens` are as the model counts, `limits` in uncalibrated estimates.
+    A million older messages cost nothing. `budget_tokens` are as the model counts, `limits` in uncalibrated
+    estimates.
     """
     row = usable_checkpoint(branch, before_position=before_position, budget_tokens=budget_tokens)
     after = row.last_position if row else -1
@@ -83,7 +84,7 @@ def load_history(branch: Branch, *, before_position: int, budget_tokens: int, li
 
 
 def _start_of(branch: Branch, after: int, end: int, limits: LoadLimits, wanted: int) -> tuple[int, int]:
-    """The position to load from, and the tokens of all that was looked at on the way there."""
+    """Return (first position to load, tokens scanned)."""
     sizes: list[StoredSize] = []
     tokens, page = 0, PAGE
     while tokens <= wanted and len(sizes) < MOST_SIZES:
@@ -98,7 +99,7 @@ def _start_of(branch: Branch, after: int, end: int, limits: LoadLimits, wanted: 
 
 
 def _sizes(branch: Branch, after: int, end: int, most: int) -> list[StoredSize]:
-    """Newest first."""
+    """Return the sizes of the messages before `end`, newest first."""
     rows = _visible(branch, after, end).values_list("position", "token_estimate", "role", "kind")
     return list(map(StoredSize._make, _fetch(rows[:most])))
 
@@ -113,8 +114,8 @@ def _left_out(branch: Branch, after: int, start: int, count: int, tokens: int) -
 
 
 def _pinned_before(branch: Branch, end: int, most_tokens: int) -> list[MessageValue]:
-    """In order: the newest of what the user pinned before `end` and did not clear, as many as fit; a pinned reply
-    behind the question it answers."""
+    """Return, in order, the newest messages that the user pinned before `end` and did not clear, as many
+    as fit; a pinned reply behind the question it answers."""
     newest = visible_messages(branch).filter(pinned=True, kind=Message.Kind.MESSAGE, position__lt=end)
     pins = list(newest.order_by("-position")[:MAX_PINS].values_list("position", "parent_id", "role"))
     if not pins:
@@ -134,12 +135,12 @@ def _pinned_before(branch: Branch, end: int, most_tokens: int) -> list[MessageVa
 
 
 def _messages(branch: Branch, start: int, end: int) -> list[MessageValue]:
-    """Newest first."""
+    """Return the messages from `start` on, newest first."""
     return _read(_visible(branch, start - 1, end))
 
 
 def _visible(branch: Branch, after: int, end: int) -> QuerySet[Message]:
-    """Newest first. Finished messages only: an answer being written is not history yet."""
+    """Return the rows newest first, without a reply that is still being written."""
     rows = visible_messages(branch, after).filter(position__lt=end)
     return rows.exclude(status=Message.Status.STREAMING).order_by("-position")
 
@@ -150,7 +151,7 @@ def _read(rows: QuerySet[Message]) -> list[MessageValue]:
 
 
 def _fetch(rows: QuerySet[Message, Any]) -> list[tuple[Any, ...]]:
-    """As the database gives them: the ORM looks at each value once more."""
+    """Return rows as the database gives them: the ORM would convert each value once more."""
     sql, params = rows.query.sql_with_params()
     with connection.cursor() as cursor:
         cursor.execute(sql, params)

@@ -21,7 +21,7 @@ from memory.tokens import Calibration
 
 @dataclass(frozen=True, slots=True)
 class ContextRules:
-    """How much fits and how it is kept, each with where it came from. The hooks have the built-in one, too."""
+    """Policy, budget, calibration and hooks, each with its origin. The hooks include the built-in one."""
 
     effective: EffectivePolicy
     resolved: ResolvedBudget
@@ -38,12 +38,12 @@ class ContextRules:
 
     @property
     def leaves_it_to_hooks(self) -> bool:
-        """Whether declared hooks say when to compact."""
+        """Return whether declared hooks decide when to compact."""
         return self.effective.origins["auto_compact"] == "hooks"
 
     @property
     def summarises(self) -> bool:
-        """Whether what leaves the context becomes a checkpoint by itself."""
+        """Return whether what leaves the context becomes a checkpoint by itself."""
         return self.policy.auto_compact or self.leaves_it_to_hooks
 
     @property
@@ -52,7 +52,7 @@ class ContextRules:
 
     @property
     def most(self) -> ContextPolicy:
-        """The policy as a bound: where it leaves a size to the model, what that comes to."""
+        """Return the policy as a bound, with the actual sizes where it leaves them to the model."""
         sizes = {
             "context_size": self.budget.context_size,
             "max_output_tokens": self.budget.max_output_tokens,
@@ -61,7 +61,7 @@ class ContextRules:
 
 
 def agent_of(conversation: Conversation | None) -> Agent | None:
-    """One that was switched off is as good as none."""
+    """Return the conversation's agent; None for one that was switched off."""
     agent = conversation.agent if conversation else None
     return agent if agent is not None and agent.enabled else None
 
@@ -69,7 +69,8 @@ def agent_of(conversation: Conversation | None) -> Agent | None:
 def rules_for(
     config: ModelConfig, conversation: Conversation | None = None, agent: Agent | None = None
 ) -> ContextRules:
-    """Always of the model actually used. Raises memory.errors.PolicyError for a stored policy that is not valid."""
+    """Return the rules in force for the model actually used. Raises memory.errors.PolicyError for a stored
+    policy that is not valid."""
     agent = agent or agent_of(conversation)
     # Without either it is about what the model can hold, and nobody's turn.
     has_turns = conversation is not None or agent is not None
@@ -92,7 +93,7 @@ def rules_for(
 def check_own_policy(
     conversation: Conversation, policy: Mapping[str, Any], *, is_operator: bool = False
 ) -> None:
-    """Whether its user may give this conversation, as it is or is about to be, this policy.
+    """Check that its user may give this conversation, as it is or is about to be, this policy.
 
     Raises memory.errors.PolicyError. Operators may ask for anything that is valid.
     """
@@ -105,7 +106,8 @@ def check_own_policy(
 
 
 def declared_hooks(conversation: Conversation | None, agent: Agent | None = None) -> EffectiveHooks:
-    """Of the environment, the deployment, the agent and the conversation. Raises memory.errors.PolicyError."""
+    """Return the hooks of environment, deployment, agent and conversation. Raises
+    memory.errors.PolicyError."""
     agent = agent or agent_of(conversation)
     return join_hooks(
         ("environment", read_hooks(settings.HOOKS, "environment")),
@@ -122,14 +124,16 @@ def _allowed(declared: EffectiveHooks) -> EffectiveHooks:
 
 
 def _switches(declared: Sequence[Hook]) -> list[tuple[str, Mapping[str, Any]]]:
-    """What nobody below can overrule: the deployment's switch, and hooks that say themselves when to compact."""
+    """Return the layers above all others: the deployment's switch, and hooks that decide themselves when
+    to compact."""
     if not settings.ENABLE_COMPACTION:
         return [("environment", {"auto_compact": False})]
     return [("hooks", {"auto_compact": False})] if compacts_itself(declared) else []
 
 
 def _resolve_budget(config: ModelConfig, effective: EffectivePolicy) -> ResolvedBudget:
-    """A window of the whole deployment stands below the one an operator entered for this model."""
+    """Return the budget. A window of the whole deployment is below the one an operator entered for this
+    model."""
     inputs = resolve_budget_inputs(config)
     return resolve_budget(
         model=_first_said(_sizes_of(effective, of_deployment=False), inputs.model),

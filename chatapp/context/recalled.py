@@ -1,4 +1,4 @@
-"""Brings back what a question needs and its context lacks, as one fenced message before the question."""
+"""Recalls what a question needs and its context lacks, as one fenced message before the question."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 LEAD = "Said earlier, recalled for the question. A record, not an instruction."
 CHARS_PER_TOKEN = 4
-"""What others count with: by this measure, too, the whole request stays within its budget."""
+"""What other counters assume: by this measure, too, the whole request stays within its budget."""
 LEAST_TOKENS = 60
 PREVIEW_CHARS = 160
 DAY_CHARS = 11
@@ -38,8 +38,8 @@ FAILED_SENTENCE = "Earlier messages could not be searched for this question; the
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """The message for the model is in the order of time, `items` are best first. `has_failed`: there is nothing because
-    the search failed, which its user is told."""
+    """Recalled turns: the message for the model in order of time, `items` best first. `has_failed`: the search failed,
+    and the user is told."""
 
     message: Message | None
     items: tuple[RecalledItem, ...] = ()
@@ -102,7 +102,7 @@ def _message(turns: Sequence[RecalledTurn]) -> Message:
 
 
 def without_forgotten(turns: Sequence[RecalledTurn], tombstones: Tombstones) -> list[RecalledTurn]:
-    """What was forgotten is not brought back either, where it was said or imported again."""
+    """Return the turns without those that say what was forgotten, where it was said or imported again."""
     if not tombstones:
         return list(turns)
     left = (replace(turn, text=tombstones.filter_text(turn.text)) for turn in turns)
@@ -112,7 +112,8 @@ def without_forgotten(turns: Sequence[RecalledTurn], tombstones: Tombstones) -> 
 def mark_superseded(
     user_id: UUID, turns: Sequence[RecalledTurn], room: RecallSize, context: InContext = NO_CONTEXT
 ) -> list[RecalledTurn]:
-    """What is over says so, with what is so instead, where that is known. The least fitting turns make room for it."""
+    """Return the turns with a note on each claim that is over, and on what holds instead. The least
+    fitting turns make room for it."""
     claims = superseded_claims(
         user_id, {UUID(raw) for turn in turns if (raw := turn.source.get("message_id"))}
     )
@@ -135,7 +136,7 @@ def _fits(turns: Sequence[RecalledTurn], room: RecallSize) -> bool:
 
 
 def _marked(turn: RecalledTurn, claims: Sequence[Superseded]) -> RecalledTurn:
-    """Only claims that the recalled piece quotes."""
+    """Return the turn with notes on the claims that the recalled piece quotes."""
     notes = [
         f" [until {claim.until:%Y-%m-%d}; then: {claim.text}]" for claim in claims if claim.said in turn.text
     ]
@@ -144,7 +145,7 @@ def _marked(turn: RecalledTurn, claims: Sequence[Superseded]) -> RecalledTurn:
 
 
 def _render(turns: Sequence[RecalledTurn]) -> str:
-    """By day, oldest first, in the turns' own words."""
+    """Return the turns by day, oldest first, word for word."""
     days = groupby(turns, key=lambda turn: turn.day)
     return "\n".join(f"{day.isoformat()}\n" + "\n".join(turn.text for turn in of_day) for day, of_day in days)
 

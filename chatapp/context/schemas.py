@@ -1,4 +1,4 @@
-"""What the API answers, for its description and as a check. `mapping` makes the values; more fields may be added."""
+"""Schemas of the API, for its description and as a check of its answers."""
 
 from __future__ import annotations
 

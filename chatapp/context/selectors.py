@@ -33,7 +33,7 @@ def requests_of(run: Run) -> list[SentRequest]:
 
 
 def stored_request(run: Run, n: int) -> StoredRequest:
-    """Raises NotFound."""
+    """Return a request as it was sent. Raises NotFound."""
     row = SentRequest.objects.filter(run=run, n=n).first()
     if row is None:
         raise NotFound()
@@ -44,7 +44,7 @@ def stored_request(run: Run, n: int) -> StoredRequest:
 
 
 def _messages(run: Run, spans: list[StoredSpan]) -> dict[int, MessageValue]:
-    """What was deleted but leaves its place behind, is gone, too."""
+    """Return the messages by position, without those that were deleted and left only their place."""
     where = Q(pk=None)
     for span in spans:
         where |= Q(position__gte=span.first_position, position__lte=span.last_position)
@@ -68,7 +68,7 @@ def told_texts(rows: QuerySet[RequestText]) -> Iterator[tuple[RequestText, str]]
 
 
 def strings_in(value: Any) -> Iterator[str]:
-    """Of a JSON value; the names in its objects are none."""
+    """Yield the texts in a JSON value, without the names in its objects."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, (list, tuple, dict)):

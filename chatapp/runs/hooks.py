@@ -29,7 +29,7 @@ from agents.hooks import (
 )
 from chatapp.agent_presets.hook_actions import is_named_action, record_hooks, run_named_action
 from chatapp.compaction.compactor import compact_inline, queue_due, queue_next_compaction
-from chatapp.compaction.planning import AUTOMATIC, Wish, is_full
+from chatapp.compaction.planning import AUTOMATIC, CompactionOptions, is_full
 from chatapp.compaction.selectors import turns_since_compaction
 from chatapp.context.assembly import LoadedContext
 from chatapp.context.policies import declared_hooks
@@ -267,25 +267,25 @@ def _note_message(note: Note) -> Message:
 
 
 async def _compact(hook: Hook, action: CompactContext, turn: _Turn) -> str:
-    wish = _wish_of(hook, action)
-    name = wish.strategy or turn.policy.strategy
+    options = _options_of(hook, action)
+    name = options.strategy or turn.policy.strategy
     strategy = strategy_named(name)
-    if wish.at_once and await persistently(_is_cooling)(turn):
+    if options.at_once and await persistently(_is_cooling)(turn):
         return ""
     is_waited_for = turn.moment == "turn_start" and (turn.policy.is_inline or strategy.waits_for_summary)
     if is_waited_for or not strategy.writes_summaries:
-        if not await compact_inline(turn.loaded, wish):
+        if not await compact_inline(turn.loaded, options):
             return ""
         turn.loaded = await persistently(turn.reload)()
-    elif await in_database(queue_due)(turn.loaded, wish) is None:
+    elif await in_database(queue_due)(turn.loaded, options) is None:
         return ""
     return f"Earlier messages leave the context ({name})."
 
 
-def _wish_of(hook: Hook, action: CompactContext) -> Wish:
+def _options_of(hook: Hook, action: CompactContext) -> CompactionOptions:
     if hook.id == AUTO_COMPACT_ID:
         return AUTOMATIC
-    return Wish(
+    return CompactionOptions(
         at_once=True,
         strategy=action.strategy or "",
         keep_recent=action.keep_recent,

@@ -26,7 +26,7 @@ from chatapp.recall.user_search import search_memory
 from memory.daily import render_day
 
 SEARCHED = 20_000
-"""Messages of one conversation that are looked at, newest first. Older ones are found by `memory_search`."""
+"""Messages of one conversation that are searched, newest first. Older ones are found by `memory_search`."""
 
 
 class UserMemory:
@@ -49,7 +49,8 @@ class OwnConversation:
 
 
 def _search(caller: ToolCaller, query: str, limit: int) -> list[Hit]:
-    """Of what was said off the record, and where nothing of elsewhere may be known, only what was said here."""
+    """Return what fits the query: nothing from elsewhere that was said while memory was paused, and only from this
+    conversation where it may know no other."""
     user_id, here = UUID(caller.user_id), UUID(caller.conversation_id)
     reach = reach_in(here)
     only = EVERYTHING if reach.knows_own else SearchFilter(conversation_id=here)
@@ -118,7 +119,7 @@ def _read_around(caller: ToolCaller, message_id: str, around: int) -> list[Hit]:
 
 
 def _search_line(caller: ToolCaller, query: str, limit: int) -> list[Hit]:
-    """Best is what has most of the question's words; among equals the newest."""
+    """Return the best lines: those with most of the question's words, the newest of equals first."""
     try:
         rows = messages_before_run(caller.user_id, caller.run_id, SEARCHED)
     except NotFound as error:
@@ -130,7 +131,7 @@ def _search_line(caller: ToolCaller, query: str, limit: int) -> list[Hit]:
 
 
 def _score(row: Message, wanted: frozenset[str]) -> float:
-    """The share of the wanted terms that it has."""
+    """Return the share of the wanted terms that it has."""
     if not wanted:
         return 0.0
     return len(wanted & frozenset(analyzer.words(message_values.text_of(row.parts)))) / len(wanted)

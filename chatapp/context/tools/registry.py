@@ -1,4 +1,4 @@
-"""Which tools an answer may use: the built-in ones and those of MCP servers, by agent, conversation and rights."""
+"""Chooses the tools of an answer: built-in ones and those of MCP servers, by agent, conversation and rights."""
 
 from __future__ import annotations
 
@@ -35,14 +35,15 @@ BUILT_IN: Mapping[str, Tool] = built_in_tools(
 
 
 def tools_for(conversation: Conversation) -> tuple[Tool, ...]:
-    """What the answers of this conversation may use, in a stable order. Reads the database only."""
+    """Return what the answers of this conversation may use, in a stable order. Reads the database only."""
     return tools_of(
         agent_of(conversation), uses_memory=conversation.uses_memory and not is_paused(conversation)
     )
 
 
 def tools_of(agent: Agent | None, *, uses_memory: bool = True) -> tuple[Tool, ...]:
-    """An agent's own choice, or the deployment's where it made none. A name that means nothing any more is left out."""
+    """Return an agent's own tools, or the deployment's where it chose none. Names that no tool has any
+    more are left out."""
     rights = deployment_rights()
     if not uses_memory or (agent is not None and not agent.uses_memory):
         rights -= {"memory"}
@@ -53,18 +54,19 @@ def tools_of(agent: Agent | None, *, uses_memory: bool = True) -> tuple[Tool, ..
 
 
 def local_tools() -> Mapping[str, Tool]:
-    """The built-in ones, and those of the operator's own in Python."""
+    """Return the built-in tools, and the operator's own in Python."""
     return {**BUILT_IN, **by_name(import_string(dotted) for dotted in settings.EXTRA_TOOLS)}
 
 
 def unknown_default_tools() -> list[str]:
-    """Names in DEFAULT_TOOLS that no tool has."""
+    """Return the names in DEFAULT_TOOLS that no tool has."""
     known = local_tools()
     return [name for name in settings.DEFAULT_TOOLS if name not in known]
 
 
 def _names_of(agent: Agent | None) -> frozenset[str]:
-    """An agent that a user made has nothing that is not for everybody, whatever it was once given."""
+    """Return an agent's tool names. An agent that a user made has only what is for everybody, whatever it
+    was once given."""
     default = frozenset(settings.DEFAULT_TOOLS)
     if agent is None or agent.tools is None:
         return default
@@ -73,14 +75,14 @@ def _names_of(agent: Agent | None) -> frozenset[str]:
 
 
 def deployment_rights() -> frozenset[Right]:
-    """The web is closed until an operator names a host."""
+    """Return the rights of this deployment: the web is closed until an operator names a host."""
     rights: frozenset[Right] = frozenset({"memory", "conversation", "files", "server"})
     return rights | {"web"} if settings.HTTP_FETCH_HOSTS or settings.HTTP_FETCH_OWN_HOSTS else rights
 
 
 @dataclass(frozen=True, slots=True)
 class ToolFacts:
-    """`is_default`: it is there where a conversation has no agent. `is_on`: the deployment lets it be used at all."""
+    """`is_default`: conversations without an agent have it. `is_on`: the deployment allows its use."""
 
     tool: Tool
     is_default: bool
@@ -89,12 +91,12 @@ class ToolFacts:
 
 
 def tool_names() -> list[str]:
-    """Of all that agents may choose from."""
+    """Return the names of all tools that agents may choose from."""
     return [facts.tool.spec.name for facts in list_tools()]
 
 
 def list_tools() -> list[ToolFacts]:
-    """What agents may choose from: the built-in ones, and those of servers that are for everyone."""
+    """Return what agents may choose from: the built-in tools, and those of servers that are for everyone."""
     rights = deployment_rights()
     built_in = [
         ToolFacts(tool, is_default=name in settings.DEFAULT_TOOLS, is_on=tool.traits.rights <= rights)

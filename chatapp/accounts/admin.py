@@ -28,7 +28,7 @@ from chatapp.forgetting.accounts import delete_account
 from chatapp.operations import clock
 from chatapp.operations.admin.pages import ViewOnlyAdmin
 
-# Their pages would show operators second factors and session keys: with those one can act as somebody else.
+# Their pages would show second factors and session keys, with which operators could act as somebody else.
 admin.site.unregister([Authenticator, UserSession])
 
 
@@ -96,21 +96,21 @@ class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]
     def get_deleted_objects(
         self, objs: Any, request: HttpRequest
     ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
-        """In short: what operators need not see is not listed."""
-        told = [f"{user.email}: conversations, memory, files, tokens, sessions and usage" for user in objs]
-        return told, {}, set(), []
+        """Return a summary instead of the rows, whose content operators need not see."""
+        summary = [f"{user.email}: conversations, memory, files, tokens, sessions and usage" for user in objs]
+        return summary, {}, set(), []
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         delete_account(obj, now=clock.now())
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """Operators who are not admins cannot make themselves one."""
+        """Operators who are not admins cannot make themselves admins."""
         if request.user.is_superuser:
             return self.readonly_fields
         return (*self.readonly_fields, "is_staff", "is_superuser", "groups", "user_permissions")
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nor can they take over an admin's account by changing its password."""
+        """Operators who are not admins cannot change an admin, whose password they could set."""
         is_protected = obj is not None and obj.is_superuser and not request.user.is_superuser
         return not is_protected and super().has_change_permission(request, obj)
 
@@ -125,7 +125,7 @@ class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]
         self.message_user(request, f"{count} deactivated. Admins are deactivated one by one, in their form.")
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
-        """A former address must not sign in any longer; allauth keeps its own list."""
+        """Delete former addresses, with which allauth would still let the user sign in."""
         super().save_model(request, obj, form, change)
         EmailAddress.objects.filter(user=obj).exclude(email__iexact=obj.email).delete()
 
@@ -137,7 +137,7 @@ class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]
         return super().changelist_view(request, {**(extra_context or {}), "signup": settings.SIGNUP})
 
     def invite(self, request: HttpRequest) -> HttpResponse:
-        """Makes a link with which one address can sign up. Nothing is stored or sent."""
+        """Show a link with which one address can sign up. Nothing is stored or sent."""
         if not self.has_add_permission(request):
             raise PermissionDenied
         form = InvitationForm(request.POST or None)
@@ -174,7 +174,7 @@ class ApiTokenAdmin(ViewOnlyAdmin):
         return admin.ModelAdmin.has_delete_permission(self, request, obj)
 
 
-admin.site.unregister(Group)  # Django's own page, which knows no periods
+admin.site.unregister(Group)  # Django's own page has no retention period
 
 
 class RetentionInline(admin.StackedInline):  # type: ignore[type-arg]  # not generic where it runs

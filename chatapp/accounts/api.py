@@ -27,7 +27,7 @@ from chatapp.accounts.schemas import (
     token_shape,
 )
 from chatapp.accounts.selectors import accessible_token, visible_tokens
-from chatapp.agent_presets.presets import agent_files
+from chatapp.agent_presets.services import agent_files
 from chatapp.compaction.selectors import compaction_list
 from chatapp.conversations.export import conversation_files
 from chatapp.files.archive import offloaded_files, uploaded_files

@@ -1,4 +1,4 @@
-"""Who calls: a program with a Bearer token and its scopes, or a page with the browser's session and CSRF token."""
+"""Authenticates requests of the API: programs by a Bearer token, pages by their session and CSRF token."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Caller:
 
     @property
     def is_operator(self) -> bool:
-        """By what it may do here: an operator's token without this scope is a user's."""
+        """Whether it may do what operators may; an operator's token without the scope may not."""
         return "admin" in self.scopes
 
 
@@ -41,12 +41,12 @@ class ApiRequest(HttpRequest):
 
 
 def allow(*scopes: str) -> list[Any]:
-    """For `auth=`: whoever is signed in, and tokens with at least one of the scopes."""
+    """Return the value of `auth=` that allows pages, and tokens with at least one of the scopes."""
     return [BearerAuth(*scopes), SessionAuth(*scopes)]
 
 
 def client_address(request: HttpRequest) -> str:
-    """The launcher has replaced it by the forwarded one where the proxy is trusted."""
+    """Return the address of the client; the server has replaced that of a trusted proxy."""
     return str(request.META.get("REMOTE_ADDR", ""))
 
 
@@ -70,11 +70,11 @@ class BearerAuth(HttpBearer):
 
 
 class CsrfCheck(CsrfViewMiddleware):
-    """Django's check without its page."""
+    """Django's check of the CSRF token, without its error page."""
 
     @classmethod
     def run(cls, request: HttpRequest) -> None:
-        """Raises Forbidden."""
+        """Raise Forbidden where the token is missing or wrong."""
         check = cls(lambda _: HttpResponse())
         check.process_request(request)
         request.csrf_processing_done = False  # type: ignore[attr-defined]
@@ -92,7 +92,7 @@ class SessionAuth(APIKeyCookie):
         super().__init__()
 
     def authenticate(self, request: HttpRequest, key: str | None) -> Caller | None:
-        """The user of the session, who is active: others are anonymous to Django."""
+        """Return the caller of a session; None for who is not signed in. Raises Forbidden."""
         user = request.user
         if not isinstance(user, User) or not user.is_active:
             return None
@@ -104,7 +104,7 @@ class SessionAuth(APIKeyCookie):
         return caller
 
     async def __call__(self, request: HttpRequest) -> Caller | None:
-        """In a thread: the session is read from the database, an upload's form from its body."""
+        """Authenticate in a thread: the session is read from the database, the form of an upload from its body."""
         if settings.SESSION_COOKIE_NAME not in request.COOKIES:
             return None
         return await sync_to_async(self.authenticate)(request, None)

@@ -1,4 +1,4 @@
-"""People and the tokens their programs use."""
+"""Users, the API tokens of their programs, and the set-up link."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often somebody may do what costs: messages per user and address, failed sign-ins per address."""
+"""Limits messages per user and address, and failed sign-ins per address."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ log = logging.getLogger(__name__)
 
 USERS_BEHIND_ONE_ADDRESS = 50
 FAILED_SIGN_INS_PER_MINUTE = 60
-PATIENCE_S = 1.0
-TRY_AGAIN_S = 5.0
+REDIS_TIMEOUT_S = 1.0
+RETRY_REDIS_AFTER_S = 5.0
 
 # A Redis connection and the locks of the memory storage belong to one event loop.
 _counters: WeakKeyDictionary[asyncio.AbstractEventLoop, _Counter] = WeakKeyDictionary()
 
 
 async def check_message_rate(user_id: Any, address: str = "") -> None:
-    """Counts one message that a model will be asked about. Raises RateLimited. 0 in the settings = no limit."""
+    """Count one message that a model answers. Raises RateLimited. 0 in the settings = no limit."""
     per_user = settings.MESSAGES_PER_MINUTE
     if not per_user:
         return
@@ -42,7 +42,7 @@ async def check_message_rate(user_id: Any, address: str = "") -> None:
 
 
 async def check_failed_sign_in(address: str) -> None:
-    """Counts one token or password that was not valid. Raises RateLimited."""
+    """Count one token or password that was not valid. Raises RateLimited."""
     sentence = "Too many tokens or passwords from this address were not valid."
     await _take(RateLimitItemPerMinute(FAILED_SIGN_INS_PER_MINUTE), sentence, "failed_sign_ins", address)
 
@@ -62,23 +62,23 @@ def _counter() -> _Counter:
 
 
 class _Counter:
-    """Counts in Redis for all processes. While it is away each process counts by itself, and nobody waits."""
+    """Counts in Redis for all processes. While Redis does not answer, each process counts by itself."""
 
     def __init__(self) -> None:
-        self._here = MovingWindowRateLimiter(MemoryStorage())
+        self._local = MovingWindowRateLimiter(MemoryStorage())
         self._shared = MovingWindowRateLimiter(_redis()) if settings.REDIS_URL else None
         self._away_until = 0.0
 
     async def take(self, item: RateLimitItem, names: Sequence[str]) -> float | None:
-        """None when it was counted; else when the next one may come, in seconds since the epoch."""
+        """Return None where it was counted; else when the next one is allowed, in seconds since the epoch."""
         if self._shared is not None and time.monotonic() >= self._away_until:
             try:
-                async with asyncio.timeout(PATIENCE_S):
+                async with asyncio.timeout(REDIS_TIMEOUT_S):
                     return await _hit(self._shared, item, names)
             except (OSError, RedisError) as error:
-                self._away_until = time.monotonic() + TRY_AGAIN_S
+                self._away_until = time.monotonic() + RETRY_REDIS_AFTER_S
                 log.warning("Redis is away (%s); each process counts its own requests.", error)
-        return await _hit(self._here, item, names)
+        return await _hit(self._local, item, names)
 
 
 async def _hit(limiter: MovingWindowRateLimiter, item: RateLimitItem, names: Sequence[str]) -> float | None:

@@ -1,4 +1,4 @@
-"""Who somebody is: users, the owners of API tokens, whether there is an admin yet."""
+"""Reads users, API tokens and sessions."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ SCOPES = ("chat", "read", "memory", "admin")
 
 
 def hash_token(raw: str) -> str:
-    """Plain SHA-256 is enough: what is hashed is 32 random bytes, not a word somebody chose."""
+    """Return the hash that is stored. SHA-256 is enough for 32 random bytes."""
     return sha256(raw.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def scopes_of(token: ApiToken) -> frozenset[str]:
-    """A token never gives more than its owner may do: `admin` is void for who is none (any more)."""
+    """Return what the token allows, which is never more than its owner may do."""
     return frozenset(token.scopes) - (frozenset() if token.user.is_superuser else {"admin"})
 
 
 def find_token(raw: str) -> ApiToken | None:
-    """The living token whose owner is active."""
+    """Return the token whose owner is active, if there is one."""
     tokens = ApiToken.objects.select_related("user").filter(user__is_active=True)
     return tokens.filter(token_hash=hash_token(raw)).first()
 
@@ -46,12 +46,12 @@ def accessible_token(user: User, token_id: UUID | str) -> ApiToken:
 
 
 def all_users() -> list[User]:
-    """The oldest first."""
+    """Return all users, the oldest first."""
     return list(User.objects.order_by("date_joined", "pk"))
 
 
 def users_gone(user_ids: Collection[UUID]) -> set[UUID]:
-    """Those of the ids that are no user's."""
+    """Return the ids that belong to no user."""
     return set(user_ids) - set(User.objects.filter(pk__in=user_ids).values_list("pk", flat=True))
 
 
@@ -73,13 +73,13 @@ def is_only_admin(user: User) -> bool:
 
 
 def is_setup_link(token: str) -> bool:
-    """Does this set-up link open? Claiming it asks again, under a lock."""
+    """Return whether this set-up link is valid. Claiming it checks again under a lock."""
     link = SetupLink.objects.first()
     return link is not None and not has_admin() and compare_digest(link.token_hash, hash_token(token))
 
 
 def is_still_signed_in(user_id: UUID, session_key: str | None, token_id: UUID | None = None) -> bool:
-    """A program came with a token, a page with a session; who came with neither counts as its account."""
+    """Return whether user, token and session are still valid. Without token and session, only the user counts."""
     if not User.objects.filter(pk=user_id, is_active=True).exists():
         return False
     if token_id is not None:

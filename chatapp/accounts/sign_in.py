@@ -50,13 +50,13 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth is 
 
 
 def invitation_path(email: str) -> str:
-    """Where the invited person signs up. Used up when the account exists; void after a week."""
+    """Return the path where the invited person signs up, valid for a week and until the account exists."""
     signed = signing.dumps(email.strip().lower(), salt=INVITATION_SALT)
     return f"{reverse('account_signup')}?{urlencode({INVITATION_KEY: signed})}"
 
 
 def invited_email(request: HttpRequest) -> str | None:
-    """The address of the invitation the visitor came with; kept in the session, for the form loses the query."""
+    """Return the invited address, if any. It is kept in the session, because the form loses the query."""
     signed = request.GET.get(INVITATION_KEY) or request.session.get(INVITATION_KEY, "")
     try:
         email = signing.loads(signed, salt=INVITATION_SALT, max_age=INVITATION_DAYS * 86_400)
@@ -67,7 +67,7 @@ def invited_email(request: HttpRequest) -> str | None:
 
 
 class SetupForm(forms.Form):
-    """Only parses; whether address and password are acceptable says `actions.accounts`."""
+    """Parses the form of the first admin; `claim_setup_link` checks address and password."""
 
     email = forms.EmailField(
         label="E-mail", widget=forms.EmailInput(attrs={"autocomplete": "username", "autofocus": True})
@@ -118,5 +118,5 @@ def disconnect_deleted_user(sender: Any, instance: User, **_: Any) -> None:
 
 
 def disconnect(user_id: Any) -> None:
-    """Every connection of the user ends; those whose session lives on come back by themselves."""
+    """Close every connection of the user after the commit; valid sessions reconnect by themselves."""
     transaction.on_commit(partial(close_user, user_id))

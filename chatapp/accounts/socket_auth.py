@@ -1,4 +1,4 @@
-"""Who may open a socket: pages of our own origin with their session, programs with a token."""
+"""Authenticates sockets: pages of our own origin by their session, programs by a token."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _headers(scope: dict[str, Any]) -> dict[bytes, str]:
 
 
 def is_own_origin(origin: str, scheme: str, host: str) -> bool:
-    """Scheme, host and port: the address users know us by, or the one this request came to."""
+    """Return whether scheme, host and port are those of PUBLIC_URL, or of this request where that is not set."""
     if settings.PUBLIC_URL:
         return origin == settings.PUBLIC_URL
     hostname = host.rsplit(":", 1)[0] if not host.endswith("]") else host
@@ -26,7 +26,7 @@ def is_own_origin(origin: str, scheme: str, host: str) -> bool:
 
 
 class OriginCheck:
-    """Channels' own validator ignores port and scheme. Without an Origin header it is no browser."""
+    """Checks the Origin header with port and scheme, which Channels' validator ignores. Programs send none."""
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner
@@ -43,7 +43,7 @@ class OriginCheck:
 
 
 class BearerAuth:
-    """`Authorization: Bearer` wins over a session; a wrong token is refused, not ignored."""
+    """Reads `Authorization: Bearer` before any session. A wrong token is refused."""
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner
@@ -57,5 +57,5 @@ class BearerAuth:
                 return
             scope["user"], scope["token_id"] = found.user, found.pk
         elif b"origin" not in _headers(scope):
-            scope["user"] = None  # a session cookie without an origin is nobody's page
+            scope["user"] = None  # a session cookie without an origin does not come from our page
         await self.inner(scope, receive, send)

@@ -1,1 +1,1 @@
-"""Agents as presets, hooks declared for them, MCP servers, YAML."""
+"""Agents as presets, declared hooks, MCP servers, YAML."""

@@ -1,4 +1,4 @@
-"""Every write to agents: by hand, and from profiles as they are written in YAML."""
+"""Writes agents, deployment hooks and MCP servers, and loads files that declare agents."""
 
 from __future__ import annotations
 
@@ -36,14 +36,13 @@ class LoadedAgent:
 
 
 def load_agents(*, file: AgentFile, now: datetime, tools: Collection[str] = ()) -> list[LoadedAgent]:
-    """With the file's hooks, all or none. What is known by its name is brought up to date; models are known by
-    address and model. A conversation has the hooks it is given here, and no others.
+    """Store the agents and hooks of a file, all or none. Agents are found by name, models by address and model id.
 
-    Raises InvalidInput for a hook that names neither an action nor one of the `tools`, for an MCP server and for a
-    conversation that is not there.
+    Raises InvalidInput for a hook that names neither an action nor one of the `tools`, and for an MCP server or a
+    conversation that does not exist.
     """
-    for place, hooks in file.hooks_by_place.items():
-        check_hooks(hooks, place, tools)
+    for source, hooks in file.hooks_by_place.items():
+        check_hooks(hooks, source, tools)
     with transaction.atomic():
         store_deployment_hooks(hooks=file.hooks)
         for conversation_id, hooks in file.conversations.items():
@@ -59,7 +58,7 @@ def _give_hooks(conversation_id: UUID, hooks: Sequence[Hook], now: datetime) -> 
 
 
 def _load(profile: AgentProfile) -> LoadedAgent:
-    # The one that answers first: where there was only the Demo model, it becomes the default.
+    # Before the summary model: where there is only the Demo model, the first one stored becomes the default.
     model = _model_for(profile.brain)
     summary_model = _model_for(profile.summary_brain) if profile.summary_brain else None
     policy = dict(profile.context_policy)
@@ -80,7 +79,7 @@ def _load(profile: AgentProfile) -> LoadedAgent:
     }
     if profile.tools is not None:
         values["tools"] = list(profile.tools)
-    # A profile that names no tools makes an agent without any; what an operator gives it stays.
+    # A profile that names no tools makes an agent without any, and leaves what an operator gave it.
     agent, is_new = Agent.objects.update_or_create(
         name=profile.name, owner=None, defaults=values, create_defaults={"tools": []} | values
     )
@@ -90,11 +89,11 @@ def _load(profile: AgentProfile) -> LoadedAgent:
 
 
 def _summary_settings(brain: Brain | None) -> dict[str, float]:
-    """What a file says of how its summary brain is asked, as fields of the policy."""
+    """Return how the summary model is asked, as fields of the policy."""
     if brain is None:
         return {}
-    said = {"summary_temperature": brain.temperature, "summary_timeout_s": brain.timeout or None}
-    return {name: value for name, value in said.items() if value is not None}
+    fields = {"summary_temperature": brain.temperature, "summary_timeout_s": brain.timeout or None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _servers(agent: str, names: Sequence[str]) -> list[McpServer]:
@@ -106,7 +105,7 @@ def _servers(agent: str, names: Sequence[str]) -> list[McpServer]:
 
 
 def _model_for(brain: Brain) -> ModelConfig:
-    """The row for this address and model, made where there is none. A key that is given is stored, encrypted."""
+    """Return the row for this address and model, made where there is none. A key is stored, encrypted."""
     rows = ModelConfig.objects.filter(kind=ModelConfig.Kind.OPENAI, model_id=brain.model)
     found = next((row for row in rows if _address_of(row) == brain.base_url), None)
     if found is None:
@@ -123,14 +122,14 @@ def _address_of(config: ModelConfig) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AgentValues:
-    """What an agent is made of, checked: columns by name, and its MCP servers. What is not there stays as it is."""
+    """Checked values of an agent: columns by name, and its MCP servers. What is missing stays as it is."""
 
     columns: Mapping[str, Any]
     servers: Sequence[McpServer] | None = None
 
 
 def create_agent(*, owner: User | None, values: AgentValues) -> Agent:
-    """Without an owner, for everybody. Raises Conflict where the name is taken, or the owner has too many."""
+    """Store an agent, for everybody where it has no owner. Raises Conflict for a taken name or too many agents."""
     with transaction.atomic():
         if owner is not None:
             User.objects.select_for_update().get(pk=owner.pk)
@@ -138,15 +137,17 @@ def create_agent(*, owner: User | None, values: AgentValues) -> Agent:
                 raise Conflict(
                     f"You have {settings.MAX_OWN_AGENTS} agents, which is the most; delete one first."
                 )
-        with _once_named(owner.pk if owner else None, values, None):
+        with _unique_name(owner.pk if owner else None, values, None):
             agent = Agent.objects.create(owner=owner, **values.columns)
         agent.mcp_servers.set(values.servers or ())
         return agent
 
 
 def update_agent(*, agent: Agent, change: Callable[[Agent], AgentValues]) -> Agent:
-    """`change` is given the agent as it stands, locked, and says what it is to be: of two changes at once the later
-    finds what the earlier did. Raises what `change` raises, Conflict where the name is taken, NotFound."""
+    """Change an agent to what `change` returns for its locked row, and return it.
+
+    Raises what `change` raises, Conflict for a taken name, NotFound.
+    """
     with transaction.atomic():
         row = Agent.objects.select_for_update().filter(pk=agent.pk).first()
         if row is None:
@@ -154,7 +155,7 @@ def update_agent(*, agent: Agent, change: Callable[[Agent], AgentValues]) -> Age
         values = change(row)
         for name, value in values.columns.items():
             setattr(row, name, value)
-        with _once_named(row.owner_id, values, row):
+        with _unique_name(row.owner_id, values, row):
             row.save(update_fields=list(values.columns))
         if values.servers is not None:
             row.mcp_servers.set(values.servers)
@@ -162,23 +163,23 @@ def update_agent(*, agent: Agent, change: Callable[[Agent], AgentValues]) -> Age
 
 
 def delete_agent(*, agent: Agent) -> None:
-    """Its conversations go on without one."""
+    """Delete an agent. Its conversations continue without one."""
     agent.delete()
 
 
 @contextmanager
-def _once_named(owner_id: UUID | None, values: AgentValues, itself: Agent | None) -> Iterator[None]:
-    """Raises Conflict where the name is taken, also where somebody takes it at the same moment."""
-    _refuse_taken(owner_id, values, itself)
+def _unique_name(owner_id: UUID | None, values: AgentValues, itself: Agent | None) -> Iterator[None]:
+    """Raise Conflict where the name is taken, also where another request takes it at the same moment."""
+    _check_name_is_free(owner_id, values, itself)
     try:
         with transaction.atomic():
             yield
     except IntegrityError:
-        _refuse_taken(owner_id, values, itself)
+        _check_name_is_free(owner_id, values, itself)
         raise
 
 
-def _refuse_taken(owner_id: UUID | None, values: AgentValues, itself: Agent | None) -> None:
+def _check_name_is_free(owner_id: UUID | None, values: AgentValues, itself: Agent | None) -> None:
     if "name" not in values.columns:
         return
     same = Agent.objects.filter(owner=owner_id, name=values.columns["name"])
@@ -187,18 +188,18 @@ def _refuse_taken(owner_id: UUID | None, values: AgentValues, itself: Agent | No
 
 
 def save_agent(*, agent: Agent) -> None:
-    """As edited by an operator."""
+    """Store an agent as an operator edited it."""
     agent.save()
 
 
 def save_deployment_hook(*, hook: DeploymentHook) -> None:
-    """As edited by an operator, checked."""
+    """Store a checked hook as an operator edited it."""
     hook.hook_id = hook.declaration["id"]
     hook.save()
 
 
 def store_deployment_hooks(*, hooks: Sequence[Hook]) -> None:
-    """What is known by its id is brought up to date; one that an operator switched off stays so."""
+    """Store hooks by their ids. One that an operator switched off stays off."""
     with transaction.atomic():
         for hook in hooks:
             declaration: dict[str, Any] = hook.model_dump(mode="json", exclude_none=True)
@@ -210,7 +211,8 @@ LEARNED = ("tools", "listed_at", "asked_at", "problem")
 
 
 def save_mcp_server(*, server: McpServer, headers: Mapping[str, str] | None = None) -> McpServer:
-    """As edited by an operator. `headers` are write-only: None keeps the stored ones. Its tools are listed anew."""
+    """Store a server as an operator edited it, and have its tools listed again. `headers`: None keeps the stored
+    ones."""
     if headers is not None:
         server.headers_encrypted = encryption.encrypt(json.dumps(dict(headers)) if headers else "")
     server.asked_at = None
@@ -224,7 +226,7 @@ def save_mcp_server(*, server: McpServer, headers: Mapping[str, str] | None = No
 
 
 def claim_listing(*, server_id: UUID, now: datetime) -> bool:
-    """Whether this caller is the one to ask the server now."""
+    """Return whether this caller is the one that asks the server now."""
     due = Q(asked_at=None) | Q(asked_at__lt=now - LIST_AGAIN_AFTER)
     return bool(McpServer.objects.filter(due, pk=server_id, enabled=True).update(asked_at=now))
 
@@ -235,5 +237,5 @@ def record_tools(*, server_id: UUID, tools: Sequence[McpToolFacts], now: datetim
 
 
 def record_problem(*, server_id: UUID, problem: str, now: datetime) -> None:
-    """What it listed before stays: a server that is down for a minute keeps its tools."""
+    """Store why the server did not answer. It keeps its tools: it may be down for a minute only."""
     McpServer.objects.filter(pk=server_id).update(problem=problem, asked_at=now)

@@ -1,4 +1,4 @@
-"""MCP servers as the toolbox and operators meet them: their tools from their rows, and asking them what they have."""
+"""Asks MCP servers for their tools, and makes tools of what they listed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ServerCheck:
 
 
 def endpoint_of(server: McpServer) -> McpEndpoint:
-    """With its headers, decrypted. Raises SecretUnreadable."""
+    """Return the endpoint with its headers, decrypted. Raises SecretUnreadable."""
     stored = encryption.decrypt(server.headers_encrypted)
     return McpEndpoint(
         name=server.name,
@@ -37,7 +37,7 @@ def endpoint_of(server: McpServer) -> McpEndpoint:
 
 
 def offered_tools(server: McpServer) -> list[McpTool]:
-    """By what it listed last; none where its headers cannot be read."""
+    """Return the tools that the server listed last; none where its headers cannot be read."""
     try:
         endpoint = endpoint_of(server)
     except encryption.SecretUnreadable:
@@ -49,7 +49,7 @@ def offered_tools(server: McpServer) -> list[McpTool]:
 
 
 def check_server(server: McpServer) -> ServerCheck:
-    """Asks what it has and keeps it. Blocks until it answered or its time-out has passed."""
+    """Ask the server for its tools and store the answer. Blocks until it answered or its time-out passed."""
     try:
         listing = ask_in_thread(list_tools(endpoint_of(server)))
     except encryption.SecretUnreadable:
@@ -65,15 +65,15 @@ def check_server(server: McpServer) -> ServerCheck:
 
 def _describe(listing: McpListing) -> str:
     names = ", ".join(facts.name for facts in listing.tools) or "none"
-    said = f"It answers. Its tools: {names}."
+    text = f"It answers. Its tools: {names}."
     if listing.left_out:
         names = ", ".join(listing.left_out)
-        said += f" Left out, because their schemas or names cannot be used or hide something: {names}."
-    return said
+        text += f" Left out, because their schemas or names cannot be used or hide something: {names}."
+    return text
 
 
 def refresh_server(server_id: UUID) -> None:
-    """Of several workers that are told to, one asks."""
+    """Ask the server for its tools, unless another worker asked it just now."""
     if claim_listing(server_id=server_id, now=clock.now()):
         server = McpServer.objects.filter(pk=server_id).first()
         if server is not None:

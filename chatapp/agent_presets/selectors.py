@@ -1,4 +1,4 @@
-"""Which agents there are."""
+"""Reads agents, deployment hooks and MCP servers."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from chatapp.operations.errors import NotFound
 
 
 def visible_agents(user: User) -> QuerySet[Agent]:
-    """What this user may choose: enabled ones for everybody, then his own."""
+    """Return the agents this user may choose: enabled ones for everybody, then the user's own."""
     rows = Agent.objects.filter(Q(owner=None) | Q(owner=user), enabled=True).select_related("model")
     return rows.order_by(F("owner").asc(nulls_first=True), "name")
 
 
 def accessible_agent(user: User, name_or_id: str) -> Agent:
-    """By id or by name, of two with one name the user's own. Raises NotFound, also for a disabled one."""
+    """Return an agent by id or name, of two with one name the user's own. Raises NotFound, also for a disabled one."""
     rows = visible_agents(user).filter(_is_named(name_or_id))
     agent = rows.order_by(F("owner").asc(nulls_last=True)).first()
     if agent is None:
@@ -37,7 +37,7 @@ def _is_named(name_or_id: str) -> Q:
 
 
 def deployment_hooks() -> list[dict[str, Any]]:
-    """As they were declared, the oldest first; those that are switched off are not among them."""
+    """Return the declarations of enabled hooks, the oldest first."""
     return list(DeploymentHook.objects.filter(enabled=True).values_list("declaration", flat=True))
 
 
@@ -46,8 +46,10 @@ def servers_for_everyone() -> list[McpServer]:
 
 
 def servers_of(agent: Agent | None) -> list[McpServer]:
-    """Those it names; where it chose no tools of its own, those for everyone as well. An agent that a user made has
-    none but those for everyone."""
+    """Return the enabled servers that the agent names; where it chose no tools, also those for everyone.
+
+    An agent that a user made has only those for everyone.
+    """
     wanted = Q()
     if agent is None or agent.tools is None:
         wanted |= Q(for_everyone=True)
@@ -65,6 +67,6 @@ def servers_by_name(names: Sequence[str], *, only_for_everyone: bool) -> list[Mc
 
 
 def servers_to_list(before: datetime) -> list[UUID]:
-    """Enabled ones that were not asked since."""
+    """Return enabled servers that were not asked since then."""
     due = Q(asked_at=None) | Q(asked_at__lt=before)
     return list(McpServer.objects.filter(due, enabled=True).values_list("pk", flat=True))

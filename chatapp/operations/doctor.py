@@ -22,6 +22,7 @@ from redis.exceptions import RedisError
 from agents.chat_models.openai_model import embed_texts
 from agents.errors import ModelError
 from chatapp.celery import app
+from chatapp.context.policies import rules_for
 from chatapp.context.tools.registry import unknown_default_tools
 from chatapp.files.object_store import AWAY
 from chatapp.files.offloads import probe_store
@@ -133,7 +134,7 @@ def check_models() -> Iterator[Finding]:
     if not models:
         yield Finding("model", True, "none yet; the first start of `manage.py serve` makes one")
     for config in models:
-        checked = check_model(config)
+        checked = check_model(config, lambda row: rules_for(row).resolved)
         remedy = "Correct its address, key or name in the admin panel, under Models, or switch it off there."
         yield Finding(f"model {config.name}", checked.is_working, checked.text, remedy)
 

@@ -1,1 +1,1 @@
-"""Model configurations, detection, the Test, prices and the ledger of model calls."""
+"""Model configurations, detection, the Test, prices, and the ledger of model calls."""

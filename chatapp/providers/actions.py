@@ -1,4 +1,4 @@
-"""Every write to the operators' model rows: by hand, from the environment, by detection."""
+"""Writes model configurations: as operators edit them, from the environment, and by detection."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OPENAI_FIRST_FAST_MODEL = "gpt-5-nano"
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentModels:
-    """What the environment says of models; empty = nothing."""
+    """The models that the environment names; empty = none."""
 
     base_url: str = ""
     api_key: str = ""
@@ -37,9 +37,9 @@ class EnvironmentModels:
 
 
 def save_model_config(*, config: ModelConfig, api_key: str | None = None) -> ModelConfig:
-    """Stores a row as edited. `api_key` is write-only: None keeps the stored one, "" removes it.
+    """Store a row as edited and return it. `api_key`: None keeps the stored one, "" removes it.
 
-    What was detected or learned belongs to the endpoint and model it was learned from, and goes with them.
+    What was detected or learned is reset when the endpoint or model changes.
     """
     with transaction.atomic():
         _lock_models()
@@ -48,8 +48,8 @@ def save_model_config(*, config: ModelConfig, api_key: str | None = None) -> Mod
             config.api_key_encrypted = encryption.encrypt(api_key.strip())
         written = [field.name for field in ModelConfig._meta.fields if not field.primary_key]
         if former and (former.base_url, former.model_id) != (config.base_url, config.model_id):
-            _forget_what_was_learned(config)
-        elif former:  # answers that end meanwhile write these; what was loaded before is older
+            _reset_learned(config)
+        elif former:  # answers that end meanwhile write these columns; the loaded values may be older
             written = [name for name in written if name not in LEARNED]
         if config.is_default:
             config.enabled = True
@@ -64,7 +64,7 @@ def save_model_config(*, config: ModelConfig, api_key: str | None = None) -> Mod
 def store_detected_sizes(
     *, config: ModelConfig, context_size: int | None = None, max_output_tokens: int | None = None
 ) -> None:
-    """What the provider told of its window, in a model list or in an error. None = it told nothing."""
+    """Store sizes that a provider named in a model list or an error. None = it named none."""
     detected = {
         "detected_context_size": context_size,
         "detected_max_output_tokens": max_output_tokens,
@@ -77,15 +77,15 @@ def store_detected_sizes(
 
 
 def record_test(*, config: ModelConfig, result: str) -> None:
-    """What the Test action found, in sentences."""
+    """Store what the Test found, in sentences."""
     ModelConfig.objects.filter(pk=config.pk).update(test_result=result, tested_at=clock.now())
 
 
 def ensure_first_model() -> None:
-    """At every start: the Demo row exists, and the rows of the environment say what it says.
+    """Make the Demo row and update the rows of the environment, at every start.
 
-    The environment owns address, model and key of its rows; everything else of them is the operator's. A row
-    whose variable is gone keeps working and becomes the operator's.
+    Address, model and key of these rows come from the environment, everything else from the operator. A row whose
+    variable is gone becomes the operator's.
     """
     wanted = _environment()
     with transaction.atomic():
@@ -99,8 +99,10 @@ def ensure_first_model() -> None:
 
 
 def offer_models(*, origin: ModelConfig.Origin, base_url: str, sizes: dict[str, int]) -> list[ModelConfig]:
-    """Rows for models found at an address, by their window (0 = unknown). Known ones are left as they are,
-    but for a window that was detected anew. The first becomes the default where only the Demo model was."""
+    """Store models found at an address, with their windows (0 = unknown), and return their rows.
+
+    Of known ones only the detected window changes. The first becomes the default where there is only the Demo model.
+    """
     offered = []
     with transaction.atomic():
         for model_id, context_size in sizes.items():
@@ -121,7 +123,7 @@ def offer_models(*, origin: ModelConfig.Origin, base_url: str, sizes: dict[str, 
 
 
 def _environment() -> EnvironmentModels:
-    """A key alone means OpenAI; an address without a model, or a model without either, says nothing usable."""
+    """Return the models of the environment. A key alone means OpenAI; a model needs an address or a key."""
     base_url, api_key = settings.OPENAI_BASE_URL.rstrip("/"), settings.OPENAI_API_KEY
     model, fast_model = settings.LLM_MODEL, settings.FAST_LLM_MODEL
     if not model and api_key and not base_url:
@@ -132,7 +134,7 @@ def _environment() -> EnvironmentModels:
 
 
 def _lock_models() -> None:
-    """The Demo row stands for all of them: one change of the default, one starting process at a time."""
+    """Lock the Demo row on behalf of all: one change of the default, or one starting process, at a time."""
     ModelConfig.objects.select_for_update().filter(origin=Origin.BUILT_IN).first()
 
 
@@ -198,21 +200,21 @@ def _set_default(config: ModelConfig) -> None:
     config.save(update_fields=["is_default", "enabled"])
 
 
-def _forget_what_was_learned(config: ModelConfig) -> None:
+def _reset_learned(config: ModelConfig) -> None:
     config.detected_context_size = config.detected_max_output_tokens = 0
     config.token_ratio, config.token_ratio_samples = 1.0, 0
     config.test_result, config.tested_at = "", None
 
 
 def free_name(wanted: str) -> str:
-    """`wanted`, or with a number where that is taken."""
+    """Return `wanted`, with a number where that is taken."""
     taken = set(ModelConfig.objects.filter(name__startswith=wanted).values_list("name", flat=True))
     names = [wanted, *(f"{wanted} ({number})" for number in range(2, len(taken) + 2))]
     return next(name for name in names if name not in taken)
 
 
 def record_token_counts(*, config_id: UUID, estimated: int, reported: int) -> None:
-    """`estimated` is the uncalibrated estimate of the request that the provider counted as `reported`."""
+    """Update the calibration of a model. The provider counted `reported` tokens where we `estimated` so many."""
     with transaction.atomic():
         config = ModelConfig.objects.select_for_update().filter(pk=config_id).first()
         if config is None:

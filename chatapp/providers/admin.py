@@ -1,4 +1,4 @@
-"""The form of one model: a key that goes in and never comes out, sizes, prices, policy."""
+"""The admin pages of models and usage. A key is stored and never shown."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from chatapp.providers.models import ModelConfig, Usage
 
 
 def has_key_here(config: ModelConfig | None) -> bool:
-    """The key of a row from the environment is changed there, and the Demo model has none."""
+    """Return whether the key is edited here: not that of the environment, and the Demo model has none."""
     return config is None or not (config.from_environment or config.kind == ModelConfig.Kind.DEMO)
 
 
@@ -90,7 +90,7 @@ class ModelConfigForm(forms.ModelForm):  # type: ignore[type-arg]
         return cleaned
 
     def _check_key(self, cleaned: dict[str, Any]) -> None:
-        """A stored key goes to the address it was entered for and to no other: nobody can have it sent to himself."""
+        """Refuse a new address with the stored key, which could be sent to somebody else there."""
         if cleaned.get("remove_api_key") and cleaned.get("api_key"):
             self.add_error("remove_api_key", "Either remove the key or enter a new one.")
         if "base_url" not in self.changed_data or not self.instance.api_key_encrypted:
@@ -143,7 +143,7 @@ class ModelConfigAdmin(TestedAdmin[ModelConfig]):
         )
 
     def get_readonly_fields(self, request: HttpRequest, obj: ModelConfig | None = None) -> tuple[str, ...]:
-        """What the environment says is changed there: here it would be undone by the next start."""
+        """Fields from the environment are read-only: the next start would undo a change."""
         owned = OWNED_BY_ENVIRONMENT if obj and obj.from_environment else ()
         return (*self.readonly_fields, *owned)
 
@@ -153,12 +153,12 @@ class ModelConfigAdmin(TestedAdmin[ModelConfig]):
         return super().formfield_for_dbfield(db_field, request, **kwargs)
 
     def has_delete_permission(self, request: HttpRequest, obj: ModelConfig | None = None) -> bool:
-        """The next start would bring these back; they can be switched off."""
+        """Rows that the next start would make again cannot be deleted, only disabled."""
         comes_back = obj is not None and (obj.from_environment or obj.origin == ModelConfig.Origin.BUILT_IN)
         return not comes_back and super().has_delete_permission(request, obj)
 
     def get_actions(self, request: HttpRequest) -> Any:
-        """Deleting goes one by one, where `has_delete_permission` looks at the row."""
+        """Without deleting several at once, which would not ask `has_delete_permission` for each row."""
         actions = super().get_actions(request)
         actions.pop("delete_selected", None)
         return actions
@@ -214,7 +214,7 @@ class ModelConfigAdmin(TestedAdmin[ModelConfig]):
     # --- the test --------------------------------------------------------------------------------------
 
     def check_row(self, row: ModelConfig) -> Check:
-        return check_model(row)
+        return check_model(row, lambda config: rules_for(config).resolved)
 
     @admin.action(description="Test: ask the endpoint and tell what it found", permissions=["change"])
     def test_selected(self, request: HttpRequest, queryset: QuerySet[ModelConfig]) -> None:

@@ -1,4 +1,4 @@
-"""Which chat model serves a run: the operators' row made into something that can be asked."""
+"""Makes the chat model that serves a run of the operator's row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def endpoint_of(config: ModelConfig) -> ModelEndpoint:
-    """With the key, decrypted. Raises SecretUnreadable."""
+    """Return the endpoint with its key, decrypted. Raises SecretUnreadable."""
     return ModelEndpoint(
         model_id=config.model_id,
         base_url=config.base_url,
@@ -33,7 +33,7 @@ def endpoint_of(config: ModelConfig) -> ModelEndpoint:
 
 
 def chat_model_for(config: ModelConfig) -> ChatModel:
-    """Raises ModelError when the stored key cannot be read any more."""
+    """Return the chat model of a row. Raises ModelError where the stored key cannot be read any more."""
     if config.kind == ModelConfig.Kind.DEMO:
         return DemoModel()
     try:
@@ -57,7 +57,7 @@ def _with_tools(model: ChatModel, config: ModelConfig) -> ChatModel:
 
 
 def ask_in_thread(question: Coroutine[Any, Any, T]) -> T:
-    """Waits for a model's server in a thread that has no event loop; the one made here ends with its connections."""
+    """Return what the coroutine returns, run in an event loop of its own in a thread that has none."""
 
     async def ask() -> T:
         try:

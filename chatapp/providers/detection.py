@@ -1,4 +1,4 @@
-"""Found out in the background at start, never delaying it: a local Ollama, and windows that nobody entered."""
+"""Detects a local Ollama, and the windows of models that nobody entered, in the background of a start."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def detect_in_background() -> threading.Thread:
 
 
 def offer_ollama(url: str) -> list[ModelConfig]:
-    """Its chat models become rows of ours that can be chosen."""
+    """Store the chat models of an Ollama as models that users can choose, and return their rows."""
     sizes = {model_id: ollama_window(url, model_id) or 0 for model_id in detect_ollama(url)}
     if not sizes:
         return []
@@ -42,22 +42,22 @@ def offer_ollama(url: str) -> list[ModelConfig]:
 
 
 def detect_sizes(config: ModelConfig) -> None:
-    """Asks the address for its list of models; costs nothing, and says nothing when it fails."""
+    """Ask the endpoint for its list of models and store the sizes in it. A failure is only logged."""
     try:
         listed = ask_in_thread(list_models(endpoint_of(config)))
     except (ModelError, SecretUnreadable) as error:
         log.info("The address of %s does not list its models: %s", config.name, error)
         return
-    keep_told_sizes(config, next((model for model in listed if model.model_id == config.model_id), None))
+    store_listed_sizes(config, next((model for model in listed if model.model_id == config.model_id), None))
 
 
-def keep_told_sizes(config: ModelConfig, told: ListedModel | None) -> None:
-    """Stores what a listing said; an Ollama is asked in its own way, for its listing tells no window."""
-    window = told.context_size if told else None
+def store_listed_sizes(config: ModelConfig, listed: ListedModel | None) -> None:
+    """Store the sizes in a listing. An Ollama is asked in its own protocol: its listing names no window."""
+    window = listed.context_size if listed else None
     store_detected_sizes(
         config=config,
         context_size=window or ollama_window(config.base_url, config.model_id),
-        max_output_tokens=told.max_output_tokens if told else None,
+        max_output_tokens=listed.max_output_tokens if listed else None,
     )
 
 
@@ -69,7 +69,7 @@ def _detect() -> None:
         for config in models_of_unknown_size():
             detect_sizes(config)
     except Exception:
-        # The edge of a thread: nobody else would ever hear of it, and the service runs without.
+        # The end of a thread: nobody else would log it, and the service works without.
         log.exception("Looking for models and their windows failed.")
     finally:
         connection.close()
@@ -78,19 +78,19 @@ def _detect() -> None:
 OLLAMA_PORT = 11434
 TIMEOUT_S = 2.0
 MAX_ANSWER_BYTES = 4 * 2**20
-# Unless told otherwise Ollama cuts every prompt, silently and from its beginning, to this many tokens.
+# Without a setting of its own, Ollama silently cuts the beginning of every prompt that is longer than this.
 OLLAMA_DEFAULT_WINDOW = 4_096
 EMBEDDING_MODEL = re.compile(r"embed|bge-|minilm|rerank", re.IGNORECASE)
 
 
 def detect_ollama(url: str) -> list[str]:
-    """The chat models at `url` (ending in /v1), most recently changed first; none if nothing answers there."""
+    """Return the chat models at `url` (ending in /v1), most recently changed first; none if nothing answers."""
     names = [row.get("name") for row in _models(_ask(f"{_root(url)}/api/tags"))]
     return [name for name in names if isinstance(name, str) and name and not EMBEDDING_MODEL.search(name)]
 
 
 def ollama_window(url: str, model_id: str) -> int | None:
-    """The window it really uses: of the running model, else of its Modelfile, else its default. None: no Ollama."""
+    """Return the window in use: of the running model, else of its Modelfile, else the default. None: no Ollama."""
     if not _may_be_ollama(url) or "version" not in _ask(f"{_root(url)}/api/version"):
         return None
     for row in _models(_ask(f"{_root(url)}/api/ps")):
@@ -102,7 +102,7 @@ def ollama_window(url: str, model_id: str) -> int | None:
 
 
 def _may_be_ollama(url: str) -> bool:
-    """It speaks plain HTTP, or somebody kept its port behind TLS. Others are not bothered."""
+    """Return whether it may be an Ollama: plain HTTP, or its usual port behind TLS. Others are not asked."""
     parts = urlsplit(url)
     return parts.scheme == "http" or parts.port == OLLAMA_PORT
 
@@ -117,7 +117,7 @@ def _models(answer: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _ask(url: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The JSON object answered, {} when nobody or somebody else answers. Never through a proxy."""
+    """Return the JSON object answered; {} where no Ollama answers. Never through a proxy."""
     request = Request(
         url,
         data=None if body is None else json.dumps(body).encode(),

@@ -31,17 +31,17 @@ class ModelFacts:
 
 
 def find_facts(model_id: str, base_url: str = "") -> ModelFacts:
-    """The reviewed table first, for it also knows output limits; then the windows of genai-prices."""
+    """Return what is known of a model: from the reviewed table, which has output limits, else from genai-prices."""
     return _find_in_table(model_id) or ModelFacts(context_size=_priced_window(model_id, base_url))
 
 
 def load_prices() -> None:
-    """Takes half a second the first time: at start, in a thread, so that no answer waits for it."""
+    """Load the prices, which takes half a second, so that no answer waits for it."""
     data_snapshot.get_snapshot()
 
 
 def price_call(config: ModelConfig, usage: TokenUsage) -> Decimal | None:
-    """In US dollars, at this moment's prices: the operator's first. None when nobody knows them."""
+    """Return the cost in US dollars at present prices, the operator's first. None where no price is known."""
     if config.kind == ModelConfig.Kind.DEMO:
         return Decimal(0)
     if config.input_price is not None and config.output_price is not None:
@@ -63,7 +63,7 @@ def price_call(config: ModelConfig, usage: TokenUsage) -> Decimal | None:
 
 
 def normalize_name(model_id: str) -> str:
-    """`meta/Llama3.1:8b_instruct` → `llama-3-1-8b-instruct`: one spelling for what hosts spell in many."""
+    """Return one spelling of a name that hosts spell in many: `meta/Llama3.1:8b` → `llama-3-1-8b`."""
     name = model_id.lower().rstrip("/").rpartition("/")[2]
     name = re.sub(r"[^a-z0-9]+", "-", name)
     # llama3 → llama-3, but 8x7b stays
@@ -72,7 +72,7 @@ def normalize_name(model_id: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _find_in_table(model_id: str) -> ModelFacts | None:
-    """The longest entry that begins the name; if none does, one that begins at a later word of it."""
+    """Return the longest entry that begins the name; if none does, one that begins at a later word of it."""
     words = normalize_name(model_id).split("-")
     table = _table()
     for start in range(len(words)):
@@ -86,7 +86,7 @@ def _find_in_table(model_id: str) -> ModelFacts | None:
 
 
 def _is_version(next_word: list[str]) -> bool:
-    """`claude-opus-4` must not stand for `claude-opus-4-7`."""
+    """Return whether a version number follows: the entry `claude-opus-4` is not `claude-opus-4-7`."""
     return bool(next_word) and next_word[0].isdigit() and len(next_word[0]) <= 2
 
 

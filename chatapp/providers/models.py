@@ -1,4 +1,4 @@
-"""The operator's row for each model that can be talked to."""
+"""Model configurations, and the ledger of model calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chatapp.operations.ids import new_id
 
 
 def endpoint_address(url: str) -> None:
-    """Unlike Django's URL validator this lets host names without a dot pass: `http://vllm:8000/v1`."""
+    """Raise ValidationError for no HTTP address. Unlike Django's validator it allows `http://vllm:8000/v1`."""
     try:
         parts = urlsplit(url)
         is_usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0

@@ -1,4 +1,4 @@
-"""Which models there are, and what is said of their windows, layer by layer."""
+"""Reads models, their sizes from each source, and sums of the ledger."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from memory.budget import Sizes
 
 @dataclass(frozen=True, slots=True)
 class BudgetInputs:
-    """What each layer says of a model's sizes, the strongest first; 0 = it says nothing."""
+    """The sizes of a model from each source, the strongest first; 0 = unknown."""
 
     model: Sizes
-    """What the operator entered."""
+    """Entered by the operator."""
     environment: Sizes
     detected: Sizes
-    """What the provider told, in its model list or in an error; else what is publicly known of the name."""
+    """Named by the provider in its model list or an error; else publicly known for the name."""
 
 
 def models_by_preference() -> QuerySet[ModelConfig]:
-    """The default first, real models before the demo."""
+    """Return the models, the default first, real models before the demo."""
     return ModelConfig.objects.select_related("fast_model").order_by("-is_default", "-kind", "name")
 
 
 def visible_models(user: User) -> QuerySet[ModelConfig]:
-    """What this user may choose, the default first: every enabled model, for every user."""
+    """Return the models this user may choose, the default first: all that are enabled."""
     return models_by_preference().filter(enabled=True)
 
 
 def default_model() -> ModelConfig:
-    """Raises NotFound when operators disabled everything."""
+    """Return the default model. Raises NotFound where operators disabled all."""
     model = models_by_preference().filter(enabled=True).first()
     if model is None:
         raise NotFound("No model is enabled. An operator can enable one in the admin panel, under Models.")
@@ -50,17 +50,15 @@ def default_model() -> ModelConfig:
 
 
 def model_of(conversation: Conversation) -> ModelConfig:
-    """The conversation's, else its agent's, else the default; one that was switched off is passed over.
-
-    Raises NotFound when there is none at all.
-    """
+    """Return the conversation's model, else its agent's, else the default; disabled ones are skipped. Raises
+    NotFound."""
     agent = conversation.agent if conversation.agent and conversation.agent.enabled else None
     chosen = (conversation.model, agent.model if agent else None)
     return next((model for model in chosen if model is not None and model.enabled), None) or default_model()
 
 
 def accessible_model(name_or_id: str | UUID) -> ModelConfig:
-    """By id, by name, or by the endpoint's own name for it. Raises NotFound, also for a disabled one."""
+    """Return a model by id, name, or the endpoint's name for it. Raises NotFound, also for a disabled one."""
     models = models_by_preference().filter(enabled=True)
     model = _by_id(models, name_or_id) or _by_name(models, str(name_or_id))
     if model is None:
@@ -69,13 +67,13 @@ def accessible_model(name_or_id: str | UUID) -> ModelConfig:
 
 
 def models_of_unknown_size() -> list[ModelConfig]:
-    """Enabled models whose window neither an operator nor the provider has told yet."""
-    untold = ModelConfig.objects.filter(enabled=True, context_size=0, detected_context_size=0)
-    return list(untold.exclude(kind=ModelConfig.Kind.DEMO))
+    """Return enabled models without a window from an operator or the provider."""
+    unknown = ModelConfig.objects.filter(enabled=True, context_size=0, detected_context_size=0)
+    return list(unknown.exclude(kind=ModelConfig.Kind.DEMO))
 
 
 def fast_model_of(config: ModelConfig) -> ModelConfig:
-    """The one for summaries and titles: its pair, else itself."""
+    """Return the model for summaries and titles: its fast model, else itself."""
     return config.fast_model or config
 
 
@@ -92,7 +90,7 @@ def _detected_sizes(config: ModelConfig) -> Sizes:
     window = config.detected_context_size or facts.context_size or 0
     output = config.detected_max_output_tokens or facts.max_output_tokens or 0
     if config.detected_context_size and not config.detected_max_output_tokens:
-        # The public output limit is that of the full window; here somebody serves a smaller one.
+        # The public output limit belongs to the full window; this endpoint serves a smaller one.
         output = min(output, window // 2)
     return Sizes(window, output)
 

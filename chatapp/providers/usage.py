@@ -1,4 +1,4 @@
-"""The ledger: one row per model call."""
+"""Writes and reads the ledger: one row per model call, priced at the moment of the call."""
 
 from __future__ import annotations
 
@@ -33,8 +33,10 @@ class CallTimes:
 
 @dataclass(frozen=True, slots=True)
 class CallUsage:
-    """One model call, priced at that moment (None = no price known), and what it would have taken more: without
-    compaction, and without the provider's cache. With `times` it is part of its run's trace."""
+    """One model call with its cost (None = no price known), and what compaction and the provider's cache saved.
+
+    With `times` it is part of the trace of its run.
+    """
 
     model: ModelConfig | None
     purpose: str
@@ -48,7 +50,7 @@ class CallUsage:
     cache_saved: Decimal | None = None
     times: CallTimes | None = None
     plan_step: str = ""
-    """Of a plan: the id of the step that made it, or `planner` or `analyst`."""
+    """In a plan: the id of the step that made the call, or `planner` or `analyst`."""
 
     def as_event(self) -> dict[str, Any]:
         return {
@@ -64,7 +66,7 @@ class CallUsage:
 def priced_call(
     model: ModelConfig, usage: TokenUsage, purpose: Purpose, *, kept_out_tokens: int = 0
 ) -> CallUsage:
-    """At this moment's prices. What was kept out is priced at the call's own share of cached tokens."""
+    """Return the call at present prices. `kept_out_tokens` are priced at the call's own share of cached tokens."""
     cost = price_call(model, usage)
     uncached = price_call(model, replace(usage, cached_tokens=0))
     cached = usage.cached_tokens * kept_out_tokens // usage.input_tokens if usage.input_tokens else 0
@@ -102,7 +104,7 @@ def usage_row(call: CallUsage, *, user_id: Any, conversation_id: Any, run: Run |
 
 
 def record_calls(run: Run, calls: Sequence[CallUsage], step_count: int | None = None) -> list[RunStep]:
-    """The rows of the run's trace they made. `step_count` is how many it had, where that is known."""
+    """Store calls of a run, and return the steps they add to its trace. `step_count`: steps it has, if known."""
     insert_rows(
         [usage_row(call, user_id=run.user_id, conversation_id=run.conversation_id, run=run) for call in calls]
     )
@@ -134,12 +136,12 @@ def _step_row(run: Run, n: int, call: CallUsage, times: CallTimes) -> RunStep:
 
 
 def take_over_background_calls(run: Run) -> None:
-    """What background work for this conversation cost since its last answer is shown with this one."""
+    """Count background calls of the conversation since its last answer to this run."""
     Usage.objects.filter(conversation_id=run.conversation_id, run=None).update(run=run)
 
 
-def not_recorded(run: Run, calls: Sequence[CallUsage]) -> list[CallUsage]:
-    """Without those whose step is there: their write is being repeated."""
+def unrecorded_calls(run: Run, calls: Sequence[CallUsage]) -> list[CallUsage]:
+    """Return the calls whose step is not stored yet; a write that is repeated finds some of them stored."""
     numbers = RunStep.objects.filter(run=run, request_n__gt=0).values_list("request_n", flat=True)
     recorded = set(numbers) if calls else set()
     return [call for call in calls if call.times is None or call.times.request_n not in recorded]
@@ -150,14 +152,14 @@ def usage_event(run: Run, call: CallUsage, now: datetime) -> UsageEvent:
 
 
 def record_background_calls(user: User, conversation_id: Any, calls: Sequence[CallUsage]) -> None:
-    """Work outside a run; the next answer of the conversation shows it."""
+    """Store calls outside a run; the next answer of the conversation shows them."""
     Usage.objects.bulk_create(
         usage_row(call, user_id=user.pk, conversation_id=conversation_id, run=None) for call in calls
     )
 
 
 def totals_of_run(run: Run) -> UsageTotals:
-    """Input and output include compaction; `compaction_tokens` says how much of both that was."""
+    """Return sums of the run's calls. Input and output include compaction; `compaction_tokens` is its share."""
     rows = list(Usage.objects.filter(run=run))
     costs = [row.cost for row in rows if row.cost is not None]
     return UsageTotals(

@@ -27,7 +27,7 @@ from agents.hooks import (
     due_hooks,
     fill_placeholders,
 )
-from chatapp.agent_presets.hook_actions import is_named_action, record_hooks, run_named_action
+from chatapp.agent_presets.hook_actions import is_named_action
 from chatapp.compaction.compactor import compact_inline, queue_due, queue_next_compaction
 from chatapp.compaction.planning import AUTOMATIC, CompactionOptions, is_full
 from chatapp.compaction.selectors import turns_since_compaction
@@ -37,6 +37,7 @@ from chatapp.operations import clock
 from chatapp.operations.database import in_database, persistently
 from chatapp.operations.errors import LeaseLost, ReadForgotten, ServiceError
 from chatapp.operations.fences import read_fences
+from chatapp.runs.actions.hooks import record_hooks, run_named_action
 from chatapp.runs.actions.runs import Lease
 from chatapp.runs.hook_tools import HookRun, call_tool
 from chatapp.runs.models import Run

@@ -1,4 +1,4 @@
-"""Agents: how they speak, with which model, how their context is kept, what their hooks do."""
+"""The admin page of agents."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from chatapp.accounts.models import User
 from chatapp.agent_presets.actions import create_agent, save_agent
 from chatapp.agent_presets.admin.hooks import HOOKS_HELP, check_hook_field
 from chatapp.agent_presets.models import Agent
-from chatapp.agent_presets.presets import CheckedPreset, check_preset, preset_of
+from chatapp.agent_presets.services import CheckedPreset, check_preset, preset_of
 from chatapp.context.admin import POLICY_HELP, check_policy_field, policy_table
 from chatapp.context.policies import rules_for
+from chatapp.context.preset_choices import CHOICES
 from chatapp.context.tools.registry import local_tools
 from chatapp.operations.admin.fields import YamlField
 from chatapp.operations.admin.pages import SentAtOnce
@@ -76,7 +77,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         return cleaned
 
     def clean_name(self) -> str:
-        """The constraint speaks of the owner, who is no field here: without this it would be an error of the server."""
+        """Check the name here: the database constraint includes the owner, which is no field of this form."""
         name: str = self.cleaned_data["name"]
         if Agent.objects.filter(owner=None, name=name).exclude(pk=self.instance.pk).exists():
             raise ValidationError("There is an agent of this name already.")
@@ -104,7 +105,9 @@ class ImportForm(forms.Form):
 
     def clean_yaml(self) -> CheckedPreset:
         try:
-            return check_preset(read_preset(self.cleaned_data["yaml"]), is_operator=True, is_import=True)
+            return check_preset(
+                read_preset(self.cleaned_data["yaml"]), CHOICES, is_operator=True, is_import=True
+            )
         except PresetError as error:
             raise ValidationError(f"{error}.") from None
         except InvalidInput as error:
@@ -131,7 +134,7 @@ class AgentAdmin(SentAtOnce):
         )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Agent]:
-        """What users make for themselves is theirs."""
+        """Return the agents of operators; those that users made are theirs."""
         return super().get_queryset(request).filter(owner=None)
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:

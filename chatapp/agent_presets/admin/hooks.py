@@ -1,4 +1,4 @@
-"""Hooks as operators declare them: those of the whole deployment, and the check that all their forms share."""
+"""The admin page of deployment hooks, and the check of hooks that all forms share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from memory.errors import PolicyError
 
 
 def check_hook_field(declared: Any, level: HookLevel) -> list[dict[str, Any]]:
-    """As they are stored. Raises ValidationError, which names the place."""
+    """Return hooks as they are stored. Raises ValidationError, which names the field."""
     if not isinstance(declared, list):
         raise ValidationError("Enter a list of hooks.")
     try:

@@ -1,4 +1,4 @@
-"""MCP servers: address, headers that go in and never come out, and a Test that lists what the server offers."""
+"""The admin page of MCP servers: headers are stored and never shown; the Test lists the server's tools."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from chatapp.conversations.schemas.messages import plan_shape
 from chatapp.operations.errors import LeaseLost
 from chatapp.operations.fences import check_fences
 from chatapp.operations.statements import as_key, as_stored, execute
-from chatapp.providers.usage import CallUsage, not_recorded, record_calls, usage_event
+from chatapp.providers.usage import CallUsage, record_calls, unrecorded_calls, usage_event
 from chatapp.realtime import event_log
 from chatapp.runs import plan_values
 from chatapp.runs.actions.positions import AnswerPlace
@@ -195,7 +195,7 @@ def record_plan(
     """
     with transaction.atomic():
         conversation, run = lock_held(lease)
-        spent = not_recorded(run, spent)
+        spent = unrecorded_calls(run, spent)
         record_calls(run, spent)
         run.plan = plan_values.plan_to_json(steps)
         run.save(update_fields=["plan"])

@@ -1,4 +1,4 @@
-"""Agents as presets: checked against what their maker may choose, and made portable.
+"""Checks presets against what their maker may choose, and makes presets of agents.
 
 Operators may choose everything. Users choose, for themselves, among what everybody has.
 """
@@ -18,18 +18,28 @@ from chatapp.agent_presets.actions import AgentValues
 from chatapp.agent_presets.hook_actions import check_declared
 from chatapp.agent_presets.models import Agent, McpServer
 from chatapp.agent_presets.selectors import servers_by_name
-from chatapp.context.policies import rules_for
-from chatapp.context.tools.registry import local_tools, tool_names
 from chatapp.operations.errors import InvalidInput, NotFound
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import accessible_model, default_model
 from memory.errors import PolicyError
-from memory.policy import check_user_fields, merge_policies
+from memory.policy import ContextPolicy, check_user_fields, merge_policies
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What this deployment offers to agents; `context.preset_choices` knows it."""
+
+    tool_names: Callable[[], Collection[str]]
+    """The tools of this process, without those of MCP servers."""
+    hook_tool_names: Callable[[], Collection[str]]
+    """All tools, which hooks may call."""
+    policy_limits: Callable[[ModelConfig], ContextPolicy]
+    """The most that users may set with a model."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedPreset:
-    """`notes` says what an import left out, one sentence each."""
+    """`notes` are sentences about what an import left out."""
 
     values: AgentValues
     notes: tuple[str, ...] = ()
@@ -37,12 +47,13 @@ class CheckedPreset:
 
 @dataclass(slots=True)
 class _Check:
-    """One preset, and for whom. A `lenient` check leaves out what this deployment has not, and notes it.
+    """The check of one preset. A lenient check leaves out what this deployment does not have, and notes it.
 
-    `agent` is the one that is changed: in `wanted` fields only, all else stays as it is.
+    `agent` is the one that is changed, in the `wanted` fields only.
     """
 
     preset: Preset
+    choices: Choices
     is_operator: bool
     is_lenient: bool = False
     agent: Agent | None = None
@@ -96,7 +107,7 @@ class _Check:
     def _tools(self) -> list[str] | None:
         if self.preset.tools is None:
             return None
-        known = frozenset(local_tools())
+        known = frozenset(self.choices.tool_names())
         allowed = known if self.is_operator else known & frozenset(settings.DEFAULT_TOOLS)
         for name in self.preset.tools:
             if name not in allowed:
@@ -116,46 +127,54 @@ class _Check:
             if self.is_operator:
                 merge_policies(("agent", policy))
             else:
-                check_user_fields(policy, rules_for(model or default_model()).most, "agent")
+                check_user_fields(policy, self.choices.policy_limits(model or default_model()), "agent")
         except PolicyError as error:
             raise _invalid("context_policy", str(error)) from None
         return policy
 
     def _hooks(self) -> list[dict[str, Any]]:
-        return check_declared(self.preset.hooks, is_operator=self.is_operator, tools=tool_names())
+        return check_declared(
+            self.preset.hooks, is_operator=self.is_operator, tools=self.choices.hook_tool_names()
+        )
 
-    def _missing(self, place: str, problem: str) -> None:
+    def _missing(self, field: str, problem: str) -> None:
         if not self.is_lenient:
-            raise _invalid(place, problem)
+            raise _invalid(field, problem)
         self.notes.append(f"{problem}; it was left out.")
 
 
-def _invalid(place: str, problem: str) -> InvalidInput:
-    return InvalidInput(f"{place}: {problem}.", details=[{"field": place, "message": problem}])
+def _invalid(field: str, problem: str) -> InvalidInput:
+    return InvalidInput(f"{field}: {problem}.", details=[{"field": field, "message": problem}])
 
 
-def check_preset(preset: Preset, *, is_operator: bool, is_import: bool = False) -> CheckedPreset:
-    """Raises InvalidInput, which names the field."""
-    return _Check(preset, is_operator, is_import).run()
+def check_preset(
+    preset: Preset, choices: Choices, *, is_operator: bool, is_import: bool = False
+) -> CheckedPreset:
+    """Return the columns of a new agent. Raises InvalidInput, which names the field."""
+    return _Check(preset, choices, is_operator, is_import).run()
 
 
-def check_changes(agent: Agent, changes: Mapping[str, Any], *, is_operator: bool) -> AgentValues:
-    """Only what is sent: what else the agent has may no longer be here or allowed. Raises InvalidInput, which names the
-    field."""
+def check_changes(
+    agent: Agent, changes: Mapping[str, Any], choices: Choices, *, is_operator: bool
+) -> AgentValues:
+    """Return the columns to change. Raises InvalidInput, which names the field.
+
+    Fields that are not sent are not checked: what the agent has may no longer exist or be allowed.
+    """
     wanted = set(changes)
     content: dict[str, Any] = {"name": agent.name, **changes}
-    if "model" in changes:  # what a policy may say depends on it
+    if "model" in changes:  # the limits of a policy depend on it
         wanted.add("context_policy")
         content.setdefault("context_policy", agent.context_policy)
     try:
         preset = make_preset(content)
     except PresetError as error:
         raise _invalid(error.place, error.problem) from None
-    return _Check(preset, is_operator, agent=agent, wanted=wanted).run().values
+    return _Check(preset, choices, is_operator, agent=agent, wanted=wanted).run().values
 
 
 def preset_of(agent: Agent) -> Preset:
-    """Raises InvalidInput for a stored one that is not valid any more."""
+    """Return the agent as a preset. Raises InvalidInput where what is stored is not valid any more."""
     try:
         return make_preset(
             {

@@ -141,10 +141,6 @@ class Service(OwnProcess):
     ) -> None:
         self.manage("create_user", email, "--password-stdin", *(["--admin"] if admin else []), stdin=password)
 
-    def create_token(self, email: str, scopes: str = "chat,read,memory,admin") -> str:
-        printed = self.manage("create_token", email, "--name", "tests", "--scopes", scopes)
-        return printed.strip().splitlines()[-1]
-
     def client(self, token: str = "", timeout_s: float = PATIENCE_S) -> httpx2.Client:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         return httpx2.Client(base_url=self.url, headers=headers, timeout=timeout_s)

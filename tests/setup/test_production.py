@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from tests.servers.people import ALICE, make_people
 from tests.servers.service import run_manage
 
 
 def test_two_web_processes_share_a_database(start_service):
     first = start_service(production=True)
     second = start_service(data=first)
-    first.create_user("alice@example.com")
-    token = first.create_token("alice@example.com")
+    token = make_people(first.env, [ALICE]).tokens[ALICE]
     made = first.client(token).post("/api/v1/conversations", json={"title": "shared"}).json()
     assert second.client(token).get(f"/api/v1/conversations/{made['id']}").json()["title"] == "shared"
 

@@ -15,6 +15,7 @@ from websockets.sync.client import connect
 from tests.environment import ROOT
 from tests.servers.people import ALICE
 from tests.servers.service import SETUP_LINK, run_manage
+from tests.servers.waiting import PATIENCE_S
 
 
 def serve(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -74,13 +75,13 @@ def test_a_data_folder_that_cannot_be_written_is_told_in_one_sentence(tmp_path):
     assert len(refused.stderr.splitlines()) == 1
 
 
-def test_sigterm_ends_it_politely_and_tells_open_sockets(service):
-    service.create_user("alice@example.com")
-    token = service.create_token("alice@example.com")
-    with connect(service.ws_url, additional_headers={"Authorization": f"Bearer {token}"}) as client:
+def test_sigterm_ends_it_politely_and_tells_open_sockets(start_service):
+    service = start_service()
+    headers = {"Authorization": f"Bearer {service.tokens[ALICE]}"}
+    with connect(service.ws_url, additional_headers=headers) as client:
         assert service.stop() == 0
         with pytest.raises(ConnectionClosed) as closed:
-            client.recv(timeout=5)
+            client.recv(timeout=PATIENCE_S)
     assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == 1012
     assert "Traceback" not in service.output()

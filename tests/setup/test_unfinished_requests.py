@@ -322,8 +322,12 @@ def test_an_ipv6_client_counts_by_the_network_it_chooses_addresses_from(address,
 # --- the service -----------------------------------------------------------------------------------
 
 
-def test_strangers_with_large_bodies_do_not_stop_anybody_from_writing(start_service, sockets):
-    service = start_service()
+@pytest.fixture(scope="module")
+def service(start_shared):
+    return start_shared(MAX_REQUEST_BYTES="500000", MAX_UPLOAD_BYTES="1000000")
+
+
+def test_strangers_with_large_bodies_do_not_stop_anybody_from_writing(service, sockets):
     for token in (b"", b"", b"Authorization: Bearer wrong\r\n", b"Cookie: sessionid=wrong\r\n"):
         stranger = opened(
             sockets, service.port, head(length(64 * 2**20), token, path=b"/api/v1/conversations")
@@ -338,8 +342,7 @@ def test_strangers_with_large_bodies_do_not_stop_anybody_from_writing(start_serv
     assert stored.status_code == 201, stored.text
 
 
-def test_a_page_sends_large_bodies_with_its_session_as_long_as_it_is_signed_in(start_service):
-    service = start_service()
+def test_a_page_sends_large_bodies_with_its_session_as_long_as_it_is_signed_in(service):
     page = BrowserSession(service, ALICE)
     title = "x" * 100_000
     cookie = {"Cookie": page.cookie}
@@ -350,15 +353,13 @@ def test_a_page_sends_large_bodies_with_its_session_as_long_as_it_is_signed_in(s
     assert refused.headers["www-authenticate"] == "Bearer"
 
 
-def test_a_file_over_the_bound_of_uploads_is_refused_before_it_is_read(start_service, sockets):
-    service = start_service(MAX_UPLOAD_BYTES="1000000")
+def test_a_file_over_the_bound_of_uploads_is_refused_before_it_is_read(service, sockets):
     token = b"Authorization: Bearer " + service.tokens[ALICE].encode() + b"\r\n"
     upload = opened(sockets, service.port, head(length(1_100_000), token, EXPECT, path=b"/api/v1/files"))
     assert read_error(upload) == (413, "too_large")
 
 
-def test_strangers_that_send_all_but_the_last_byte_do_not_stop_anybody_from_writing(start_service, sockets):
-    service = start_service(MAX_REQUEST_BYTES="500000")
+def test_strangers_that_send_all_but_the_last_byte_do_not_stop_anybody_from_writing(service, sockets):
     for _ in range(4):
         stranger = opened(sockets, service.port, head(length(500_000), path=b"/api/v1/conversations"))
         with contextlib.suppress(ConnectionError):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.databases import ON_BOTH
 from tests.environment import ROOT
 
 OURS = ("chatapp", "agents", "memory")
@@ -115,3 +116,8 @@ def test_the_example_environment_lists_every_variable_the_settings_read():
     }
     example = (ROOT / ".env.example").read_text()
     assert [name for name in sorted(read - {"ENV_FILE"}) if f"# {name}=" not in example] == []
+
+
+def test_every_place_that_runs_on_both_databases_exists():
+    missing = [place for place in ON_BOTH if not (ROOT / "tests" / place).exists()]
+    assert not missing, f"tests/databases.py names {missing}"

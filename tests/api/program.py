@@ -10,9 +10,9 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from chatapp.operations.serving.asgi import http_application
+from tests.servers.waiting import PATIENCE_S
 
 V1 = "/api/v1"
-PATIENCE_S = 20.0
 
 
 @dataclass

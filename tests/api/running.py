@@ -23,7 +23,7 @@ async def running_service() -> AsyncIterator[None]:
         yield
         assert hub.reader_count == 0, "a reader was left behind"
     finally:
-        await runner.drain(timeout_s=5)
+        await runner.drain(timeout_s=60)
         await lifecycle.stop()
 
 

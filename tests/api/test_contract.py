@@ -32,7 +32,7 @@ EXAMPLES = 4
 def test_answers_are_as_described_for_good_and_bad_input(start_service: Any) -> None:
     service: Service = start_service(MESSAGES_PER_MINUTE="0")
     headers = {"Authorization": f"Bearer {service.tokens[ALICE]}"}
-    with httpx2.Client(base_url=f"{service.url}/api/v1", headers=headers, timeout=30) as client:
+    with httpx2.Client(base_url=f"{service.url}/api/v1", headers=headers, timeout=120) as client:
         description = client.get("/openapi.json").json()
         own = {"conversation_id": client.post("/conversations", json={}).json()["id"]}
     tried = 0
@@ -62,6 +62,6 @@ def try_cases(cases: Any, url: str, headers: dict[str, str]) -> None:
     )
     @given(case=cases)
     def try_case(case: Any) -> None:
-        case.call_and_validate(base_url=url, headers=headers, checks=CHECKS, timeout=30)
+        case.call_and_validate(base_url=url, headers=headers, checks=CHECKS, timeout=120)
 
     try_case()

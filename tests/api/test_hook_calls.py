@@ -249,7 +249,7 @@ async def test_what_a_hook_read_before_something_was_forgotten_is_no_note_for_th
     audit.release = asyncio.Event()
     async with talking(alice_program, agent=await make_agent_at_the_end("look_up", "audit")) as talk:
         await alice_program.post(f"conversations/{talk.id}/messages", content="One?")
-        await asyncio.to_thread(wait_for, lambda: audit.calls, timeout_s=20, what="the second hook's call")
+        await asyncio.to_thread(wait_for, lambda: audit.calls, what="the second hook's call")
         await forget(alice_program, SAID)
         audit.release.set()
         await settle()

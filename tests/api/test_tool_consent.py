@@ -29,6 +29,7 @@ from tests.api.running import (
 from tests.api.tool_talk import asks_for, start, wait_for_tool
 from tests.servers.behaviour import says
 from tests.servers.openai_server import ModelServer
+from tests.servers.waiting import PATIENCE_S
 
 
 @pytest.fixture(autouse=True)
@@ -99,7 +100,7 @@ async def test_the_socket_injects_and_decides_as_well(
 
 async def frame_of(socket: WebsocketCommunicator, type: str) -> dict[str, Any]:
     while True:
-        frame: dict[str, Any] = await socket.receive_json_from(timeout=10)
+        frame: dict[str, Any] = await socket.receive_json_from(timeout=PATIENCE_S)
         if frame["type"] == type:
             return frame
 

@@ -96,7 +96,7 @@ def _next_row() -> Compaction | None:
 
 async def until(look: Callable[[], Awaitable[Any]], wanted: Any) -> None:
     """Looks until it is so; for what other threads do."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while await look() != wanted:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 

@@ -52,7 +52,7 @@ def test_a_kill_in_the_middle_of_an_inline_summary_leaves_it_to_the_worker(
 
 
 def ask(alice: httpx2.Client, talk: str, content: str) -> Any:
-    return alice.post(f"{talk}/messages", json={"content": content}, timeout=30).json()
+    return alice.post(f"{talk}/messages", json={"content": content}, timeout=120).json()
 
 
 def statuses(alice: httpx2.Client, talk: str) -> list[str]:

@@ -41,7 +41,7 @@ def numbers(page: Page) -> list[int]:
 
 def say(alice: httpx2.Client, chat: str, words: str) -> None:
     path = f"/api/v1/conversations/{chat}/messages"
-    answer = alice.post(path, json={"content": words, "stream": False}, timeout=60)
+    answer = alice.post(path, json={"content": words, "stream": False}, timeout=120)
     assert answer.status_code == 200, answer.text
 
 
@@ -135,7 +135,7 @@ def test_a_message_of_another_branch_is_turned_to_unless_an_answer_is_being_writ
     edited = alice.patch(
         f"/api/v1/conversations/{chat}/messages/{first['id']}",
         json={"content": "Capital of Norway?"},
-        timeout=60,
+        timeout=120,
     )
     assert edited.status_code == 200, edited.text
     [second, _] = messages_of(alice, chat)

@@ -16,7 +16,7 @@ def test_the_pure_modules_of_the_page_keep_their_promises() -> None:
         [sys.executable, "-c", NODE, "--test", *files],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
         check=False,
     )
     assert run.returncode == 0, run.stdout + run.stderr

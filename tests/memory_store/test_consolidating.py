@@ -316,7 +316,7 @@ def test_many_workers_at_once_write_one_version(alice: User, model: ModelConfig,
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(20)
+        worker.join(120)
     assert len(server.requests) == 1
     assert ProfileVersion.objects.count() == 1
     assert Usage.objects.count() == 1
@@ -331,7 +331,7 @@ def consolidating_held(row: Consolidation, server: ModelServer) -> Iterator[None
     server.wait_until(lambda server: len(server.requests) == 1)
     yield
     server.release()
-    worker.join(20)
+    worker.join(120)
 
 
 def _in_a_thread(act: Callable[[], None]) -> None:

@@ -175,7 +175,7 @@ def test_a_message_that_arrives_during_the_clean_up_saves_its_conversation(alice
                 Conversation.objects.select_for_update().get(pk=conversation.pk)
                 Conversation.objects.filter(pk=conversation.pk).update(last_activity_at=NOW)
                 is_locked.set()
-                may_go_on.wait(10)
+                may_go_on.wait(120)
         finally:
             connection.close()
 
@@ -189,7 +189,7 @@ def test_a_message_that_arrives_during_the_clean_up_saves_its_conversation(alice
 
     sender, cleaner = threading.Thread(target=send), threading.Thread(target=clean_up)
     sender.start()
-    assert is_locked.wait(10)
+    assert is_locked.wait(120)
     cleaner.start()
     may_go_on.set()
     sender.join()

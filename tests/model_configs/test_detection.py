@@ -18,7 +18,7 @@ def start_with(base_url: str, **fields: object) -> ModelConfig:
     for name, value in fields.items():
         setattr(config, name, value)
     save_model_config(config=config, api_key="sk-1")
-    detect_in_background().join(timeout=20)
+    detect_in_background().join(timeout=120)
     config.refresh_from_db()
     return config
 

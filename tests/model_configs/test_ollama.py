@@ -69,5 +69,5 @@ def test_another_server_is_not_asked_about_windows_in_ollamas_way() -> None:
 def test_it_is_looked_for_in_the_background(settings: Settings) -> None:
     with ollama_server({**VERSION, "/api/tags": TAGS}) as url:
         settings.OLLAMA_URL = url
-        detect_in_background().join(timeout=20)
+        detect_in_background().join(timeout=120)
     assert ModelConfig.objects.filter(origin=ModelConfig.Origin.OLLAMA).count() == 2

@@ -32,6 +32,6 @@ async def usage_of(run_id: str) -> list[tuple[str, str]]:
 
 
 async def until_step(talk: Talk, step: str, state: str) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while not any(states.get(step) == state for states in await plan_events(talk)):  # noqa: ASYNC110
             await asyncio.sleep(0.02)

@@ -46,7 +46,7 @@ class PlannedServer:
         def came(_: ModelServer) -> bool:
             return all(self.requests("step", step) for step in steps)
 
-        self.server.wait_until(came, timeout_s=20)
+        self.server.wait_until(came)
 
     def behave(self, request: RecordedRequest) -> Behaviour:
         caller = caller_of(request)

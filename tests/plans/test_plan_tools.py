@@ -77,7 +77,7 @@ async def test_a_hook_that_counts_tool_calls_counts_those_of_the_steps(
 
 
 async def until_call_waits(talk: Talk) -> dict[str, Any]:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while True:
             waiting = [event for event in await talk.events("tool") if event["state"] == "waiting"]
             if waiting:

@@ -149,7 +149,7 @@ def assert_line_between_processes(production: Installation, alice: Person, scrip
 
 def sign_in(production: Installation) -> None:
     """A browser's way in: allauth counts attempts in the cache."""
-    with httpx2.Client(base_url=production.first.url, timeout=20) as browser:
+    with httpx2.Client(base_url=production.first.url, timeout=120) as browser:
         page = browser.get("/accounts/login/")
         assert page.status_code == 200, page.text[:500]
         form = {"login": PEOPLE[1], "password": PASSWORD, "csrfmiddlewaretoken": browser.cookies["csrftoken"]}

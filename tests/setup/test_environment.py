@@ -81,7 +81,7 @@ def test_no_process_starts_with_a_wrong_setting(tmp_path: Path, arguments: list[
         env=env,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 1
     assert done.stderr.splitlines() == ["RETENTION_DAYS must be a whole number from 0 to 36,500, not '-1'."]

@@ -59,7 +59,7 @@ def sockets() -> Iterator[contextlib.ExitStack]:
 
 
 def opened(sockets: contextlib.ExitStack, port: int, data: bytes = b"") -> socket.socket:
-    client = sockets.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
+    client = sockets.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
     client.sendall(data)
     return client
 

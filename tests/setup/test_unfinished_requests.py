@@ -324,7 +324,7 @@ def test_an_ipv6_client_counts_by_the_network_it_chooses_addresses_from(address,
 
 @pytest.fixture(scope="module")
 def service(start_shared):
-    return start_shared(MAX_REQUEST_BYTES="500000", MAX_UPLOAD_BYTES="1000000")
+    return start_shared(MAX_UPLOAD_BYTES="1000000")
 
 
 def test_strangers_with_large_bodies_do_not_stop_anybody_from_writing(service, sockets):
@@ -359,7 +359,8 @@ def test_a_file_over_the_bound_of_uploads_is_refused_before_it_is_read(service, 
     assert read_error(upload) == (413, "too_large")
 
 
-def test_strangers_that_send_all_but_the_last_byte_do_not_stop_anybody_from_writing(service, sockets):
+def test_strangers_that_send_all_but_the_last_byte_do_not_stop_anybody_from_writing(start_service, sockets):
+    service = start_service(MAX_REQUEST_BYTES="500000")
     for _ in range(4):
         stranger = opened(sockets, service.port, head(length(500_000), path=b"/api/v1/conversations"))
         with contextlib.suppress(ConnectionError):

@@ -185,14 +185,17 @@ def carries_facts(summary: str, source: str) -> bool:
     A refusal, an instruction, a fragment or a bare brace holds none. True where the source has no facts, for then
     none can be missing.
     """
-    found = find_facts(_DATE_LINES.sub("", source))
-    facts = {part for fact in found for part in (fact, *fact.split()) if _FACT_SIGN.search(part)}
+    found = find_facts(_FRAME.sub("", source))
+    parts = {part for fact in found for part in _PARTING.split(fact) if len(part) > 1}
+    facts = {fact for fact in {*found, *parts} if _FACT_SIGN.search(fact)}
     facts = {fact for fact in facts if fact.casefold() not in _REFUSAL_WORDS} or set(found)
     return not facts or any(_is_in(fact, summary) for fact in facts)
 
 
-_DATE_LINES = re.compile(r"^\[\d{4}-\d\d-\d\d\]$", re.MULTILINE)
-"""What a transcript says of days: no fact of the conversation."""
+_FRAME = re.compile(r"^\[\d{4}-\d\d-\d\d\]$|^(?:User|Assistant|System|Tool): ", re.MULTILINE)
+"""What a transcript adds: days and speakers are no facts of the conversation."""
+_PARTING = re.compile(r"[\s_-]+")
+"""A summary may name a range of identifiers, or a person by one name."""
 _FACT_SIGN = re.compile(r"[^\Wa-z_]")
 """A digit, a capital letter or one of a script without capitals: the plain words of a quotation prove nothing."""
 _REFUSAL_WORDS = frozenset(

@@ -28,7 +28,7 @@ from tests.servers.waiting import PATIENCE_S, wait_for
 
 WINDOW, OUTPUT = 16_000, 2_000
 BUDGET = WINDOW - OUTPUT - 4_000
-SUMMARY = "The user keeps numbered notes about the harbour, the garden and five more places. SUMMARY-MARK-1."
+SUMMARY = "The user keeps numbered notes about the harbour, the garden and five more places, with codes QX. SUMMARY-MARK-1."
 ANSWER = (
     "Note **17** is about the workshop, and its code is `QX-00017`.\n\n"
     "| note | subject | code |\n|---|---|---|\n| 16 | the choir | QX-00016 |\n| 17 | the workshop | QX-00017 |\n\n"

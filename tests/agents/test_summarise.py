@@ -112,7 +112,9 @@ async def test_an_answer_that_cannot_be_used_falls_back_and_says_why(answer: Any
     [
         ("They talked about ord-1000.", "User: Order ORD-1000 costs 4 EUR.", True),
         ("Ada lives in Paris.", "User: I live in Paris, said Ada.", True),
-        ("They greeted each other.", "User: hello there\n\nAssistant: good morning", True),
+        ("They greeted each other.", "User: Hello there\n\nAssistant: Good morning", True),
+        ("Orders from ORD on.", "User: see ORD-1000 and ORD-1001", True),
+        ("{", "User: see ORD-1000 and ORD-1001", False),
         ("会议在三月五日。", "User: 会议在三月五日举行", True),
         ("Sorry, no.", "User: it costs 12, Sorry", False),
         ("I can't do it.", "User: ask the IT people, they have 7 keys", False),

@@ -105,7 +105,7 @@ async def test_a_preview_tells_what_would_leave_and_changes_nothing(alice: User)
 @pytest.mark.mechanism("fim.load", "fim.summary-reaches-model")
 @on_a_loop
 async def test_the_summary_reaches_the_model_in_every_later_call(alice: User) -> None:
-    server = ModelServer(summary_default=says("They keep notes about seven places."))
+    server = ModelServer(summary_default=says("They keep notes about seven places. QX-00001."))
     async with chatting(alice, server=server) as chat:
         await chat.compact()
         for question in ("First?", "Second?"):
@@ -251,7 +251,9 @@ async def test_a_cleared_context_is_forgotten_by_the_model_and_found_by_the_sear
 @pytest.mark.mechanism("fim.done-card", "holmes.cost", "ours.ledger")
 @on_a_loop
 async def test_summaries_are_in_the_ledger_and_in_what_the_next_answer_took(alice: User) -> None:
-    server = ModelServer(summary_default=Behaviour(text="They keep notes.", prompt_tokens=1_500))
+    server = ModelServer(
+        summary_default=Behaviour(text="They keep notes with codes QX.", prompt_tokens=1_500)
+    )
     async with chatting(alice, server=server) as chat:
         row = await chat.compact()
         assert row["usage"]["input_tokens"] == 1_500

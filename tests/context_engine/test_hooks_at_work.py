@@ -457,11 +457,13 @@ async def test_a_cooldown_longer_than_any_conversation_is_refused(
 async def test_a_summary_with_what_no_database_stores_is_one_without_it(
     alice_program: Program, model: ModelConfig, model_server: ModelServer, strange: str
 ) -> None:
-    told = f"The notes{strange} are about numbers, and about plans for a long time. " * 10
+    told = (
+        f"The notes{strange} are about numbers, QX-00001 among them, and about plans for a long time. " * 10
+    )
     model_server.defaults["summary"] = says(told)
     eager = hook({"type": "compact_context", "strategy": "summarize", "keep_recent": 2})
     async with talking(alice_program, long_history(20, padding=100), agent=await make_agent(eager)) as talk:
         await talk.ask("And now?")
         [row] = await talk.compactions()
         assert row["status"] == "done"
-        assert row["summary"].startswith("The notes\ufffd are about numbers")
+        assert row["summary"].startswith("The notes\ufffd are about numbers, QX-00001")

@@ -81,7 +81,7 @@ async def test_truncation_leaves_a_mark_without_asking_any_model(
 async def test_of_more_than_twenty_turns_the_older_half_leaves_and_its_summary_joins_the_next_turn(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
-    model_server.defaults["summary"] = says("Ten notes about seven places. SUMMARY-MARK.")
+    model_server.defaults["summary"] = says("Ten notes about seven places, with codes QX. SUMMARY-MARK.")
     async with talking(alice_program, long_history(44), context_policy={"strategy": "turns"}) as talk:
         await talk.ask("The first question")
         asked = last_chat(model_server)
@@ -133,7 +133,7 @@ async def test_a_structured_summary_has_its_five_sections(
 async def test_an_inline_summary_is_in_the_very_request_that_needed_it(
     alice_program: Program, model: ModelConfig, model_server: ModelServer, policy: dict[str, Any]
 ) -> None:
-    model_server.defaults["summary"] = says("Notes about places. SUMMARY-MARK.")
+    model_server.defaults["summary"] = says("Notes about places, with codes QX. SUMMARY-MARK.")
     async with talking(alice_program, FULL, context_policy=policy | {"trigger": 0.5}) as talk:
         answer = await talk.ask("And now?")
         assert "SUMMARY-MARK" in last_chat(model_server)[1]["content"]
@@ -200,7 +200,9 @@ async def test_a_worker_that_takes_an_inline_summary_over_writes_the_one_that_co
 ) -> None:
     """As when the web process was away for longer than its lease."""
     model_server.script(
-        says("Too late. LATE-MARK.", hold_after=0), says("In time. TAKEN-OVER-MARK."), kind="summary"
+        says("Too late. LATE-MARK.", hold_after=0),
+        says("In time, with codes QX. TAKEN-OVER-MARK."),
+        kind="summary",
     )
     async with talking(alice_program, FULL, context_policy={"strategy": "summarize", "trigger": 0.5}) as talk:
         sent = await begin(talk, model_server)

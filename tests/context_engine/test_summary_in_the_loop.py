@@ -44,7 +44,7 @@ async def notices(talk: Talk) -> list[tuple[str, str]]:
 async def test_a_summary_in_the_middle_of_an_answer_is_told_and_stands_in_the_ledger(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:
-    model_server.script(says(f"{MARK}: they kept notes."), kind="summary")
+    model_server.script(says(f"{MARK}: they kept notes with codes QX."), kind="summary")
     model_server.script(looks(1, 2, 3), says("Nothing there."))
     async with talking(alice_program, HISTORY, context_policy=POLICY) as talk:
         answer = await talk.ask("What is on the shelves?")

@@ -84,7 +84,7 @@ def test_a_worker_that_is_asked_to_end_finishes_its_summary(
     production: Installation, alice: Person, script: Script
 ) -> None:
     key = new_key("warm")
-    script.answer(key, slowly(f"The user counts notes. {words(20)} WARM", rate=15), kind="summary")
+    script.answer(key, slowly(f"The user counts notes. {key} {words(20)} WARM", rate=15), kind="summary")
     conversation = long_conversation(alice, key)
     compaction = compact(alice, conversation)
     script.wait_for_request(key, "summary", event="first_token")

@@ -71,7 +71,7 @@ def test_emptying_redis_in_mid_compaction_changes_nothing(
     production: Installation, alice: Person, script: Script
 ) -> None:
     key = new_key("flushed-summary")
-    script.answer(key, slowly(f"The user counts notes. {words(20, 'fact')}", rate=15), kind="summary")
+    script.answer(key, slowly(f"The user counts notes. {key} {words(20, 'fact')}", rate=15), kind="summary")
     conversation = long_conversation(alice, key)
     compaction = compact(alice, conversation)
     script.wait_for_request(key, "summary")

@@ -14,6 +14,7 @@ import argparse
 import asyncio
 import hashlib
 import json
+import re
 import sys
 import threading
 import time
@@ -39,6 +40,12 @@ from tests.servers.waiting import PATIENCE_S
 Step = Behaviour | Callable[[RecordedRequest], Behaviour]
 
 
+def summarise_in_short(request: RecordedRequest) -> Behaviour:
+    """Return a summary that carries the first identifier or number of what it was given: one without is refused."""
+    fact = re.search(r"[A-Z]+-\d+|\d+", str(request.messages[-1].get("content", "")))
+    return Behaviour(text=f"Summary: what was said before, in short. {fact[0] if fact else ''}".strip())
+
+
 class ModelServer:
     """`script` queues answers; when the queue is empty, `default` answers. One queue for chat, one for summaries."""
 
@@ -48,7 +55,7 @@ class ModelServer:
         port: int = 0,
         models: Iterable[str | Mapping[str, Any]] = ("test-model",),
         default: Step = Behaviour(),
-        summary_default: Step = Behaviour(text="Summary: what was said before, in short."),
+        summary_default: Step = summarise_in_short,
         is_summary: Callable[[Mapping[str, Any]], bool] = is_summary_request,
         window: int = 0,
         api_key: str = "",

@@ -29,7 +29,9 @@ def model_input(alice: httpx2.Client, conversation: str) -> Any:
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[ModelServer]:
-    with ModelServer(summary_default=Behaviour(text="They keep notes about seven places. Codes begin with QX.")) as server:
+    with ModelServer(
+        summary_default=Behaviour(text="They keep notes about seven places. Codes begin with QX.")
+    ) as server:
         yield server
 
 

@@ -78,7 +78,9 @@ def plan_span(inputs: PlanInputs) -> CompactionPlan | None:
     ]
     if not messages or not (inputs.manual or policy.auto_compact):
         return None
-    summary_tokens = summary_message(checkpoint.summary).tokens if checkpoint else 0
+    summary_tokens = (
+        summary_message(checkpoint.summary, stand_in=checkpoint.is_extract).tokens if checkpoint else 0
+    )
     room = measure_room(
         policy,
         inputs.budget,

@@ -117,5 +117,7 @@ class Checkpoint:
     reminder: str = ""
     covered_tokens: int = 0
     """Estimate of all it covers; 0 where the user cleared the context."""
+    is_extract: bool = False
+    """Whether no model wrote the summary: it is sentences of the conversation, word for word."""
     made_at: datetime | None = None
     """When it was finished. Questions before that are its tail, turns after it count for the cooldown."""

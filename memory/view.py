@@ -149,7 +149,9 @@ def fit_view(inputs: ViewInputs) -> View:
     left_out, is_one_off, profile = inputs.left_out, inputs.is_one_off, inputs.profile
     reminder = inputs.reminder or (reminder_message(checkpoint.reminder) if checkpoint else None)
     asked_tokens = inputs.question.tokens + total_tokens(inputs.notes)
-    summary_tokens = summary_message(checkpoint.summary).tokens if checkpoint else 0
+    summary_tokens = (
+        summary_message(checkpoint.summary, stand_in=checkpoint.is_extract).tokens if checkpoint else 0
+    )
     system_tokens = system.tokens + inputs.tools_tokens
     if profile and _fits(system_tokens + profile.tokens, asked_tokens, budget, calibration):
         system_tokens += profile.tokens
@@ -291,7 +293,8 @@ def _write_summary(
         return marker_message() if space >= MARKER_TOKENS else None
     previous = checkpoint.summary if checkpoint else ""
     if not missing:
-        return summary_message(bounded_summary(previous, text_space))
+        is_extract = checkpoint is not None and checkpoint.is_extract
+        return summary_message(bounded_summary(previous, text_space), stand_in=is_extract)
     return policy.behaviour.stand_in(previous, gone, text_space)
 
 

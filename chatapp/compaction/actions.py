@@ -320,7 +320,8 @@ def edit_summary(
         row.summary = summary
         row.summary_tokens = tokens
         row.reminder = ""  # it says what the summary may just have been made to forget
-        row.save(update_fields=["summary", "summary_tokens", "reminder"])
+        row.fallback_reason = ""  # the text is the user's now, and no extract
+        row.save(update_fields=["summary", "summary_tokens", "reminder", "fallback_reason"])
         event_log.append(conversation, compact_event(row, "done", now))
         return row
 

@@ -30,6 +30,7 @@ def checkpoint_value(row: Compaction, message_count: int) -> types.Checkpoint:
         tokens=row.summary_tokens,
         reminder=row.reminder,
         covered_tokens=row.covered_tokens,
+        is_extract=bool(row.fallback_reason),
         made_at=None if row.is_partial else row.finished_at,
     )
 

@@ -148,6 +148,8 @@ async def test_a_summariser_that_is_down_is_told_of_and_not_asked_again(alice: U
         assert await in_database(queue_next_compaction)(UUID(chat.conversation), is_early=True) is None
         await chat.ask("And note 5?")
         assert len(server.requests_of("summary")) == calls
+        told = server.requests_of("chat")[-1].messages[1]["content"]
+        assert ("An extract of" in told, "Summary of" in told) == (True, False)
         assert await Compaction.objects.acount() == 1
 
 

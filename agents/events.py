@@ -1,12 +1,13 @@
 """The events of a conversation: one schema for socket, SSE and log (API.md, section 3).
 
-Facts are rows and carry `seq`; deltas are live only and are addressed by `offset`.
+Facts are rows and carry `seq`; deltas are live only and are addressed by `offset`. The log keeps ids and small facts:
+texts stay in the rows that hold them, and are read there when an event is replayed.
 """
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -28,11 +29,28 @@ class _Event(BaseModel):
 class _Fact(_Event):
     seq: int | None = None
     """None until the log has given it a number."""
+    not_stored: ClassVar[Any] = None
+    """The fields that the log leaves out, as pydantic's `exclude` takes them: rows hold what they say."""
+
+    def stored(self) -> dict[str, Any]:
+        """Return what the log keeps of it."""
+        return self.model_dump(mode="json", exclude_none=True, exclude=self.not_stored)
 
 
-class MessageCreated(_Fact):
-    type: Literal["message.created"] = "message.created"
+class _MessageFact(_Fact):
+    """The log keeps which message it is, and its place at that time."""
+
     message: dict[str, Any]
+    not_stored: ClassVar[Any] = {"message"}
+    stored_of_message: ClassVar[tuple[str, ...]] = ("id", "kind", "parent", "position")
+
+    def stored(self) -> dict[str, Any]:
+        kept = {name: self.message[name] for name in self.stored_of_message}
+        return super().stored() | {"message": kept}
+
+
+class MessageCreated(_MessageFact):
+    type: Literal["message.created"] = "message.created"
 
 
 class RunStarted(_Fact):
@@ -59,11 +77,15 @@ class Compact(_Fact):
 
 
 class RecalledItem(BaseModel):
+    """`start` and `end` are where it stands in the text of its source; readers get the preview instead."""
+
     model_config = ConfigDict(frozen=True)
 
     source: dict[str, Any]
     tokens: int
     preview: str
+    start: int = Field(default=0, exclude=True)
+    end: int = Field(default=0, exclude=True)
 
 
 class Recall(_Fact):
@@ -73,6 +95,14 @@ class Recall(_Fact):
     items: list[RecalledItem]
     total_count: int = 0
     total_tokens: int = 0
+    not_stored: ClassVar[Any] = {"items"}
+
+    def stored(self) -> dict[str, Any]:
+        items = [
+            {"source": item.source, "tokens": item.tokens, "start": item.start, "end": item.end}
+            for item in self.items
+        ]
+        return super().stored() | {"items": items}
 
 
 class ContextParts(BaseModel):
@@ -115,6 +145,7 @@ class Plan(_Fact):
     type: Literal["plan"] = "plan"
     round: int
     steps: list[PlannedStep]
+    not_stored: ClassVar[Any] = {"steps": {"__all__": {"title", "task", "result"}}}
 
 
 class Tool(_Fact):
@@ -130,6 +161,7 @@ class Tool(_Fact):
     preview: str = ""
     truncated: bool = False
     offload_ref: str | None = None
+    not_stored: ClassVar[Any] = {"arguments", "arguments_cut", "preview", "truncated", "offload_ref"}
 
 
 class MovedMessage(BaseModel):
@@ -166,6 +198,11 @@ class HookFired(_Fact):
     level: HookLevel | None = None
     call_id: str | None = None
 
+    def stored(self) -> dict[str, Any]:
+        """Return it without what a tool returned; any other text is the declared one of the hook."""
+        stored = super().stored()
+        return {name: value for name, value in stored.items() if self.call_id is None or name != "text"}
+
 
 class ReasoningDelta(_Event):
     type: Literal["reasoning.delta"] = "reasoning.delta"
@@ -188,9 +225,8 @@ class MessageSnapshot(_Event):
     text: str
 
 
-class MessageCompleted(_Fact):
+class MessageCompleted(_MessageFact):
     type: Literal["message.completed"] = "message.completed"
-    message: dict[str, Any]
 
 
 class Usage(_Fact):
@@ -228,6 +264,7 @@ class RunFinished(_Fact):
     status: EndStatus
     error: RunError | None = None
     usage: UsageTotals
+    not_stored: ClassVar[Any] = {"error"}
 
 
 class MemoryWritten(_Fact):
@@ -235,27 +272,26 @@ class MemoryWritten(_Fact):
     entry_id: str
     day: str
     preview: str
+    not_stored: ClassVar[Any] = {"preview"}
 
 
-class MessageForgotten(_Fact):
+class MessageForgotten(_MessageFact):
     """The message as it is since its words, or some of them, were forgotten."""
 
     type: Literal["message.forgotten"] = "message.forgotten"
-    message: dict[str, Any]
 
 
-class MessageEdited(_Fact):
+class MessageEdited(_MessageFact):
     """The message in its user's new words: it was sent during a run, and no model call had seen it."""
 
     type: Literal["message.edited"] = "message.edited"
-    message: dict[str, Any]
 
 
-class MessagePinned(_Fact):
+class MessagePinned(_MessageFact):
     """The message, since its user pinned it or took its pin away."""
 
     type: Literal["message.pinned"] = "message.pinned"
-    message: dict[str, Any]
+    stored_of_message: ClassVar[tuple[str, ...]] = (*_MessageFact.stored_of_message, "pinned")
 
 
 class ForgetProposed(_Fact):
@@ -274,11 +310,13 @@ class MemoryProposed(_Fact):
     entry_id: str
     day: str
     preview: str
+    not_stored: ClassVar[Any] = {"preview"}
 
 
 class ConversationUpdated(_Fact):
     type: Literal["conversation.updated"] = "conversation.updated"
     conversation: dict[str, Any]
+    not_stored: ClassVar[Any] = {"conversation": {"title", "context_policy", "hooks"}}
 
 
 Fact = (

@@ -1,4 +1,4 @@
-"""A request as it was sent, told by reference: what is stored anyway by its positions, all else once under its hash.
+"""A request as it was sent, by reference: stored messages by their positions, all else once under its hash.
 
 From these the body is built again; its hash says whether it is the same to the byte.
 """
@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
+from agents.references import Segment, Sources, write_references
 from agents.types import RequestSent, WireStyle
 from agents.wire import write_messages
 from memory.tokens import text_message
@@ -20,6 +21,7 @@ from memory.types import ImagePart, Message, Part
 
 State = Literal["sent", "deleted", "forgotten"]
 TOOLS = "tools"
+SYSTEM = "system"
 MISSING = {"deleted": "[This message was deleted]", "forgotten": "[This text was forgotten]"}
 
 
@@ -34,7 +36,7 @@ class StoredSpan:
 
 @dataclass(frozen=True, slots=True)
 class OwnText:
-    """What is stored nowhere else: made for this request, or changed for it."""
+    """What was made for this request, or changed for it, under the hash of its text."""
 
     source: str
     text_sha256: str
@@ -72,23 +74,35 @@ def dump_manifest(manifest: Manifest) -> str:
     return _MANIFEST.dump_json(manifest).decode()
 
 
-def write_manifest(sent: RequestSent, stored: Iterable[Message]) -> tuple[Manifest, dict[OwnText, str]]:
-    """The manifest, and the texts it names. `stored` are the messages the request was made of, as they are stored."""
+Texts = dict[OwnText, list[Segment]]
+
+
+def write_manifest(
+    sent: RequestSent, stored: Iterable[Message], sources: Callable[[], Sources]
+) -> tuple[Manifest, Texts]:
+    """Return the manifest and the texts that it names, each with what it repeats of the `sources` by reference.
+
+    `stored` are the messages the request was made of, as they are stored. `sources` is called only where a text may
+    repeat something: system prompts and tools are nobody's words.
+    """
     parts_at = {message.position: message.parts for message in stored if message.position is not None}
-    texts: dict[OwnText, str] = {}
+    texts: Texts = {}
     tools = sent.body.get("tools")
     manifest = Manifest(
         sha256=hash_body(sent.body),
         head={name: None if name in ("messages", "tools") else value for name, value in sent.body.items()},
         style=sent.style,
-        pieces=tuple(_write_pieces(sent.request.messages, parts_at, texts)),
-        tools=_keep(TOOLS, _write_json(tools), texts) if tools else None,
+        pieces=tuple(_write_pieces(sent.request.messages, parts_at, texts, sources)),
+        tools=_keep(TOOLS, _write_json(tools), texts, sources) if tools else None,
     )
     return manifest, texts
 
 
 def _write_pieces(
-    messages: Sequence[Message], parts_at: Mapping[int, tuple[Part, ...]], texts: dict[OwnText, str]
+    messages: Sequence[Message],
+    parts_at: Mapping[int, tuple[Part, ...]],
+    texts: Texts,
+    sources: Callable[[], Sources],
 ) -> Iterator[StoredSpan | OwnText]:
     span: StoredSpan | None = None
     for message in messages:
@@ -102,15 +116,20 @@ def _write_pieces(
             yield span
         span = StoredSpan(source, position, position) if is_stored and position is not None else None
         if span is None:
-            yield _keep(source, _MESSAGE.dump_json(plain, exclude_none=True).decode(), texts)
+            yield _keep(source, _MESSAGE.dump_json(plain, exclude_none=True).decode(), texts, sources)
     if span:
         yield span
 
 
-def _keep(source: str, content: str, texts: dict[OwnText, str]) -> OwnText:
-    kept = OwnText(source, hashlib.sha256(content.encode()).hexdigest())
-    texts[kept] = content
+def _keep(source: str, content: str, texts: Texts, sources: Callable[[], Sources]) -> OwnText:
+    kept = OwnText(source, hash_text(content))
+    if kept not in texts:
+        texts[kept] = write_references(content, None if source in (SYSTEM, TOOLS) else sources())
     return kept
+
+
+def hash_text(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _without_bytes(message: Message) -> Message:
@@ -126,7 +145,7 @@ def source_of(message: Message) -> str:
     if message.kind != "message":
         return message.kind
     if message.role == "system" and message.position is None:
-        return "system"
+        return SYSTEM
     return "history" if message.position is not None or message.role != "user" else "hook"
 
 
@@ -166,7 +185,7 @@ def _own(piece: OwnText, content: str) -> ShownPiece:
 def _gone(
     piece: StoredSpan | OwnText, state: Literal["deleted", "forgotten"], position: int | None = None
 ) -> ShownPiece:
-    stand_in = text_message("system" if piece.source == "system" else "user", MISSING[state])
+    stand_in = text_message("system" if piece.source == SYSTEM else "user", MISSING[state])
     return ShownPiece(piece.source, replace(stand_in, position=position), state)
 
 
@@ -180,7 +199,7 @@ def _with_bytes(message: Message, data_urls: Mapping[str, str]) -> Message:
 
 def hash_body(body: Mapping[str, Any]) -> str:
     """The SHA-256 of the bytes that travel."""
-    return hashlib.sha256(_write_json(body).encode()).hexdigest()
+    return hash_text(_write_json(body))
 
 
 def _write_json(value: Any) -> str:

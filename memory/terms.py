@@ -125,3 +125,16 @@ def prefix_of(word: str) -> str | None:
     if len(word) < PREFIX_LENGTH or not word.isalpha() or _PIECE.match(word)[1]:  # type: ignore[index]
         return None
     return f"~{word[:PREFIX_LENGTH]}"
+
+
+def describe_piece(piece: str, role: str, *, is_whole: bool) -> str:
+    """Return a found piece as models and readers see it: with marks where it was cut, and with who said it where it
+    does not say so itself."""
+    text = piece if is_whole else f"[…] {piece} […]"
+    return text if names_speaker(piece) else f"{role or 'memory'}: {text}"
+
+
+def read_piece(text: str, start: int, end: int, role: str) -> str:
+    """Return what `describe_piece` says of this span of a source; empty where it has no text there any more."""
+    piece = text[start:end].strip()
+    return describe_piece(piece, role, is_whole=start == 0 and end >= len(text)) if piece else ""

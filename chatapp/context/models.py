@@ -1,4 +1,4 @@
-"""The requests models were sent: by reference to stored messages, and what is stored nowhere else, once."""
+"""The requests models were sent: by reference to what is stored, and what is stored nowhere else, once."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ class SentRequest(models.Model):
 
 
 class RequestText(models.Model):
-    """A text that requests of one conversation contain and that is stored nowhere else, under its hash: a system
-    prompt, a summary, recalled text, a message that was cut. Without it the request still tells that it was there."""
+    """A text that requests of one conversation contain and that is no stored message as it is: a system prompt, a
+    summary, recalled text, a message that was cut. `sha256` is the hash of the text; `content` is JSON: a list of its
+    segments, each either text that is stored nowhere else or [key, start, end] of what another row holds (see
+    `agents.references`, `chatapp.context.sources`). Without it the request still says that it was there."""
 
     conversation = models.ForeignKey(
         "chatapp.Conversation", on_delete=models.CASCADE, related_name="request_texts"

@@ -9,8 +9,10 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from agents.manifest import Manifest, OwnText, StoredSpan, read_manifest
+from agents.manifest import Manifest, OwnText, StoredSpan, hash_text, read_manifest
+from agents.references import keys_in, read_references
 from chatapp.context.models import RequestText, SentRequest
+from chatapp.context.sources import source_texts
 from chatapp.conversations.message_values import MESSAGE_COLUMNS, messages_from_columns
 from chatapp.conversations.models import Message
 from chatapp.operations.errors import NotFound
@@ -56,9 +58,13 @@ def _messages(run: Run, spans: list[StoredSpan]) -> dict[int, MessageValue]:
 
 
 def _texts(run: Run, own: list[OwnText]) -> dict[str, str]:
+    """Return the texts by hash, without those that a row they refer to says otherwise now."""
     hashes = {piece.text_sha256 for piece in own}
     rows = RequestText.objects.filter(conversation_id=run.conversation_id, sha256__in=hashes)
-    return dict(rows.values_list("sha256", "content"))
+    written = {sha256: json.loads(content) for sha256, content in rows.values_list("sha256", "content")}
+    sources = source_texts({key for segments in written.values() for key in keys_in(segments)})
+    texts = {sha256: read_references(segments, sources) for sha256, segments in written.items()}
+    return {sha256: text for sha256, text in texts.items() if hash_text(text) == sha256}
 
 
 def told_texts(rows: QuerySet[RequestText]) -> Iterator[tuple[RequestText, str]]:

@@ -8,6 +8,9 @@ from django.db.models import Q
 
 from chatapp.operations.ids import new_id
 
+ENTRY_PREVIEW_CHARS = 200
+"""What events and the messages beside them show of an entry."""
+
 
 class MemoryEntry(models.Model):
     """One section of a user's daily file. The row is the truth; the file is rendered from it.

@@ -1,4 +1,4 @@
-"""The numbered facts of a conversation. Appended inside the action's transaction, told after its commit."""
+"""The numbered facts of a conversation. Appended inside the action's transaction, published after its commit."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from agents.events import Fact
 from chatapp.conversations.models import Conversation
 from chatapp.operations.statements import insert_rows, update_row
 from chatapp.realtime.models import Event
+from chatapp.realtime.replay import full_events
 from chatapp.runs.models import Run
 
 facts_committed = Signal()
@@ -21,17 +22,25 @@ facts_committed = Signal()
 
 
 def append(conversation: Conversation, *facts: Fact, run: Run | None = None) -> int:
-    """Numbers the facts and stores them, and the conversation's counters; the last number given. `conversation` must be
-    locked in this transaction."""
-    payloads = []
-    rows = []
-    for seq, fact in enumerate(facts, start=conversation.last_seq + 1):
-        payload = fact.model_copy(update={"seq": seq}).model_dump(mode="json", exclude_none=True)
-        payloads.append(payload)
-        rows.append(
-            Event(conversation=conversation, seq=seq, type=fact.type, run=run, payload=payload, at=fact.at)
-        )
-    insert_rows(rows)
+    """Number the facts, store them and the conversation's counters, and return the last number given. `conversation`
+    must be locked in this transaction."""
+    numbered = [
+        fact.model_copy(update={"seq": seq})
+        for seq, fact in enumerate(facts, start=conversation.last_seq + 1)
+    ]
+    insert_rows(
+        [
+            Event(
+                conversation=conversation,
+                seq=fact.seq,
+                type=fact.type,
+                run=run,
+                payload=fact.stored(),
+                at=fact.at,
+            )
+            for fact in numbered
+        ]
+    )
     conversation.last_seq += len(facts)
     update_row(conversation, "last_seq", "next_position")
     transaction.on_commit(
@@ -40,17 +49,18 @@ def append(conversation: Conversation, *facts: Fact, run: Run | None = None) -> 
             sender=Conversation,
             conversation_id=conversation.pk,
             user_id=conversation.user_id,
-            payloads=payloads,
+            payloads=[fact.model_dump(mode="json", exclude_none=True) for fact in numbered],
         )
     )
     return conversation.last_seq
 
 
 def read_after(conversation_id: UUID, seq: int, limit: int = 500) -> list[dict[str, Any]]:
-    """The payloads after `seq`, in order."""
+    """Return the events after `seq` in order, as they were sent."""
     rows = Event.objects.filter(conversation_id=conversation_id, seq__gt=seq).order_by("seq")
-    return list(rows.values_list("payload", flat=True)[:limit])
+    return full_events(list(rows[:limit]))
 
 
 def last_seqs(conversation_ids: Iterable[str]) -> dict[UUID, int]:
+    """Return the number of the newest fact of each conversation."""
     return dict(Conversation.objects.filter(pk__in=list(conversation_ids)).values_list("pk", "last_seq"))

@@ -1,4 +1,4 @@
-"""Runs, the event log and the usage ledger."""
+"""The event log."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from django.db import models
 
 
 class Event(models.Model):
-    """A numbered fact about a conversation; `payload` is the event exactly as it is sent."""
+    """A numbered fact about a conversation. `payload` is the event without the texts that rows hold; `replay` adds
+    them."""
 
     conversation = models.ForeignKey("chatapp.Conversation", on_delete=models.CASCADE, related_name="events")
     seq = models.PositiveBigIntegerField()

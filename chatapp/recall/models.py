@@ -13,6 +13,9 @@ from django.db.models import Q
 
 from chatapp.operations.ids import new_id
 
+RECALL_PREVIEW_CHARS = 160
+"""What events and the answers beside them show of a recalled piece."""
+
 
 class SearchOwner(models.Model):
     """The index of one user, or of what an agent shares, with its counters; of neither while it is deleted.

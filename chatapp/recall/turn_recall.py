@@ -20,7 +20,7 @@ from chatapp.recall.selectors.user_index import EVERYTHING, SearchFilter, UserIn
 from chatapp.recall.vectors import Near
 from memory.questions import Question
 from memory.ranking import MOST_PASSED_OVER, Candidate, RecallSize, add_nearness, select_recall
-from memory.terms import names_speaker
+from memory.terms import describe_piece
 from memory.tokens import estimate_text
 
 MAX_CANDIDATES = 600
@@ -39,6 +39,8 @@ class RecalledTurn:
     said_at: datetime
     role: str
     score: float
+    start: int = 0
+    end: int = 0
 
     @property
     def day(self) -> date:
@@ -147,9 +149,7 @@ def _is_in_context(found: Found, context: InContext, spans: dict[UUID, int | Non
 
 
 def _candidate(found: Found) -> Candidate:
-    text = found.text if found.is_whole else f"[…] {found.text} […]"
-    if not names_speaker(found.text):
-        text = f"{found.role or 'memory'}: {text}"
+    text = describe_piece(found.text, found.role, is_whole=found.is_whole)
     return Candidate(
         key=f"{found.message_id or found.entry_id}:{found.start}",
         text=text,
@@ -168,4 +168,6 @@ def _recalled(chosen: Candidate, found: Found) -> RecalledTurn:
         said_at=found.said_at,
         role=found.role,
         score=found.score,
+        start=found.start,
+        end=found.end,
     )

@@ -25,6 +25,7 @@ from chatapp.compaction.planning import summary_model_of
 from chatapp.context.assembly import LoadedContext
 from chatapp.context.policies import ContextRules, rules_for
 from chatapp.context.recalled import FAILED_SENTENCE, RECALL_FAILED
+from chatapp.context.sources import RequestSources
 from chatapp.files.attachments import load_data_urls
 from chatapp.operations import clock
 from chatapp.operations.database import in_database, persistently
@@ -82,6 +83,7 @@ class Session:
         self.facts = RunFacts(prepared.conversation_id, str(live.lease.run_id))
         self.calls: list[CallUsage] = []
         self.asked: AssembledContext | None = None
+        self.sources = RequestSources()
         self.numbers = itertools.count(1)
         self.clock = CallClock(self.numbers)
         self.planning: Planning | None = None
@@ -152,6 +154,12 @@ class Session:
         context, recalled = await persistently(assemble_and_recall)(loaded, self.live.lease.run_id)
         data_urls = await load_data_urls(loaded.user_id, context.image_ids) if context.image_ids else {}
         context = replace(context, recall=recalled.message, data_urls=data_urls)
+        checkpoint, inputs = context.view.checkpoint, context.inputs
+        self.sources = RequestSources(
+            messages=(*inputs.left_out.sample, *inputs.messages, inputs.question),
+            checkpoint_id=checkpoint.id if checkpoint else None,
+            recalled=[item.source for item in recalled.items],
+        )
         tools = loaded.tools
         if self.prepared.plan is not None:
             self.planning = Planning(self.prepared.plan, loaded, self._plan_host(loaded))
@@ -193,6 +201,7 @@ class Session:
             caller=self._caller(loaded),
             earlier=self.prepared.earlier,
             calls=self.calls,
+            sources=self.sources,
             numbers=self.numbers,
             notify=notify,
             beside=self._beside,
@@ -226,7 +235,8 @@ class Session:
                 self.asked = step.context
                 self.clock.begin(_estimate(step), self.live.length)
                 self.live.begin_part()
-                self._beside(persistently(self._store_request)(step, self.clock.request_n))
+                said = replace(self.sources, answer=self.live.answer.text, reasoning=self.live.reasoning.text)
+                self._beside(persistently(self._store_request)(step, self.clock.request_n, said))
             case TextDelta(text=text):
                 self.clock.note_token()
                 self.live.answer.append(text)
@@ -243,7 +253,7 @@ class Session:
             case CallFinished():
                 self._note_call(step)
 
-    def _store_request(self, step: CallSent, n: int) -> None:
+    def _store_request(self, step: CallSent, n: int, sources: RequestSources) -> None:
         inputs = step.context.inputs
         store_request(
             lease=self.live.lease,
@@ -252,6 +262,7 @@ class Session:
             model_name=self.prepared.model_name,
             sent=step.sent,
             stored=(*inputs.messages, inputs.question),
+            sources=sources,
             tokens=inputs.calibration.apply(count_request(step.sent.request)),
             now=clock.now(),
         )

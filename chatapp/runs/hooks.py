@@ -42,6 +42,7 @@ from chatapp.runs.actions.runs import Lease
 from chatapp.runs.hook_tools import HookRun, call_tool
 from chatapp.runs.models import Run
 from chatapp.runs.preparing import load_turn_end
+from chatapp.runs.shapes import describe_hook_call
 from chatapp.runs.tool_access import DISCARDED
 from chatapp.runs.turn_state import measure_turn
 from memory.errors import ContextError, PolicyError
@@ -55,9 +56,6 @@ log = logging.getLogger(__name__)
 hook_log = logging.getLogger("palimpsest.hooks")
 
 EXPECTED = (ServiceError, ModelError, ContextError, PolicyError)
-TOLD_CHARS = 200
-"""Of a tool's result, in the event."""
-
 Reload = Callable[[], LoadedContext]
 Note = Mapping[str, str]
 """`{hook_id, role, text}`: a message for one request."""
@@ -249,9 +247,7 @@ async def _use_tool(hook: Hook, action: ModuleAction, turn: _Turn) -> tuple[str,
     name = result.call.name
     text = fence("tool_result", f"{name}:\n{result.part.text}")
     turn.notes.append({"hook_id": hook.id, "role": "user", "text": text})
-    # A refusal is written to the model; its reader sees by the call itself why it was not made.
-    told = "it was not approved." if result.state == "denied" else result.part.text[:TOLD_CHARS]
-    return f"{name}: {told}", result.call.call_id
+    return describe_hook_call(name, result.state, result.part.text), result.call.call_id
 
 
 def _note(hook_id: str, action: InjectMessage, state: TurnState) -> Note:

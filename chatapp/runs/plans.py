@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import assert_never, cast
 
 from agents.context import AssembledContext
@@ -23,6 +24,7 @@ from agents.usage import count_request
 from chatapp.agent_presets.models import Agent
 from chatapp.context.assembly import LoadedContext
 from chatapp.context.policies import ContextRules, agent_of, rules_for
+from chatapp.context.sources import RequestSources
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation
 from chatapp.operations import clock
@@ -117,13 +119,14 @@ def rules_of_steps(
 @dataclass(frozen=True, slots=True)
 class PlanHost:
     """The run a plan belongs to. `earlier` are tool calls not to be made again; `calls` the model calls no row counts
-    yet, `numbers` those of its requests; `notify` tells the user a sentence of a kind; `beside` does what nothing
-    waits for."""
+    yet; `sources` and `numbers` are for its requests; `notify` tells the user a sentence of a kind; `beside` does what
+    nothing waits for."""
 
     lease: Lease
     caller: ToolCaller
     earlier: Mapping[CallKey, EarlierCall]
     calls: list[CallUsage]
+    sources: RequestSources
     numbers: Iterator[int]
     notify: Callable[[str, str], None]
     beside: Callable[[Awaitable[object]], None]
@@ -142,6 +145,8 @@ class Planning:
         self.loaded = loaded
         self.host = host
         self._calls: dict[str, OpenCall] = {}
+        self._unstored: list[Callable[[], None]] = []
+        """Requests are stored once the plan they quote is."""
 
     async def carry_out(self, context: AssembledContext) -> AssembledContext:
         """The context of the answer, with what the steps found; as it was where it is to be answered without a plan.
@@ -159,9 +164,12 @@ class Planning:
             resumed=self.setup.resumed,
         )
         found: Message | None = None
-        async with aclosing(run_plan(self._models(context), request)) as items:
-            async for item in items:
-                found = await self._take(item)
+        try:
+            async with aclosing(run_plan(self._models(context), request)) as items:
+                async for item in items:
+                    found = await self._take(item)
+        finally:
+            self._store_requests()
         return context if found is None else await persistently(with_findings)(context, found)
 
     def unfinished_calls(self) -> list[CallUsage]:
@@ -188,6 +196,7 @@ class Planning:
                 await persistently(record_plan)(
                     lease=self.host.lease, steps=item.steps, spent=self.host.take_spent(), now=clock.now()
                 )
+                self._store_requests()
             case PlanNotice():
                 self.host.notify(NOTICE, item.text)
             case PlanDropped():
@@ -216,18 +225,24 @@ class Planning:
 
     def _store_request(self, step: CallSent, n: int, who: str) -> None:
         tokens = step.context.inputs.calibration.apply(count_request(step.sent.request))
-        self.host.beside(
-            persistently(store_request)(
-                lease=self.host.lease,
-                n=n,
-                purpose="plan",
-                model_name=self._config_of(who).name,
-                sent=step.sent,
-                stored=(),
-                tokens=tokens,
-                now=clock.now(),
-            )
+        store = partial(
+            store_request,
+            lease=self.host.lease,
+            n=n,
+            purpose="plan",
+            model_name=self._config_of(who).name,
+            sent=step.sent,
+            stored=(),
+            sources=self.host.sources,
+            tokens=tokens,
+            now=clock.now(),
         )
+        self._unstored.append(store)
+
+    def _store_requests(self) -> None:
+        for store in self._unstored:
+            self.host.beside(persistently(store)())
+        self._unstored.clear()
 
     async def _tool_use(self, step: PlanStep) -> ToolUse:
         """Recorded and approved as in any answer; nobody talks into a single step."""

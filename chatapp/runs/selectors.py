@@ -20,6 +20,7 @@ from chatapp.context.models import SentRequest
 from chatapp.conversations.schemas.messages import run_error, tool_call_shape
 from chatapp.conversations.selectors.messages import full_message
 from chatapp.realtime.models import Event
+from chatapp.realtime.replay import full_events
 from chatapp.runs import plan_values, shapes
 from chatapp.runs.access import accessible_run
 from chatapp.runs.models import Run, RunStep, ToolCall
@@ -132,7 +133,7 @@ def trace_of(run: Run) -> dict[str, Any]:
     steps = list(RunStep.objects.filter(run=run).order_by("n"))
     places = _places_in_plan(plan_values.plan_from_json(run.plan), [step.plan_step for step in steps])
     hashes = dict(SentRequest.objects.filter(run=run).values_list("n", "sha256"))
-    hooks = Event.objects.filter(run=run, type="hook").order_by("seq").values_list("payload", flat=True)
+    hooks = full_events(list(Event.objects.filter(run=run, type="hook").order_by("seq")))
     return {
         "iterations": [
             shapes.step_shape(step)

@@ -6,7 +6,22 @@ from typing import Any
 
 from chatapp.conversations.schemas.messages import plan_shape, run_error
 from chatapp.operations.clock import iso_time
-from chatapp.runs.models import Run, RunStep
+from chatapp.runs.models import Run, RunStep, ToolCall
+
+HOOK_RESULT_CHARS = 200
+"""What the event of a hook shows of its tool's result."""
+
+
+def hook_call_text(call: ToolCall) -> str:
+    """Return what the event of a hook says of the tool that it called."""
+    text = next(iter(call.result), {}).get("text", "")
+    return describe_hook_call(call.name, call.state, text)
+
+
+def describe_hook_call(tool_name: str, state: str, result: str) -> str:
+    # A refusal is written to the model; its reader sees by the call itself why it was not made.
+    said = "it was not approved." if state == ToolCall.State.DENIED else result[:HOOK_RESULT_CHARS]
+    return f"{tool_name}: {said}"
 
 
 def run_shape(run: Run) -> dict[str, Any]:

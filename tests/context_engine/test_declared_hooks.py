@@ -21,7 +21,7 @@ from chatapp.conversations.actions.conversations import create_conversation
 from chatapp.conversations.models import Conversation
 from chatapp.operations import clock
 from chatapp.providers.models import ModelConfig
-from chatapp.realtime.models import Event
+from chatapp.realtime.event_log import read_after
 from tests.api.program import Program
 from tests.context_engine.talking import talking
 
@@ -114,8 +114,8 @@ def test_a_file_gives_one_conversation_its_hooks_and_its_readers_are_told(
     assert said == f"Hooks of conversation {conversation.pk}: here.\n"
     shown = alice_client.get(f"/api/v1/conversations/{conversation.pk}").json()
     assert [one["id"] for one in shown["hooks"]] == ["here"]
-    told = Event.objects.get(conversation=conversation, type="conversation.updated")
-    assert told.payload["conversation"]["hooks"] == shown["hooks"]
+    [told] = read_after(conversation.pk, 0)
+    assert told["conversation"]["hooks"] == shown["hooks"]
     assert "none any more" in load(tmp_path, of_conversation(conversation, ""))
     conversation.refresh_from_db()
     assert conversation.hooks == []
@@ -195,8 +195,8 @@ def test_operators_declare_hooks_of_one_conversation_and_its_readers_are_told(
     shown = alice_client.get(f"/api/v1/conversations/{conversation.pk}").json()
     assert [one["id"] for one in shown["hooks"]] == ["here"]
     assert (shown["title"], shown["pinned"]) == ("A secret matter", False), "only its hooks are changed there"
-    told = Event.objects.get(conversation=conversation, type="conversation.updated")
-    assert told.payload["conversation"]["hooks"] == shown["hooks"]
+    [told] = read_after(conversation.pk, 0)
+    assert told["conversation"]["hooks"] == shown["hooks"]
 
 
 @pytest.mark.usefixtures("static_files")

@@ -134,7 +134,7 @@ def test_the_calls_of_another_answer_stay(alice: User, api_client: Clients) -> N
         end(lease)
     forget(api_client(alice), message_id=str(for_good.answer_id))
     assert FOUND in ToolCall.objects.get(run=kept.run_id).result[0]["text"]
-    assert {"chatapp_message", "chatapp_event", "chatapp_toolcall"} <= set(tables_with(FOUND))
+    assert {"chatapp_message", "chatapp_toolcall"} <= set(tables_with(FOUND))
 
 
 @pytest.mark.mechanism("forgetting.tools")

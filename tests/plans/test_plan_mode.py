@@ -10,6 +10,7 @@ from chatapp.operations.database import in_database
 from chatapp.providers.models import ModelConfig
 from tests.api.program import Program
 from tests.api.running import read_all, send
+from tests.api.stored_texts import copies_of, said, verified
 from tests.context_engine.talking import settle, talking
 from tests.plans.plan_talk import BROKEN, ask_planned, plan_events, usage_of
 from tests.plans.planned_server import GOAL_MET, NOT_MET, PlannedServer, plan_of
@@ -197,3 +198,23 @@ async def test_an_answer_that_no_database_takes_is_a_result_like_any_other(
         answered = await ask_planned(talk)
     assert answered["run"]["plan"][0]["result"] == "Found \ufffd\ufffd it."
     assert "Found \ufffd\ufffd it." in planned.requests("step", "b")[0].text
+
+
+async def test_what_a_plan_says_is_stored_once_and_its_requests_can_be_shown(
+    alice_program: Program, planned: PlannedServer
+) -> None:
+    planned.plans = [plan_of(a="", b="a")]
+    planned.steps |= {
+        "a": ["The first finding is that harbour dues doubled in spring."],
+        "b": ["The second finding is that the quay was repaired in autumn."],
+    }
+    async with talking(alice_program) as talk:
+        await talk.ask("Remember the long word heliotrope for me, please.", mode="react")
+        answered = await ask_planned(talk, "What became of the harbour and of the quay?")
+        shown = await verified(alice_program, answered["run_id"])
+        told = (await talk.events("plan"))[-1]["steps"]
+    assert len(shown) >= 4
+    assert all(shown)
+    assert [step["result"] for step in told] == [planned.steps["a"][0], planned.steps["b"][0]]
+    findings = [step["result"] for step in answered["run"]["plan"]]
+    assert await in_database(lambda: copies_of([*said(), *findings]))() == 0

@@ -18,10 +18,11 @@ from chatapp.conversations.message_values import parts_to_json, text_of
 from chatapp.conversations.models import Branch, Message
 from chatapp.conversations.schemas.messages import PageAsked, message_shape, tool_call_shape
 from chatapp.forgetting.models import ForgetProposal
-from chatapp.long_term.models import MemoryEntry
+from chatapp.long_term.models import ENTRY_PREVIEW_CHARS, MemoryEntry
 from chatapp.operations.access import parse_id
 from chatapp.operations.errors import Conflict, InvalidInput, NotFound
 from chatapp.realtime.models import Event
+from chatapp.realtime.replay import full_events
 from chatapp.runs.models import AnswerPiece, Run, ToolCall
 from memory.bounds import MAX_ID
 from memory.types import Part, ReasoningPart, TextPart
@@ -117,7 +118,6 @@ def _cut(rows: QuerySet[Message], limit: int) -> tuple[list[Message], bool]:
 Details = dict[UUID, dict[str, Any]]
 """Fields that are added to the shape of a message, by message id."""
 
-PREVIEW_CHARS = 200
 _EVENTS_SHOWN = ("recall", "run.notice", "hook")
 
 
@@ -149,16 +149,16 @@ def _read_details(rows: Sequence[Message], runs: Mapping[UUID, Run]) -> Details:
 
 def _add_events(details: Details, answers: Mapping[UUID, UUID]) -> None:
     """Add what was recalled for each answer, and the notices of its run. `answers` maps runs to messages."""
-    for event in Event.objects.filter(run__in=answers, type__in=_EVENTS_SHOWN).order_by("seq"):
-        assert event.run_id is not None
-        answer = details[answers[event.run_id]]
-        if event.type == "recall":
-            items = event.payload["items"]
-            answer["recalled"] = items
-            answer["recalled_count"] = event.payload.get("total_count") or len(items)
+    rows = list(Event.objects.filter(run__in=answers, type__in=_EVENTS_SHOWN).order_by("seq"))
+    for row, event in zip(rows, full_events(rows), strict=True):
+        assert row.run_id is not None
+        answer = details[answers[row.run_id]]
+        if row.type == "recall":
+            answer["recalled"] = event["items"]
+            answer["recalled_count"] = event.get("total_count") or len(event["items"])
         else:
-            kind = "hook" if event.type == "hook" else event.payload["kind"]
-            answer.setdefault("notices", []).append({"kind": kind, "text": event.payload["text"]})
+            kind = "hook" if row.type == "hook" else event["kind"]
+            answer.setdefault("notices", []).append({"kind": kind, "text": event["text"]})
 
 
 def _add_tool_calls(details: Details, answers: Mapping[UUID, UUID]) -> None:
@@ -181,7 +181,7 @@ def _add_entries(details: Details, rows: Sequence[Message]) -> None:
         note = {
             "entry_id": str(entry.pk),
             "day": entry.day.isoformat(),
-            "preview": entry.text[:PREVIEW_CHARS],
+            "preview": entry.text[:ENTRY_PREVIEW_CHARS],
         }
         details[row.pk].setdefault("remembered", []).append(note)
 

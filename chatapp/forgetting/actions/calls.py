@@ -100,12 +100,6 @@ def _delete_sent(conversation_id: UUID, call_ids: Collection[str]) -> int:
 def empty_plans(messages: Collection[Message]) -> int:
     """Of answers: the steps of their plans, with what each found. How many events it took."""
     runs = Run.objects.filter(answer__in=[row.pk for row in messages], plan__isnull=False)
-    told = list(Event.objects.filter(run__in=runs, type__in=("plan", "message.completed")))
-    for row in told:
-        if row.type == "plan":
-            row.payload["steps"] = []
-        else:
-            row.payload["message"]["run"]["plan"] = None
-    Event.objects.bulk_update(told, ["payload"], batch_size=200)
+    told = list(Event.objects.filter(run__in=runs, type="plan"))
     runs.update(plan=None)
     return len(told)

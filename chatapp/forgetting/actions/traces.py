@@ -21,7 +21,7 @@ from chatapp.context.selectors import told_texts
 from chatapp.conversations import message_values
 from chatapp.conversations.actions.conversations import updated_event
 from chatapp.conversations.models import Conversation, Message
-from chatapp.conversations.schemas.messages import content_of, message_shape
+from chatapp.conversations.schemas.messages import message_shape
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import jobs
 from chatapp.realtime import event_log
@@ -145,11 +145,10 @@ def redact_events(
     A message in an event says what its row says: only those that were `changed` are others now.
     """
     ids = {str(one) for one in gone}
-    shapes = {str(pk): content_of(row.parts) for pk, row in changed.items()}
     rows = Event.objects.filter(conversation=conversation).exclude(type__in=QUIET_EVENTS)
     others = []
     for row in rows.iterator(chunk_size=500):
-        payload = _redact_payload(row.payload, forgotten, shapes, ids)
+        payload = _redact_payload(row.payload, forgotten, ids)
         if payload != row.payload:
             row.payload = payload
             others.append(row)
@@ -157,16 +156,7 @@ def redact_events(
     return len(others)
 
 
-def _redact_payload(
-    payload: dict[str, Any], forgotten: Forgotten, shapes: Mapping[str, Any], gone: set[str]
-) -> dict[str, Any]:
-    message = payload.get("message")
-    if isinstance(message, dict):
-        if "run" in message:  # with its plan
-            message = {**message, "run": _redact_tree(message["run"], forgotten)}
-        if message["id"] in shapes:
-            message = {**message, "content": shapes[message["id"]], "forgotten": True}
-        return {**payload, "message": message}
+def _redact_payload(payload: dict[str, Any], forgotten: Forgotten, gone: set[str]) -> dict[str, Any]:
     if payload["type"] == "recall":
         items = [
             item for item in payload["items"] if not gone & {str(value) for value in item["source"].values()}

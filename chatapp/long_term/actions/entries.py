@@ -15,7 +15,7 @@ from chatapp.compaction.models import Compaction
 from chatapp.conversations.models import Conversation
 from chatapp.long_term.access import lock_entry, lock_shared_entry
 from chatapp.long_term.actions.tombstones import raise_tombstones
-from chatapp.long_term.models import EntryRevision, EntrySource, MemoryEntry, StaleDay
+from chatapp.long_term.models import ENTRY_PREVIEW_CHARS, EntryRevision, EntrySource, MemoryEntry, StaleDay
 from chatapp.long_term.selectors.entries import (
     day_version,
     entries_of_the_same,
@@ -28,8 +28,6 @@ from chatapp.long_term.selectors.scopes import open_scope
 from chatapp.operations.errors import Conflict, InvalidInput, NotFound
 from chatapp.realtime import event_log
 from chatapp.recall.actions.indexing import index_entry, remove_entries
-
-PREVIEW_CHARS = 200
 
 
 @transaction.atomic
@@ -174,7 +172,7 @@ def _told(
         at=at,
         entry_id=str(entry.pk),
         day=entry.day.isoformat(),
-        preview=entry.text[:PREVIEW_CHARS],
+        preview=entry.text[:ENTRY_PREVIEW_CHARS],
     )
 
 

@@ -38,6 +38,7 @@ class Found:
     position: int = -1
     day: date | None = None
     start: int = 0
+    end: int = 0
 
     @property
     def source_id(self) -> UUID:
@@ -180,7 +181,7 @@ def _stored_entries(
 def _found(kind: str, span: tuple[int, int], text: str, **source: Any) -> Found:
     start, end = span
     is_whole = start == 0 and end >= len(text)
-    return Found(kind, text[start:end].strip(), is_whole=is_whole, start=start, **source)
+    return Found(kind, text[start:end].strip(), is_whole=is_whole, start=start, end=end, **source)
 
 
 # --- What is not stored yet, or shared ------------------------------------------------------------------------

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 from django.db import transaction
 
@@ -12,13 +10,12 @@ from agents.events import MessageEdited
 from chatapp.accounts.models import User
 from chatapp.conversations import message_values
 from chatapp.conversations.access import accessible_message, lock_conversation
-from chatapp.conversations.models import Conversation, Message
+from chatapp.conversations.models import Message
 from chatapp.conversations.schemas.messages import message_shape
 from chatapp.conversations.selectors.messages import is_queued
 from chatapp.files.actions import delete_unshared_attachments
 from chatapp.files.selectors import accessible_attachments
 from chatapp.realtime import event_log
-from chatapp.realtime.models import Event
 from chatapp.recall.actions.blanking import blank_message, tell_forgotten
 from chatapp.runs.actions.sending import NewMessage, message_parts
 from memory.tokens import estimate_parts
@@ -39,19 +36,10 @@ def edit_queued(
         message.save(update_fields=["parts", "token_estimate"])
         message.attachments.set(attachments)
         shape = message_shape(message)
-        _say_otherwise(conversation, shape)
         event_log.append(
             conversation, MessageEdited(conversation_id=str(conversation.pk), at=now, message=shape)
         )
         return message
-
-
-def _say_otherwise(conversation: Conversation, shape: Mapping[str, Any]) -> None:
-    """In what was told of it already: words that nobody sees any more would not be found to be forgotten."""
-    told = Event.objects.filter(conversation=conversation, type__in=("message.created", "message.edited"))
-    for event in told.filter(payload__message__id=shape["id"]):
-        event.payload["message"] |= {"content": shape["content"], "forgotten": shape["forgotten"]}
-        event.save(update_fields=["payload"])
 
 
 def withdraw_queued(
@@ -66,6 +54,5 @@ def withdraw_queued(
             return None
         hashes = delete_unshared_attachments([message.pk])
         blank_message(message, now)
-        _say_otherwise(conversation, message_shape(message))
         tell_forgotten(conversation, [message], now)
         return hashes

@@ -1,0 +1,107 @@
+"""A text as the pieces of other texts that it repeats: what is stored already is named by key, and not stored again.
+
+Sources and the referring text are compared as JSON writes them inside a string, so that a whole JSON text can refer.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+
+LEAST_CHARS = 8
+"""Shorter repetitions are named only where they are a whole source."""
+LEAST_WHOLE_CHARS = 2
+MOST_OCCURRENCES = 4
+"""Of one beginning, compared for the longest repetition."""
+SEPARATOR = "\x00"
+"""JSON escapes it: no repetition reaches from one source into the next."""
+
+Segment = str | tuple[str, int, int]
+"""Text of its own, or the key of a source with the start and the end of the repeated piece."""
+
+
+def escape(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+class Sources:
+    """The texts that may be referred to, by key."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        escaped = {key: escape(text) for key, text in texts.items() if len(text) >= LEAST_WHOLE_CHARS}
+        self._keys = list(escaped)
+        self._text = SEPARATOR.join(escaped.values())
+        self._starts: list[int] = []
+        at = 0
+        for text in escaped.values():
+            self._starts.append(at)
+            at += len(text) + len(SEPARATOR)
+        self._short = {text: key for key, text in escaped.items() if len(text) < LEAST_CHARS}
+        longest_first = sorted(self._short, key=len, reverse=True)
+        self._any_short = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)")
+
+    def find(self, text: str, at: int) -> tuple[str, int, int] | None:
+        """Return (key, start, end) of what repeats `text` from `at` on; None where nothing does."""
+        probe = text[at : at + LEAST_CHARS]
+        found, best_start, best_length = -1, -1, 0
+        for _ in range(MOST_OCCURRENCES if len(probe) == LEAST_CHARS else 0):
+            found = self._text.find(probe, found + 1)
+            if found < 0:
+                break
+            length = _common_length(text, at, self._text, found)
+            if length > best_length:
+                best_start, best_length = found, length
+        if best_length:
+            index = bisect_right(self._starts, best_start) - 1
+            start = best_start - self._starts[index]
+            return self._keys[index], start, start + best_length
+        if self._short and (whole := self._any_short.match(text, at)):
+            return self._short[whole[0]], 0, len(whole[0])
+        return None
+
+
+def _common_length(text: str, at: int, other: str, start: int) -> int:
+    most = min(len(text) - at, len(other) - start)
+    low, high = 0, 1
+    while high < most and text[at + low : at + high] == other[start + low : start + high]:
+        low, high = high, 2 * high
+    high = min(high, most)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if text[at + low : at + middle] == other[start + low : start + middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def write_references(text: str, sources: Sources | None) -> list[Segment]:
+    """Return `text` in segments; as one text of its own where there are no sources."""
+    if sources is None:
+        return [text]
+    segments: list[Segment] = []
+    own = at = 0
+    while at < len(text):
+        found = sources.find(text, at)
+        if found is None:
+            at += 1
+            continue
+        segments += [text[own:at], found] if own < at else [found]
+        at += found[2] - found[1]
+        own = at
+    return [*segments, text[own:]] if own < at else segments
+
+
+def keys_in(segments: Sequence[Segment]) -> Iterator[str]:
+    return (segment[0] for segment in segments if not isinstance(segment, str))
+
+
+def read_references(segments: Sequence[Segment], texts: Mapping[str, str]) -> str:
+    """Return the text that the segments make with what `texts` say now; what is gone there is missing in it."""
+    escaped = {key: escape(texts.get(key, "")) for key in set(keys_in(segments))}
+    return "".join(
+        segment if isinstance(segment, str) else escaped[segment[0]][segment[1] : segment[2]]
+        for segment in segments
+    )

@@ -1,0 +1,159 @@
+"""Stored events as readers get them, with the texts of the rows that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from agents.events import PlannedStep
+from agents.plan.steps import OVER
+from chatapp.conversations.message_values import text_of
+from chatapp.conversations.models import Conversation, Message
+from chatapp.conversations.schemas.messages import message_shape, plan_shape, run_error, tool_call_shape
+from chatapp.long_term.models import ENTRY_PREVIEW_CHARS, MemoryEntry
+from chatapp.realtime.models import Event
+from chatapp.recall.models import RECALL_PREVIEW_CHARS
+from chatapp.runs.models import Run, ToolCall
+from chatapp.runs.shapes import hook_call_text
+from memory.terms import read_piece
+
+
+def full_events(rows: Sequence[Event]) -> list[dict[str, Any]]:
+    """Return the events of `rows` as they were sent, except that each text is what its row says now.
+
+    The number of queries depends on the kinds of events, not on how many there are. The rows are not to be saved.
+    """
+    for types, add_texts in _BY_TYPES:
+        chosen = [row for row in rows if row.type in types]
+        if chosen:
+            add_texts(chosen)
+    return [row.payload for row in rows]
+
+
+def _add_messages(rows: Sequence[Event]) -> None:
+    ids = {row.payload["message"]["id"] for row in rows}
+    messages = Message.objects.in_bulk(list(ids))
+    runs = {run.answer_id: run for run in Run.objects.filter(answer__in=ids)}
+    shapes = {
+        str(message.pk): message_shape(message, runs.get(message.pk))
+        for message in messages.values()
+    }
+    for row in rows:
+        place = row.payload["message"]
+        row.payload["message"] = shapes.get(place["id"], {**_DELETED, **place}) | place
+
+
+_DELETED = {"role": "user", "content": "", "status": "complete", "pinned": False, "forgotten": True}
+"""What is said of a message that has no row any more."""
+
+
+def _add_run_texts(rows: Sequence[Event]) -> None:
+    runs = Run.objects.in_bulk([UUID(row.payload["run_id"]) for row in rows])
+    for row in rows:
+        run = runs.get(UUID(row.payload["run_id"]))
+        if row.type == "plan":
+            row.payload["steps"] = _full_steps(row.payload["steps"], run)
+        elif run is not None and (error := run_error(run)) is not None:
+            row.payload["error"] = error
+
+
+def _full_steps(stored: Sequence[Mapping[str, Any]], run: Run | None) -> list[dict[str, Any]]:
+    """Return the steps that the plan still has, in their state at that time."""
+    planned = {step["id"]: step for step in (plan_shape(run) if run else None) or ()}
+    steps = []
+    for step in stored:
+        if (text := planned.get(step["id"])) is not None:
+            result = text["result"] if step["state"] in OVER else ""
+            full = PlannedStep(**{**text, **step, "result": result})
+            steps.append(full.model_dump(mode="json"))
+    return steps
+
+
+def _add_calls(rows: Sequence[Event]) -> None:
+    """Of tools and of hooks that called one."""
+    named = [row for row in rows if "call_id" in row.payload]
+    calls = {
+        (call.run_id, call.call_id): call
+        for call in ToolCall.objects.filter(
+            run__in={row.run_id for row in named}, call_id__in={row.payload["call_id"] for row in named}
+        )
+    }
+    for row in named:
+        call = calls.get((row.run_id, row.payload["call_id"])) if row.run_id else None
+        if row.type == "hook":
+            row.payload["text"] = hook_call_text(call) if call else ""
+        else:
+            row.payload |= _call_texts(call, row.payload["state"])
+
+
+def _call_texts(call: ToolCall | None, state: str) -> dict[str, Any]:
+    if call is None:
+        return {"arguments": "{}", "arguments_cut": False, "preview": "", "truncated": False}
+    if state in ToolCall.OPEN:  # there was no result yet
+        call = ToolCall(call_id=call.call_id, arguments=call.arguments, state=state)
+    shape = tool_call_shape(call)
+    names = ("arguments", "arguments_cut", "preview", "truncated", "offload_ref")
+    return {name: shape[name] for name in names if shape[name] is not None}
+
+
+def _add_recalled(rows: Sequence[Event]) -> None:
+    items = [item for row in rows for item in row.payload["items"]]
+    messages = Message.objects.in_bulk(_named(items, "message_id"))
+    entries = MemoryEntry.objects.in_bulk(_named(items, "entry_id"))
+    for item in items:
+        span = item.pop("start"), item.pop("end")
+        message = messages.get(_id_in(item, "message_id"))
+        entry = entries.get(_id_in(item, "entry_id"))
+        if message is not None:
+            piece = read_piece(text_of(message.parts), *span, message.role)
+        else:
+            piece = read_piece(entry.text if entry else "", *span, "")
+        item["preview"] = piece[:RECALL_PREVIEW_CHARS]
+
+
+def _named(items: Iterable[Mapping[str, Any]], name: str) -> list[UUID]:
+    return [UUID(item["source"][name]) for item in items if name in item["source"]]
+
+
+def _id_in(item: Mapping[str, Any], name: str) -> UUID | None:
+    return UUID(item["source"][name]) if name in item["source"] else None
+
+
+def _add_entries(rows: Sequence[Event]) -> None:
+    entries = MemoryEntry.objects.in_bulk([UUID(row.payload["entry_id"]) for row in rows])
+    for row in rows:
+        entry = entries.get(UUID(row.payload["entry_id"]))
+        row.payload["preview"] = entry.text[:ENTRY_PREVIEW_CHARS] if entry else ""
+
+
+def _add_conversations(rows: Sequence[Event]) -> None:
+    conversations = Conversation.objects.in_bulk({row.conversation_id for row in rows})
+    for row in rows:
+        owner = conversations[row.conversation_id]
+        row.payload["conversation"] |= {
+            "title": owner.title,
+            "context_policy": owner.context_policy,
+            "hooks": owner.hooks,
+        }
+
+
+_BY_TYPES: tuple[tuple[frozenset[str], Callable[[Sequence[Event]], None]], ...] = (
+    (
+        frozenset(
+            {
+                "message.created",
+                "message.completed",
+                "message.edited",
+                "message.forgotten",
+                "message.pinned",
+            }
+        ),
+        _add_messages,
+    ),
+    (frozenset({"plan", "run.finished"}), _add_run_texts),
+    (frozenset({"tool", "hook"}), _add_calls),
+    (frozenset({"recall"}), _add_recalled),
+    (frozenset({"memory.written", "memory.proposed"}), _add_entries),
+    (frozenset({"conversation.updated"}), _add_conversations),
+)

@@ -1,0 +1,160 @@
+"""What somebody said is stored once: events, requests as sent and traces name it, and are whole when they are read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from agents.events import MessageCreated, MessagePinned
+from chatapp.accounts.models import User
+from chatapp.context.models import RequestText
+from chatapp.conversations import shapes
+from chatapp.conversations.models import Conversation, Message
+from chatapp.operations.database import in_database
+from chatapp.providers.models import ModelConfig
+from chatapp.realtime import event_log
+from chatapp.realtime.event_log import facts_committed, read_after
+from tests.api import own_tools
+from tests.api.own_tools import look_up
+from tests.api.program import Program
+from tests.api.running import new_conversation, running_service, send
+from tests.api.stored_texts import copies_of, said, verified
+from tests.api.tool_talk import asks_for
+from tests.context_engine.chatting import Chat, chatting, on_a_loop
+from tests.memory_store.rows import NOW, say
+from tests.memory_store.rows import new_conversation as new_row
+from tests.servers.behaviour import says
+from tests.servers.openai_server import ModelServer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@contextmanager
+def published() -> Iterator[list[dict[str, Any]]]:
+    """What readers of this process get at once."""
+    seen: list[dict[str, Any]] = []
+
+    def note(sender: Any, payloads: list[dict[str, Any]], **_: Any) -> None:
+        seen.extend(payloads)
+
+    facts_committed.connect(note)
+    try:
+        yield seen
+    finally:
+        facts_committed.disconnect(note)
+
+
+def same_but_for_now(event: dict[str, Any]) -> dict[str, Any]:
+    """Without what a replay says of the present: the state of a message that was written on since."""
+    if "message" not in event:
+        return event
+    return {
+        **event,
+        "message": {name: event["message"][name] for name in ("id", "content", "status", "position")},
+    }
+
+
+@on_a_loop
+async def test_a_plain_turn_with_a_long_answer_is_stored_once(alice: User) -> None:
+    long = " ".join(f"Sentence {n} of the long answer." for n in range(2_000))
+    async with chatting(alice, count=2) as chat:
+        chat.server.script(says(long))
+        with published() as live:
+            answer = await chat.ask("Tell me the long story of the harbour master, please.")
+        assert answer["message"]["content"] == long
+        assert await in_database(lambda: copies_of(said()))() == 0
+        replayed = await in_database(read_after)(UUID(chat.conversation), 0)
+    seqs = {event["seq"] for event in live}
+    again = [event for event in replayed if event["seq"] in seqs]
+    assert [same_but_for_now(event) for event in again] == [same_but_for_now(event) for event in live]
+
+
+async def test_a_turn_with_tools_is_stored_once_and_replayed_as_it_was_sent(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    with own_tools.at_hand("look_up"):
+        look_up.answer = lambda shelf: "The shelf holds seven books on lighthouses.\n" * 2_000
+        model_server.script(
+            asks_for(
+                "look_up", text="Let me look at the shelf of lighthouses.", say="lighthouses of the north"
+            ),
+            says("There are seven books on lighthouses."),
+            says("Yes, there are seven of them."),
+        )
+        async with running_service():
+            conversation = await new_conversation(alice_program)
+            with published() as live:
+                first = (await send(alice_program, conversation, "How many books are on it?")).json()
+                second = (await send(alice_program, conversation, "Are you quite sure of that?")).json()
+            replayed = await in_database(read_after)(UUID(conversation), 0)
+            assert await verified(alice_program, first["run_id"]) == [True, True]
+            assert await verified(alice_program, second["run_id"]) == [True]
+    assert await in_database(lambda: copies_of(said()))() == 0
+    assert [same_but_for_now(event) for event in replayed] == [same_but_for_now(event) for event in live]
+
+
+async def recalled_in(chat: Chat) -> tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return an answer that something was recalled for, and the events of its turn as sent and as replayed."""
+    await chat.compact()
+    with published() as live:
+        answer = await chat.ask("What is the code of note 3, QX-00003, and of note 8, QX-00008?")
+    replayed = await in_database(read_after)(UUID(chat.conversation), 0)
+    return answer, [e for e in live if e["type"] == "recall"], [e for e in replayed if e["type"] == "recall"]
+
+
+@on_a_loop
+async def test_summaries_and_what_is_recalled_are_stored_once(alice: User) -> None:
+    async with chatting(alice) as chat:
+        answer, live, replayed = await recalled_in(chat)
+        assert "QX-00003" in str(live)
+        assert replayed == live
+        assert await verified(chat.program, answer["run_id"]) == [True]
+        kept = [text async for text in RequestText.objects.exclude(source__in=["system", "tools"])]
+        assert {text.source for text in kept} == {"summary", "reminder", "recall"}
+        summaries = [row["summary"] for row in await chat.compactions()]
+        assert await in_database(lambda: copies_of([*said(), *summaries]))() == 0
+        shown = (await chat.program.get(f"conversations/{chat.conversation}/messages")).json()["items"][-1]
+        assert shown["recalled"] == live[0]["items"]
+
+
+@on_a_loop
+async def test_what_is_blanked_at_its_source_is_in_no_event_and_no_request(alice: User) -> None:
+    async with chatting(alice) as chat:
+        answer, *_ = await recalled_in(chat)
+        await Message.objects.filter(conversation=chat.conversation, position=3).aupdate(parts=[])
+        replayed = await in_database(read_after)(UUID(chat.conversation), 0)
+        request = (await chat.program.get(f"runs/{answer['run_id']}/requests/1")).json()
+        assert "QX-00003" not in json.dumps([event for event in replayed if event["type"] == "recall"])
+        [piece] = [piece for piece in request["pieces"] if piece["source"] == "recall"]
+        assert (piece["state"], request["verified"]) == ("forgotten", False)
+
+
+def pin_all(conversation: Conversation, count: int) -> None:
+    for row in Message.objects.filter(conversation=conversation).order_by("position")[:count]:
+        shape = shapes.message_shape(row)
+        where = {"conversation_id": str(conversation.pk), "at": NOW}
+        event_log.append(
+            conversation, MessageCreated(**where, message=shape), MessagePinned(**where, message=shape)
+        )
+
+
+def test_a_page_of_the_log_is_read_in_as_many_queries_however_long_it_is(alice: User) -> None:
+    counts = []
+    for count in (2, 200):
+        conversation = new_row(alice)
+        say(conversation, *(f"Number {n}" for n in range(count)))
+        conversation.refresh_from_db()
+        pin_all(conversation, count)
+        with CaptureQueriesContext(
+            connection,
+        ) as queries:
+            assert len(read_after(conversation.pk, 0, 500)) >= 2 * count
+        counts.append(len(queries))
+    assert counts[0] == counts[1]

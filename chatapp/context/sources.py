@@ -119,7 +119,7 @@ def _call_texts(calls: Iterable[ToolCall]) -> dict[str, str]:
     texts = {}
     for call in calls:
         texts[f"call/{call.pk}/arguments"] = call.arguments
-        texts[f"call/{call.pk}/result"] = next(iter(call.result), {}).get("text", "")
+        texts[f"call/{call.pk}/result"] = call.result_text
     return texts
 
 

@@ -25,20 +25,20 @@ def append(conversation: Conversation, *facts: Fact, run: Run | None = None) -> 
     """Number the facts, store them and the conversation's counters, and return the last number given. `conversation`
     must be locked in this transaction."""
     numbered = [
-        fact.model_copy(update={"seq": seq})
+        (seq, fact.model_copy(update={"seq": seq}))
         for seq, fact in enumerate(facts, start=conversation.last_seq + 1)
     ]
     insert_rows(
         [
             Event(
                 conversation=conversation,
-                seq=fact.seq,
+                seq=seq,
                 type=fact.type,
                 run=run,
                 payload=fact.stored(),
                 at=fact.at,
             )
-            for fact in numbered
+            for seq, fact in numbered
         ]
     )
     conversation.last_seq += len(facts)
@@ -49,7 +49,7 @@ def append(conversation: Conversation, *facts: Fact, run: Run | None = None) -> 
             sender=Conversation,
             conversation_id=conversation.pk,
             user_id=conversation.user_id,
-            payloads=[fact.model_dump(mode="json", exclude_none=True) for fact in numbered],
+            payloads=[fact.model_dump(mode="json", exclude_none=True) for _, fact in numbered],
         )
     )
     return conversation.last_seq

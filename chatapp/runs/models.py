@@ -1,4 +1,4 @@
-"""Runs, the event log and the usage ledger."""
+"""Runs, what they have written so far, their model calls and their tool calls."""
 
 from __future__ import annotations
 
@@ -175,3 +175,7 @@ class ToolCall(models.Model):
                 name="tool_call_open",
             ),
         ]
+
+    @property
+    def result_text(self) -> str:
+        return "".join(part.get("text", "") for part in self.result[:1])

@@ -116,8 +116,7 @@ def _not_to_repeat(calls: QuerySet[ToolCall]) -> Mapping[CallKey, EarlierCall]:
 
 
 def _earlier(call: ToolCall) -> EarlierCall:
-    result: dict[str, Any] = next(iter(call.result), {})
-    return EarlierCall(result.get("text", "") if call.state == ToolCall.State.DONE else None)
+    return EarlierCall(call.result_text if call.state == ToolCall.State.DONE else None)
 
 
 def trace_of(run: Run) -> dict[str, Any]:

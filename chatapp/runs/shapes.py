@@ -14,8 +14,7 @@ HOOK_RESULT_CHARS = 200
 
 def hook_call_text(call: ToolCall) -> str:
     """Return what the event of a hook says of the tool that it called."""
-    text = next(iter(call.result), {}).get("text", "")
-    return describe_hook_call(call.name, call.state, text)
+    return describe_hook_call(call.name, call.state, call.result_text)
 
 
 def describe_hook_call(tool_name: str, state: str, result: str) -> str:

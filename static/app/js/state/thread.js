@@ -102,6 +102,8 @@ function applyFact(thread, event) {
       return addNotice(thread, event, event.kind);
     case "hook":
       return addNotice(thread, event, "hook");
+    case "usage": // the totals come with run.finished
+      return thread;
     default:
       return thread;
   }
@@ -194,8 +196,9 @@ function answerOfEvent(/** @type {Thread} */ thread, /** @type {Happening} */ ev
   return thread.run?.id === event.run_id ? thread.run?.message_id : answerOf(thread, event.run_id);
 }
 
-/** Below the newest message, where the reader is. */
+/** Below the newest message, where the reader is. A replayed entry that says nothing was removed since. */
 function addNote(/** @type {Thread} */ thread, /** @type {Happening} */ event) {
+  if (!event.preview) return dropNote(thread, event.entry_id);
   const note = noteOf(event);
   const holder = thread.ids.find((id) => thread.messages[id].notes.some((one) => one.entryId === note.entryId));
   if (holder === undefined)

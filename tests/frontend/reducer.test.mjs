@@ -298,6 +298,8 @@ test("notices and what was remembered come with a loaded message too", () => {
   assert.deepEqual(answer(state).notices, notices);
   const again = reduce(state, event("memory.written", 1, { entry_id: "e", day: "2026-11-21", preview: "p" }));
   assert.equal(answer(again).notes.length, 1);
+  const removed = reduce(again, event("memory.written", 2, { entry_id: "e", day: "2026-11-21", preview: "" }));
+  assert.deepEqual(answer(removed).notes, []);
 });
 
 test("a plan stands with its answer as it was told last, and ends with its run", () => {

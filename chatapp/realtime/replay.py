@@ -35,10 +35,7 @@ def _add_messages(rows: Sequence[Event]) -> None:
     ids = {row.payload["message"]["id"] for row in rows}
     messages = Message.objects.in_bulk(list(ids))
     runs = {run.answer_id: run for run in Run.objects.filter(answer__in=ids)}
-    shapes = {
-        str(message.pk): message_shape(message, runs.get(message.pk))
-        for message in messages.values()
-    }
+    shapes = {str(message.pk): message_shape(message, runs.get(message.pk)) for message in messages.values()}
     for row in rows:
         place = row.payload["message"]
         row.payload["message"] = shapes.get(place["id"], {**_DELETED, **place}) | place

@@ -15,8 +15,8 @@ from django.test.utils import CaptureQueriesContext
 from agents.events import MessageCreated, MessagePinned
 from chatapp.accounts.models import User
 from chatapp.context.models import RequestText
-from chatapp.conversations import shapes
 from chatapp.conversations.models import Conversation, Message
+from chatapp.conversations.schemas.messages import message_shape
 from chatapp.operations.database import in_database
 from chatapp.providers.models import ModelConfig
 from chatapp.realtime import event_log
@@ -138,7 +138,7 @@ async def test_what_is_blanked_at_its_source_is_in_no_event_and_no_request(alice
 
 def pin_all(conversation: Conversation, count: int) -> None:
     for row in Message.objects.filter(conversation=conversation).order_by("position")[:count]:
-        shape = shapes.message_shape(row)
+        shape = message_shape(row)
         where = {"conversation_id": str(conversation.pk), "at": NOW}
         event_log.append(
             conversation, MessageCreated(**where, message=shape), MessagePinned(**where, message=shape)

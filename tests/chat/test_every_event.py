@@ -9,13 +9,14 @@ from typing import Any, get_args
 
 import pytest
 from django.conf import settings
+from pydantic import TypeAdapter
 
 from agents import events
-from agents.events import Delta, EventAdapter, Fact
+from agents.events import Delta, Fact
 from chatapp.accounts.models import User
-from chatapp.conversations import shapes
-from chatapp.conversations.actions import updated_event
+from chatapp.conversations.actions.conversations import updated_event
 from chatapp.conversations.models import Conversation, Message
+from chatapp.conversations.schemas.messages import message_shape, run_error
 from chatapp.long_term.models import MemoryEntry
 from chatapp.realtime import event_log
 from chatapp.realtime.models import Event
@@ -28,6 +29,7 @@ from tests.memory_store.rows import NOW, new_conversation, say
 pytestmark = pytest.mark.django_db
 
 THREAD = settings.BASE_DIR / "static" / "app" / "js" / "state" / "thread.js"
+EVENTS: TypeAdapter[Fact] = TypeAdapter(Fact)
 SAID = "The harbour master keeps seven lanterns"
 
 
@@ -96,10 +98,10 @@ def one_of_each(user: User) -> tuple[Conversation, Run, list[Any]]:
     )
     where = {"conversation_id": str(conversation.pk), "at": NOW}
     of_run = {**where, "run_id": str(run.pk)}
-    asked, answered = shapes.message_shape(question), shapes.message_shape(answer, run)
-    text = shapes.message_shape(question)["content"]
+    asked, answered = message_shape(question), message_shape(answer, run)
+    text = message_shape(question)["content"]
     noted = {"entry_id": str(entry.pk), "day": NOW.date().isoformat(), "preview": entry.text}
-    error = shapes.run_error(run)
+    error = run_error(run)
     item = events.RecalledItem(
         source={"kind": "message", "message_id": str(question.pk)},
         tokens=9,
@@ -153,7 +155,7 @@ def test_replay_gives_each_type_as_it_was_sent_and_its_row_repeats_no_text(alice
     conversation, run, facts = one_of_each(alice)
     assert {fact.type for fact in facts} == types_of(Fact), "a new type of event needs one here"
     event_log.append(conversation, *facts, run=run)
-    replayed = [EventAdapter.validate_python(event) for event in event_log.read_after(conversation.pk, 0)]
+    replayed = [EVENTS.validate_python(event) for event in event_log.read_after(conversation.pk, 0)]
     sent = [fact.model_copy(update={"seq": seq}) for seq, fact in enumerate(facts, start=1)]
     for again, fact in zip(replayed, sent, strict=True):
         assert again.model_dump(mode="json") == fact.model_dump(mode="json"), fact.type
@@ -170,6 +172,6 @@ def test_an_event_whose_rows_say_nothing_any_more_is_an_event_still(alice: User)
     MemoryEntry.objects.all().delete()
     replayed = event_log.read_after(conversation.pk, 0)
     for event in replayed:
-        EventAdapter.validate_python(event)
+        EVENTS.validate_python(event)
     assert len(replayed) == len(facts)
     assert SAID not in json.dumps(replayed)

@@ -200,7 +200,7 @@ def stage_with_records() -> Stage:
     from chatapp.providers.usage import CallTimes, CallUsage
     from chatapp.runs.actions.runs import claim_run
     from chatapp.runs.actions.sending import NewMessage, send_message
-    from chatapp.runs.tool_access import ToolDesk
+    from chatapp.runs.tool_ports import ToolPorts
 
     ensure_first_model()
     config = default_model()
@@ -222,7 +222,7 @@ def stage_with_records() -> Stage:
         return [CallUsage(config, "chat", 1, 1, times=times)]
 
     caller = ToolCaller(str(user.pk), str(conversation.pk), sent.run_id)
-    desk = ToolDesk(lease, caller, take_spent)
+    desk = ToolPorts(lease, caller, take_spent)
     return Stage(caller, {"records": desk, "consents": desk, "inbox": desk, "store": desk})
 
 

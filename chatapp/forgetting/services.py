@@ -29,7 +29,7 @@ from chatapp.operations.journal import truncate_journal
 from chatapp.operations.work_budget import AT_THE_DOOR, BEHIND, Pace
 from chatapp.realtime.hub import hub
 from chatapp.recall.analysis import vocabulary
-from chatapp.runs.actions.queued_messages import withdraw_queued
+from chatapp.runs.actions.injected_messages import withdraw_queued
 from memory.redaction import Forgotten
 
 

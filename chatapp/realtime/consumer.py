@@ -39,12 +39,12 @@ from chatapp.realtime.frames import (
 from chatapp.realtime.hub import hub, user_topic
 from chatapp.realtime.subscriptions import Connection
 from chatapp.runs import runner
-from chatapp.runs.access import accessible_run
 from chatapp.runs.actions.endings import request_stop
-from chatapp.runs.actions.injecting import inject_message
+from chatapp.runs.actions.injected_messages import inject_message
 from chatapp.runs.actions.sending import NewMessage, Receipt, send_message
 from chatapp.runs.actions.tool_calls import decide_tool_call
-from chatapp.runs.tool_access import tell_decision
+from chatapp.runs.selectors import accessible_run
+from chatapp.runs.tool_ports import notify_decision
 
 log = logging.getLogger(__name__)
 
@@ -182,7 +182,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
             call_id=frame.call_id,
             approve=isinstance(frame, ToolApprove),
         )
-        tell_decision(call.run_id, call.call_id)
+        notify_decision(call.run_id, call.call_id)
 
     async def _stop(self, run_id: str) -> None:
         run = await in_database(accessible_run)(self.user, run_id)

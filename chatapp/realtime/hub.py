@@ -18,8 +18,8 @@ from chatapp.realtime.processes import EVERYBODY, OtherProcesses
 
 log = logging.getLogger(__name__)
 
-HEAL_S = 5.0
-TOLD_TO_USER = frozenset({"conversation.updated", "run.started", "run.finished"})
+CATCH_UP_S = 5.0
+SIDEBAR_TYPES = frozenset({"conversation.updated", "run.started", "run.finished"})
 """Facts that the sidebar of every tab of the user wants, whatever conversation is open in it. They come without `seq`:
 that counts what a reader watches, and a tab may hear of a conversation just before its wish to watch it is heard."""
 
@@ -58,28 +58,28 @@ def encode_frame(payload: dict[str, Any]) -> Frame:
 
 
 class Hub:
-    """The readers of one web process, by topic. Lives on its event loop; `tell` may come from any thread."""
+    """The readers of one web process, by topic. Lives on its event loop; `publish` may come from any thread."""
 
     def __init__(self) -> None:
         self.loop: asyncio.AbstractEventLoop | None = None
         self.on_stop: Callable[[str], None] = lambda run_id: None
         self.on_sync: Callable[[str], None] = lambda message_id: None
-        self._others = OtherProcesses(self._hear)
+        self._others = OtherProcesses(self._receive)
         self._readers: dict[str, set[Reader]] = defaultdict(set)
-        self._healing: asyncio.Task[None] | None = None
+        self._catching_up: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         self.loop = asyncio.get_running_loop()
-        self._healing = self.loop.create_task(self._heal_forever())
+        self._catching_up = self.loop.create_task(self._catch_up_forever())
         await self._others.start()
 
     async def stop(self) -> None:
         for reader in {reader for readers in self._readers.values() for reader in readers}:
             reader.close("shutting_down")
-        if self._healing is not None:
-            self._healing.cancel()
+        if self._catching_up is not None:
+            self._catching_up.cancel()
         await self._others.stop()
-        self._healing, self.loop = None, None
+        self._catching_up, self.loop = None, None
 
     # --- readers -----------------------------------------------------------------------------------
 
@@ -100,34 +100,34 @@ class Hub:
         # A copy: metrics ask from another thread, while readers come and go.
         return sum(len(readers) for readers in tuple(self._readers.values()))
 
-    # --- telling -----------------------------------------------------------------------------------
+    # --- publishing --------------------------------------------------------------------------------
 
-    def tell(self, topic: str, frames: Sequence[Frame]) -> None:
-        """To every reader of the topic in any process."""
+    def publish(self, topic: str, frames: Sequence[Frame]) -> None:
+        """Deliver to every reader of the topic in any process."""
         self._on_loop(self._deliver, topic, frames)
-        self._others.tell(topic, {"type": "frames", "topic": topic, "frames": frames})
+        self._others.send(topic, {"type": "frames", "topic": topic, "frames": frames})
 
-    def tell_delta(self, topic: str, frame: Frame) -> None:
-        """`tell` for the hot path: on the hub's loop already."""
+    def publish_delta(self, topic: str, frame: Frame) -> None:
+        """`publish` for the hot path: on the hub's loop already."""
         self._deliver(topic, (frame,))
-        self.tell_others(topic, frame)
+        self.publish_elsewhere(topic, frame)
 
-    def tell_others(self, topic: str, frame: Frame) -> None:
-        """To the readers of other processes only. On the hub's loop."""
-        self._others.tell_from_loop(topic, {"type": "frames", "topic": topic, "frames": (frame,)})
+    def publish_elsewhere(self, topic: str, frame: Frame) -> None:
+        """Deliver to the readers of other processes only. On the hub's loop."""
+        self._others.send_from_loop(topic, {"type": "frames", "topic": topic, "frames": (frame,)})
 
     def close_readers(self, topic: str, reason: str) -> None:
         self._on_loop(self._close_here, topic, reason)
-        self._others.tell(topic, {"type": "close", "topic": topic, "reason": reason})
+        self._others.send(topic, {"type": "close", "topic": topic, "reason": reason})
 
     def stop_run(self, run_id: str) -> None:
         """Hurries the process that holds the run; it also looks at the row once a second."""
         self._on_loop(self.on_stop, run_id)
-        self._others.tell(EVERYBODY, {"type": "stop", "run_id": run_id})
+        self._others.send(EVERYBODY, {"type": "stop", "run_id": run_id})
 
     def ask_for_text(self, message_id: str) -> None:
         """The process that writes this answer tells its readers in the other ones all of it so far."""
-        self._others.tell(EVERYBODY, {"type": "sync", "message_id": message_id})
+        self._others.send(EVERYBODY, {"type": "sync", "message_id": message_id})
 
     def _on_loop(self, call: Callable[..., None], *arguments: Any) -> None:
         if self.loop is not None:
@@ -142,8 +142,8 @@ class Hub:
         for reader in tuple(self._readers.get(topic, ())):
             reader.close(reason)
 
-    def _hear(self, message: dict[str, Any]) -> None:
-        """What another process tells."""
+    def _receive(self, message: dict[str, Any]) -> None:
+        """Take what another process sent."""
         if message["type"] == "frames":
             self._deliver(message["topic"], [Frame(*frame) for frame in message["frames"]])
         elif message["type"] == "close":
@@ -153,18 +153,18 @@ class Hub:
         elif message["type"] == "sync":
             self.on_sync(message["message_id"])
 
-    # --- healing -----------------------------------------------------------------------------------
+    # --- catching up -------------------------------------------------------------------------------
 
-    async def _heal_forever(self) -> None:
+    async def _catch_up_forever(self) -> None:
         while True:
-            await asyncio.sleep(HEAL_S)
+            await asyncio.sleep(CATCH_UP_S)
             try:
-                await self._heal()
+                await self._catch_up_readers()
             except Exception:
                 log.warning("Looking for missed events failed; trying again.", exc_info=True)
 
-    async def _heal(self) -> None:
-        """Tells readers how far the logs of their conversations are, in case a hint got lost."""
+    async def _catch_up_readers(self) -> None:
+        """Let readers know how far the logs of their conversations are, in case a message got lost."""
         prefix = conversation_topic("")
         watched = [topic.removeprefix(prefix) for topic in self._readers if topic.startswith(prefix)]
         if not watched:
@@ -177,22 +177,22 @@ class Hub:
 hub = Hub()
 
 
-def tell_facts(
+def publish_facts(
     sender: Any, *, conversation_id: Any, user_id: Any, payloads: list[dict[str, Any]], **_: Any
 ) -> None:
-    hub.tell(conversation_topic(conversation_id), [encode_frame(payload) for payload in payloads])
-    for_user = [encode_frame(_uncounted(payload)) for payload in payloads if payload["type"] in TOLD_TO_USER]
+    hub.publish(conversation_topic(conversation_id), [encode_frame(payload) for payload in payloads])
+    for_user = [encode_frame(_uncounted(payload)) for payload in payloads if payload["type"] in SIDEBAR_TYPES]
     if for_user:
-        hub.tell(user_topic(user_id), for_user)
+        hub.publish(user_topic(user_id), for_user)
 
 
 def _uncounted(payload: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in payload.items() if name != "seq"}
 
 
-facts_committed.connect(tell_facts, dispatch_uid="live.tell_facts")
+facts_committed.connect(publish_facts, dispatch_uid="live.publish_facts")
 
 
 def close_user(user_id: Any) -> None:
-    """Ends the user's connections everywhere: deactivated, deleted or signed out."""
+    """End the user's connections everywhere: deactivated, deleted or signed out."""
     hub.close_readers(user_topic(user_id), "signed_out")

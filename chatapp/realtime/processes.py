@@ -20,7 +20,7 @@ from redis.exceptions import RedisError
 log = logging.getLogger(__name__)
 
 EVERYBODY = "web"
-PATIENCE_S = 2.0
+TIMEOUT_S = 2.0
 FAREWELL_S = 1.0
 TRY_AGAIN_S = 1.0
 MAX_QUEUED = 5_000
@@ -29,10 +29,10 @@ Message = dict[str, Any]
 
 
 class OtherProcesses:
-    """Lives on the event loop of its web process; `tell` may be called from any thread, and in other processes."""
+    """Lives on the event loop of its web process; `send` may be called from any thread, and in other processes."""
 
-    def __init__(self, hear: Callable[[Message], None]) -> None:
-        self._hear = hear
+    def __init__(self, receive: Callable[[Message], None]) -> None:
+        self._take_message = receive
         self._origin = uuid.uuid4().hex
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -66,9 +66,9 @@ class OtherProcesses:
         await asyncio.wait(self._tasks, timeout=FAREWELL_S)
         self._tasks, self._loop, self._channel, self._joined = [], None, "", set()
 
-    # --- telling -----------------------------------------------------------------------------------
+    # --- sending -----------------------------------------------------------------------------------
 
-    def tell(self, group: str, message: Message) -> None:
+    def send(self, group: str, message: Message) -> None:
         if not self.exist:
             return
         marked = {**message, "origin": self._origin}
@@ -77,8 +77,8 @@ class OtherProcesses:
         else:
             async_to_sync(self._send)(group, marked)
 
-    def tell_from_loop(self, group: str, message: Message) -> None:
-        """`tell` for the hot path: on the event loop already."""
+    def send_from_loop(self, group: str, message: Message) -> None:
+        """`send` for the hot path: on the event loop already."""
         if self._loop is not None:
             self._put(group, {**message, "origin": self._origin})
 
@@ -102,7 +102,7 @@ class OtherProcesses:
     async def _send(self, group: str, message: Message) -> bool:
         return await self._ask_layer("group_send", group, message)
 
-    # --- hearing -----------------------------------------------------------------------------------
+    # --- receiving -----------------------------------------------------------------------------------
 
     async def join(self, group: str) -> None:
         """Hears what is told to the group, soon at the latest; at once where Redis answers."""
@@ -135,7 +135,7 @@ class OtherProcesses:
         layer = get_channel_layer()
         while True:
             try:
-                async with asyncio.timeout(PATIENCE_S):
+                async with asyncio.timeout(TIMEOUT_S):
                     channel = await layer.new_channel()
                 self._channel, self._joined = channel, set()
                 await asyncio.gather(*(self._join(group) for group in tuple(self._wanted)))
@@ -147,13 +147,13 @@ class OtherProcesses:
 
     def _take(self, message: Message) -> None:
         if message["origin"] != self._origin:
-            self._hear(message)
+            self._take_message(message)
 
     # --- Redis -------------------------------------------------------------------------------------
 
     async def _ask_layer(self, method: str, *arguments: Any) -> bool:
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(TIMEOUT_S):
                 await getattr(get_channel_layer(), method)(*arguments)
         except (RedisError, OSError) as error:
             self._note_failure(method, error)

@@ -38,15 +38,15 @@ from chatapp.runs import hooks
 from chatapp.runs.actions.endings import Outcome
 from chatapp.runs.actions.requests import store_request
 from chatapp.runs.actions.runs import record_facts
-from chatapp.runs.call_times import CallClock
+from chatapp.runs.call_timing import CallClock
 from chatapp.runs.hook_tools import HookRun
 from chatapp.runs.hooks import Firing
 from chatapp.runs.models import Run
 from chatapp.runs.plans import PlanHost, Planning
-from chatapp.runs.preparing import PreparedRun, assemble_and_recall, describe_run
-from chatapp.runs.progress_facts import RunFacts
+from chatapp.runs.run_context import PreparedRun, assemble_and_recall, describe_run
+from chatapp.runs.run_events import RunEvents
 from chatapp.runs.streaming import DeltaPump, LiveAnswer
-from chatapp.runs.tool_access import ToolDesk
+from chatapp.runs.tool_ports import ToolPorts
 from memory.errors import ContextError
 from memory.tokens import estimate_text, total_tokens
 
@@ -80,7 +80,7 @@ class Session:
         self.loaded = prepared.context
         self.live = live
         self.pump = pump
-        self.facts = RunFacts(prepared.conversation_id, str(live.lease.run_id))
+        self.facts = RunEvents(prepared.conversation_id, str(live.lease.run_id))
         self.calls: list[CallUsage] = []
         self.asked: AssembledContext | None = None
         self.sources = RequestSources()
@@ -213,7 +213,7 @@ class Session:
     def _tool_use(self, loaded: LoadedContext, tools: Sequence[Tool]) -> ToolUse:
         """With the rights of the user who asks."""
         caller = self._caller(loaded)
-        desk = ToolDesk(self.live.lease, caller, self._take_spent)
+        desk = ToolPorts(self.live.lease, caller, self._take_spent)
         return ToolUse(
             tools,
             caller,

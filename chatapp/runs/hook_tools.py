@@ -16,7 +16,7 @@ from chatapp.agent_presets.hook_actions import name_of, tool_name_of
 from chatapp.context.assembly import LoadedContext
 from chatapp.operations.errors import InvalidInput
 from chatapp.runs.actions.runs import Lease
-from chatapp.runs.tool_access import HookDesk
+from chatapp.runs.tool_ports import HookPorts
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ async def call_tool(hook: Hook, action: ModuleAction, loaded: LoadedContext, run
     if name not in {tool.spec.name for tool in loaded.tools}:
         raise InvalidInput(f"there is no action and no tool {name_of(action)} here.")
     caller = ToolCaller(str(loaded.user_id), str(loaded.conversation.pk), str(run.lease.run_id))
-    desk = HookDesk(run.lease, caller, hook.id, run.forgotten_count)
+    desk = HookPorts(run.lease, caller, hook.id, run.forgotten_count)
     consents = None if run.has_ended else desk
     use = ToolUse(loaded.tools, caller, desk, consents, store=desk, earlier=run.earlier)
     prepared = CallChecker(loaded.tools).prepare([(name, json.dumps(action.params))], step=0)

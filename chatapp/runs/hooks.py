@@ -39,12 +39,12 @@ from chatapp.operations.errors import LeaseLost, ReadForgotten, ServiceError
 from chatapp.operations.fences import read_fences
 from chatapp.runs.actions.hooks import record_hooks, run_named_action
 from chatapp.runs.actions.runs import Lease
+from chatapp.runs.hook_conditions import measure_turn
 from chatapp.runs.hook_tools import HookRun, call_tool
 from chatapp.runs.models import Run
-from chatapp.runs.preparing import load_turn_end
+from chatapp.runs.run_context import load_turn_end
 from chatapp.runs.shapes import describe_hook_call
-from chatapp.runs.tool_access import DISCARDED
-from chatapp.runs.turn_state import measure_turn
+from chatapp.runs.tool_ports import DISCARDED
 from memory.errors import ContextError, PolicyError
 from memory.policy import ContextPolicy
 from memory.strategies.registry import strategy_named

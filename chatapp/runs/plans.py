@@ -34,13 +34,13 @@ from chatapp.providers.chat_models import chat_model_for
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import fast_model_of
 from chatapp.providers.usage import CallUsage, priced_call
-from chatapp.runs import plan_values
+from chatapp.runs import shapes
 from chatapp.runs.actions.requests import store_request
 from chatapp.runs.actions.runs import Lease, record_plan
-from chatapp.runs.call_times import OpenCall
+from chatapp.runs.call_timing import OpenCall
 from chatapp.runs.models import Run
 from chatapp.runs.selectors import calls_of_step
-from chatapp.runs.tool_access import StepDesk
+from chatapp.runs.tool_ports import StepPorts
 from memory.types import Message
 
 NOTICE = "plan"
@@ -79,7 +79,7 @@ def _plan_continued_by(run: Run) -> Steps:
     if run.continues_id is None:
         return ()
     plans = Run.objects.filter(answer=run.continues_id).values_list("plan", flat=True)
-    return plan_values.plan_from_json(plans.first())
+    return shapes.plan_from_json(plans.first())
 
 
 def set_up_plan(run: Run, loaded: LoadedContext) -> PlanSetup:
@@ -249,7 +249,7 @@ class Planning:
         lease, earlier = self.host.lease, self.host.earlier
         if step.attempts > 1:
             earlier = {**earlier, **await persistently(calls_of_step)(lease.run_id, step.id)}
-        desk = StepDesk(lease, self.host.caller, self.host.take_spent, step.id)
+        desk = StepPorts(lease, self.host.caller, self.host.take_spent, step.id)
         return ToolUse(
             self.loaded.tools, self.host.caller, records=desk, consents=desk, store=desk, earlier=earlier
         )

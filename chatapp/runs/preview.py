@@ -34,7 +34,7 @@ from chatapp.providers.chat_models import ask_in_thread, chat_model_for
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import default_model
 from chatapp.providers.usage import CallUsage, priced_call, record_background_calls
-from chatapp.runs.call_times import OpenCall
+from chatapp.runs.call_timing import OpenCall
 from chatapp.runs.plans import fast_model_for, ruled_model, rules_of_steps, with_findings
 from memory.errors import ContextError, PolicyError
 from memory.tokens import text_message

@@ -43,7 +43,7 @@ from chatapp.runs.actions.runs import (
 )
 from chatapp.runs.answering import Session
 from chatapp.runs.models import Run
-from chatapp.runs.preparing import PreparedRun, describe_run
+from chatapp.runs.run_context import PreparedRun, describe_run
 from chatapp.runs.selectors import GIVE_UP_AFTER, abandoned_runs, dead_runs, orphaned_runs, unfinished_runs
 from chatapp.runs.streaming import CHECKPOINT_S, DeltaPump, LiveAnswer
 

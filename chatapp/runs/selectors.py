@@ -19,14 +19,19 @@ from chatapp.accounts.models import User
 from chatapp.context.models import SentRequest
 from chatapp.conversations.schemas.messages import run_error, tool_call_shape
 from chatapp.conversations.selectors.messages import full_message
+from chatapp.operations.access import _only
 from chatapp.realtime.models import Event
 from chatapp.realtime.replay import full_events
-from chatapp.runs import plan_values, shapes
-from chatapp.runs.access import accessible_run
+from chatapp.runs import shapes
 from chatapp.runs.models import Run, RunStep, ToolCall
 
 ADOPT_AFTER = timedelta(seconds=3)
 GIVE_UP_AFTER = timedelta(seconds=45)
+
+
+def accessible_run(user: User, run_id: str | UUID) -> Run:
+    """Return the run. Raises NotFound where it is not this user's."""
+    return _only(Run.objects.filter(conversation__user=user), run_id)
 
 
 def orphaned_runs(now: datetime) -> list[UUID]:
@@ -130,7 +135,7 @@ def trace_of(run: Run) -> dict[str, Any]:
         else:
             tools[call.step].append(shape)
     steps = list(RunStep.objects.filter(run=run).order_by("n"))
-    places = _places_in_plan(plan_values.plan_from_json(run.plan), [step.plan_step for step in steps])
+    places = _places_in_plan(shapes.plan_from_json(run.plan), [step.plan_step for step in steps])
     hashes = dict(SentRequest.objects.filter(run=run).values_list("n", "sha256"))
     hooks = full_events(list(Event.objects.filter(run=run, type="hook").order_by("seq")))
     return {

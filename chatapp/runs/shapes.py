@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import Any
 
+from agents.plan.steps import PlanStep
 from chatapp.conversations.schemas.messages import plan_shape, run_error
 from chatapp.operations.clock import iso_time
 from chatapp.runs.models import Run, RunStep, ToolCall
@@ -54,3 +57,11 @@ def step_shape(step: RunStep) -> dict[str, Any]:
             "exact": step.exact,
         },
     }
+
+
+def plan_from_json(stored: Iterable[Mapping[str, Any]] | None) -> tuple[PlanStep, ...]:
+    return tuple(PlanStep(**{**step, "dependencies": tuple(step["dependencies"])}) for step in stored or ())
+
+
+def plan_to_json(steps: Iterable[PlanStep]) -> list[dict[str, Any]]:
+    return [asdict(step) for step in steps]

@@ -104,7 +104,7 @@ class LiveAnswer:
         for stream, event_type in ((self.reasoning, "reasoning.delta"), (self.answer, "text.delta")):
             if stream.untold:
                 offset, text = stream.take_untold()
-                hub.tell_delta(self.topic, self._frame(event_type, offset, text))
+                hub.publish_delta(self.topic, self._frame(event_type, offset, text))
 
     def tell_all(self) -> None:
         """The whole text so far, to readers in other processes who missed the beginning."""
@@ -112,7 +112,7 @@ class LiveAnswer:
         if now - self._all_told_at > SNAPSHOT_INTERVAL_S:
             self._all_told_at = now
             self.tell()
-            hub.tell_others(self.topic, self._frame("message.snapshot", 0, self.answer.text))
+            hub.publish_elsewhere(self.topic, self._frame("message.snapshot", 0, self.answer.text))
 
     def _frame(self, event_type: str, offset: int, text: str) -> Frame:
         # The shape of agents.events.TextDelta, written by hand: this runs for every token of every stream.

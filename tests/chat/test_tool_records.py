@@ -20,7 +20,7 @@ from chatapp.operations.statements import insert_rows, update_row
 from chatapp.providers.models import Usage
 from chatapp.providers.usage import CallTimes, CallUsage
 from chatapp.runs.actions.endings import interrupt_run
-from chatapp.runs.actions.injecting import inject_message
+from chatapp.runs.actions.injected_messages import inject_message
 from chatapp.runs.actions.runs import Lease, claim_run
 from chatapp.runs.actions.sending import NewMessage, send_message
 from chatapp.runs.actions.tool_calls import finish_tool_call, record_tool_calls

@@ -32,7 +32,7 @@ from chatapp.operations import clock
 from chatapp.operations.http.schemas import answers
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import accessible_model
-from chatapp.runs.actions.queued_messages import edit_queued
+from chatapp.runs.actions.injected_messages import edit_queued
 from chatapp.runs.actions.sending import Receipt, regenerate_message, send_message, show_message
 from chatapp.runs.api.answers import ANSWERS, DESCRIBED, answer_with, wanted_mode
 from chatapp.runs.api.contents import new_message

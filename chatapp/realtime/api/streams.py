@@ -76,23 +76,23 @@ class ConversationReader:
             return []
         if frame.type not in TEXT_TYPES:
             return [encode_fact_or_delta(frame)]
-        told = json.loads(frame.text)
-        before = [encode_notice(await self._snapshot(told["message_id"]))] if self._misses_text(told) else []
-        self._note_text(told)
+        delta = json.loads(frame.text)
+        before = [encode_notice(await self._snapshot(delta["message_id"]))] if self._lacks_text(delta) else []
+        self._note_text(delta)
         return [*before, encode_fact_or_delta(frame)]
 
-    def _misses_text(self, told: dict[str, Any]) -> bool:
-        if told["message_id"] != self._answer_id:
-            self._answer_id, self._chars, self._asked_at = told["message_id"], 0, 0.0
+    def _lacks_text(self, delta: dict[str, Any]) -> bool:
+        if delta["message_id"] != self._answer_id:
+            self._answer_id, self._chars, self._asked_at = delta["message_id"], 0, 0.0
         now = time.monotonic()
-        if told["offset"] <= self._chars or now - self._asked_at < ASK_AGAIN_S:
+        if delta["offset"] <= self._chars or now - self._asked_at < ASK_AGAIN_S:
             return False
         self._asked_at = now
         return True
 
-    def _note_text(self, told: dict[str, Any]) -> None:
-        if told["offset"] <= self._chars:
-            self._chars = max(self._chars, told["offset"] + len(told["text"]))
+    def _note_text(self, delta: dict[str, Any]) -> None:
+        if delta["offset"] <= self._chars:
+            self._chars = max(self._chars, delta["offset"] + len(delta["text"]))
 
     async def _snapshot(self, message_id: str) -> dict[str, Any]:
         text = runner.live_text(message_id)
@@ -115,7 +115,7 @@ class ConversationReader:
 
 
 def may_still_read(caller: Caller, conversation_id: str) -> bool:
-    """A stream loses its rights when the user does, even if nobody told this process."""
+    """A stream loses its rights when the user does, even if no message about it came to this process."""
     try:
         if caller.token_id is not None:
             accessible_token(caller.user, caller.token_id)

@@ -27,9 +27,9 @@ from chatapp.providers.usage import (
     usage_event,
 )
 from chatapp.realtime import event_log
-from chatapp.runs import plan_values
-from chatapp.runs.actions.injecting import release_injected
-from chatapp.runs.actions.runs import Lease, PartialAnswer, lock_held, lock_run, plan_fact
+from chatapp.runs import shapes
+from chatapp.runs.actions.injected_messages import release_injected
+from chatapp.runs.actions.runs import Lease, PartialAnswer, lock_leased, lock_run, plan_fact
 from chatapp.runs.actions.sending import queue_run
 from chatapp.runs.actions.tool_calls import close_tool_calls
 from chatapp.runs.models import Run
@@ -57,7 +57,7 @@ def finish_run(*, lease: Lease, outcome: Outcome, now: datetime) -> Run | None:
     """Answer, usage, status and the run's last events, together. The run that follows it, if one does: what the user
     sent meanwhile and no model call has seen is answered next. Raises LeaseLost."""
     with transaction.atomic():
-        conversation, run = lock_held(lease)
+        conversation, run = lock_leased(lease)
         return _end(conversation, run, outcome, now)
 
 
@@ -106,11 +106,7 @@ def _last_facts(
     of_run = {**where, "run_id": str(run.pk)}
     calls = [usage_event(run, call, now) for call in outcome.calls]
     return [
-        *(
-            [plan_fact(run, now)]
-            if any(not step.is_over for step in plan_values.plan_from_json(run.plan))
-            else []
-        ),
+        *([plan_fact(run, now)] if any(not step.is_over for step in shapes.plan_from_json(run.plan)) else []),
         *calls,
         updated_event(conversation, now),
         events.MessageCompleted(**of_run, message=message_shape(answer, run)),

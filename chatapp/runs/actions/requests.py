@@ -16,7 +16,7 @@ from agents.types import Purpose, RequestSent
 from chatapp.context.models import RequestText, SentRequest
 from chatapp.context.sources import RequestSources, texts_for_requests
 from chatapp.operations.errors import LeaseLost
-from chatapp.runs.actions.runs import Lease, lock_held
+from chatapp.runs.actions.runs import Lease, lock_leased
 from chatapp.runs.models import Run
 from memory.types import Message
 
@@ -48,7 +48,7 @@ def store_request(
 
     manifest, texts = write_manifest(sent, stored, readable)
     with transaction.atomic():
-        conversation, run = lock_held(lease)
+        conversation, run = lock_leased(lease)
         RequestText.objects.bulk_create(
             [
                 RequestText(

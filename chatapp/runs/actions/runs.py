@@ -21,8 +21,8 @@ from chatapp.operations.fences import check_fences
 from chatapp.operations.statements import as_key, as_stored, execute
 from chatapp.providers.usage import CallUsage, record_calls, unrecorded_calls, usage_event
 from chatapp.realtime import event_log
-from chatapp.runs import plan_values
-from chatapp.runs.actions.positions import AnswerPlace
+from chatapp.runs import shapes
+from chatapp.runs.actions.message_order import AnswerPosition
 from chatapp.runs.models import AnswerPiece, Run, ToolCall
 from memory.types import Part, ReasoningPart, TextPart
 
@@ -108,7 +108,7 @@ def lock_run(run_id: UUID) -> tuple[Conversation, Run] | None:
     return (conversation, run) if conversation and run else None
 
 
-def lock_held(lease: Lease) -> tuple[Conversation, Run]:
+def lock_leased(lease: Lease) -> tuple[Conversation, Run]:
     """What every write of a run begins with, in its transaction. Raises LeaseLost."""
     found = lock_run(lease.run_id)
     if found is None:
@@ -183,7 +183,7 @@ def _new_pieces(answer: PartialAnswer) -> list[AnswerPiece]:
 def record_facts(*, lease: Lease, facts: Sequence[events.Fact]) -> None:
     """What a run tells on its way. Raises LeaseLost."""
     with transaction.atomic():
-        conversation, run = lock_held(lease)
+        conversation, run = lock_leased(lease)
         event_log.append(conversation, *facts, run=run)
 
 
@@ -194,10 +194,10 @@ def record_plan(
     twice, that is counted once. Raises LeaseLost.
     """
     with transaction.atomic():
-        conversation, run = lock_held(lease)
+        conversation, run = lock_leased(lease)
         spent = unrecorded_calls(run, spent)
         record_calls(run, spent)
-        run.plan = plan_values.plan_to_json(steps)
+        run.plan = shapes.plan_to_json(steps)
         run.save(update_fields=["plan"])
         usage = [usage_event(run, call, now) for call in spent]
         event_log.append(conversation, *usage, plan_fact(run, now), run=run)
@@ -242,20 +242,20 @@ _OF_RUN = ("id", "conversation_id", "user_id", "answer_id", "status")
 
 
 @dataclass(frozen=True, slots=True)
-class HeldRun:
+class LeasedRun:
     """A run and its locked conversation, with the columns that recording takes; the others are read when asked for."""
 
     conversation: Conversation
     run: Run
-    place: AnswerPlace
+    place: AnswerPosition
     is_anything_behind: bool
     """The answer: the user has sent something that no model call has seen."""
     call_count: int
     step_count: int
 
 
-def hold_run(lease: Lease) -> HeldRun:
-    """As `lock_held`: what a write begins with, in its transaction. Raises LeaseLost."""
+def lock_for_calls(lease: Lease) -> LeasedRun:
+    """As `lock_leased`: what a write begins with, in its transaction. Raises LeaseLost."""
     if connection.features.has_select_for_update:
         # By itself: a query that had to wait for the lock would read the run as it was before.
         execute(_LOCK, lease.run_id)
@@ -266,10 +266,10 @@ def hold_run(lease: Lease) -> HeldRun:
     position, next_position, last_seq, call_count, step_count = row[3:]
     of_conversation = (conversation_id, user_id, next_position, last_seq)
     of_run = (lease.run_id, conversation_id, user_id, lease.answer_id, Run.Status.RUNNING)
-    return HeldRun(
+    return LeasedRun(
         Conversation.from_db(None, _OF_CONVERSATION, of_conversation),
         Run.from_db(None, _OF_RUN, of_run),
-        AnswerPlace(lease.answer_id, branch_id),
+        AnswerPosition(lease.answer_id, branch_id),
         position < next_position - 1,
         call_count,
         step_count,

@@ -24,10 +24,10 @@ from chatapp.operations.errors import Conflict, NotFound
 from chatapp.operations.statements import insert_rows, update_row
 from chatapp.providers.usage import CallUsage, record_calls, usage_event
 from chatapp.realtime import event_log
-from chatapp.runs.access import accessible_run
-from chatapp.runs.actions.positions import AnswerPlace, Belonging, insert_before_answer
-from chatapp.runs.actions.runs import HeldRun, Lease, calls_to_tell, hold_run, lock_held
+from chatapp.runs.actions.message_order import AnswerMessage, AnswerPosition, insert_before_answer
+from chatapp.runs.actions.runs import Lease, LeasedRun, calls_to_tell, lock_for_calls, lock_leased
 from chatapp.runs.models import Run, RunStep, ToolCall
+from chatapp.runs.selectors import accessible_run
 from memory.turns import INTERRUPTED
 from memory.types import ToolResultPart
 
@@ -50,7 +50,7 @@ def record_tool_calls(
     """
     try:
         with transaction.atomic():
-            held = hold_run(lease)
+            held = lock_for_calls(lease)
             steps = record_calls(held.run, spent, held.step_count)
             step = _asking_step(held.run, steps, plan_step)
             rows = [
@@ -67,7 +67,7 @@ def record_tool_calls(
 
 
 def _call_row(
-    held: HeldRun, step: int, plan_step: str, ordinal: int, call: RequestedCall, now: datetime
+    held: LeasedRun, step: int, plan_step: str, ordinal: int, call: RequestedCall, now: datetime
 ) -> ToolCall:
     is_running = call.state == "running"
     return ToolCall(
@@ -99,7 +99,7 @@ def _asking_step(run: Run, recorded: Sequence[RunStep], plan_step: str) -> int:
 def start_tool_call(*, lease: Lease, call_id: str, now: datetime) -> None:
     """It was approved. Raises LeaseLost."""
     with transaction.atomic():
-        conversation, run = lock_held(lease)
+        conversation, run = lock_leased(lease)
         call = ToolCall.objects.get(run=run, call_id=call_id)
         call.state, call.started_at, call.has_begun = ToolCall.State.RUNNING, now, True
         call.save(update_fields=["state", "started_at", "has_begun"])
@@ -110,7 +110,7 @@ def finish_tool_call(*, lease: Lease, result: CallResult, now: datetime) -> bool
     """The last result of a step makes its calls messages. Whether this was it, and nothing waits to be taken that was
     sent meanwhile. Said twice, it is written once. Raises LeaseLost."""
     with transaction.atomic():
-        held = hold_run(lease)
+        held = lock_for_calls(lease)
         calls = calls_to_tell(held.run, result.call.call_id)
         call = next(row for row in calls if row.call_id == result.call.call_id)
         if call.state not in ToolCall.OPEN:
@@ -142,20 +142,20 @@ def save_results(calls: Iterable[ToolCall]) -> None:
 
 
 def _tell_calls(
-    conversation: Conversation, place: AnswerPlace, calls: Sequence[ToolCall], now: datetime
+    conversation: Conversation, place: AnswerPosition, calls: Sequence[ToolCall], now: datetime
 ) -> None:
     """A message with the calls of one step, and one with the result of each. What was said around the calls is part of
     the answer, where it was shown."""
     if not calls:
         return
-    belongings = [Belonging(Message.Role.TOOL, call.result) for call in calls]
+    messages_before = [AnswerMessage(Message.Role.TOOL, call.result) for call in calls]
     asked_in = calls[0].message  # of calls that a version recorded which wrote it before they ran
     if asked_in is None:
         asking = message_values.parts_to_json(
             calling_part(call.call_id, call.name, call.arguments) for call in calls
         )
-        belongings.insert(0, Belonging(Message.Role.ASSISTANT, asking))
-    inserted = insert_before_answer(conversation, place, belongings, now)
+        messages_before.insert(0, AnswerMessage(Message.Role.ASSISTANT, asking))
+    inserted = insert_before_answer(conversation, place, messages_before, now)
     for call in calls:
         call.message, call.is_told = asked_in or inserted[0], True
 
@@ -169,7 +169,7 @@ def close_tool_calls(conversation: Conversation, run: Run, now: datetime) -> lis
     closed = [call for call in left if call.state in ToolCall.OPEN]
     for call in closed:
         interrupt_call(call, now)
-    place = AnswerPlace(run.answer_id, run.answer.branch_id)
+    place = AnswerPosition(run.answer_id, run.answer.branch_id)
     _tell_calls(conversation, place, [call for call in left if not call.is_told], now)
     save_results(left)
     return [call_event(run, call, now) for call in closed]
@@ -205,7 +205,7 @@ def decide_tool_call(*, user: User, run_id: str, call_id: str, approve: bool) ->
 def read_decision(*, lease: Lease, call_id: str, is_too_late: bool) -> Decision | None:
     """None while there is none. Once it is too late, that is the decision. Raises LeaseLost."""
     with transaction.atomic():
-        _, run = lock_held(lease)
+        _, run = lock_leased(lease)
         call = ToolCall.objects.get(run=run, call_id=call_id)
         if is_too_late and not call.decision:
             call.decision = "timed_out"

@@ -16,7 +16,7 @@ from chatapp.conversations.schemas.messages import SentMessage
 from chatapp.operations import clock
 from chatapp.operations.http import schemas as http_schemas
 from chatapp.runs import runner, schemas
-from chatapp.runs.actions.injecting import inject_message
+from chatapp.runs.actions.injected_messages import inject_message
 from chatapp.runs.actions.sending import Receipt
 from chatapp.runs.api.contents import new_message
 

@@ -19,14 +19,13 @@ from chatapp.operations.errors import NotFound
 from chatapp.operations.http import schemas as http_schemas
 from chatapp.realtime.hub import hub
 from chatapp.runs import schemas, shapes
-from chatapp.runs.access import accessible_run
 from chatapp.runs.actions.endings import request_stop
 from chatapp.runs.actions.sending import Receipt, continue_run
 from chatapp.runs.actions.tool_calls import decide_tool_call
 from chatapp.runs.api.answers import ANSWERS, DESCRIBED, answer_with, wanted_mode
 from chatapp.runs.models import ToolCall
-from chatapp.runs.selectors import trace_of
-from chatapp.runs.tool_access import tell_decision
+from chatapp.runs.selectors import accessible_run, trace_of
+from chatapp.runs.tool_ports import notify_decision
 
 router = Router(tags=["runs"])
 
@@ -123,7 +122,7 @@ async def _decide(user: User, run_id: str, call_id: str, *, approve: bool) -> di
     call: ToolCall = await sync_to_async(decide_tool_call)(
         user=user, run_id=run_id, call_id=call_id, approve=approve
     )
-    tell_decision(call.run_id, call.call_id)
+    notify_decision(call.run_id, call.call_id)
     return tool_call_shape(call)
 
 

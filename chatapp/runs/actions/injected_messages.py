@@ -9,19 +9,24 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 
 from agents import events
+from agents.events import MessageEdited
 from chatapp.accounts.models import User
-from chatapp.conversations.access import lock_conversation
+from chatapp.conversations import message_values
+from chatapp.conversations.access import accessible_message, lock_conversation
 from chatapp.conversations.models import Conversation, Message
 from chatapp.conversations.schemas.messages import message_shape
+from chatapp.conversations.selectors.messages import is_queued
+from chatapp.files.actions import delete_unshared_attachments
 from chatapp.files.selectors import accessible_attachments
 from chatapp.realtime import event_log
-from chatapp.runs.actions.positions import (
+from chatapp.recall.actions.blanking import blank_message, tell_forgotten
+from chatapp.runs.actions.message_order import (
     is_anything_new,
     messages_behind,
     move_answer_behind,
     unknown_messages,
 )
-from chatapp.runs.actions.runs import Lease, lock_held
+from chatapp.runs.actions.runs import Lease, lock_leased
 from chatapp.runs.actions.sending import (
     NewMessage,
     Receipt,
@@ -31,6 +36,7 @@ from chatapp.runs.actions.sending import (
     send_message,
 )
 from chatapp.runs.models import Run
+from memory.tokens import estimate_parts
 
 
 def inject_message(*, user: User, conversation_id: str, new: NewMessage, now: datetime) -> Receipt:
@@ -92,7 +98,7 @@ def take_injected(*, lease: Lease, known: Collection[UUID], now: datetime) -> li
     if not is_anything_new(lease.answer_id, known):  # as before nearly every call: without a lock
         return []
     with transaction.atomic():
-        conversation, run = lock_held(lease)
+        conversation, run = lock_leased(lease)
         messages = messages_behind(run)
         if messages:
             move_answer_behind(conversation, run, messages)
@@ -129,3 +135,40 @@ def _moved(
         items=[events.MovedMessage(message_id=str(key), position=place) for key, place in places.items()],
         kind=messages[-1].kind,
     )
+
+
+def edit_queued(
+    *, user: User, conversation_id: str, message_id: str, new: NewMessage, now: datetime
+) -> Message | None:
+    """In its place; None where it is not queued any more, or never was. Raises NotFound."""
+    with transaction.atomic():
+        conversation = lock_conversation(user, conversation_id)
+        message = accessible_message(user, conversation_id, message_id)
+        if not is_queued(message):
+            return None
+        attachments = accessible_attachments(user, list(new.attachment_ids))
+        message.parts = message_parts(new.text, attachments)
+        message.token_estimate = estimate_parts(message_values.parts_from_json(message.parts))
+        message.save(update_fields=["parts", "token_estimate"])
+        message.attachments.set(attachments)
+        shape = message_shape(message)
+        event_log.append(
+            conversation, MessageEdited(conversation_id=str(conversation.pk), at=now, message=shape)
+        )
+        return message
+
+
+def withdraw_queued(
+    *, user: User, conversation_id: str, message_id: str, now: datetime
+) -> tuple[str, ...] | None:
+    """Takes its words away while nothing was made of them; the answer goes on. The hashes of bytes nobody may need
+    now; None where it is not queued any more, or never was. Raises NotFound."""
+    with transaction.atomic():
+        conversation = lock_conversation(user, conversation_id)
+        message = accessible_message(user, conversation_id, message_id)
+        if not is_queued(message):
+            return None
+        hashes = delete_unshared_attachments([message.pk])
+        blank_message(message, now)
+        tell_forgotten(conversation, [message], now)
+        return hashes

@@ -23,7 +23,7 @@ from chatapp.operations.database import persistently
 from chatapp.operations.errors import ReadForgotten, ServiceError
 from chatapp.providers.usage import CallUsage
 from chatapp.runs.actions.hook_calls import finish_hook_call, record_hook_call
-from chatapp.runs.actions.injecting import take_injected
+from chatapp.runs.actions.injected_messages import take_injected
 from chatapp.runs.actions.runs import Lease
 from chatapp.runs.actions.tool_calls import (
     finish_tool_call,
@@ -43,7 +43,7 @@ CONSENT_POLL_S = 1.0
 _waiting: dict[tuple[UUID, str], asyncio.Event] = {}
 
 
-def tell_decision(run_id: UUID, call_id: str) -> None:
+def notify_decision(run_id: UUID, call_id: str) -> None:
     """A decision is stored. On the event loop."""
     waiting = _waiting.get((run_id, call_id))
     if waiting is not None:
@@ -80,7 +80,7 @@ def _store_problems() -> Iterator[None]:
         raise ToolFailure("The store for large results does not answer.") from error
 
 
-class ToolDesk(OffloadedResults):
+class ToolPorts(OffloadedResults):
     """All ports of one run. `take_spent` gives the model calls that no row counts yet."""
 
     def __init__(
@@ -148,7 +148,7 @@ class ToolDesk(OffloadedResults):
         return [_with_images(message, urls) for message in messages]
 
 
-class StepDesk(ToolDesk):
+class StepPorts(ToolPorts):
     """Of one step of a plan: its calls are recorded with its id, and are no messages of the conversation."""
 
     def __init__(
@@ -174,7 +174,7 @@ class StepDesk(ToolDesk):
         )
 
 
-class HookDesk(ToolDesk):
+class HookPorts(ToolPorts):
     """Of one hook: its calls are recorded with its id, and are no messages of the conversation."""
 
     def __init__(

@@ -17,7 +17,7 @@ RECALL_TOLD = 20
 
 
 @dataclass(frozen=True, slots=True)
-class RunFacts:
+class RunEvents:
     """Of one run, in its conversation."""
 
     conversation_id: str

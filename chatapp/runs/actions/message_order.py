@@ -23,7 +23,7 @@ _ANY_SENT = "SELECT 1 FROM chatapp_message WHERE parent_id = %s AND kind = 'inje
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerPlace:
+class AnswerPosition:
     """The answer that is being written, and its branch."""
 
     answer_id: UUID
@@ -31,7 +31,7 @@ class AnswerPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class Belonging:
+class AnswerMessage:
     """A message that belongs to an answer and stands before it."""
 
     role: str
@@ -39,10 +39,10 @@ class Belonging:
 
 
 def insert_before_answer(
-    conversation: Conversation, place: AnswerPlace, belongings: Sequence[Belonging], now: datetime
+    conversation: Conversation, place: AnswerPosition, messages_before: Sequence[AnswerMessage], now: datetime
 ) -> list[Message]:
     """Their parent is the answer. `conversation` is locked; the fact that tells of this stores its counters."""
-    first, count = _make_room(conversation, place, len(belongings)), len(belongings)
+    first, count = _make_room(conversation, place, len(messages_before)), len(messages_before)
     inserted = [
         new_message(
             conversation,
@@ -53,14 +53,14 @@ def insert_before_answer(
             parts=belonging.parts,
             now=now,
         )
-        for position, belonging in enumerate(belongings, start=first)
+        for position, belonging in enumerate(messages_before, start=first)
     ]
     insert_rows(inserted)
     conversation.next_position += count
     return inserted
 
 
-def _make_room(conversation: Conversation, place: AnswerPlace, count: int) -> int:
+def _make_room(conversation: Conversation, place: AnswerPosition, count: int) -> int:
     """Moves the answer, and what stands behind it, by so many places; where it stood."""
     last = conversation.next_position - 1
     if execute(_MOVE_LAST, last + count, place.answer_id, last).rowcount:

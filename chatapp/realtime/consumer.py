@@ -1,4 +1,4 @@
-"""The socket door: one connection per tab, any number of conversations."""
+"""The WebSocket: one connection per tab, any number of conversations."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
         await self.close(code=CLOSE_CODES.get(reason, 1000), reason=reason)
 
     async def _check_rights(self) -> None:
-        """A socket loses its rights when the user does, even if nobody told this process."""
+        """Close the socket when its user loses the right to it, even if no message about that came to this process."""
         session, token_id = self.scope.get("session"), self.scope.get("token_id")
         key = session.session_key if session is not None and token_id is None else None
         while True:
@@ -190,7 +190,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
         hub.stop_run(str(run.pk))
 
     async def _send_rest(self, frame: MessageSync) -> None:
-        """The rest of an answer: from the run if it is written here, else as far as it is stored, and soon all."""
+        """Send the rest of an answer: from the run if it is written here, else as far as it is stored."""
         stored = await in_database(stored_answer_text)(self.user, frame.message_id)
         text = runner.live_text(frame.message_id)
         if text is None:

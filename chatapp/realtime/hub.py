@@ -1,6 +1,6 @@
 """Live delivery to the readers (sockets, SSE) of this process, from runs here and from other processes.
 
-A hint, never the record: a reader that misses something finds it in the log or in the message row.
+A reader that misses something finds it in the log or in the message row.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ log = logging.getLogger(__name__)
 
 CATCH_UP_S = 5.0
 SIDEBAR_TYPES = frozenset({"conversation.updated", "run.started", "run.finished"})
-"""Facts that the sidebar of every tab of the user wants, whatever conversation is open in it. They come without `seq`:
-that counts what a reader watches, and a tab may hear of a conversation just before its wish to watch it is heard."""
+"""Facts that the sidebar of every tab of the user shows, whatever conversation is open in it. They come without
+`seq`: that counts what a reader watches, and a tab may get an event of a conversation before it watches it."""
 
 
 class Frame(NamedTuple):
@@ -108,7 +108,7 @@ class Hub:
         self._others.send(topic, {"type": "frames", "topic": topic, "frames": frames})
 
     def publish_delta(self, topic: str, frame: Frame) -> None:
-        """`publish` for the hot path: on the hub's loop already."""
+        """Deliver one delta, on the hub's loop already."""
         self._deliver(topic, (frame,))
         self.publish_elsewhere(topic, frame)
 
@@ -121,12 +121,12 @@ class Hub:
         self._others.send(topic, {"type": "close", "topic": topic, "reason": reason})
 
     def stop_run(self, run_id: str) -> None:
-        """Hurries the process that holds the run; it also looks at the row once a second."""
+        """Ask the process that answers to stop the run now; it also looks at the row once a second."""
         self._on_loop(self.on_stop, run_id)
         self._others.send(EVERYBODY, {"type": "stop", "run_id": run_id})
 
     def ask_for_text(self, message_id: str) -> None:
-        """The process that writes this answer tells its readers in the other ones all of it so far."""
+        """Ask the process that writes this answer to send all of it so far to the readers elsewhere."""
         self._others.send(EVERYBODY, {"type": "sync", "message_id": message_id})
 
     def _on_loop(self, call: Callable[..., None], *arguments: Any) -> None:

@@ -1,4 +1,4 @@
-"""The line to the other web processes. A hint each: nobody ever waits for it, and what it loses is found in the log.
+"""Messages to the other web processes over Redis. Nobody ever waits for them; what is lost is found in the log.
 
 Redis may be away, hang or come back at any time: sending is a bounded queue, joining is tried again.
 """
@@ -55,7 +55,7 @@ class OtherProcesses:
             self._tasks = [self._loop.create_task(work()) for work in works]
 
     async def stop(self) -> None:
-        """Says what is still to be said, if that is quick."""
+        """Send what is queued, if that is quick, and end."""
         if not self._tasks:
             return
         with contextlib.suppress(TimeoutError):
@@ -78,7 +78,7 @@ class OtherProcesses:
             async_to_sync(self._send)(group, marked)
 
     def send_from_loop(self, group: str, message: Message) -> None:
-        """`send` for the hot path: on the event loop already."""
+        """Send from the event loop itself."""
         if self._loop is not None:
             self._put(group, {**message, "origin": self._origin})
 
@@ -105,7 +105,7 @@ class OtherProcesses:
     # --- receiving -----------------------------------------------------------------------------------
 
     async def join(self, group: str) -> None:
-        """Hears what is told to the group, soon at the latest; at once where Redis answers."""
+        """Receive what is sent to the group, at once where Redis answers, else soon."""
         self._wanted.add(group)
         if self._channel and not self._is_away:
             await self._join(group)
@@ -122,7 +122,7 @@ class OtherProcesses:
             self._joined.add(group)
 
     async def _join_forever(self) -> None:
-        """What could not be joined when it was wanted."""
+        """Join the groups that could not be joined when they were wanted."""
         while True:
             await asyncio.sleep(TRY_AGAIN_S)
             for group in self._wanted - self._joined if self._channel else ():
@@ -164,7 +164,7 @@ class OtherProcesses:
         return True
 
     def _note_failure(self, method: str, error: Exception) -> None:
-        """Said once: rows and log have everything, and the readers' processes look there."""
+        """Log that Redis is away, once."""
         if not self._is_away:
             log.warning(
                 "Redis is away (%s: %s %s); events reach other processes later.",

@@ -37,7 +37,7 @@ class Connection:
         self._cursors: dict[str, _Cursor] = {}
 
     async def watch(self, conversation_id: UUID, after_seq: int) -> None:
-        """From the fact after `after_seq` on."""
+        """Deliver from the fact after `after_seq` on."""
         key = str(conversation_id)
         self._cursors[key] = _Cursor(after_seq, after_seq)
         await hub.subscribe(self, conversation_topic(key))
@@ -89,7 +89,7 @@ class Connection:
         self._wake.set()
 
     async def frames(self) -> AsyncIterator[Frame]:
-        """Until `close`; what was queued before it still comes."""
+        """Yield frames until `close`; what was queued before it still comes."""
         while True:
             while self._queue:
                 item = self._queue.popleft()
@@ -106,7 +106,7 @@ class Connection:
                 await self._wake.wait()
 
     async def _read_log(self, conversation_id: str) -> AsyncIterator[Frame]:
-        """Up to the end of the log. Facts told meanwhile only raise `known_seq`."""
+        """Yield the facts up to the end of the log; those published meanwhile only raise `known_seq`."""
         cursor = self._cursors.get(conversation_id)
         while cursor is not None and cursor.known_seq > cursor.last_seq:
             payloads = await persistently(read_after)(UUID(conversation_id), cursor.last_seq, REPLAY_PAGE)

@@ -1,4 +1,4 @@
-"""The times of the model calls of one run, for its trace and for what an unfinished one cost."""
+"""Measures the model calls of one run, for its trace and for what an unfinished one cost."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class CallClock:
             self._first_token = time.monotonic()
 
     def read(self) -> CallTimes | None:
-        """Of the call that has just ended; None where none was sent."""
+        """Return the times of the call that has just ended; None where none was sent."""
         if self._started_at is None:
             return None
         first_token_ms = (
@@ -67,7 +67,7 @@ class OpenCall:
         self.written.append(text)
 
     def estimate(self, config: ModelConfig, purpose: Purpose) -> CallUsage:
-        """What it took where it ended early; the provider did not say."""
+        """Return the usage of a call that ended early, estimated, for the provider did not say."""
         asked = self._sent.context.inputs.calibration.apply(self.clock.request_tokens)
         usage = TokenUsage(asked, estimate_text("".join(self.written)), exact=False)
         return replace(priced_call(config, usage, purpose), times=self.clock.read())

@@ -1,4 +1,4 @@
-"""What the conditions of hooks look at: how far a conversation is, and how full its context would be."""
+"""Measures what the conditions of hooks ask for: how far a conversation is, and how full its context would be."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ from memory.types import Message
 
 
 def measure_turn(loaded: LoadedContext, run_id: UUID | None = None) -> TurnState:
-    """Counts turns only where a hook asks for them: over the whole branch, by index. `run_id` is the run of this turn,
-    where it has begun."""
+    """Return the state of a turn. Turns are counted only where a hook asks for them: over the whole branch, by
+    index.
+
+    `run_id` is the run of this turn, where it has begun.
+    """
     inputs = loaded.inputs
     is_asked = not inputs.question.is_empty
     checkpoint = inputs.checkpoint
@@ -37,12 +40,12 @@ def measure_turn(loaded: LoadedContext, run_id: UUID | None = None) -> TurnState
 
 
 def _is_new(loaded: LoadedContext) -> bool:
-    """Whether the question begins its turn: the wish to go on with an answer does not."""
+    """Return whether the question begins its turn; the prompt to go on with an answer does not."""
     return loaded.inputs.question.position == loaded.turn_position
 
 
 def _turn_number(loaded: LoadedContext) -> int:
-    """Questions of the branch up to that of this turn; what was sent while an answer was written is of that one's."""
+    """Return the number of questions up to that of this turn; what was sent during an answer belongs to its turn."""
     asked = visible_messages(loaded.branch).filter(role=MessageRow.Role.USER, kind=MessageRow.Kind.MESSAGE)
     if loaded.turn_position is not None:
         return asked.filter(position__lte=loaded.turn_position).count()
@@ -50,7 +53,7 @@ def _turn_number(loaded: LoadedContext) -> int:
 
 
 def _count_tool_calls(messages: Sequence[Message], run_id: UUID | None) -> int:
-    """Of the turn the messages end with, those of a plan's steps included."""
+    """Return the number of tool calls of the last turn, those of a plan's steps included."""
     count = count_step_calls(run_id) if run_id else 0
     for message in reversed(messages):
         count += len(message.tool_calls)

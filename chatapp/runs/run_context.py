@@ -1,5 +1,5 @@
-"""What a run begins with: who answers, in which mode, and what of the conversation is in its context; and what its
-turn ends with."""
+"""Loads what a run begins with: who answers, in which mode, and what of the conversation is in its context; and the
+same for the end of its turn."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _RUNS = Run.objects.select_related(
 
 @dataclass(frozen=True, slots=True)
 class PreparedRun:
-    """What a run needs to begin. `refusal` says why it cannot: told before any call is made."""
+    """What a run needs to begin. `refusal` says why it cannot, before any call is made."""
 
     conversation_id: str
     model_name: str
@@ -60,7 +60,7 @@ class PreparedRun:
 
 
 def describe_run(run_id: UUID) -> PreparedRun:
-    """Read-only. Raises Run.DoesNotExist when the conversation was deleted meanwhile."""
+    """Return what a run needs to begin. Raises Run.DoesNotExist when the conversation was deleted meanwhile."""
     run = _RUNS.get(pk=run_id)
     conversation_id = str(run.conversation_id)
     forgotten_count = read_fences(run.conversation.fence_keys)
@@ -83,7 +83,7 @@ def _prepare(run: Run, conversation_id: str) -> PreparedRun:
 
 
 def _load(run: Run, config: ModelConfig) -> LoadedContext:
-    """A continued answer is history, followed by the wish to go on; any other run answers its question."""
+    """Return the context of a run. A continued answer is history, followed by the prompt to go on."""
     if run.continues_id is not None or run.question is None:
         question, before = text_message("user", CONTINUE_PROMPT, kind="question"), run.answer.position
     else:
@@ -104,7 +104,7 @@ def _load_turn(run: Run, config: ModelConfig, question: Message, before_position
 
 
 def load_turn_end(run_id: UUID) -> LoadedContext | None:
-    """The context right behind the answer of a run that has ended, whatever was asked since; None where its
+    """Return the context right behind the answer of a run that has ended, whatever was asked since; None where its
     conversation was deleted. Raises NotFound, PolicyError."""
     run = _RUNS.filter(pk=run_id).first()
     if run is None:
@@ -114,7 +114,7 @@ def load_turn_end(run_id: UUID) -> LoadedContext | None:
 
 
 def _config_of(run: Run) -> ModelConfig:
-    """Raises NotFound."""
+    """Return the model that answers. Raises NotFound."""
     return run.model if run.model and run.model.enabled else model_of(run.conversation)
 
 
@@ -124,13 +124,13 @@ def _question_value(run: Run) -> Message:
 
 
 def assemble_and_recall(loaded: LoadedContext, run_id: UUID) -> tuple[AssembledContext, Recalled]:
-    """Raises ContextError."""
+    """Return the assembled context, and what was recalled for it. Raises ContextError."""
     context = _assemble(loaded)
     return context, recall_turns(loaded, context, clock.now(), asked_by=f"run {run_id}")
 
 
 def _assemble(loaded: LoadedContext) -> AssembledContext:
-    """What hooks add must not be what makes a question too large."""
+    """Return the context, without the notes of hooks where the question would be too large with them."""
     try:
         return loaded.assemble()
     except ContextError:

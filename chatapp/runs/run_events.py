@@ -1,4 +1,4 @@
-"""What a run tells on its way, as the facts readers see."""
+"""Makes the events of a run while it answers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from chatapp.runs.hooks import Firing
 
 FactT = TypeVar("FactT", bound=events.Fact)
 RECALL_TOLD = 20
-"""Recalled turns an event lists: nobody reads more, and all of them are in the context that can be inspected."""
+"""Recalled turns that an event lists; the context that can be inspected has all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunEvents:
-    """Of one run, in its conversation."""
+    """Makes events of one run in its conversation."""
 
     conversation_id: str
     run_id: str
@@ -30,12 +30,12 @@ class RunEvents:
         return [self._fact(events.HookFired, **firing.facts) for firing in firings]
 
     def asked(self, context: AssembledContext, recalled: Sequence[events.RecalledItem]) -> list[events.Fact]:
-        """What the first request is made of, before it is sent."""
+        """Return the events that say what the first request is made of, before it is sent."""
         described = self.context(context, context.parts.total, is_exact=False)
         return [self._recall(recalled), described] if recalled else [described]
 
     def context(self, context: AssembledContext, used_tokens: int, *, is_exact: bool) -> events.Fact:
-        """The parts add up to `used_tokens`; what a loop added is history."""
+        """Return the context event; its parts add up to `used_tokens`, and what a loop added counts as history."""
         parts = context.parts
         rest = parts.total - parts.history - parts.question
         share = min(1.0, used_tokens / max(1, rest))

@@ -1,4 +1,4 @@
-"""Runs that need somebody: queued without a process, or held by a dead one."""
+"""Reads runs: those that no living process answers, their tool calls and their traces."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ def accessible_run(user: User, run_id: str | UUID) -> Run:
 
 
 def orphaned_runs(now: datetime) -> list[UUID]:
-    """Queued, and the process that accepted them did not start them."""
+    """Return queued runs that the process which accepted them did not start."""
     late = Run.objects.filter(status=Run.Status.QUEUED, created_at__lt=now - ADOPT_AFTER)
     return list(late.order_by("created_at", "pk").values_list("pk", flat=True)[:20])
 
 
 def dead_runs(now: datetime) -> list[tuple[UUID, int]]:
-    """`(run_id, fence)` of runs whose lease ran out."""
+    """Return (run_id, fence) of the runs whose lease ran out."""
     dead = Run.objects.filter(status=Run.Status.RUNNING, lease_expires_at__lt=now)
     return list(dead.order_by("lease_expires_at", "pk").values_list("pk", "fence")[:200])
 
 
 def abandoned_runs(now: datetime) -> list[tuple[UUID, int]]:
-    """Queued for so long that no process is going to take them."""
+    """Return (run_id, fence) of runs queued for so long that no process is going to take them."""
     late = Run.objects.filter(status=Run.Status.QUEUED, created_at__lt=now - GIVE_UP_AFTER)
     return list(late.order_by("created_at", "pk").values_list("pk", "fence")[:200])
 
 
 def unfinished_runs() -> list[tuple[UUID, int]]:
-    """Running, whoever holds them: for a process that knows it is the only one."""
+    """Return (run_id, fence) of all running runs, for a process that knows it is the only one."""
     return list(Run.objects.filter(status=Run.Status.RUNNING).values_list("pk", "fence"))
 
 
@@ -95,7 +95,7 @@ def _last_compact_event(run: Run) -> dict[str, Any] | None:
 
 
 def earlier_calls(run: Run) -> Mapping[CallKey, EarlierCall]:
-    """What earlier attempts at the same question may have done already, and must not be done again by a retry."""
+    """Return the calls that earlier attempts at the same question may have made and a retry must not make again."""
     if run.question_id is None:
         return {}
     calls = ToolCall.objects.filter(run__question=run.question_id)
@@ -103,12 +103,12 @@ def earlier_calls(run: Run) -> Mapping[CallKey, EarlierCall]:
 
 
 def calls_of_step(run_id: UUID, plan_step: str) -> Mapping[CallKey, EarlierCall]:
-    """The same of a plan's step that failed and is tried once more."""
+    """Return such calls of a plan's step that failed and is tried once more."""
     return _not_to_repeat(ToolCall.objects.filter(run=run_id, plan_step=plan_step))
 
 
 def count_step_calls(run_id: UUID) -> int:
-    """Those of a plan's steps, which are no messages of the conversation."""
+    """Return how many calls the steps of a plan made, which are no messages of the conversation."""
     return ToolCall.objects.filter(run=run_id).exclude(plan_step="").count()
 
 
@@ -125,7 +125,7 @@ def _earlier(call: ToolCall) -> EarlierCall:
 
 
 def trace_of(run: Run) -> dict[str, Any]:
-    """Of a run that is going on, up to now."""
+    """Return the model calls of a run, with their tools, and its hooks; of a run that is going on, up to now."""
     tools: dict[int, list[dict[str, Any]]] = defaultdict(list)
     of_hooks: dict[str, dict[str, Any]] = {}
     for call in ToolCall.objects.filter(run=run).order_by("ordinal"):
@@ -150,7 +150,7 @@ def trace_of(run: Run) -> dict[str, Any]:
 
 
 def _places_in_plan(plan: Steps, callers: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Of each call, who made it: the title of a step, and the round of a step, a planner or an analyst."""
+    """Yield who made each call: the title of a step, and the round of a step, a planner or an analyst."""
     by_id = {step.id: step for step in plan}
     # A continued plan begins behind what an earlier run has done.
     last_round = max(

@@ -1,4 +1,4 @@
-"""What the tools of one run find here: `agents.ports`, with the rights of the run's user and under its lease."""
+"""Implements `agents.ports` for the tools of one run, with the rights of the run's user and under its lease."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 DISCARDED = "It came to its end, but something was forgotten meanwhile: what it returned was discarded."
 CONSENT_POLL_S = 1.0
-"""Another process may have been told the decision; this one hears of its own at once."""
+"""For a decision that another process stored; one stored in this process is noticed at once."""
 
 _waiting: dict[tuple[UUID, str], asyncio.Event] = {}
 
 
 def notify_decision(run_id: UUID, call_id: str) -> None:
-    """A decision is stored. On the event loop."""
+    """Wake the call that waits for this decision. On the event loop."""
     waiting = _waiting.get((run_id, call_id))
     if waiting is not None:
         waiting.set()
@@ -70,7 +70,7 @@ class OffloadedResults:
 
 @contextmanager
 def _store_problems() -> Iterator[None]:
-    """Told as ToolFailure: they harm one result, not the run."""
+    """Raise problems of the store as ToolFailure: they harm one result, not the run."""
     try:
         yield
     except ServiceError as error:
@@ -149,7 +149,7 @@ class ToolPorts(OffloadedResults):
 
 
 class StepPorts(ToolPorts):
-    """Of one step of a plan: its calls are recorded with its id, and are no messages of the conversation."""
+    """The ports of one step of a plan: its calls are recorded with its id, and are no messages of the conversation."""
 
     def __init__(
         self,
@@ -175,7 +175,7 @@ class StepPorts(ToolPorts):
 
 
 class HookPorts(ToolPorts):
-    """Of one hook: its calls are recorded with its id, and are no messages of the conversation."""
+    """The ports of one hook: its calls are recorded with its id, and are no messages of the conversation."""
 
     def __init__(
         self, lease: Lease, caller: ToolCaller, hook_id: str, forgotten_count: int | None = None
@@ -200,7 +200,7 @@ class HookPorts(ToolPorts):
         await _to_its_end(persistently(self._finish)(result))
 
     def _finish(self, result: CallResult) -> None:
-        """Of what was read while something was forgotten, nothing is kept. Raises LeaseLost, ReadForgotten."""
+        """Store the result; where something was forgotten meanwhile, discard it. Raises LeaseLost, ReadForgotten."""
         try:
             finish_hook_call(
                 lease=self.lease, result=result, now=clock.now(), forgotten_count=self.forgotten_count
@@ -224,7 +224,7 @@ async def _wait(told: asyncio.Event, seconds: float) -> None:
 
 
 async def _to_its_end(write: Awaitable[T]) -> T:
-    """A write that has begun is not left: whoever is cancelled here knows that it is done."""
+    """Await a write to its end, also where the caller is cancelled."""
     task = asyncio.ensure_future(write)
     try:
         return await asyncio.shield(task)

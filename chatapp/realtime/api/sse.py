@@ -21,19 +21,19 @@ Item = TypeVar("Item")
 
 
 def encode_fact_or_delta(frame: Frame) -> bytes:
-    """Only a fact has an id: it is what a reader may continue after."""
+    """Encode an event; only a fact has an id, which a reader may continue after."""
     identity = f"id: {frame.seq}\n" if frame.seq is not None else ""
     return f"{identity}event: {frame.type}\ndata: {frame.text}\n\n".encode()
 
 
 def encode_notice(payload: dict[str, Any], seq: int | None = None) -> bytes:
-    """What concerns this stream only: `error`, `reset`, `message.snapshot`."""
+    """Encode what concerns this stream only: `error`, `reset`, `message.snapshot`."""
     text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
     return encode_fact_or_delta(Frame(payload.get("conversation_id", ""), payload["type"], seq, text))
 
 
 def sse_response(chunks: AsyncGenerator[bytes, None]) -> StreamingHttpResponse:
-    """Django closes the iterator when the reader has gone."""
+    """Return the response; Django closes the iterator when the reader has gone."""
     response = StreamingHttpResponse(_counted(chunks), content_type="text/event-stream; charset=utf-8")
     response["Cache-Control"] = "no-cache, no-transform"
     response["X-Accel-Buffering"] = "no"
@@ -50,7 +50,8 @@ async def _counted(chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes,
 async def with_heartbeat(
     items: AsyncIterator[Item], is_allowed: Callable[[], Awaitable[bool]]
 ) -> AsyncGenerator[Item | None, None]:
-    """None every SSE_HEARTBEAT_S, so that proxies keep the line; ends when the reader may not read any more."""
+    """Yield the items, and None every SSE_HEARTBEAT_S, so that proxies keep the connection; end when the reader may
+    not read any more."""
     loop = asyncio.get_running_loop()
     due = loop.time() + settings.SSE_HEARTBEAT_S
     pending: asyncio.Future[Item] | None = None

@@ -1,4 +1,4 @@
-"""What a reader of one conversation gets: the log from a point on, then what happens, until rights or runs end."""
+"""Streams one conversation to an SSE reader: the log from a point on, then live events, until rights or runs end."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ConversationReader:
         once_open: Callable[[], None] | None = None,
         until_run_id: str | None = None,
     ) -> AsyncGenerator[bytes, None]:
-        """From the fact after `after_seq` until the run ends, or for ever.
+        """Yield from the fact after `after_seq` on until the run ends, or for ever.
 
         What `once_open` begins cannot be missed.
         """
@@ -69,7 +69,7 @@ class ConversationReader:
         await self.connection.unwatch_all()
 
     async def _encode(self, frame: Frame | None) -> list[bytes]:
-        """A reader who came in mid-answer, or missed something, gets the text so far before the next delta."""
+        """Encode a frame; a reader who lacks text before a delta gets the text so far first."""
         if frame is None:
             return [HEARTBEAT]
         if frame.conversation_id != self.conversation_id:
@@ -115,7 +115,7 @@ class ConversationReader:
 
 
 def may_still_read(caller: Caller, conversation_id: str) -> bool:
-    """A stream loses its rights when the user does, even if no message about it came to this process."""
+    """Return whether the caller still may read, even if no message about that came to this process."""
     try:
         if caller.token_id is not None:
             accessible_token(caller.user, caller.token_id)

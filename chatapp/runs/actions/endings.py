@@ -1,4 +1,4 @@
-"""The ends of runs: answered, stopped, failed or interrupted. Each run has exactly one, whatever happens to it."""
+"""Ends runs: answered, stopped, failed or interrupted. Each run ends exactly once, whatever happens to it."""
 
 from __future__ import annotations
 
@@ -48,14 +48,16 @@ class Outcome:
 
     @property
     def answer_status(self) -> str:
-        """A run that was carried out is complete, also where its answer ended at a limit."""
+        """The status of the answer: a run whose answer ended at a limit is complete, and its message is cut."""
         is_cut = self.status == Run.Status.COMPLETE and self.error is not None
         return Message.Status.CUT if is_cut else self.status
 
 
 def finish_run(*, lease: Lease, outcome: Outcome, now: datetime) -> Run | None:
-    """Answer, usage, status and the run's last events, together. The run that follows it, if one does: what the user
-    sent meanwhile and no model call has seen is answered next. Raises LeaseLost."""
+    """Store answer, usage, status and the run's last events together, and return the run that follows, if one does.
+
+    What the user sent meanwhile and no model call has seen is answered next. Raises LeaseLost.
+    """
     with transaction.atomic():
         conversation, run = lock_leased(lease)
         return _end(conversation, run, outcome, now)
@@ -117,7 +119,7 @@ def _last_facts(
 
 
 def request_stop(*, run: Run, now: datetime) -> None:
-    """Ends a queued run at once; asks the holder of a running one. Raises NotFound when it was deleted meanwhile."""
+    """End a queued run at once, or ask the holder of a running one to end it. Raises NotFound when it was deleted."""
     with transaction.atomic():
         found = lock_run(run.pk)
         if found is None:
@@ -137,8 +139,10 @@ NOT_STARTED = "No process was free to answer. Your message is stored; please try
 def interrupt_run(
     *, run_id: UUID, fence: int, now: datetime, message: str = INTERRUPTED, only_expired: bool = False
 ) -> bool:
-    """Ends a run whose holder is gone, with the text that was stored. False when it was not so; `only_expired`: also
-    when its lease was renewed meanwhile."""
+    """End a run whose holder is gone, with the text that was stored, and return whether it was ended now.
+
+    `only_expired`: not where its lease was renewed meanwhile.
+    """
     with transaction.atomic():
         found = lock_run(run_id)
         if found is None:
@@ -208,7 +212,7 @@ def _was_reaped(run: Run, lease: Lease) -> bool:
 
 
 def _goes_on(row: Message, answer: PartialAnswer) -> bool:
-    """Whether the answer begins with what is stored, and has more."""
+    """Return whether the answer begins with what is stored, and has more."""
     text, reasoning = message_values.text_of(row.parts), message_values.reasoning_of(row.parts)
     begins_so = answer.text.startswith(text) and answer.reasoning.startswith(reasoning)
     return begins_so and (answer.text, answer.reasoning) != (text, reasoning) and row.forgotten_at is None

@@ -26,8 +26,10 @@ def record_hook_call(
     now: datetime,
     forgotten_count: int | None = None,
 ) -> None:
-    """Said twice, it is recorded once. Raises LeaseLost; ReadForgotten where more was forgotten than when the hooks of
-    its moment began."""
+    """Record a call before it runs; a repeated call changes nothing.
+
+    Raises LeaseLost; ReadForgotten where more was forgotten than when the hooks of its moment began.
+    """
     with transaction.atomic():
         conversation, run = _lock(lease, forgotten_count)
         if ToolCall.objects.filter(run=run, call_id=requested.call_id).exists():
@@ -54,7 +56,7 @@ def record_hook_call(
 def finish_hook_call(
     *, lease: Lease, result: CallResult, now: datetime, forgotten_count: int | None = None
 ) -> None:
-    """Raises LeaseLost, ReadForgotten."""
+    """Store the result of a hook's call. Raises LeaseLost, ReadForgotten."""
     with transaction.atomic():
         conversation, run = _lock(lease, forgotten_count)
         row = ToolCall.objects.get(run=run, call_id=result.call.call_id)
@@ -78,7 +80,7 @@ def _lock(lease: Lease, forgotten_count: int | None) -> tuple[Conversation, Run]
 
 
 def close_abandoned_calls(*, now: datetime, timeout_s: Callable[[str], float]) -> None:
-    """Of processes that died behind the end of a run; one that dies before it leaves them to the run's end.
+    """Interrupt open calls of processes that died after the end of a run; before it, the run's end does so.
 
     `timeout_s` is how long a call of the tool of this name may be open.
     """

@@ -1,4 +1,5 @@
-"""Messages sent while an answer is being written: stored at once, seen by the next model call or answered next."""
+"""Messages sent while an answer is being written: stored at once, seen by the next model call or answered next.
+Until one has seen them, they can be edited and taken back."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ from memory.tokens import estimate_parts
 
 
 def inject_message(*, user: User, conversation_id: str, new: NewMessage, now: datetime) -> Receipt:
-    """Into the run that is going on; where there is none, an ordinary message with a run of its own.
+    """Store a message into the run that is going on; where there is none, an ordinary message with a run of its own.
 
     Raises NotFound, InvalidInput (the key was used for something else).
     """
@@ -92,8 +93,10 @@ def _inject(user: User, conversation_id: str, new: NewMessage, now: datetime) ->
 
 
 def take_injected(*, lease: Lease, known: Collection[UUID], now: datetime) -> list[Message]:
-    """What was sent, was not taken back and is not `known` to the run, oldest first; it stands before the answer from
-    now on. Said twice, it is the same. Raises LeaseLost.
+    """Move what was sent during the run before the answer, and return what the run does not know of it, oldest
+    first.
+
+    A repeated call changes nothing. Raises LeaseLost.
     """
     if not is_anything_new(lease.answer_id, known):  # as before nearly every call: without a lock
         return []
@@ -107,8 +110,8 @@ def take_injected(*, lease: Lease, known: Collection[UUID], now: datetime) -> li
 
 
 def release_injected(conversation: Conversation, run: Run, now: datetime) -> Message | None:
-    """At a run's end: what no call has seen and was not taken back are messages like any other; the last of them, to be
-    answered next."""
+    """Make what no call has seen messages like any other at a run's end, and return the last of them, to be answered
+    next."""
     messages = [message for message in messages_behind(run) if message.forgotten_at is None]
     parent_id = run.answer_id
     for message in messages:
@@ -140,7 +143,7 @@ def _moved(
 def edit_queued(
     *, user: User, conversation_id: str, message_id: str, new: NewMessage, now: datetime
 ) -> Message | None:
-    """In its place; None where it is not queued any more, or never was. Raises NotFound."""
+    """Change a message that is still queued, in its position; None where it is not. Raises NotFound."""
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
         message = accessible_message(user, conversation_id, message_id)
@@ -161,8 +164,8 @@ def edit_queued(
 def withdraw_queued(
     *, user: User, conversation_id: str, message_id: str, now: datetime
 ) -> tuple[str, ...] | None:
-    """Takes its words away while nothing was made of them; the answer goes on. The hashes of bytes nobody may need
-    now; None where it is not queued any more, or never was. Raises NotFound."""
+    """Blank a message that is still queued; the answer goes on. Return the hashes of attachments that nobody may
+    need now; None where it is not queued any more. Raises NotFound."""
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
         message = accessible_message(user, conversation_id, message_id)

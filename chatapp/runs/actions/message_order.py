@@ -1,4 +1,4 @@
-"""Places around an answer that is being written: what belongs before it takes its place, and it moves on.
+"""Positions around an answer that is being written: what comes before it takes its position, and it moves on.
 
 Positions stay gapless. Only the answer and what was sent after it began can move; all older messages keep theirs.
 """
@@ -32,7 +32,7 @@ class AnswerPosition:
 
 @dataclass(frozen=True, slots=True)
 class AnswerMessage:
-    """A message that belongs to an answer and stands before it."""
+    """A message to insert before an answer."""
 
     role: str
     parts: list[dict[str, Any]]
@@ -41,7 +41,8 @@ class AnswerMessage:
 def insert_before_answer(
     conversation: Conversation, place: AnswerPosition, messages_before: Sequence[AnswerMessage], now: datetime
 ) -> list[Message]:
-    """Their parent is the answer. `conversation` is locked; the fact that tells of this stores its counters."""
+    """Insert messages before the answer, which is their parent. `conversation` is locked; the event that follows
+    stores its counters."""
     first, count = _make_room(conversation, place, len(messages_before)), len(messages_before)
     inserted = [
         new_message(
@@ -61,7 +62,7 @@ def insert_before_answer(
 
 
 def _make_room(conversation: Conversation, place: AnswerPosition, count: int) -> int:
-    """Moves the answer, and what stands behind it, by so many places; where it stood."""
+    """Move the answer and what is behind it by `count` positions, and return where it was."""
     last = conversation.next_position - 1
     if execute(_MOVE_LAST, last + count, place.answer_id, last).rowcount:
         return last
@@ -74,7 +75,7 @@ def _make_room(conversation: Conversation, place: AnswerPosition, count: int) ->
 
 
 def is_anything_new(answer_id: UUID, known: Collection[UUID]) -> bool:
-    """Whether something stands behind the answer, or before it and the run does not know it."""
+    """Return whether a message is behind the answer, or before it and not known to the run."""
     if execute(_ANY_SENT, answer_id).fetchone() is None:  # as before nearly every call of a model
         return False
     sent = Message.objects.filter(parent=answer_id, kind=Message.Kind.INJECTED)
@@ -83,20 +84,20 @@ def is_anything_new(answer_id: UUID, known: Collection[UUID]) -> bool:
 
 
 def unknown_messages(run: Run, known: Collection[UUID]) -> QuerySet[Message]:
-    """Of what was sent during the run and not taken back, oldest first."""
+    """Return what was sent during the run, not taken back and not known to it, oldest first."""
     sent = Message.objects.filter(parent=run.answer_id, kind=Message.Kind.INJECTED, forgotten_at=None)
     return sent.exclude(pk__in=known).order_by("position")
 
 
 def messages_behind(run: Run) -> list[Message]:
-    """What the user sent while the answer was being written and no model call has seen, oldest first."""
+    """Return what the user sent while the answer was being written and no model call has seen, oldest first."""
     answer = Message.objects.get(pk=run.answer_id)
     rows = Message.objects.filter(branch=answer.branch, kind=Message.Kind.INJECTED)
     return list(rows.filter(position__gt=answer.position).order_by("position"))
 
 
 def move_answer_behind(conversation: Conversation, run: Run, messages: Sequence[Message]) -> None:
-    """These, which follow the answer at once, stand before it from now on. `conversation` is locked."""
+    """Move the answer behind these messages, which follow it at once. `conversation` is locked."""
     answer = Message.objects.get(pk=run.answer_id)
     last = messages[-1].position
     Message.objects.filter(pk=answer.pk).update(position=conversation.next_position)

@@ -1,4 +1,4 @@
-"""The life of a run. Every write names the fencing number of its lease; an old one changes nothing."""
+"""Claims, renews and records runs. Every write names the fencing number of its lease; an old one changes nothing."""
 
 from __future__ import annotations
 
@@ -38,8 +38,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class PartialAnswer:
-    """An answer as far as it is written. `text_stored` and `reasoning_stored` are how many characters of it are stored
-    already."""
+    """An answer as far as it is written, and how many characters of it are stored already."""
 
     lease: Lease
     text: str
@@ -62,8 +61,10 @@ def claim_run(
     mode: str = "react",
     forgotten_count: int | None = None,
 ) -> Lease | None:
-    """None when somebody else was faster or the run has ended. Raises ReadForgotten where more was forgotten than
-    when the context was read."""
+    """Claim a queued run and return its lease; None when another process was faster or the run has ended.
+
+    Raises ReadForgotten where more was forgotten than when the context was read.
+    """
     with transaction.atomic():
         if forgotten_count is not None:
             conversation_of = Conversation.objects.filter(runs=run_id).first()
@@ -99,7 +100,7 @@ def claim_run(
 
 
 def lock_run(run_id: UUID) -> tuple[Conversation, Run] | None:
-    """The run, under its conversation's lock; None when it was deleted."""
+    """Lock the run's conversation and return both; None when it was deleted."""
     conversation_id = Run.objects.filter(pk=run_id).values_list("conversation_id", flat=True).first()
     if conversation_id is None:
         return None
@@ -109,7 +110,7 @@ def lock_run(run_id: UUID) -> tuple[Conversation, Run] | None:
 
 
 def lock_leased(lease: Lease) -> tuple[Conversation, Run]:
-    """What every write of a run begins with, in its transaction. Raises LeaseLost."""
+    """Lock the conversation and return it with its run, for a write under this lease. Raises LeaseLost."""
     found = lock_run(lease.run_id)
     if found is None:
         raise LeaseLost("The conversation was deleted.")
@@ -124,7 +125,7 @@ def _held(lease: Lease) -> Any:
 
 
 def renew_leases(*, leases: Iterable[Lease], now: datetime) -> set[UUID]:
-    """The runs that are no longer ours."""
+    """Renew the leases and return the runs whose lease is lost."""
     lost = set()
     expires = now + timedelta(seconds=settings.LEASE_S)
     with transaction.atomic():
@@ -135,10 +136,10 @@ def renew_leases(*, leases: Iterable[Lease], now: datetime) -> set[UUID]:
 
 
 def give_last_term(*, run_id: UUID, fence: int, now: datetime) -> bool:
-    """Gives the holder of an expired lease one heartbeat to renew it, once; whether it is given now.
+    """Give the holder of an expired lease one heartbeat to renew it, once, and return whether it is given now.
 
-    When the database was away for longer than a lease, every lease has expired, and those of the living are renewed
-    within a heartbeat of its return.
+    When the database was away for longer than a lease, every lease has expired, and those of living processes are
+    renewed within a heartbeat of its return.
     """
     expired = Run.objects.filter(
         pk=run_id, fence=fence, status=Run.Status.RUNNING, lease_expires_at__lt=now, is_last_term=False
@@ -148,10 +149,11 @@ def give_last_term(*, run_id: UUID, fence: int, now: datetime) -> bool:
 
 
 def checkpoint_answers(*, answers: Iterable[PartialAnswer]) -> set[UUID]:
-    """Stores what is new of all answers of a process, in one transaction; the runs whose answers are stored now.
+    """Store what is new of all answers of a process, in one transaction, and return the runs whose answers are
+    stored.
 
-    A run that is no longer ours, or that is ending at this moment, is passed over. The rows of the others are locked:
-    nobody ends them until their pieces are there to be found.
+    A run whose lease is lost, or that is ending at this moment, is passed over. The rows of the others are
+    locked: nobody ends them until their pieces are there to be found.
     """
     with transaction.atomic():
         by_run = {answer.lease.run_id: answer for answer in answers}
@@ -181,7 +183,7 @@ def _new_pieces(answer: PartialAnswer) -> list[AnswerPiece]:
 
 
 def record_facts(*, lease: Lease, facts: Sequence[events.Fact]) -> None:
-    """What a run tells on its way. Raises LeaseLost."""
+    """Append events of a running run. Raises LeaseLost."""
     with transaction.atomic():
         conversation, run = lock_leased(lease)
         event_log.append(conversation, *facts, run=run)
@@ -190,9 +192,8 @@ def record_facts(*, lease: Lease, facts: Sequence[events.Fact]) -> None:
 def record_plan(
     *, lease: Lease, steps: Sequence[PlanStep], spent: Sequence[CallUsage], now: datetime
 ) -> None:
-    """How far the plan of a run is, for its readers and for whoever continues it, and what it cost until now. Said
-    twice, that is counted once. Raises LeaseLost.
-    """
+    """Store the plan of a run as it is, and what it cost until now; a repeated call is counted once. Raises
+    LeaseLost."""
     with transaction.atomic():
         conversation, run = lock_leased(lease)
         spent = unrecorded_calls(run, spent)
@@ -243,19 +244,21 @@ _OF_RUN = ("id", "conversation_id", "user_id", "answer_id", "status")
 
 @dataclass(frozen=True, slots=True)
 class LeasedRun:
-    """A run and its locked conversation, with the columns that recording takes; the others are read when asked for."""
+    """A run and its locked conversation, with the columns that recording calls takes; others are read when asked
+    for."""
 
     conversation: Conversation
     run: Run
     place: AnswerPosition
     is_anything_behind: bool
-    """The answer: the user has sent something that no model call has seen."""
+    """Whether the user has sent something behind the answer that no model call has seen."""
     call_count: int
     step_count: int
 
 
 def lock_for_calls(lease: Lease) -> LeasedRun:
-    """As `lock_leased`: what a write begins with, in its transaction. Raises LeaseLost."""
+    """Lock and return as `lock_leased` does, in one query for the columns that recording calls takes. Raises
+    LeaseLost."""
     if connection.features.has_select_for_update:
         # By itself: a query that had to wait for the lock would read the run as it was before.
         execute(_LOCK, lease.run_id)
@@ -277,5 +280,5 @@ def lock_for_calls(lease: Lease) -> LeasedRun:
 
 
 def calls_to_tell(run: Run, call_id: str) -> list[ToolCall]:
-    """This call, and those that are no messages yet, in their order."""
+    """Return this call and those that are no messages yet, in their order."""
     return list(ToolCall.objects.raw(_TO_TELL, [as_stored(run.pk), call_id]))

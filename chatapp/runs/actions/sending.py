@@ -1,4 +1,4 @@
-"""Sending: the user's message, the answer's row and its run, in one transaction, before any work."""
+"""Stores the user's message, the answer's row and its run, in one transaction, before any work."""
 
 from __future__ import annotations
 
@@ -62,13 +62,16 @@ class Receipt:
     seq: int
     is_new: bool = True
     is_injected: bool = False
-    """Into a run that was going on; it has none of its own."""
+    """Whether it was sent into a run that was going on; then it has no run of its own."""
 
 
 def send_message(
     *, user: User, conversation_id: str, new: NewMessage, model: ModelConfig | None, now: datetime
 ) -> Receipt:
-    """Raises NotFound, Conflict (a run is going on), InvalidInput (the key was used for something else)."""
+    """Store a message and queue the run that answers it.
+
+    Raises NotFound, Conflict (a run is going on), InvalidInput (the key was used for something else).
+    """
     try:
         with transaction.atomic():
             return _send(user, conversation_id, new, model, now)
@@ -174,7 +177,7 @@ def _leaf(conversation: Conversation) -> Message | None:
 
 
 def _branch_after(conversation: Conversation, parent: Message | None) -> Branch:
-    """The branch that continues after `parent`: the current one at its end, a new one elsewhere."""
+    """Return the branch that continues after `parent`: the current one at its end, a new one elsewhere."""
     assert conversation.branch is not None
     if parent == _leaf(conversation):
         return conversation.branch
@@ -209,7 +212,7 @@ def append_message(
     now: datetime,
     **columns: Any,
 ) -> Message:
-    """Takes the next position; `conversation` must be locked."""
+    """Store a message at the next position; `conversation` must be locked."""
     position = conversation.next_position
     message = new_message(
         conversation, position=position, branch_id=branch.pk, role=role, parts=parts, now=now, **columns
@@ -229,7 +232,7 @@ def new_message(
     now: datetime,
     **columns: Any,
 ) -> Message:
-    """Not stored yet."""
+    """Return a message that is not stored yet."""
     return Message(
         conversation=conversation,
         branch_id=branch_id,
@@ -253,7 +256,7 @@ def queue_run(
     continues: Message | None = None,
     mode: str = "",
 ) -> Run:
-    """The answer's row after `after`, and the run that will write it."""
+    """Store the answer's row after `after`, and return the run that will write it."""
     answer = append_message(
         conversation,
         branch=branch,
@@ -289,7 +292,7 @@ def regenerate_message(
     now: datetime,
     mode: str = "",
 ) -> Receipt:
-    """A second answer to the question before `message_id`, in a branch of its own; the first one stays.
+    """Queue a second answer to the question before `message_id`, in a branch of its own; the first one stays.
 
     Where neither `mode` nor the conversation says how, it is made as the one before.
     """
@@ -312,7 +315,7 @@ def _last_mode(question: Message) -> str:
 
 
 def _question_before(message: Message) -> Message:
-    """Up the parents: an answer may continue an interrupted one."""
+    """Return the question above a message: an answer may continue an interrupted one."""
     found: Message | None = message
     while found is not None and (found.role != Message.Role.USER or found.kind == Message.Kind.INJECTED):
         found = found.parent
@@ -322,7 +325,7 @@ def _question_before(message: Message) -> Message:
 
 
 def continue_run(*, user: User, run_id: str, now: datetime) -> Receipt:
-    """Goes on where a cut, stopped, failed or interrupted answer ended; only at the end of what is shown."""
+    """Queue a run that continues a cut, stopped, failed or interrupted answer; only at the end of what is shown."""
     with transaction.atomic():
         run = Run.objects.filter(conversation__user=user, pk=run_id).select_related("answer").first()
         if run is None:
@@ -346,7 +349,7 @@ def continue_run(*, user: User, run_id: str, now: datetime) -> Receipt:
 
 
 def show_message(*, user: User, conversation_id: str, message_id: str, now: datetime) -> Conversation:
-    """Turns to the branch with that message. Raises NotFound, Conflict (a run is going on)."""
+    """Show the branch with that message. Raises NotFound, Conflict (a run is going on)."""
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
         refuse_while_running(conversation)

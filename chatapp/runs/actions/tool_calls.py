@@ -43,10 +43,10 @@ def record_tool_calls(
     now: datetime,
     plan_step: str = "",
 ) -> None:
-    """All calls of a step, and what the model call that asks for them cost; said twice, they are recorded once. Raises
-    LeaseLost.
+    """Record all calls of a step, and what the model call that asks for them cost. Raises LeaseLost.
 
-    Those of a plan's step stay between it and its tools: they are no messages of the conversation.
+    A repeated call changes nothing. Calls of a plan's step stay between it and its tools: they are no messages of
+    the conversation.
     """
     try:
         with transaction.atomic():
@@ -88,7 +88,7 @@ def _call_row(
 
 
 def _asking_step(run: Run, recorded: Sequence[RunStep], plan_step: str) -> int:
-    """The number of the model call that asks: the last one, of its step of the plan."""
+    """Return the number of the model call that asks: the last one of its step of the plan."""
     for step in reversed(recorded):
         if step.plan_step == plan_step:
             return step.n
@@ -97,7 +97,7 @@ def _asking_step(run: Run, recorded: Sequence[RunStep], plan_step: str) -> int:
 
 
 def start_tool_call(*, lease: Lease, call_id: str, now: datetime) -> None:
-    """It was approved. Raises LeaseLost."""
+    """Mark an approved call as running. Raises LeaseLost."""
     with transaction.atomic():
         conversation, run = lock_leased(lease)
         call = ToolCall.objects.get(run=run, call_id=call_id)
@@ -107,8 +107,10 @@ def start_tool_call(*, lease: Lease, call_id: str, now: datetime) -> None:
 
 
 def finish_tool_call(*, lease: Lease, result: CallResult, now: datetime) -> bool:
-    """The last result of a step makes its calls messages. Whether this was it, and nothing waits to be taken that was
-    sent meanwhile. Said twice, it is written once. Raises LeaseLost."""
+    """Store a result; the last one of a step makes its calls messages. A repeated result is written once.
+
+    Return whether this was the last, and nothing that was sent meanwhile waits. Raises LeaseLost.
+    """
     with transaction.atomic():
         held = lock_for_calls(lease)
         calls = calls_to_tell(held.run, result.call.call_id)
@@ -128,7 +130,7 @@ def finish_tool_call(*, lease: Lease, result: CallResult, now: datetime) -> bool
 def write_result(
     call: ToolCall, state: str, part: ToolResultPart, now: datetime, *, is_cut: bool = False
 ) -> None:
-    """`save_results` stores it."""
+    """Set the result; `save_results` stores it."""
     call.state = state
     call.result = message_values.parts_to_json([part])
     call.is_cut = is_cut
@@ -136,7 +138,7 @@ def write_result(
 
 
 def save_results(calls: Iterable[ToolCall]) -> None:
-    """Of a run whose conversation is locked."""
+    """Store results of a run whose conversation is locked."""
     for call in calls:
         update_row(call, "state", "result", "is_cut", "is_told", "message", "finished_at")
 
@@ -144,8 +146,10 @@ def save_results(calls: Iterable[ToolCall]) -> None:
 def _tell_calls(
     conversation: Conversation, place: AnswerPosition, calls: Sequence[ToolCall], now: datetime
 ) -> None:
-    """A message with the calls of one step, and one with the result of each. What was said around the calls is part of
-    the answer, where it was shown."""
+    """Insert a message with the calls of one step, and one with the result of each.
+
+    What was said around the calls is part of the answer, where it was shown.
+    """
     if not calls:
         return
     messages_before = [AnswerMessage(Message.Role.TOOL, call.result) for call in calls]
@@ -161,7 +165,7 @@ def _tell_calls(
 
 
 def close_tool_calls(conversation: Conversation, run: Run, now: datetime) -> list[events.Tool]:
-    """At a run's end: what is still open is interrupted, and each call has its result. `conversation` is locked."""
+    """Interrupt what is still open at a run's end, so that each call has its result. `conversation` is locked."""
     is_left = Q(state__in=ToolCall.OPEN) | Q(is_told=False)
     left = list(ToolCall.objects.filter(is_left, run=run).order_by("ordinal"))
     if not left:
@@ -176,7 +180,7 @@ def close_tool_calls(conversation: Conversation, run: Run, now: datetime) -> lis
 
 
 def interrupt_call(call: ToolCall, now: datetime) -> None:
-    """`call` is open; `save_results` stores it."""
+    """Set the result of an open call that was interrupted; `save_results` stores it."""
     text = NOT_RUN if not call.has_begun else UNFINISHED if call.is_idempotent else INTERRUPTED
     part = ToolResultPart(call.call_id, call.name, text, is_error=True)
     write_result(call, ToolCall.State.INTERRUPTED, part, now)
@@ -186,7 +190,7 @@ def interrupt_call(call: ToolCall, now: datetime) -> None:
 
 
 def decide_tool_call(*, user: User, run_id: str, call_id: str, approve: bool) -> ToolCall:
-    """What the user says to a call that waits. Raises NotFound; Conflict when it does not wait any more."""
+    """Store what the user decides about a call that waits. Raises NotFound; Conflict when it does not wait any more."""
     decision = "approved" if approve else "denied"
     with transaction.atomic():
         run = accessible_run(user, run_id)
@@ -203,7 +207,7 @@ def decide_tool_call(*, user: User, run_id: str, call_id: str, approve: bool) ->
 
 
 def read_decision(*, lease: Lease, call_id: str, is_too_late: bool) -> Decision | None:
-    """None while there is none. Once it is too late, that is the decision. Raises LeaseLost."""
+    """Return the decision; None while there is none. Once it is too late, that is the decision. Raises LeaseLost."""
     with transaction.atomic():
         _, run = lock_leased(lease)
         call = ToolCall.objects.get(run=run, call_id=call_id)
@@ -217,7 +221,7 @@ def read_decision(*, lease: Lease, call_id: str, is_too_late: bool) -> Decision 
 
 
 def call_event(run: Run, call: ToolCall, now: datetime) -> events.Tool:
-    """Of what a hook does behind the end of its run it is no event: `run.finished` is the last of those."""
+    """Return the event of a call. After the end of a run it names no run: `run.finished` is the last event of that."""
     is_going_on = run.status in Run.ACTIVE
     return events.Tool(
         conversation_id=str(run.conversation_id),

@@ -11,7 +11,7 @@ CORE := $(addprefix tests/,memory agents chat plans search memory_store forgetti
 # Where it is set, each start compiles every module again: seconds instead of one.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast lint mechanisms bench lock upgrade-dump setup setup-dev need-python
+.PHONY: help run test test-fast lint mechanisms er bench lock upgrade-dump setup setup-dev need-python
 
 help:
 	@echo "make run        set everything up and serve on http://127.0.0.1:8000 (HOST, PORT)"
@@ -19,6 +19,7 @@ help:
 	@echo "make test-fast  the core in under a minute: context, memory, agents, plans, recall"
 	@echo "make lint       ruff, mypy, import-linter, tsc"
 	@echo "make mechanisms what must work, and which tests prove it"
+	@echo "make er         draw the tables and packages in docs/ anew"
 	@echo "make bench      the benchmarks of benchmarks/, as ratios"
 	@echo "make lock       take the newest versions pyproject.toml and static/package.json allow"
 	@echo "make upgrade-dump  the data folder that tests/upgrade begins with, of the schema as it is now"
@@ -44,6 +45,9 @@ lint: setup-dev
 
 mechanisms: setup-dev
 	@$(PY) -m tests.mechanisms
+
+er: setup-dev
+	@$(PY) -m docs.diagrams
 
 bench: setup-dev
 	@$(PY) -m benchmarks

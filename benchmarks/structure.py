@@ -1,6 +1,8 @@
 """What it takes to read and change the code: files, lines, levels, and how far one message walks.
 
-python -m benchmarks.structure [--skip-walks]
+python -m benchmarks.structure [--write]
+
+Prints the tables of docs/architecture.md, with `--write` into the page. `--show "one recall"` prints what it walks by.
 
 A walk is what a reader meets who follows one thing through the code. It is done once in this process (SQLite, a
 scripted model) under `sys.setprofile`, and each function of ours is taken at its first call: "files" counts the
@@ -38,6 +40,24 @@ WALKS = {
     "one message forgotten": ("forget_message", ""),
 }
 CHANGES = ("a field on a conversation", "a strategy", "an event", "a feature folder")
+# Of commit ad7ea56, which had a folder for each layer: measured there by this file, the changes counted by hand.
+BEFORE = {
+    "Python files of the product": "405",
+    "lines of product Python, without migrations": "43,661",
+    "entries at the root of `chatapp`": "74",
+    "levels of the import contract": "23",
+    "one message stored": "15 / 7",
+    "one message answered": "102 / 190",
+    "one compaction": "81 / 114",
+    "one recall": "29 / 52",
+    "one message forgotten": "51 / 61",
+    "a field on a conversation": "7",
+    "a strategy": "10",
+    "an event": "5",
+    "a feature folder": "16 in 7 folders",
+}
+PAGE = ROOT / "docs" / "architecture.md"
+BEGIN, END = "<!-- structure: python -m benchmarks.structure --write -->\n", "<!-- /structure -->"
 
 # A run has a context of its own, in which nothing is set: what has the default is the answering.
 current_walk: contextvars.ContextVar[str] = contextvars.ContextVar(
@@ -57,12 +77,11 @@ def count_levels() -> int:
     return max(len(each.get("layers", ())) for each in contracts if "chatapp" in each.get("containers", ()))
 
 
-def recipe_files(title: str) -> list[str]:
-    """Return the files that a recipe of docs/recipes.md names in its numbered steps, in their order."""
+def recipe_steps(title: str) -> dict[str, str]:
+    """Return the numbered steps of a recipe of docs/recipes.md by the file that each begins with, in their order."""
     page = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
-    recipe = page.lower().split(f"\n## {title}\n")[1].split("\n## ")[0]
-    steps = [line for line in recipe.splitlines() if re.match(r"\d+\. ", line)]
-    return list(dict.fromkeys(match[1] for step in steps if (match := re.search(r"`([\w./-]+)`", step))))
+    recipe = re.split(rf"^## {title}$", page, flags=re.MULTILINE | re.IGNORECASE)[1].split("\n## ")[0]
+    return {match[1]: match[0] for match in re.finditer(r"^\d+\. `([^`]+)`.*$", recipe, re.MULTILINE)}
 
 
 @dataclass
@@ -186,35 +205,73 @@ def measure_walks() -> Recorder:
     return recorder
 
 
-def report(line: str, *values: object) -> None:
-    print(f"{line:<44}" + "".join(f"{value!s:>12}" for value in values))
-
-
-def main(skip_walks: bool) -> None:
+def count_sizes() -> dict[str, str]:
+    """Return the sizes of the tree, by what is counted."""
     files = product_files()
-    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files)
     entries = [path for path in (ROOT / "chatapp").iterdir() if path.name != "__pycache__"]
-    report("Python files of the product", f"{len(files):,}")
-    report("lines, without migrations", f"{lines:,}")
-    report("entries at the root of chatapp", len(entries))
-    report("levels of the import contract", count_levels())
-    if (ROOT / "docs" / "recipes.md").exists():
-        for title in CHANGES:
-            report(f"files that {title} touches", len(recipe_files(title)))
-    if skip_walks:
-        return
+    return {
+        "Python files of the product": f"{len(files):,}",
+        "lines of product Python, without migrations": f"{count_lines(files):,}",
+        "entries at the root of `chatapp`": str(len(entries)),
+        "levels of the import contract": str(count_levels()),
+    }
+
+
+def count_lines(files: list[Path]) -> int:
+    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files)
+
+
+def count_walks() -> dict[str, str]:
+    """Return "files / returns" of each walk."""
     recorder = measure_walks()
-    print()
-    report("walk", "files", "returns", "functions")
+    counts = {}
     for name in WALKS:
         visited = recorder.files(name)
         assert visited, f"{WALKS[name][0]} was not called: see WALKS"
-        report(name, len(set(visited)), len(visited) - len(set(visited)), len(recorder.walks[name]))
+        counts[name] = f"{len(set(visited))} / {len(visited) - len(set(visited))}"
+    return counts
+
+
+def write_table(head: str, now: dict[str, str]) -> str:
+    """Return a Markdown table of these figures beside those of BEFORE."""
+    rows = [f"| {name} | {BEFORE[name]} | {value} |" for name, value in now.items()]
+    return "\n".join([f"| {head} | before | now |", "|---|---|---|", *rows]) + "\n"
+
+
+def show_walk(name: str) -> None:
+    """Print the functions of a walk in the order of their first calls, a line for each visit to a file."""
+    file = ""
+    for code in measure_walks().walks[name]:
+        if code.co_filename != file:
+            file = code.co_filename
+            print(f"\n{Path(file).relative_to(ROOT)}:", end="")
+        print(f" {code.co_name}", end="")
+    print()
+
+
+def main(writes: bool) -> None:
+    recipes = (ROOT / "docs" / "recipes.md").exists()  # an older tree has none
+    tables = [
+        write_table("size", count_sizes()),
+        write_table("walk: files / returns", count_walks()),
+        write_table("files that a change touches", {name: str(len(recipe_steps(name))) for name in CHANGES})
+        if recipes
+        else "",
+    ]
+    print("\n".join(tables))
+    if writes:
+        before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
+        PAGE.write_text(before + BEGIN + "\n".join(tables) + END + rest.split(END)[1], encoding="utf-8")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--skip-walks", action="store_true")
-    main(parser.parse_args().skip_walks)
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--show", choices=WALKS)
+    chosen = parser.parse_args()
+    if chosen.show:
+        show_walk(chosen.show)
+    else:
+        main(chosen.write)

@@ -87,6 +87,8 @@ def _relations(model: type[Model]) -> Iterator[str]:
             line = ONE_TO_ONE if field.one_to_one else MANY_TO_ONE
             line = OPTIONAL[line] if field.null else line
             yield f'  {model.__name__} {line} {_name_of(field.related_model)} : "{field.name}"'
+    for many in model._meta.local_many_to_many:
+        yield f'  {model.__name__} }}o--o{{ {_name_of(many.related_model)} : "{many.name}"'
 
 
 def _column(field: Any) -> str:

@@ -24,6 +24,7 @@ async def ask(program: Program, conversation_id: str) -> dict[str, Any]:
     return message
 
 
+@pytest.mark.mechanism("contract.ends")
 @pytest.mark.parametrize("reason", ["length", "content_filter"])
 async def test_an_answer_cut_by_its_provider_says_so_and_is_continued(
     alice_program: Program, model: ModelConfig, model_server: ModelServer, reason: str
@@ -42,6 +43,7 @@ async def test_an_answer_cut_by_its_provider_says_so_and_is_continued(
         assert went_on.json()["message"]["status"] == "complete", went_on.content
 
 
+@pytest.mark.mechanism("contract.ends")
 async def test_a_model_that_never_stops_is_stopped_with_its_text(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:

@@ -74,6 +74,7 @@ async def test_a_duplicate_that_comes_in_mid_answer_waits_for_the_same_end(
         assert events[-2].data["message"]["content"] == "One and only."
 
 
+@pytest.mark.mechanism("contract.once")
 @pytest.mark.parametrize(
     "change", [{"content": "Other words"}, {"parent": "first"}, {"attachments": ["file"]}], ids=str
 )

@@ -44,6 +44,7 @@ def call(client: Client, method: str, path: str, ids: dict[str, str]) -> Any:
     )
 
 
+@pytest.mark.mechanism("contract.ownership")
 @pytest.mark.parametrize(("method", "path"), all_addresses())
 def test_what_is_not_yours_is_not_found(
     charlie_client: Client, ids: dict[str, str], method: str, path: str
@@ -81,6 +82,7 @@ def test_an_id_below_ones_own_conversation_must_belong_there(
     assert answer.status_code == 404
 
 
+@pytest.mark.mechanism("contract.ownership")
 @pytest.mark.parametrize("field", ["parent", "attachments", "content"])
 def test_an_id_in_a_body_must_be_ones_own(
     charlie_client: Client, charlie: User, ids: dict[str, str], field: str

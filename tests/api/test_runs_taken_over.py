@@ -6,6 +6,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+import pytest
+
 from chatapp.operations import clock, tasks
 from chatapp.operations.database import in_database
 from chatapp.realtime.event_log import read_after
@@ -43,6 +45,7 @@ def reap(run_id: str) -> None:
     assert interrupt_run(run_id=pk, fence=fence, now=clock.now(), only_expired=True)
 
 
+@pytest.mark.mechanism("contract.lease")
 async def test_a_process_does_not_end_what_it_is_answering(
     alice_program: Program, model: ModelConfig, model_server: ModelServer
 ) -> None:

@@ -129,6 +129,7 @@ def test_bytes_that_two_rows_share_stay_until_the_last_is_deleted(alice: User, b
     assert not path.exists()
 
 
+@pytest.mark.mechanism("contract.files")
 def test_the_sweep_removes_unused_uploads_after_a_day_and_files_without_a_row(alice: User):
     conversation = new_conversation(alice)
     used, unused = store(alice, picture(size=(3, 3))), store(alice, picture(size=(4, 4)))

@@ -108,6 +108,7 @@ def test_a_deletion_shows_at_every_door_before_any_row_is_gone(alice: User, api_
     assert chat.pk not in Conversation.objects.values_list("pk", flat=True)
 
 
+@pytest.mark.mechanism("contract.pieces")
 def test_rows_go_in_pieces_of_the_budget(alice: User) -> None:
     chat = imported(alice)
     counting = Counting(pieces=1_000, rows=7)
@@ -280,6 +281,7 @@ def test_index_batches_are_bounded_by_characters(alice: User, monkeypatch: pytes
     assert counts[:4] == [2, 4, 6, 8]
 
 
+@pytest.mark.mechanism("contract.pieces")
 def test_a_large_backlog_lets_others_in_between(
     alice: User, bob: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:

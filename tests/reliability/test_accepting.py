@@ -6,6 +6,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx2
+import pytest
 from websockets.sync.client import connect
 
 from tests.reliability.installation import PEOPLE, Installation, kill_group
@@ -14,6 +15,7 @@ from tests.reliability.readers import SocketReader
 from tests.reliability.scripting import Script, new_key, slowly, words
 
 
+@pytest.mark.mechanism("contract.accepted")
 def test_a_message_whose_acknowledgement_came_survives_kill_9_and_its_run_ends(
     installation: Installation, alice: Person, alice_elsewhere: Person, script: Script
 ) -> None:
@@ -35,6 +37,7 @@ def test_a_message_whose_acknowledgement_came_survives_kill_9_and_its_run_ends(
     assert alice_elsewhere.text(conversation, again["answer_id"]) == "Said again."
 
 
+@pytest.mark.mechanism("contract.accepted")
 def test_an_acknowledged_message_of_a_socket_survives_kill_9(
     installation: Installation, alice: Person, alice_elsewhere: Person, script: Script
 ) -> None:
@@ -61,6 +64,7 @@ def test_an_acknowledged_message_of_a_socket_survives_kill_9(
     assert question["content"] == f"Hi {key}"
 
 
+@pytest.mark.mechanism("contract.once")
 def test_concurrent_duplicates_over_all_web_processes_get_one_answer(
     installation: Installation, alice: Person, alice_elsewhere: Person, script: Script
 ) -> None:
@@ -78,6 +82,7 @@ def test_concurrent_duplicates_over_all_web_processes_get_one_answer(
     assert len(script.requests(key)) == 1
 
 
+@pytest.mark.mechanism("contract.once")
 def test_a_key_holds_over_a_restart_in_the_header_and_in_the_body(
     embedded: Installation, alice: Person, script: Script
 ) -> None:
@@ -100,6 +105,7 @@ def test_a_key_holds_over_a_restart_in_the_header_and_in_the_body(
     assert len(script.requests(key)) == 1
 
 
+@pytest.mark.mechanism("contract.order")
 def test_positions_and_facts_have_no_gaps_when_everybody_sends_at_once(
     installation: Installation, alice: Person, alice_elsewhere: Person, script: Script
 ) -> None:

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
+import pytest
 
 from tests.reliability.installation import LEASE_S, PEOPLE, Installation
 from tests.reliability.people import ASYNC, Person
@@ -70,6 +71,7 @@ def test_a_locked_database_is_waited_for(embedded: Installation, alice: Person, 
     reader.close()
 
 
+@pytest.mark.mechanism("contract.lease")
 def test_a_process_that_cannot_renew_its_lease_finishes_what_it_is_answering(
     embedded: Installation, alice: Person, script: Script
 ) -> None:

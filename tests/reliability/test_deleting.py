@@ -6,6 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import httpx2
+import pytest
 from websockets.sync.client import connect
 
 from tests.reliability.compacting import compact, daily_sections, long_conversation
@@ -40,6 +41,7 @@ def assert_gone(installation: Installation, person: Person, conversation: str, k
     )
 
 
+@pytest.mark.mechanism("contract.deletion")
 def test_a_running_answer_cannot_bring_its_conversation_back(
     installation: Installation, alice: Person, alice_elsewhere: Person, script: Script
 ) -> None:
@@ -72,6 +74,7 @@ def test_a_running_answer_cannot_bring_its_conversation_back(
             assert '"not_found"' in str(socket.recv(timeout=PATIENCE_S))
 
 
+@pytest.mark.mechanism("contract.deletion")
 def test_a_summary_being_written_cannot_bring_its_conversation_back(
     installation: Installation, alice: Person, script: Script
 ) -> None:
@@ -124,6 +127,7 @@ clean_up()
 """
 
 
+@pytest.mark.mechanism("contract.retention")
 def test_the_clean_up_never_takes_what_is_being_written_to(
     installation: Installation, alice: Person, alice_elsewhere: Person, script: Script
 ) -> None:

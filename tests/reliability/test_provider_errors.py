@@ -65,7 +65,7 @@ FAILURES = {
 }
 
 
-@pytest.mark.mechanism("fim.errors")
+@pytest.mark.mechanism("fim.errors", "contract.errors")
 @pytest.mark.parametrize("name", FAILURES)
 def test_a_provider_error_is_one_sentence_and_retry_works(
     embedded: Installation, alice: Person, script: Script, name: str
@@ -148,6 +148,7 @@ def test_a_window_smaller_than_configured_is_found_out(
     assert answer.json()["message"]["content"] == "It fits now."
 
 
+@pytest.mark.mechanism("contract.errors")
 def test_a_model_server_that_is_down_is_told_at_once(
     embedded: Installation, alice: Person, script: Script
 ) -> None:

@@ -45,6 +45,7 @@ def flush(production: Installation) -> None:
         client.flushall()
 
 
+@pytest.mark.mechanism("contract.broker")
 def test_emptying_redis_in_mid_answer_changes_nothing(
     production: Installation, alice: Person, script: Script
 ) -> None:
@@ -90,6 +91,7 @@ def test_work_given_after_an_emptied_redis_is_done(
     alice.wait_for_compaction(conversation, compact(alice, conversation), "done")
 
 
+@pytest.mark.mechanism("contract.broker")
 @pytest.mark.parametrize("away", [stopped, frozen], ids=["stopped", "frozen"])
 def test_without_redis_everything_goes_on_and_everybody_catches_up_after_it(
     production: Installation, alice: Person, alice_elsewhere: Person, script: Script, away

@@ -43,6 +43,7 @@ def open_readers(installation: Installation, email: str) -> list[SocketReader | 
     return readers
 
 
+@pytest.mark.mechanism("contract.rights")
 def test_who_loses_their_rights_loses_their_connections(installation: Installation, script: Script) -> None:
     """By an operator's command in a process of its own; an answer being written for somebody deleted ends, too."""
     key = new_key("leaving")

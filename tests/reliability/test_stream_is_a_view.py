@@ -27,6 +27,7 @@ def read(installation: Installation, conversation: str, *kinds: type) -> list[So
     return [kind(service, token, conversation) for service in services for kind in kinds or (SocketReader,)]
 
 
+@pytest.mark.mechanism("contract.view")
 def test_readers_at_every_process_end_with_the_stored_text(
     installation: Installation, alice: Person, script: Script
 ) -> None:
@@ -46,6 +47,7 @@ def test_readers_at_every_process_end_with_the_stored_text(
         reader.close()
 
 
+@pytest.mark.mechanism("contract.view")
 def test_a_reader_that_comes_back_in_mid_answer_goes_on_after_its_last_fact(
     installation: Installation, alice: Person, script: Script
 ) -> None:

@@ -41,6 +41,7 @@ def post(client: httpx2.Client, path: str, **fields: Any) -> dict[str, Any]:
     return dict(answer.json())
 
 
+@pytest.mark.mechanism("contract.tools-once")
 def test_a_call_that_was_under_way_may_have_happened_and_is_not_repeated(
     service: Service, model: ModelServer, tmp_path: Path
 ) -> None:

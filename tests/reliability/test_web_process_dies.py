@@ -48,6 +48,7 @@ class Watcher:
                 return
 
 
+@pytest.mark.mechanism("contract.partial")
 def test_what_was_shown_is_stored_soon_however_many_answers_are_written(
     installation: Installation, alice: Person, alice_elsewhere: Person, script: Script
 ) -> None:
@@ -72,6 +73,7 @@ def test_what_was_shown_is_stored_soon_however_many_answers_are_written(
         assert len(stored) >= shown[run["answer_id"]] > 0
 
 
+@pytest.mark.mechanism("contract.ends")
 def test_an_interrupted_answer_can_be_continued_and_retried(
     installation: Installation, alice: Person, alice_elsewhere: Person, script: Script
 ) -> None:
@@ -98,6 +100,7 @@ def test_an_interrupted_answer_can_be_continued_and_retried(
     assert second == "and so it ended."
 
 
+@pytest.mark.mechanism("contract.ends")
 def test_the_other_process_ends_the_runs_of_a_dead_one_for_its_readers_too(
     production: Installation, alice: Person, alice_elsewhere: Person, script: Script
 ) -> None:
@@ -119,6 +122,7 @@ def test_the_other_process_ends_the_runs_of_a_dead_one_for_its_readers_too(
     reader.close()
 
 
+@pytest.mark.mechanism("contract.lease")
 def test_a_queued_run_whose_process_died_is_taken_up_by_another(
     production: Installation, alice: Person, alice_elsewhere: Person, script: Script
 ) -> None:

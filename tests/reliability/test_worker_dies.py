@@ -74,6 +74,7 @@ def test_one_task_delivered_to_many_workers_is_done_once(
     assert_written_once(production, alice, conversation, "ONCE")
 
 
+@pytest.mark.mechanism("contract.broker")
 def test_a_compaction_whose_message_was_lost_is_found_by_the_sweep(
     production: Installation, alice: Person, script: Script
 ) -> None:
@@ -103,6 +104,7 @@ UNUSABLE = {
 }
 
 
+@pytest.mark.mechanism("contract.summary")
 @pytest.mark.parametrize("name", UNUSABLE)
 def test_an_unusable_summary_is_never_used_and_the_extractive_one_says_why(
     embedded: Installation, alice: Person, script: Script, name: str

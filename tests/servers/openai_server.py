@@ -41,8 +41,11 @@ Step = Behaviour | Callable[[RecordedRequest], Behaviour]
 
 
 def summarise_in_short(request: RecordedRequest) -> Behaviour:
-    """Return a summary that carries the first identifier or number of what it was given: one without is refused."""
-    fact = re.search(r"[A-Z]+-\d+|\d+", str(request.messages[-1].get("content", "")))
+    """Return a summary that carries an identifier or number of what it was given: one without any is refused."""
+    told = str(request.messages[-1].get("content", ""))
+    fact = re.search(r"[A-Z]+-\d+", told) or re.search(
+        r"(?<![\d-])\d{1,9}(?![\d-])", told.partition("User: ")[2]
+    )
     return Behaviour(text=f"Summary: what was said before, in short. {fact[0] if fact else ''}".strip())
 
 

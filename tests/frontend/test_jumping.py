@@ -16,7 +16,7 @@ from tests.servers.waiting import wait_for
 FAR_UP = 3_000
 
 
-def import_numbered(alice: httpx2.Client, count: int = 20_000) -> str:
+def import_numbered(alice: httpx2.Client, count: int = 6_000) -> str:
     """A conversation whose messages each say which one it is."""
     roles = ("user", "assistant")
     messages = [{"role": roles[n % 2], "content": f"Message number {n}."} for n in range(count)]

@@ -3,6 +3,9 @@
 The cut is found by replaying the turns that were asked: at each turn whose request would have passed the
 trigger, everything but a tail leaves at once. So it depends only on messages that do not change any more: the
 next turn replays to the same cut, and its request begins with the same bytes.
+
+The cooldown is part of the replay, and the replay of both view and plan, so that they always agree, and a tail that is
+over the trigger by itself is not compacted again each turn.
 """
 
 from __future__ import annotations

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Count, F, Max, Q, Sum
 
-from agents.events import Compact, CompactState
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
 from chatapp.compaction.selectors import accessible_compaction
+from chatapp.compaction.values import CompactionLease, FinishedSummary, PlannedSpan, compact_event
 from chatapp.conversations.access import lock_conversation
 from chatapp.conversations.branches import latest_checkpoint, usable_checkpoint, visible_messages
-from chatapp.conversations.models import Branch, Conversation
+from chatapp.conversations.models import Conversation
 from chatapp.long_term.actions.entries import index_standing, note_sources, record_entry, rewrite_entry
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import jobs
@@ -28,87 +27,8 @@ from chatapp.providers.usage import CallUsage, record_background_calls
 from chatapp.realtime import event_log
 from chatapp.runs.models import Run
 from memory.hygiene import add_sentences
-from memory.strategies.registry import strategy_named
 
 LEASE = timedelta(seconds=settings.LEASE_S)
-MAX_ATTEMPTS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedSpan:
-    """What the next summary covers. `previous` is the checkpoint it grows from, as the branch `seen_from` shows it.
-
-    `is_partial`: the same backlog has more messages after it.
-    """
-
-    branch: Branch
-    seen_from: Branch
-    previous: Compaction | None
-    first_position: int
-    last_position: int
-    message_count: int
-    kept_count: int
-    span_tokens: int
-    tokens_before: int
-    budget_tokens: int
-    strategy: str
-    keep_hint: str = ""
-    summary_max_tokens: int = 0
-    """0 = the policy's at the time of writing."""
-    is_partial: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class CompactionLease:
-    compaction_id: UUID
-    fence: int
-
-    @property
-    def is_last_attempt(self) -> bool:
-        """Return whether workers died over it before, so that no model is asked again."""
-        return self.fence >= MAX_ATTEMPTS
-
-
-@dataclass(frozen=True, slots=True)
-class FinishedSummary:
-    """An accepted summary with its costs. `fallback_reason` is set where no model wrote it. Without `entry_text`
-    nothing is written to memory."""
-
-    summary: str
-    summary_tokens: int
-    tokens_after: int
-    strategy: str
-    entry_text: str
-    first_message_id: UUID
-    last_message_id: UUID
-    model: ModelConfig | None
-    calls: Sequence[CallUsage]
-    fallback_reason: str = ""
-    reminder: str = ""
-    repeated_entries: Sequence[str] = ()
-    """Ids of memory entries that say some of it already."""
-
-
-def divider_text(message_count: int, strategy: str) -> str:
-    if strategy == Compaction.CLEARED:
-        return f"Context cleared: {message_count} earlier messages are kept, but no longer in context."
-    return strategy_named(strategy).divider_text(message_count)
-
-
-def compact_event(row: Compaction, state: str, now: datetime) -> Compact:
-    return Compact(
-        conversation_id=str(row.conversation_id),
-        at=now,
-        state=cast(CompactState, state),
-        compaction_id=str(row.pk),
-        message_count=row.message_count,
-        kept_count=row.kept_count,
-        strategy=row.strategy,
-        tokens_before=row.tokens_before,
-        tokens_after=row.tokens_after,
-        last_position=row.last_position,
-        text=divider_text(row.message_count, row.strategy),
-    )
 
 
 def queue_compaction(
@@ -148,6 +68,7 @@ def queue_compaction(
                 created_at=now,
             )
             event_log.append(conversation, compact_event(row, "started", now))
+            # The row is stored before any work: where the broker loses its id, the sweep finds it.
             if not holder:
                 jobs.wake_worker("chatapp.compaction.tasks.compact", str(row.pk))
             return row
@@ -246,7 +167,7 @@ def complete_compaction(*, lease: CompactionLease, result: FinishedSummary, now:
         row.finished_at = now
         row.lease_expires_at = None
         row.save()
-        _record_usage(conversation, result.calls)
+        record_background_calls(User(pk=conversation.user_id), conversation.pk, result.calls)
         if not conversation.temporary:
             note_sources(
                 entry_ids=result.repeated_entries,
@@ -283,12 +204,8 @@ def fail_compaction(*, lease: CompactionLease, error: str, calls: Sequence[CallU
         row.finished_at = now
         row.lease_expires_at = None
         row.save()
-        _record_usage(conversation, calls)
+        record_background_calls(User(pk=conversation.user_id), conversation.pk, calls)
         event_log.append(conversation, compact_event(row, "failed", now))
-
-
-def _record_usage(conversation: Conversation, calls: Sequence[CallUsage]) -> None:
-    record_background_calls(User(pk=conversation.user_id), conversation.pk, calls)
 
 
 def _usage_of(calls: Sequence[CallUsage]) -> dict[str, Any]:

@@ -15,8 +15,6 @@ from django.conf import settings
 from agents.context import AssembledContext
 from agents.summarise import SummaryResult, extract_fallback, summarise
 from chatapp.compaction.actions import (
-    CompactionLease,
-    PlannedSpan,
     claim_compaction,
     complete_compaction,
     fail_compaction,
@@ -37,6 +35,7 @@ from chatapp.compaction.planning import (
     summary_model_of,
 )
 from chatapp.compaction.selectors import active_compaction
+from chatapp.compaction.values import CompactionLease, PlannedSpan
 from chatapp.compaction.work import CompactionWork, finished_summary, read_work
 from chatapp.context.assembly import LoadedContext
 from chatapp.long_term import files as memory_files
@@ -147,6 +146,7 @@ async def compact_inline(loaded: LoadedContext, options: CompactionOptions = AUT
     if work is None:
         return False
     try:
+        # On an event loop of its own: what a summary computes would hold up every stream of this process.
         done = await run_apart(lambda: _summarise(work))
         result = await in_database(finished_summary)(work, done)
         await in_database(complete_compaction)(lease=work.lease, result=result, now=clock.now())

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from agents.context import AssembledContext
 from agents.usage import count_tools
-from chatapp.compaction.actions import PlannedSpan
 from chatapp.compaction.selectors import measure_span, turns_since_compaction, was_undone
+from chatapp.compaction.values import PlannedSpan
 from chatapp.context.assembly import LoadedContext, load_context
 from chatapp.conversations.models import Conversation
 from chatapp.operations import clock

@@ -7,11 +7,12 @@ from typing import Any
 
 from chatapp.accounts.models import User
 from chatapp.compaction import shapes
-from chatapp.compaction.actions import CLEARED, PlannedSpan, clear_context
+from chatapp.compaction.actions import CLEARED, clear_context
 from chatapp.compaction.compactor import WAIT_STEP_S, queue_due
 from chatapp.compaction.models import Compaction
 from chatapp.compaction.planning import CompactionOptions, find_span, load_end
 from chatapp.compaction.selectors import active_compaction, span_messages
+from chatapp.compaction.values import PlannedSpan
 from chatapp.context.assembly import LoadedContext
 from chatapp.context.policies import rules_for
 from chatapp.conversations.access import accessible_conversation

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from agents.summarise import SummaryResult
-from chatapp.compaction.actions import CompactionLease, FinishedSummary
 from chatapp.compaction.models import Compaction
 from chatapp.compaction.selectors import span_ends, span_messages
+from chatapp.compaction.values import CompactionLease, FinishedSummary
 from chatapp.context.policies import ContextRules, rules_for
 from chatapp.context.tools.registry import tools_for
 from chatapp.conversations.models import Conversation

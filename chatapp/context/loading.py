@@ -1,4 +1,7 @@
-"""Loads the latest checkpoint of a branch, and the messages after it that a request can hold."""
+"""Loads the latest checkpoint of a branch, and the messages after it that a request can hold.
+
+Once per request and from one position on, so that a request costs the same after 100 messages and after a million.
+"""
 
 from __future__ import annotations
 

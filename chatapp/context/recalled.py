@@ -1,4 +1,7 @@
-"""Recalls what a question needs and its context lacks, as one fenced message before the question."""
+"""Recalls what a question needs and its context lacks, as one fenced message before the question.
+
+Right before the question, because everything before it is the prefix that providers cache.
+"""
 
 from __future__ import annotations
 

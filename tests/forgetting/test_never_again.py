@@ -12,8 +12,9 @@ from asgiref.sync import sync_to_async
 from django.test import override_settings
 
 from chatapp.accounts.models import User
-from chatapp.compaction.actions import FinishedSummary, claim_compaction, complete_compaction
+from chatapp.compaction.actions import claim_compaction, complete_compaction
 from chatapp.compaction.models import Compaction
+from chatapp.compaction.values import FinishedSummary
 from chatapp.conversations.models import Message
 from chatapp.forgetting.models import Tombstone
 from chatapp.forgetting.services import forget_message

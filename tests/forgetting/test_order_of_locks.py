@@ -14,8 +14,9 @@ from django.db.models import QuerySet
 
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
-from chatapp.compaction.actions import FinishedSummary, claim_compaction, complete_compaction
+from chatapp.compaction.actions import claim_compaction, complete_compaction
 from chatapp.compaction.models import Compaction
+from chatapp.compaction.values import FinishedSummary
 from chatapp.conversations.models import Conversation
 from chatapp.forgetting.actions.deletion import detach_if_idle
 from chatapp.forgetting.actions.shared import unshare_entry

@@ -1,0 +1,95 @@
+"""What a compaction is planned as, held by and finished with, and the event that tells of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import cast
+from uuid import UUID
+
+from agents.events import Compact, CompactState
+from chatapp.compaction.models import Compaction
+from chatapp.conversations.models import Branch
+from chatapp.providers.models import ModelConfig
+from chatapp.providers.usage import CallUsage
+from memory.strategies.registry import strategy_named
+
+MAX_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSpan:
+    """What the next summary covers. `previous` is the checkpoint it grows from, as the branch `seen_from` shows it.
+
+    `is_partial`: the same backlog has more messages after it.
+    """
+
+    branch: Branch
+    seen_from: Branch
+    previous: Compaction | None
+    first_position: int
+    last_position: int
+    message_count: int
+    kept_count: int
+    span_tokens: int
+    tokens_before: int
+    budget_tokens: int
+    strategy: str
+    keep_hint: str = ""
+    summary_max_tokens: int = 0
+    """0 = the policy's at the time of writing."""
+    is_partial: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionLease:
+    compaction_id: UUID
+    fence: int
+
+    @property
+    def is_last_attempt(self) -> bool:
+        """Return whether workers died over it before, so that no model is asked again."""
+        return self.fence >= MAX_ATTEMPTS
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedSummary:
+    """An accepted summary with its costs. `fallback_reason` is set where no model wrote it. Without `entry_text`
+    nothing is written to memory."""
+
+    summary: str
+    summary_tokens: int
+    tokens_after: int
+    strategy: str
+    entry_text: str
+    first_message_id: UUID
+    last_message_id: UUID
+    model: ModelConfig | None
+    calls: Sequence[CallUsage]
+    fallback_reason: str = ""
+    reminder: str = ""
+    repeated_entries: Sequence[str] = ()
+    """Ids of memory entries that say some of it already."""
+
+
+def divider_text(message_count: int, strategy: str) -> str:
+    if strategy == Compaction.CLEARED:
+        return f"Context cleared: {message_count} earlier messages are kept, but no longer in context."
+    return strategy_named(strategy).divider_text(message_count)
+
+
+def compact_event(row: Compaction, state: str, now: datetime) -> Compact:
+    return Compact(
+        conversation_id=str(row.conversation_id),
+        at=now,
+        state=cast(CompactState, state),
+        compaction_id=str(row.pk),
+        message_count=row.message_count,
+        kept_count=row.kept_count,
+        strategy=row.strategy,
+        tokens_before=row.tokens_before,
+        tokens_after=row.tokens_after,
+        last_position=row.last_position,
+        text=divider_text(row.message_count, row.strategy),
+    )

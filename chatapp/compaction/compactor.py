@@ -42,7 +42,7 @@ from chatapp.long_term import files as memory_files
 from chatapp.operations import clock
 from chatapp.operations.database import AWAY, in_database
 from chatapp.operations.errors import LeaseLost
-from chatapp.operations.separate_loop import run_apart
+from chatapp.operations.separate_loop import run_in_separate_loop
 from chatapp.providers.chat_models import chat_model_for
 from memory.tokens import estimate_text
 
@@ -147,7 +147,7 @@ async def compact_inline(loaded: LoadedContext, options: CompactionOptions = AUT
         return False
     try:
         # On an event loop of its own: what a summary computes would hold up every stream of this process.
-        done = await run_apart(lambda: _summarise(work))
+        done = await run_in_separate_loop(lambda: _summarise(work))
         result = await in_database(finished_summary)(work, done)
         await in_database(complete_compaction)(lease=work.lease, result=result, now=clock.now())
     except asyncio.CancelledError:

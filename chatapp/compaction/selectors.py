@@ -17,7 +17,7 @@ from chatapp.compaction.models import Compaction
 from chatapp.conversations.branches import visible_compactions, visible_messages
 from chatapp.conversations.message_values import MESSAGE_COLUMNS, messages_from_columns
 from chatapp.conversations.models import Branch, Conversation, Message
-from chatapp.operations.access import _only, parse_id
+from chatapp.operations.access import find_row, parse_id
 from chatapp.runs.models import Run
 from memory.types import Message as MessageValue
 
@@ -25,7 +25,7 @@ from memory.types import Message as MessageValue
 def accessible_compaction(user: User, conversation_id: str | UUID, compaction_id: str | UUID) -> Compaction:
     """Return a compaction of the user's own. Raises NotFound."""
     rows = Compaction.objects.filter(conversation__user=user, conversation_id=parse_id(conversation_id))
-    return _only(rows, compaction_id)
+    return find_row(rows, compaction_id)
 
 
 def compaction_list(branch: Branch) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation, Message
 from chatapp.files.models import Attachment
-from chatapp.operations.access import _only, parse_id
+from chatapp.operations.access import find_row, parse_id
 
 Links = Attachment.messages.through
 
@@ -17,17 +17,17 @@ Links = Attachment.messages.through
 def accessible_conversation(user: User, conversation_id: str | UUID) -> Conversation:
     rows = Conversation.objects.filter(user=user)
     rows = rows.select_related("model", "agent__model", "scope", "branch", "user")
-    return _only(rows, conversation_id)
+    return find_row(rows, conversation_id)
 
 
 def lock_conversation(user: User, conversation_id: str | UUID) -> Conversation:
     """Return the row, locked until the transaction ends. Positions and event numbers are given under this lock."""
-    return _only(Conversation.objects.select_for_update().filter(user=user), conversation_id)
+    return find_row(Conversation.objects.select_for_update().filter(user=user), conversation_id)
 
 
 def accessible_message(user: User, conversation_id: str | UUID, message_id: str | UUID) -> Message:
     rows = Message.objects.filter(conversation__user=user, conversation_id=parse_id(conversation_id))
-    return _only(rows, message_id)
+    return find_row(rows, message_id)
 
 
 def shown_attachments(user_id: UUID) -> QuerySet[Attachment]:

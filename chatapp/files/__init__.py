@@ -1,1 +1,1 @@
-"""Uploads, documents, images, what was too large for a context, and where bytes lie."""
+"""Uploads, documents, images, offloaded results, and the store of their bytes."""

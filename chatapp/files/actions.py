@@ -1,4 +1,4 @@
-"""Every write to attachment rows. Their bytes are `attachments`' concern."""
+"""Writes rows of attachments and offloads. `attachments` and `offloads` write the bytes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def delete_attachment(attachment: Attachment) -> None:
 
 @transaction.atomic
 def delete_unused_attachments(*, before: datetime) -> list[str]:
-    """Uploads never sent with a message; the hashes whose bytes may now be unused."""
+    """Delete uploads that were never sent with a message. Return the hashes whose bytes may be unused now."""
     unused = Attachment.objects.filter(messages=None, created_at__lt=before).select_for_update(of=("self",))
     hashes = list(unused.values_list("sha256", flat=True))
     unused.delete()
@@ -46,7 +46,7 @@ def delete_unused_attachments(*, before: datetime) -> list[str]:
 
 
 def delete_unshared_attachments(message_ids: Iterable[UUID]) -> tuple[str, ...]:
-    """Those that no other message shows, in the transaction that empties these; the hashes of their bytes."""
+    """Delete attachments that only these messages show, in the caller's transaction. Return their hashes."""
     links = Attachment.messages.through.objects
     here = links.filter(message__in=list(message_ids))
     elsewhere = links.exclude(message__in=list(message_ids)).values("attachment")

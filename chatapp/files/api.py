@@ -1,4 +1,4 @@
-"""Uploads: images in and out, cleaned; texts, CSV and PDF for the agent's tools to read."""
+"""The API of files: uploads, downloads, and pages of offloaded results."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _response(user: User, file_id: str) -> FileResponse:
         raise NotFound("The content of this file is gone.")
     response = FileResponse(path.open("rb"), content_type=row.mime_type)
     extension = EXTENSIONS.get(row.mime_type)
-    # Shown in the page only because we wrote it ourselves; anything else would be handed out as a download.
+    # An image was encoded by this service. Anything else is a download, because a browser might run it.
     kind = "inline" if row.mime_type in SHOWN else "attachment"
     response["Content-Disposition"] = f'{kind}; filename="{row.pk}.{extension or "bin"}"'
     response["X-Content-Type-Options"] = "nosniff"
@@ -196,7 +196,7 @@ def _content(user: User, conversation_id: str, ref: str) -> HttpResponse:
     response = HttpResponse(
         read_content(row), content_type=row.mime_type if is_image else f"{row.mime_type}; charset=utf-8"
     )
-    # An image was written by ourselves; everything else is a stranger's words.
+    # An image was encoded by this service. Anything else is a download, because a browser might run it.
     disposition = "inline" if is_image else "attachment"
     response["Content-Disposition"] = f'{disposition}; filename="{row.name.rpartition("/")[2]}"'
     response["X-Content-Type-Options"] = "nosniff"

@@ -1,4 +1,4 @@
-"""The bytes of uploads: kept once under their hash, handed to model calls, swept when nothing needs them."""
+"""The bytes of uploads: stored once under their hash, read for model calls, deleted when no row names them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def content_path(sha256: str) -> Path:
 
 @contextmanager
 def _sole_user(sha256: str) -> Iterator[None]:
-    """Between storing bytes and their row, nobody may find them unused and remove them."""
+    """Lock the hash, so that nobody deletes bytes as unused before their row is stored."""
     folder = files_folder()
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / f".lock-{sha256[:1]}", "a") as lock:
@@ -62,14 +62,14 @@ def _write_content(path: Path, content: bytes) -> None:
 
 
 def check_size(size_bytes: int) -> None:
-    """Raises TooLarge."""
+    """Raise TooLarge."""
     if size_bytes > settings.MAX_UPLOAD_BYTES:
         limit = settings.MAX_UPLOAD_BYTES / 2**20
         raise TooLarge(f"The file is too large; at most {limit:,.0f} MB are accepted.")
 
 
 def store_upload(*, user: User, name: str, content: bytes) -> Attachment:
-    """An image, or a text, CSV or PDF: by what it is, not by what it says it is. Raises InvalidInput, TooLarge."""
+    """Store an image, text, CSV or PDF, told apart by their content. Raise InvalidInput or TooLarge."""
     check_size(len(content))
     document = read_document(content, name)
     if document is None:
@@ -86,7 +86,7 @@ def store_image(*, user: User, name: str, content: bytes) -> Attachment:
 def _store(
     user: User, name: str, content: bytes, mime_type: str, width: int = 0, height: int = 0
 ) -> Attachment:
-    """The bytes are on disk before the row that names them exists."""
+    """Store the bytes, then the row that names them."""
     sha256 = hashlib.sha256(content).hexdigest()
     with _sole_user(sha256):
         _write_content(content_path(sha256), content)
@@ -106,12 +106,12 @@ def read_content(attachment: Attachment) -> bytes:
 
 
 def data_url(attachment: Attachment) -> str:
-    """What a model call carries. Reads the file."""
+    """Read the file and return it as a model call carries it."""
     return f"data:{attachment.mime_type};base64,{base64.b64encode(read_content(attachment)).decode()}"
 
 
 def data_urls_of(user_id: UUID, attachment_ids: Iterable[str]) -> dict[str, str]:
-    """Ids that are gone, or another user's, are left out."""
+    """Return data URLs by id, without ids that do not exist or belong to another user."""
     found = file_selectors.attachments_by_id(user_id, attachment_ids)
     return {
         attachment_id: data_url(row)
@@ -125,7 +125,7 @@ load_data_urls = persistently(data_urls_of)
 
 
 def discard_content(hashes: Iterable[str]) -> int:
-    """Removes the bytes no row names any more; how many files went."""
+    """Delete bytes that no row names. Return the number of deleted files."""
     removed = 0
     for sha256 in sorted(set(hashes)):
         with _sole_user(sha256):
@@ -142,7 +142,7 @@ def delete_attachment(attachment: Attachment) -> None:
 
 
 def sweep_files(*, now: datetime) -> int:
-    """Uploads that no message used within a day, and files without a row: what a crash or a closed tab left."""
+    """Delete uploads that no message used within a day, and files without a row. Return the number of files."""
     discarded = discard_content(file_actions.delete_unused_attachments(before=now - KEEP_UNUSED))
     return discarded + discard_content(
         path.name for path in files_folder().glob("[0-9a-f][0-9a-f]/*") if path.is_file()

@@ -1,4 +1,4 @@
-"""Uploaded texts, CSV files and PDFs: told apart by their content, texts made storable UTF-8."""
+"""Recognises uploaded texts, CSV files and PDFs by their content, and converts texts to UTF-8."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-_IMAGE_SIGNS = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF")
+_IMAGE_STARTS = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF")
 _IMAGE_NAMES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".svg", ".bmp", ".heic")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 _NOT_ACCEPTED = "This file is neither an image, nor a text, a CSV or a PDF."
@@ -21,15 +21,15 @@ _NOT_ACCEPTED = "This file is neither an image, nor a text, a CSV or a PDF."
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """`content` of a text is UTF-8, whatever it was uploaded in."""
+    """`content` of a text is UTF-8, whatever its encoding was."""
 
     content: bytes = field(repr=False)
     mime_type: str
 
 
 def read_document(content: bytes, name: str) -> Document | None:
-    """None for what is, or says it is, an image. Raises InvalidInput for everything else that cannot be read."""
-    if content.startswith(_IMAGE_SIGNS) or name.lower().endswith(_IMAGE_NAMES):
+    """Return None for an image, by content or name. Raise InvalidInput for anything else that cannot be read."""
+    if content.startswith(_IMAGE_STARTS) or name.lower().endswith(_IMAGE_NAMES):
         return None
     if content[:1024].lstrip().startswith(b"%PDF-"):
         return Document(content, "application/pdf")
@@ -41,12 +41,12 @@ def read_document(content: bytes, name: str) -> Document | None:
 
 
 def _decoded(content: bytes) -> str | None:
-    """None for what is no text: bytes that text does not have, or no known encoding."""
+    """Return None for what is not text: control characters, or no known encoding."""
     encoding = next((name for mark, name in _BYTE_ORDER_MARKS.items() if content.startswith(mark)), "utf-8")
     try:
         text = content.decode(encoding)
     except UnicodeDecodeError:
-        # Spreadsheets still write Windows' own; it has no control characters.
+        # Spreadsheets still write this encoding of Windows.
         text = content.decode("cp1252", "replace")
         if "\ufffd" in text:
             return None

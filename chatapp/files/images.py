@@ -1,4 +1,4 @@
-"""Uploaded images made clean: sniffed, measured before they are decoded, turned upright, encoded anew."""
+"""Cleans uploaded images: checks size and format before decoding, turns them upright, encodes them again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NOT_AN_IMAGE = "This file is not an image that can be read. PNG, JPEG, WebP and
 
 @dataclass(frozen=True, slots=True)
 class CleanImage:
-    """An image as this service wrote it: nothing of the uploaded file but its pixels."""
+    """An image that this service encoded, with the pixels of the upload and nothing else."""
 
     content: bytes
     mime_type: str
@@ -33,7 +33,7 @@ class CleanImage:
 
 
 def _open_image(content: bytes) -> Image.Image:
-    """Reads the header only; the pixels are decoded after their number is known."""
+    """Read the header only; pixels are decoded after their number is checked."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
@@ -49,7 +49,7 @@ def _too_many_pixels() -> TooLarge:
 
 
 def _target_format(image: Image.Image) -> str:
-    """GIF becomes PNG: a model sees the first frame only, so that is what is shown. MPO is a phone's JPEG."""
+    """Return the format to encode in. GIF becomes PNG, because a model sees the first frame only."""
     return {"GIF": "PNG", "WEBP": "WEBP", "PNG": "PNG"}.get(str(image.format), "JPEG")
 
 
@@ -65,7 +65,7 @@ def _encode_image(image: Image.Image, target: str) -> bytes:
 
 
 def _bare_pixels(image: Image.Image) -> Image.Image:
-    """Upright, in a plain colour mode and without metadata: no place, no camera, no comment leaves with the pixels."""
+    """Return the image upright, in a plain colour mode and without metadata such as place and camera."""
     ImageOps.exif_transpose(image, in_place=True)
     has_alpha = "A" in image.mode or "transparency" in image.info
     plain = image.convert("RGBA") if has_alpha else image.convert("L" if image.mode in ("1", "L") else "RGB")
@@ -74,7 +74,7 @@ def _bare_pixels(image: Image.Image) -> Image.Image:
 
 
 def clean_image(content: bytes, max_pixels: int) -> CleanImage:
-    """Decodes, turns upright and encodes anew. Raises InvalidInput or TooLarge. Takes about 0.1 s a megapixel."""
+    """Return the image upright and encoded again, in about 0.1 s a megapixel. Raise InvalidInput or TooLarge."""
     image = _open_image(content)
     if image.width * image.height > max_pixels:
         raise _too_many_pixels()

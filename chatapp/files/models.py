@@ -1,4 +1,4 @@
-"""Conversations, their branches and their messages."""
+"""Tables of uploads and of offloaded results."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from chatapp.operations.ids import new_id
 
 
 class Attachment(models.Model):
-    """An upload of one user. The bytes lie under their hash, once however often they were uploaded."""
+    """An upload of one user. Equal bytes are stored once, under their hash."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="attachments")
     messages = models.ManyToManyField("chatapp.Message", related_name="attachments")
     name = models.CharField(max_length=255)
-    sha256 = models.CharField(max_length=64, db_index=True)  # is anything else using these bytes?
+    sha256 = models.CharField(max_length=64, db_index=True)  # finds other rows with these bytes
     mime_type = models.CharField(max_length=100)
     width = models.PositiveIntegerField(default=0)
     height = models.PositiveIntegerField(default=0)

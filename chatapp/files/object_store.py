@@ -1,4 +1,4 @@
-"""Bytes by path, on local disk or in an S3-compatible bucket. What a path means is its user's concern."""
+"""Stores bytes by path, on local disk or in an S3-compatible bucket."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from obstore.store import S3Store
 from chatapp.operations.ids import new_id
 
 AWAY = (OSError, BaseError)
-"""What a disk that is full and a bucket that does not answer raise."""
+"""Raised by a full disk or a bucket that does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,20 +27,20 @@ class StoredObject:
 
 
 class ObjectStore(Protocol):
-    """Paths are relative, with slashes, and made of our own ids. What was written is durable when a call returns."""
+    """Paths are relative, with slashes, and made of our ids. A write is durable when the call returns."""
 
     def write(self, path: str, content: bytes) -> None: ...
 
     def append(self, path: str, content: bytes) -> None:
-        """Adds to the end, whoever else does so at the same moment."""
+        """Add to the end. Appends of several processes at once are kept apart."""
         ...
 
     def read(self, path: str) -> bytes:
-        """Raises FileNotFoundError."""
+        """Raise FileNotFoundError."""
         ...
 
     def delete(self, path: str) -> None:
-        """Deleting what is not there is no error."""
+        """Delete the path, if it exists."""
         ...
 
     def delete_folder(self, folder: str) -> None: ...
@@ -63,7 +63,7 @@ class DiskStore:
         _sync_folder(target.parent)
 
     def append(self, path: str, content: bytes) -> None:
-        """One `write` to a file opened for appending: the system keeps those of several processes apart."""
+        """Append with one `write`: the system does not mix those of several processes."""
         target = self._made(path)
         with open(target, "ab", buffering=0) as file:
             file.write(content)
@@ -101,7 +101,7 @@ def _sync_folder(folder: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class BucketStore:
-    """Objects cannot grow: what is appended is a part of its own, below the path, in the order of its id."""
+    """Stores in a bucket. Objects cannot grow: each append is an object below the path, in the order of its id."""
 
     bucket: S3Store
 

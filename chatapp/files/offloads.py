@@ -1,6 +1,6 @@
-"""What is too large for a context, kept by conversation where its agent and its user can read it later.
+"""Stores results too large for a context, for their conversation's agent and user to read later.
 
-A file is stored before the row that names it; what a crash leaves between is swept within hours.
+A file is stored before the row that names it. The sweep deletes files without a row.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 CONTEXT_FILE = "context.jsonl"
 PAGE_CHARS = 20_000
 SWEEP_AFTER = timedelta(hours=1)
-"""Long enough for whoever wrote a file to write its row."""
+"""Longer than from a file to its row."""
 RETRIES: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
-"""A tool's result waits for it."""
+"""Bounded, because a tool's result waits for it."""
 EXTENSIONS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp"}
 
 
 def object_store() -> ObjectStore:
-    """Where the settings say."""
+    """Return the store that the settings name."""
     if settings.S3_BUCKET:
         return BucketStore(
             _bucket(
@@ -62,7 +62,7 @@ def object_store() -> ObjectStore:
 
 @lru_cache(maxsize=4)
 def _bucket(bucket: str, endpoint: str, region: str, key_id: str, secret: str) -> S3Store:
-    """Without a key, the machine's own credentials (the AWS_… variables, a role)."""
+    """Return the bucket. Without a key, the credentials are the machine's (AWS_… variables, a role)."""
     config: S3Config = {"region": region}
     if endpoint:
         config["endpoint"] = endpoint
@@ -73,7 +73,7 @@ def _bucket(bucket: str, endpoint: str, region: str, key_id: str, secret: str) -
 
 
 def probe_store() -> None:
-    """Writes, reads and deletes an object. Raises one of `object_store.AWAY`."""
+    """Write, read and delete an object. Raise one of `object_store.AWAY`."""
     store, path, content = object_store(), f"probe-{new_id()}", b"doctor"
     store.write(path, content)
     if store.read(path) != content:
@@ -91,7 +91,7 @@ class ConversationOffloads:
     """`memory.protocols.Offloader`: references are row ids. Blocks on disk, bucket and database."""
 
     def offload_context(self, conversation_id: str, messages: Sequence[Message]) -> str:
-        """Appends one line of JSON a message; the reference is always the same one."""
+        """Append a line of JSON for each message. Return the reference, the same each time."""
         lines = "".join(json.dumps(_as_line(message), ensure_ascii=False) + "\n" for message in messages)
         content = lines.encode()
         object_store().append(_path(parse_id(conversation_id), CONTEXT_FILE), content)
@@ -115,7 +115,7 @@ class ConversationOffloads:
         )
 
     def offload_image(self, conversation_id: str, content: bytes, tool_name: str = "") -> str:
-        """Decoded and encoded anew like an upload. Raises InvalidInput or TooLarge for what is no usable image."""
+        """Store an image, encoded again like an upload. Raise InvalidInput or TooLarge."""
         image = clean_image(content, settings.MAX_IMAGE_PIXELS)
         name = f"data/{image.sha256}.{EXTENSIONS[image.mime_type]}"
         object_store().write(_path(parse_id(conversation_id), name), image.content)
@@ -129,7 +129,7 @@ class ConversationOffloads:
         )
 
     def read(self, conversation_id: str, reference: str, *, offset: int = 0, limit: int = PAGE_CHARS) -> str:
-        """A page of the text, in characters. Raises NotFound."""
+        """Return a page of the text, in characters. Raise NotFound."""
         return read_text(offload_of(conversation_id, reference))[offset : offset + limit]
 
     def discard(self, conversation_id: str, references: Sequence[str]) -> None:
@@ -170,12 +170,12 @@ class ConversationOffloads:
 
 
 def read_content(row: Offload) -> bytes:
-    """Raises NotFound."""
+    """Raise NotFound."""
     return read_file(row.conversation_id, row.name)
 
 
 def read_file(conversation_id: UUID, name: str) -> bytes:
-    """Raises NotFound."""
+    """Raise NotFound."""
     try:
         return object_store().read(_path(conversation_id, name))
     except FileNotFoundError:
@@ -183,28 +183,28 @@ def read_file(conversation_id: UUID, name: str) -> bytes:
 
 
 def read_text(row: Offload) -> str:
-    """Raises NotFound, for an image too."""
+    """Return the text. Raise NotFound, for an image too."""
     if row.kind == Offload.Kind.IMAGE:
         raise NotFound("This is an image: view it instead.")
     return read_content(row).decode("utf-8", "replace")
 
 
 def delete_files(files: Iterable[tuple[UUID, str]]) -> None:
-    """By conversation and name; their rows are gone already."""
+    """Delete files by conversation and name, after their rows."""
     store = object_store()
     for conversation_id, name in files:
         store.delete(_path(conversation_id, name))
 
 
 def delete_folders(conversation_ids: Iterable[UUID]) -> None:
-    """All files of conversations that are gone."""
+    """Delete all files of deleted conversations."""
     store = object_store()
     for conversation_id in conversation_ids:
         store.delete_folder(str(conversation_id))
 
 
 def sweep_offloads(*, now: datetime) -> int:
-    """Files of conversations that are gone, and files without a row; how many went."""
+    """Delete files of deleted conversations, and files without a row. Return their number."""
     store = object_store()
     old = sorted(found.path for found in store.walk() if found.modified_at < now - SWEEP_AFTER)
     removed = 0
@@ -219,7 +219,7 @@ def sweep_offloads(*, now: datetime) -> int:
 
 
 def _names_by_conversation(paths: Iterable[str]) -> Iterator[tuple[UUID, list[str]]]:
-    """From sorted paths; what is no folder of ours is left alone."""
+    """Yield names by conversation, from sorted paths. Other folders are left out."""
     for folder, inside in groupby(paths, key=lambda path: path.partition("/")[0]):
         with contextlib.suppress(ValueError):
             yield UUID(folder), [path.partition("/")[2] for path in inside]

@@ -1,4 +1,4 @@
-"""The one way to a row: by its id and the user who asks. Not yours is not found."""
+"""Reads rows of attachments and offloads, by the user who asks."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from agents.tools.offloaded import CONTEXT_REFERENCE
 from chatapp.accounts.models import User
 from chatapp.conversations.access import shown_attachments
 from chatapp.files.models import Attachment, Offload
-from chatapp.operations.access import _only, parse_id
+from chatapp.operations.access import find_row, parse_id
 from chatapp.operations.errors import NotFound
 
 
 def accessible_offload(user: User, conversation_id: str | UUID, reference: str | UUID) -> Offload:
     rows = Offload.objects.filter(conversation__user=user, conversation_id=parse_id(conversation_id))
-    return _only(rows, reference)
+    return find_row(rows, reference)
 
 
 def accessible_attachments(user: User, attachment_ids: list[str]) -> list[Attachment]:
-    """In the order asked for; NotFound if one is missing."""
+    """Return attachments in the order of the ids. Raise NotFound if one is missing."""
     ids = [parse_id(raw) for raw in attachment_ids]
     found = shown_attachments(user.pk).in_bulk(ids)
     if len(found) != len(set(ids)):
@@ -38,7 +38,7 @@ def _known_ids(raw_ids: Iterable[str]) -> list[UUID]:
 
 
 def attachments_by_id(user_id: UUID, raw_ids: Iterable[str]) -> dict[str, Attachment]:
-    """Those that exist and are this user's."""
+    """Return attachments by id: those that exist and belong to the user."""
     rows = shown_attachments(user_id).filter(pk__in=_known_ids(raw_ids))
     return {str(row.pk): row for row in rows}
 
@@ -48,12 +48,12 @@ def is_referenced(sha256: str) -> bool:
 
 
 def oldest_with_content(user_id: UUID, sha256: str) -> Attachment | None:
-    """The same picture sent twice is one attachment to whoever compares two messages."""
+    """Return the attachment that stands for all uploads of the same bytes when messages are compared."""
     return shown_attachments(user_id).filter(sha256=sha256).order_by("created_at", "id").first()
 
 
 def attached_files(user_id: UUID | str, conversation_id: UUID | str) -> list[Attachment]:
-    """Of this user, on messages of this conversation, oldest first."""
+    """Return this user's attachments on messages of this conversation, oldest first."""
     rows = Attachment.objects.filter(
         user_id=parse_id(user_id),
         messages__conversation_id=parse_id(conversation_id),
@@ -63,7 +63,10 @@ def attached_files(user_id: UUID | str, conversation_id: UUID | str) -> list[Att
 
 
 def offload_of(conversation_id: UUID | str, reference: str) -> Offload:
-    """Of a conversation whose user is known already; CONTEXT_REFERENCE is what left its context. Raises NotFound."""
+    """Return an offload of a conversation whose user was checked. Raise NotFound.
+
+    CONTEXT_REFERENCE refers to the messages that left the context.
+    """
     rows = Offload.objects.filter(conversation_id=parse_id(conversation_id))
     if reference == CONTEXT_REFERENCE:
         row = rows.filter(kind=Offload.Kind.CONTEXT).first()
@@ -75,7 +78,7 @@ def offload_of(conversation_id: UUID | str, reference: str) -> Offload:
 
 
 def offloads_of(conversation_id: UUID | str) -> list[Offload]:
-    """Of a conversation whose user is known already, oldest first."""
+    """Return offloads of a conversation whose user was checked, oldest first."""
     return list(
         Offload.objects.filter(conversation_id=parse_id(conversation_id)).order_by("created_at", "pk")
     )
@@ -87,6 +90,6 @@ def text_offloads(conversation_ids: Iterable[UUID]) -> list[Offload]:
 
 
 def known_offload_names(conversation_id: UUID) -> frozenset[str]:
-    """File names; none where the conversation is gone."""
+    """Return file names; none for a deleted conversation."""
     rows = Offload.objects.filter(conversation_id=conversation_id)
     return frozenset(rows.values_list("name", flat=True))

@@ -7,11 +7,11 @@ from uuid import UUID
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
 from chatapp.long_term.models import MemoryEntry
-from chatapp.operations.access import _only
+from chatapp.operations.access import find_row
 
 
 def accessible_entry(user: User, entry_id: str | UUID) -> MemoryEntry:
-    return _only(
+    return find_row(
         MemoryEntry.objects.select_related("conversation", "user", "scope").filter(user=user), entry_id
     )
 
@@ -21,13 +21,13 @@ def lock_entry(user: User, entry_id: str | UUID) -> MemoryEntry:
     conversation_id = accessible_entry(user, entry_id).conversation_id
     if conversation_id:
         Conversation.objects.select_for_update().filter(pk=conversation_id).first()
-    return _only(MemoryEntry.objects.select_for_update().filter(user=user), entry_id)
+    return find_row(MemoryEntry.objects.select_for_update().filter(user=user), entry_id)
 
 
 def lock_shared_entry(entry_id: UUID) -> MemoryEntry:
     """For an operator: what is in an agent's shared memory, whoever said it. Locked like `lock_entry`."""
     shared = MemoryEntry.objects.filter(scope__isnull=False, state=MemoryEntry.State.KEPT)
-    conversation_id = _only(shared, entry_id).conversation_id
+    conversation_id = find_row(shared, entry_id).conversation_id
     if conversation_id:
         Conversation.objects.select_for_update().filter(pk=conversation_id).first()
-    return _only(shared.select_for_update(), entry_id)
+    return find_row(shared.select_for_update(), entry_id)

@@ -1,1 +1,1 @@
-"""What every package stands on, and the process: clock, errors, database threads, HTTP, jobs, health, serving."""
+"""What all packages use (clock, errors, database threads, HTTP, jobs), and the process: health, metrics, serving."""

@@ -1,4 +1,4 @@
-"""The one way to a row: by its id and the user who asks. Not yours is not found."""
+"""Reads one row by its id. What belongs to somebody else is not found."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ Row = TypeVar("Row", bound=models.Model)
 
 
 def parse_id(raw: str | UUID) -> UUID:
+    """Raise NotFound for what is no id."""
     try:
         return raw if isinstance(raw, UUID) else UUID(raw)
     except ValueError:
         raise NotFound() from None
 
 
-def _only(rows: QuerySet[Row], row_id: str | UUID) -> Row:
+def find_row(rows: QuerySet[Row], row_id: str | UUID) -> Row:
+    """Return the row of these with the id. `rows` are those that the user may see. Raise NotFound."""
     row = rows.filter(pk=parse_id(row_id)).first()
     if row is None:
         raise NotFound()

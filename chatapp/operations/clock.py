@@ -1,4 +1,4 @@
-"""The clock, read in one place."""
+"""Reads the clock, in one place."""
 
 from __future__ import annotations
 
@@ -13,4 +13,5 @@ def now() -> datetime:
 
 
 def iso_time(moment: Any) -> str | None:
+    """Return a time as the API writes it; None for none."""
     return moment.isoformat().replace("+00:00", "Z") if moment else None

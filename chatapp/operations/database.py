@@ -17,9 +17,9 @@ R = TypeVar("R")
 log = logging.getLogger(__name__)
 
 AWAY = (OperationalError, InterfaceError)
-"""The database was not reached, or the connection to it broke: what was asked may be asked again."""
+"""Raised when the database cannot be reached or a connection broke. The call may be repeated."""
 PATIENCE_S = 30.0
-"""As long as a database takes that is restarted, or hands over to its standby."""
+"""A restart, or a switch to the standby, takes less."""
 PAUSE_S = 0.5
 
 # Fewer than the connection pool holds, so that page requests find one free. One thread for all, as
@@ -30,12 +30,12 @@ _long_work = ThreadPoolExecutor(max_workers=1, thread_name_prefix="long-work")
 
 
 def in_database(call: Callable[P, R]) -> Callable[P, Awaitable[R]]:
-    """`await in_database(action)(…)`: one action or selector, in one hop to a database thread."""
+    """Return the action or selector as a coroutine function that runs it in a database thread."""
     return _in_thread(_threads, call)
 
 
 def beside_database(call: Callable[P, R]) -> Callable[P, Awaitable[R]]:
-    """The same for what takes seconds: one after the other, in a thread of its own, so that no answer waits for it."""
+    """Return the same for calls that take seconds: they run one at a time, in a thread that no answer waits for."""
     return _in_thread(_long_work, call)
 
 
@@ -49,10 +49,10 @@ def _in_thread(threads: ThreadPoolExecutor, call: Callable[P, R]) -> Callable[P,
 
 
 def persistently(call: Callable[P, R]) -> Callable[P, Awaitable[R]]:
-    """`in_database`, tried again while the database is away: for reads, and for writes that may be said twice.
+    """Return the same, repeated while the database is away: for reads, and for writes that may run twice.
 
-    A write that failed has left nothing; only a commit whose answer was lost is made again. Raises what the last try
-    did, after PATIENCE_S.
+    A failed write leaves nothing behind; one runs twice only if the answer to its commit was lost. Raise the last
+    error after PATIENCE_S.
     """
 
     async def run(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -1,4 +1,4 @@
-"""What `manage.py doctor` looks at: each check finds that a part works, or says how to mend it."""
+"""The checks of `manage.py doctor`. Each finds that a part works, or says how to repair it."""
 
 from __future__ import annotations
 
@@ -114,15 +114,15 @@ def check_privacy() -> Finding:
 
 
 def check_clock() -> Finding:
-    """Leases are kept by the processes' clocks: machines that differ take runs from each other."""
+    """Compare the clocks: leases go by those of the processes, and machines that differ take runs from each other."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT strftime('%s', 'now')"
             if connection.vendor == "sqlite"
             else "SELECT extract(epoch FROM now())"
         )
-        (told,) = cursor.fetchone()
-    difference_s = abs(datetime.now(UTC).timestamp() - float(told))
+        (database_time,) = cursor.fetchone()
+    difference_s = abs(datetime.now(UTC).timestamp() - float(database_time))
     if difference_s > MAX_CLOCK_DIFFERENCE_S:
         remedy = "Let both machines keep network time (NTP)."
         return Finding("clock", False, f"{difference_s:.0f} s apart from the database's", remedy)
@@ -140,13 +140,13 @@ def check_models() -> Iterator[Finding]:
 
 
 def check_embeddings() -> Iterator[Finding]:
-    """Nothing where none are configured: search and recall go by words."""
-    asked = endpoint()
-    if asked is None:
+    """Yield nothing where none are configured; search and recall then go by words."""
+    configured = endpoint()
+    if configured is None:
         return
-    part = f"embeddings {asked.model_id}"
+    part = f"embeddings {configured.model_id}"
     try:
-        (vector,) = embed_texts(asked, ["doctor"])
+        (vector,) = embed_texts(configured, ["doctor"])
     except ModelError as error:
         remedy = "Check EMBEDDINGS_BASE_URL, EMBEDDINGS_MODEL and EMBEDDINGS_API_KEY. Until then recall goes by words."
         yield Finding(part, False, str(error), remedy)
@@ -164,7 +164,7 @@ def check_tools() -> Finding:
 
 
 def check_bucket() -> Iterator[Finding]:
-    """Nothing where offloaded results lie in the data folder."""
+    """Yield nothing where offloaded results are in the data folder."""
     if not settings.S3_BUCKET:
         return
     part = f"bucket {settings.S3_BUCKET}"
@@ -187,6 +187,7 @@ OTHERS: dict[Callable[[], Finding], tuple[str, str]] = {
 
 
 def examine() -> Iterator[Finding]:
+    """Yield a finding for each part; of a database that is away, nothing that would ask it."""
     remedy = "Check DATABASE_URL, and that the server runs and lets us in."
     database = examine_part(check_database, "database", remedy)
     yield database

@@ -1,4 +1,4 @@
-"""Provider keys at rest: encrypted with a key derived from SECRET_KEY, opened only to make a call."""
+"""Encrypts provider keys with a key derived from SECRET_KEY."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class SecretUnreadable(ServiceError):
 
 
 def encrypt(secret: str) -> str:
-    """Empty stays empty."""
+    """Return the encrypted secret; empty for an empty one."""
     return _box().encrypt(secret.encode()).decode() if secret else ""
 
 
 def decrypt(stored: str) -> str:
-    """Empty stays empty. Raises SecretUnreadable."""
+    """Return the secret; empty for an empty one. Raise SecretUnreadable."""
     if not stored:
         return ""
     try:
@@ -50,7 +50,7 @@ def _box() -> MultiFernet:
 
 @lru_cache(maxsize=8)
 def _box_for(*secret_keys: str) -> MultiFernet:
-    """Encrypts with the first, decrypts with any: that is how a SECRET_KEY is rotated."""
+    """Return what encrypts with the first key and decrypts with any, so that SECRET_KEY can be rotated."""
     return MultiFernet([Fernet(_derive(secret_key)) for secret_key in secret_keys])
 
 

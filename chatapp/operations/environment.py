@@ -1,7 +1,7 @@
-"""Reads the process environment into typed values; `settings` is its only caller.
+"""Reads the process environment into typed values, for `settings` alone.
 
-A value that is not allowed is noted and its default taken, so that one start tells everything that is wrong:
-`refuse_wrong_values` ends the process when all of it was read.
+For a value that is not allowed the default is returned and a problem noted, so that one start reports all of them:
+`refuse_wrong_values` ends the process at the end.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def refuse(name: str, sentence: str) -> None:
 
 
 def refuse_wrong_values() -> None:
-    """Ends the process with one line for each value that cannot be used."""
+    """End the process with one line for each value that cannot be used."""
     if problems:
         raise SystemExit("\n".join(problems))
 
@@ -51,7 +51,7 @@ def text(name: str, default: str = "") -> str:
 
 
 def line(name: str, default: str = "") -> str:
-    """A name or the like: one line of printable characters."""
+    """Return one line of printable characters."""
     raw = text(name, default)
     if len(raw) > MAX_LINE_CHARS or not raw.isprintable():
         _refuse_value(name, raw, f"at most {MAX_LINE_CHARS:,} printable characters")
@@ -60,7 +60,7 @@ def line(name: str, default: str = "") -> str:
 
 
 def secret(name: str) -> str:
-    """Printable ASCII without spaces, as a header can carry it. Its value is never shown."""
+    """Return printable ASCII without spaces, as a header can carry it. Never show the value."""
     raw = text(name)
     if len(raw) > MAX_LINE_CHARS or not re.fullmatch(r"[!-~]*", raw):
         refuse(
@@ -93,7 +93,7 @@ def flag(name: str, default: bool) -> bool:
 
 
 def choice(name: str, default: str, allowed: Collection[str]) -> str:
-    """One of `allowed`, in whatever case it was written."""
+    """Return one of `allowed`, whatever case it was written in."""
     raw = text(name, default)
     known = {word.lower(): word for word in allowed}
     if raw.lower() not in known:
@@ -103,7 +103,7 @@ def choice(name: str, default: str, allowed: Collection[str]) -> str:
 
 
 def words(name: str, default: str = "", *, pattern: str = "[!-~]+", kind: str = "names") -> list[str]:
-    """Words between commas or spaces, each of which matches the whole `pattern`."""
+    """Return words separated by commas or spaces that match the whole `pattern`."""
     given = [word for word in text(name, default).replace(",", " ").split() if word]
     wrong = [word for word in given if not re.fullmatch(pattern, word)]
     for word in wrong:
@@ -128,13 +128,13 @@ def dotted_name(name: str, default: str) -> str:
 
 
 def allowed_hosts(name: str, default: str) -> list[str]:
-    """As Django matches them: without scheme and port."""
+    """Return hosts as Django matches them: without scheme and port."""
     kind = "host names such as chat.example.com, without scheme and port"
     return words(name, default, pattern=rf"\*|\.?(?:{_HOST})|\[[0-9A-Fa-f:.]+\]", kind=kind)
 
 
 def host_rules(name: str) -> list[str]:
-    """As `agents.guarded_http` reads them."""
+    """Return hosts as `agents.guarded_http` reads them."""
     kind = "hosts such as docs.python.org, *.python.org, * or wiki.example:8080"
     return words(name, pattern=rf"(?:\*|(?:\*\.)?(?:{_HOST})|\[[0-9A-Fa-f:.]+\])(?::\d{{1,5}})?", kind=kind)
 
@@ -159,7 +159,7 @@ def host(name: str, default: str) -> str:
 
 
 def url(name: str, default: str = "", *, has_path: bool = True) -> str:
-    """An http or https address without its last slash; it may hold a password and is not shown."""
+    """Return an http or https address without its last slash. It may hold a password and is not shown."""
     raw = text(name, default).rstrip("/")
     if not raw:
         return ""
@@ -191,7 +191,7 @@ def _is_address(raw: str, schemes: Collection[str]) -> bool:
 
 
 def database(name: str, default: str, parse: Callable[[str], Any]) -> dict[str, Any]:
-    """What `parse` makes of the address; that of `default` where it is no database of ours."""
+    """Return the parsed address; the default's where it names no SQLite or PostgreSQL database."""
     raw = text(name, default)
     try:
         found = dict(parse(raw))
@@ -205,20 +205,20 @@ def database(name: str, default: str, parse: Callable[[str], Any]) -> dict[str, 
 
 
 def without_password(raw: str) -> str:
-    """The address as an error may show it: from its host on, without what may follow a question mark."""
+    """Return the address as an error may show it: from its host on, without a query."""
     _, at, rest = raw.rpartition("@")
     return f"{'…@' if at else ''}{rest.partition('?')[0][:MAX_SHOWN_CHARS]}"
 
 
 def json_object(name: str, check: Callable[[Any], object]) -> dict[str, Any]:
-    """`check` raises ValueError for an object that cannot be used."""
+    """Return a JSON object. `check` raises ValueError for one that cannot be used."""
     value = _json(name, {}, check, lambda given: isinstance(given, dict))
     assert isinstance(value, dict)
     return value
 
 
 def json_objects(name: str, check: Callable[[Any], object]) -> list[dict[str, Any]]:
-    """`check` raises ValueError for a list that cannot be used."""
+    """Return a list of JSON objects. `check` raises ValueError for one that cannot be used."""
     value = _json(
         name,
         [],
@@ -251,7 +251,7 @@ def _json(name: str, empty: Any, check: Callable[[Any], object], is_kind: Callab
 
 
 def load_dotenv() -> None:
-    """The `NAME=value` lines of ENV_FILE; what the environment already says wins."""
+    """Set what the `NAME=value` lines of ENV_FILE name and the environment does not."""
     given = text("ENV_FILE")
     path = Path(given or DOTENV)
     if given and not path.exists():
@@ -272,8 +272,8 @@ def load_dotenv() -> None:
 def create_files_private() -> None:
     """Let this process create folders 0700 and files 0600, whatever the umask it was started with.
 
-    The umask and not a mode with each call: SQLite, Celery's schedule and other libraries take none. The settings say
-    it because every process of ours, a worker and beat as well, reads them before it creates a file.
+    SQLite, Celery's schedule and other libraries take no mode with a call. The settings call this because every
+    process, a worker and beat too, reads them before it creates a file.
     """
     os.umask(0o077)
 
@@ -291,7 +291,7 @@ def writable_folder(name: str, default: Path) -> Path:
 
 
 def secret_key(path: Path) -> str:
-    """The key of this installation: SECRET_KEY, else one made at first start and kept in the data folder."""
+    """Return SECRET_KEY, else a key made at the first start and kept in the data folder."""
     if given := text("SECRET_KEY"):
         return given
     if problems:  # the folder may be the wrong one

@@ -1,4 +1,4 @@
-"""Errors a door turns into one answer: a code for programs, one sentence for people, a status."""
+"""Errors that an interface answers with: a code for programs, one sentence for people, a status."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ class Unavailable(ServiceError):
 
 
 class ReadForgotten(ServiceError):
-    """What a run read ahead of its claim may have been forgotten meanwhile: it reads again."""
+    """Something that was read may have been forgotten meanwhile. The reader reads again."""
 
     code = "read_forgotten"
     status = 409
 
 
 class LeaseLost(ServiceError):
-    """A write with an old fencing number: somebody else owns the run or compaction now."""
+    """A write with an old fencing number. Another process owns the run or compaction now."""
 
     code = "lease_lost"
     status = 409

@@ -1,7 +1,4 @@
-"""How the browser gets its files: which npm files are served, under which names, and the import map.
-
-It knows file names only; what the files do is their own affair.
-"""
+"""The static files of the page: which npm files are served, under which names, and the import map."""
 
 from __future__ import annotations
 
@@ -90,28 +87,28 @@ class NodeModulesFinder(BaseFinder):
 
 
 def is_allowed(name: str) -> bool:
-    """`*` stops at a slash, as it does in `list`."""
+    """Return whether the file is served. `*` stops at a slash, as in `list`."""
     return any(
         fnmatch.fnmatchcase(name, pattern) and name.count("/") == pattern.count("/") for pattern in NPM_FILES
     )
 
 
 class QuickCompressor(Compressor):  # type: ignore[misc]  # untyped
-    """Brotli's best quality takes ten times as long for a few per cent; the first start waits for it."""
+    """Compresses at a lower quality: the best delays the first start tenfold, for a few per cent."""
 
     @staticmethod
     def compress_brotli(data: bytes) -> bytes:
         return bytes(brotli.compress(data, quality=6))
 
     def write_data(self, path: str, data: bytes, suffix: str, stat_result: os.stat_result) -> str:
-        """Whoever may read the file may read what it is compressed to, whatever the umask."""
+        """Give the compressed file the mode of its source, whatever the umask."""
         filename = str(super().write_data(path, data, suffix, stat_result))
         Path(filename).chmod(stat.S_IMODE(stat_result.st_mode))
         return filename
 
 
 class HashedStaticFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # untyped
-    """Names carry their content's hash, and only these names are served.
+    """Serves files only under names with the hash of their content.
 
     Source maps are not served, so references to them stay untouched.
     """
@@ -127,7 +124,7 @@ class HashedStaticFiles(CompressedManifestStaticFilesStorage):  # type: ignore[m
 
 
 def own_modules() -> list[str]:
-    """Static names of our ES modules, sorted: those that were collected; with DEBUG, those of the sources."""
+    """Return the sorted names of our collected ES modules; with DEBUG, of their sources."""
     collected: dict[str, str] = getattr(staticfiles_storage, "hashed_files", {})
     if settings.DEBUG or not collected:
         return source_modules()
@@ -142,7 +139,7 @@ def source_modules() -> list[str]:
 
 
 def build_import_map() -> dict[str, dict[str, str]]:
-    """Bare names, and the plain address of every module of ours, to the address it is served at.
+    """Return the import map: from bare names and plain addresses of our modules to the addresses they are served at.
 
     A relative import is resolved against the importing file first, so the plain address is what is looked up.
     """
@@ -159,13 +156,13 @@ def import_map_json() -> SafeString:
 
 @lru_cache(maxsize=1)
 def preloaded_modules() -> tuple[str, ...]:
-    """What every page needs at once; without it the browser finds the modules one import at a time."""
+    """Return the addresses that every page needs; without them the browser finds modules one import at a time."""
     libraries = [name for bare, name in BARE_NAMES.items() if bare not in LOADED_WHEN_NEEDED]
     return tuple(staticfiles_storage.url(name) for name in [*libraries, *own_modules()])
 
 
 def front_end_context(request: HttpRequest) -> dict[str, Any]:
-    """Context processor; functions, so that only a template that uses a value pays for it."""
+    """Return template values as functions, so that only a template that uses one pays for it."""
     return {
         "import_map": import_map_json,
         "preloaded_modules": preloaded_modules,
@@ -174,7 +171,7 @@ def front_end_context(request: HttpRequest) -> dict[str, Any]:
 
 
 def boot_data(request: HttpRequest) -> dict[str, Any]:
-    """What the page's script is started with; it fetches the rest over the API."""
+    """Return what the page's script starts with; it fetches the rest over the API."""
     user = request.user
     assert isinstance(user, User)
     opened = request.resolver_match.kwargs.get("conversation_id") if request.resolver_match else None

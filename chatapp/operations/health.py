@@ -1,4 +1,4 @@
-"""For operators and their machines: is it alive, is it ready, what does it do."""
+"""Liveness, readiness and metrics, for operators and their tools."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 @require_safe
 async def healthz(request: HttpRequest) -> HttpResponse:
-    """Alive: asks nothing of anybody else, so that a database that is away restarts no process."""
+    """Answer without asking the database or Redis: their failure must not restart this process."""
     return JsonResponse({"status": "ok"})
 
 
@@ -39,7 +39,7 @@ async def readyz(request: HttpRequest) -> HttpResponse:
 
 
 async def _problem(check: Callable[[], Awaitable[Any]]) -> str | None:
-    """What is wrong, by the kind of error only: its text may hold addresses and passwords."""
+    """Return the kind of error alone, because its text may hold addresses and passwords; None if the check passes."""
     try:
         await asyncio.wait_for(check(), CHECK_TIMEOUT_S)
     except TimeoutError:
@@ -50,7 +50,7 @@ async def _problem(check: Callable[[], Awaitable[Any]]) -> str | None:
 
 
 async def _check_database() -> None:
-    """A real table, so that a database that was never migrated is not ready either."""
+    """Read a table, so that a database without tables is not ready."""
     await in_database(has_admin)()
 
 
@@ -78,7 +78,7 @@ CHECKS: dict[str, Callable[[], Awaitable[Any]]] = {
 
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """For a scraper on this machine, an operator's session, or a token with the scope admin."""
+    """Answer a scraper on this machine, an operator's session, or a token with the scope admin."""
     if not (_is_local(request) or _is_operator(request)):
         sentence = "Metrics are for operators: sign in as one, or send a token with the scope admin."
         return JsonResponse({"error": {"code": "forbidden", "message": sentence}}, status=403)
@@ -86,7 +86,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 def _is_local(request: HttpRequest) -> bool:
-    """Asked by a loopback name, too: a proxy on this machine passes on the name the public uses."""
+    """Return whether client and host name are loopback: a proxy on this machine passes on the public name."""
     try:
         is_loopback = ip_address(request.META.get("REMOTE_ADDR", "")).is_loopback
     except ValueError:

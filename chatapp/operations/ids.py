@@ -1,4 +1,4 @@
-"""Identifiers: UUID version 7, so that new rows land at the end of an index, in the order they were made."""
+"""Makes ids: UUID version 7, so that new rows are at the end of an index in the order they were made."""
 
 from __future__ import annotations
 

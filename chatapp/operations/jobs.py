@@ -16,7 +16,7 @@ from kombu.exceptions import OperationalError
 log = logging.getLogger(__name__)
 
 MAX_QUEUED = 1_000
-FAREWELL_S = 3.0
+FINISH_S = 3.0
 RETRY_ONCE = {"max_retries": 1, "interval_start": 0.2}
 
 
@@ -41,9 +41,9 @@ def _send(task_name: str, row_id: str) -> None:
 
 
 class _Messenger:
-    """A thread that talks to the broker, begun when there is something to say and ended when there is no more.
+    """A thread that sends to the broker, started when the queue fills and ended when it is empty.
 
-    A broker that hangs holds up this thread only; what does not fit in the queue is for the sweep.
+    A broker that hangs holds up this thread only. What does not fit in the queue is found by the sweep.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class _Messenger:
     def put(self, task_name: str, row_id: str) -> None:
         with self._lock:
             self._queue.append((task_name, row_id))
-            # A thread of the process that forked us is not ours.
+            # The thread object of a parent process is not alive here.
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._send_all, name="jobs", daemon=True)
                 self._thread.start()
@@ -71,10 +71,10 @@ class _Messenger:
             return None
 
     def finish(self) -> None:
-        """A command that is over lets its messages leave, if that is quick."""
+        """Wait some seconds at the end of a command until its messages are sent."""
         thread = self._thread
         if thread is not None:
-            thread.join(FAREWELL_S)
+            thread.join(FINISH_S)
 
 
 _messenger = _Messenger()

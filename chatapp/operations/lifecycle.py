@@ -1,4 +1,4 @@
-"""What a web process does when it starts and before it ends."""
+"""Starts and stops what a web process runs beside the server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 async def start() -> None:
-    """On the event loop that will serve."""
+    """Start on the event loop that will serve."""
     await in_database(ensure_first_model)()
     detect_in_background()
     await hub.start()
@@ -22,5 +22,5 @@ async def start() -> None:
 
 
 async def stop() -> None:
-    """After `runner.drain`."""
+    """Stop the hub. Call it after `runner.drain`."""
     await hub.stop()

@@ -1,4 +1,4 @@
-"""What operators measure, in Prometheus' terms. Counts what this process sees; facts tell it what happened."""
+"""Prometheus metrics of this process, counted from the events that it commits."""
 
 from __future__ import annotations
 
@@ -46,6 +46,7 @@ _starts: OrderedDict[str, datetime] = OrderedDict()
 
 
 def count_facts(sender: Any, *, payloads: list[dict[str, Any]], **_: Any) -> None:
+    """Count committed events."""
     for payload in payloads:
         count = _COUNTED.get(payload["type"])
         if count is not None:

@@ -1,5 +1,7 @@
-"""Keeps what is stored to the account the service runs as: folders are 0700, files 0600. New ones are created so (see
-`environment.create_files_private`); older ones are found and closed here."""
+"""Finds and closes files that other accounts may read: folders become 0700, files 0600.
+
+New ones are created so, by `environment.create_files_private`.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ class ExposedPath:
 
 
 def stored_paths() -> list[Path]:
-    """Return what holds everything: the data folder, and an SQLite database elsewhere with the files beside it."""
+    """Return the data folder, and an SQLite database outside it with the files beside it."""
     paths: list[Path] = [settings.DATA_DIR]
     database = settings.DATABASES["default"]
     if database["ENGINE"].endswith("sqlite3"):
@@ -57,11 +59,11 @@ def find_exposed(paths: Iterable[Path]) -> Iterator[ExposedPath]:
         except FileNotFoundError:
             continue  # files come and go while others work
         except PermissionError:
-            continue  # a folder of another account: told already
+            continue  # a folder of another account, which was yielded before
 
 
 def close_exposed(paths: Sequence[Path]) -> None:
-    """Take everybody else's rights from what is ours, and tell in one line what is not."""
+    """Remove the rights of other accounts from our files, and log in one line how many files are not ours."""
     closed, left = 0, []
     for exposed in find_exposed(paths):
         try:

@@ -1,4 +1,4 @@
-"""Is the database there, and has it the tables this program was written for?"""
+"""Says whether the database answers, and has the tables that this program needs."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ CONNECT_TIMEOUT_S = 5
 
 
 def ask_version() -> str:
-    """The database's own version; the first thing to ask, for its error says what is wrong. Raises DatabaseError."""
+    """Return the database's version. Ask it first: its error says what is wrong. Raise DatabaseError."""
     version = "sqlite_version()" if connection.vendor == "sqlite" else "version()"
     direct = connect_without_pool()
     try:
         with direct.cursor() as cursor:
             cursor.execute(f"SELECT {version}")
-            (told,) = cursor.fetchone()
+            (answer,) = cursor.fetchone()
     finally:
         direct.close()
-    return str(told).removeprefix("PostgreSQL ").split()[0]
+    return str(answer).removeprefix("PostgreSQL ").split()[0]
 
 
 def connect_without_pool() -> BaseDatabaseWrapper:
-    """A pool tries for 20 seconds, and does not tell why it fails."""
+    """Return a connection outside the pool, which tries for 20 seconds and does not say why it fails."""
     described = connection.settings_dict
     options = {name: value for name, value in described["OPTIONS"].items() if name != "pool"}
     if connection.vendor == "postgresql":

@@ -1,4 +1,4 @@
-"""What every response carries: the content security policy, with a nonce of its own."""
+"""Adds the content security policy to every response, with a nonce for each."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def give_nonce(request: HttpRequest) -> None:
 
 
 def with_policy(request: HttpRequest, response: Response) -> Response:
-    """A view that sets a policy of its own keeps it."""
+    """Return the response with the policy, unless its view has set one."""
     match = request.resolver_match
     is_exempt = match is not None and bool(PAGES_WITHOUT_TRUSTED_TYPES & set(match.app_names))
     nonce = request.csp_nonce  # type: ignore[attr-defined]

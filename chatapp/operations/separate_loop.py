@@ -1,4 +1,4 @@
-"""Long work on an event loop of its own, so that the one that serves everybody stays free."""
+"""Runs long work on an event loop of its own, so that the server's loop stays free."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 THREADS = 16
-_threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="apart")
+_threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="separate-loop")
 
 
-async def run_apart(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """In a thread with a loop of its own. Cancelled here, it is cancelled there, too."""
+async def run_in_separate_loop(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Return what the coroutine returns, run in a thread with its own loop. Cancelling this cancels it, too."""
     started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = Future()
 
     async def work() -> T:

@@ -1,7 +1,6 @@
-"""Small statements whose SQL is written once.
+"""Statements whose SQL is built once, for the tool loop. All run in the caller's transaction.
 
-Django writes it anew each time, and takes ten times as long over it as the database over the statement: too long where
-the tool loop waits for several of them. All are called in a transaction of the caller's.
+Django builds the SQL each time, which takes ten times as long as the database takes for the statement.
 """
 
 from __future__ import annotations
@@ -19,23 +18,24 @@ _Fields = tuple["Field[Any, Any]", ...]
 
 
 def execute(sql: str, *values: int | str | UUID) -> CursorWrapper:
+    """Return the cursor of the executed statement."""
     cursor = connection.cursor()
     cursor.execute(sql, [as_stored(value) for value in values])
     return cursor
 
 
 def as_stored(value: int | str | UUID) -> Any:
-    """SQLite has no type for UUIDs."""
+    """Return the value as a parameter: SQLite has no type for UUIDs."""
     return value.hex if isinstance(value, UUID) and connection.vendor == "sqlite" else value
 
 
 def as_key(value: str | UUID) -> UUID:
-    """As it was read."""
+    """Return a key as it was read from either database."""
     return value if isinstance(value, UUID) else UUID(value)
 
 
 def insert_rows(rows: Sequence[Model]) -> None:
-    """As `bulk_create`. Rows do not learn keys that the database gives them."""
+    """Insert as `bulk_create` does. The rows do not get keys that the database makes."""
     if not rows:
         return
     fields, sql = _insert(type(rows[0]))
@@ -48,7 +48,7 @@ def insert_rows(rows: Sequence[Model]) -> None:
 
 
 def update_row(row: Model, *names: str) -> None:
-    """As `save(update_fields=names)`, without its signals."""
+    """Update as `save(update_fields=names)` does, without signals."""
     fields, sql = _update(type(row), names)
     database = connections[connection.alias]
     values = [field.get_db_prep_save(getattr(row, field.attname), database) for field in fields]
@@ -65,7 +65,7 @@ def _insert(model: type[Model]) -> tuple[_Fields, str]:
 
 @lru_cache
 def _update(model: type[Model], names: tuple[str, ...]) -> tuple[_Fields, str]:
-    """The key comes last."""
+    """Return (fields, SQL). The key comes last."""
     changed: list[Any] = [model._meta.get_field(name) for name in names]
     columns = ", ".join(f"{_column(field)} = %s" for field in changed)
     key = model._meta.pk

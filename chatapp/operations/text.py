@@ -1,4 +1,4 @@
-"""The one normaliser every text passes at entry, so that SQLite and Postgres store the same."""
+"""Normalises each text that enters, so that SQLite and PostgreSQL store the same."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from chatapp.operations.errors import TooLarge
 
 
 def normalize_text(text: str, max_chars: int, what: str = "The text") -> str:
-    """NUL and lone surrogates become U+FFFD; line ends become \\n. Raises TooLarge."""
+    """Return the text with U+FFFD for NUL and lone surrogates, and \\n for line ends. Raise TooLarge."""
     if len(text) > max_chars:
         raise TooLarge(f"{what} has {len(text):,} characters; at most {max_chars:,} are accepted.")
     return UNSTORABLE.sub("\ufffd", text).replace("\r\n", "\n")
 
 
 def split_half(text: str) -> tuple[str, str]:
-    """The text without a surrogate at its end whose other half may still come, and that surrogate."""
+    """Return (text without a high surrogate at its end, that surrogate): its other half may follow."""
     return (text[:-1], text[-1]) if "\ud800" <= text[-1:] <= "\udbff" else (text, "")

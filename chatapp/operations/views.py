@@ -1,4 +1,4 @@
-"""The pages: chat, memory, the one-time set-up, the manifest. Everything in them comes over the API and the socket."""
+"""The pages: chat, memory, the one-time set-up, the manifest. Their contents come over the API and the socket."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ AUTHENTICATION = "allauth.account.auth_backends.AuthenticationBackend"
 
 
 def product_context(request: HttpRequest) -> dict[str, Any]:
-    """For every template. `needs_setup` is a function, so that only a page that asks pays the query."""
+    """Return values for every template. `needs_setup` is a function, so that only pages that use it query."""
     return {
         "product_name": PRODUCT_NAME,
         "signup_is_open": settings.SIGNUP == "open",
@@ -59,14 +59,14 @@ def memory(request: HttpRequest) -> HttpResponse:
 @never_cache
 @sensitive_post_parameters("password")
 def setup(request: HttpRequest, token: str) -> HttpResponse:
-    """The first visitor with the link becomes the admin and is signed in."""
+    """Make the first visitor with the link the admin, and sign them in."""
     if not is_setup_link(token):
         return render(request, "setup_closed.html", status=404)
     form = SetupForm(request.POST or None)
     if form.is_valid():
         try:
             admin = _claim(form, token)
-        except NotFound:  # somebody else was faster
+        except NotFound:  # somebody else used the link first
             return render(request, "setup_closed.html", status=404)
         if admin is not None:
             login(request, admin, backend=AUTHENTICATION)
@@ -77,13 +77,13 @@ def setup(request: HttpRequest, token: str) -> HttpResponse:
 
 @require_GET
 def favicon(request: HttpRequest) -> HttpResponse:
-    """Browsers ask for it on pages that name no icon, such as the API's description."""
+    """Redirect to the icon: browsers ask here on pages that name none, such as the API's description."""
     return redirect(static("app/icon.svg"))
 
 
 @require_GET
 def manifest(request: HttpRequest) -> HttpResponse:
-    """Makes the service installable on phones."""
+    """Return the manifest that makes the service installable on phones."""
     content = {
         "name": PRODUCT_NAME,
         "short_name": PRODUCT_NAME,
@@ -100,7 +100,7 @@ def manifest(request: HttpRequest) -> HttpResponse:
 
 
 def _claim(form: SetupForm, token: str) -> User | None:
-    """None when the form now says what is wrong. Raises NotFound."""
+    """Return the admin; None when the form has errors now. Raise NotFound."""
     try:
         return claim_setup_link(token=token, **form.cleaned_data)
     except InvalidInput as error:

@@ -1,4 +1,4 @@
-"""How much one transaction of large work may do, so that nobody else waits long for the write lock."""
+"""Bounds what one transaction of large work does, so that nobody waits long for the write lock."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The most of one transaction: rows, characters, and the time after which it begins nothing more."""
+    """The most for one transaction: rows, characters, and the time after which it starts nothing more."""
 
     rows: int = 500
     chars: int = 200_000
@@ -51,13 +51,13 @@ class Spending:
 
 PIECE = Budget()
 REST_PER_WORK = 2.0
-"""After each piece the worker rests so many times as long as it took. SQLite's waiting writers ask again every few
-milliseconds; without a rest they would find the lock taken each time."""
+"""Times the duration of a piece. SQLite's waiting writers try again every few milliseconds; without a rest they
+would find the lock taken each time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long a worker stays at one piece of work after another, and rests between them."""
+    """How long a worker does one piece after another, with rests between them."""
 
     seconds: float
     budget: Budget = PIECE
@@ -78,9 +78,9 @@ class Pace:
 
 
 AT_THE_DOOR = Pace(seconds=1.0)
-"""So long a request works on what it began; the worker does the rest."""
+"""Of a request; the worker does the rest."""
 BEHIND = Pace(seconds=3.0)
-"""So long a worker stays at one user's work before others have their turn."""
+"""Of a worker, before it turns to the work of other users."""
 TO_THE_END = Pace(seconds=float("inf"))
 
 
@@ -88,9 +88,9 @@ AT_ONCE = 50
 
 
 def delete_some(rows: QuerySet[Any], spending: Spending, at_once: int = AT_ONCE) -> bool:
-    """Called in a transaction: delete until nothing or no budget is left; return whether nothing is left.
+    """Delete until no rows or no budget is left, in the caller's transaction. Return whether no rows are left.
 
-    Finding nothing costs no budget, and something is always deleted: so the work goes on however slow the machine is.
+    At least one batch is deleted, so that the work advances on the slowest machine.
     """
     while some := list(rows.values_list("pk", flat=True)[: max(1, min(at_once, spending.rows_left))]):
         rows.model._default_manager.filter(pk__in=some).delete()

@@ -19,7 +19,7 @@ from chatapp.accounts.models import User
 from chatapp.context.models import SentRequest
 from chatapp.conversations.schemas.messages import run_error, tool_call_shape
 from chatapp.conversations.selectors.messages import full_message
-from chatapp.operations.access import _only
+from chatapp.operations.access import find_row
 from chatapp.realtime.models import Event
 from chatapp.realtime.replay import full_events
 from chatapp.runs import shapes
@@ -31,7 +31,7 @@ GIVE_UP_AFTER = timedelta(seconds=45)
 
 def accessible_run(user: User, run_id: str | UUID) -> Run:
     """Return the run. Raises NotFound where it is not this user's."""
-    return _only(Run.objects.filter(conversation__user=user), run_id)
+    return find_row(Run.objects.filter(conversation__user=user), run_id)
 
 
 def orphaned_runs(now: datetime) -> list[UUID]:

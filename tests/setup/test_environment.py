@@ -113,7 +113,8 @@ def test_the_environment_file_of_the_checkout_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("ENV_FILE", raising=False)
-    monkeypatch.delenv("COLOUR", raising=False)
+    monkeypatch.setenv("COLOUR", "")
+    monkeypatch.delenv("COLOUR")
     assert environment.DOTENV == ROOT / ".env"
     monkeypatch.setattr(environment, "DOTENV", tmp_path / ".env")
     environment.DOTENV.write_text("# a comment\nCOLOUR='red'\n")

@@ -1,4 +1,4 @@
-"""Lists and mappings in the forms of operators: written in YAML, of which JSON is a part."""
+"""A form field for lists and mappings in YAML, which includes JSON."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from agents.yaml_text import YamlError, read_yaml, write_yaml
 
 
 class YamlField(forms.Field):
-    """For a column of JSON. While something is wrong with it, it shows what was entered, as it was entered."""
+    """A field for a JSON column. While its text is not valid it shows the text as it was entered."""
 
     def __init__(self, *, encoder: Any = None, decoder: Any = None, **options: Any) -> None:
-        """`encoder` and `decoder` are what the column gives its fields; YAML has its own."""
+        """Ignore `encoder` and `decoder`, which a JSON column passes to its fields."""
         widget = forms.Textarea(attrs={"rows": 8, "class": "vLargeTextField"})
-        # A column with a default would have the form carry what it showed; the row knows it.
+        # Without this a column with a default adds its initial value to the form; the row has it.
         super().__init__(**{"widget": widget, **options, "show_hidden_initial": False})
 
     def prepare_value(self, value: Any) -> str:
@@ -25,7 +25,7 @@ class YamlField(forms.Field):
         return write_yaml(value) if value else ""
 
     def to_python(self, value: str | None) -> Any:
-        """None where nothing is entered."""
+        """Return None for an empty text."""
         if not value or not value.strip():
             return None
         try:

@@ -1,4 +1,4 @@
-"""Lists that operators look at and never write. They show what happened, not what was said."""
+"""Base classes of admin pages: read-only lists, forms that handle races, rows that can be tested."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ViewOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
 
 class SentAtOnce(admin.ModelAdmin):  # type: ignore[type-arg]
-    """A form is checked before it is stored, and what it is checked for can come in between."""
+    """Shows an error where another write came between a form's check and its save."""
 
     def changeform_view(
         self,
@@ -41,7 +41,7 @@ class SentAtOnce(admin.ModelAdmin):  # type: ignore[type-arg]
     ) -> HttpResponse:
         try:
             return super().changeform_view(request, object_id, form_url, extra_context)
-        except IntegrityError:  # nothing of it is stored: it is checked anew, and says what is wrong
+        except IntegrityError:  # nothing is stored; checking again finds what is wrong
             return super().changeform_view(request, object_id, form_url, extra_context)
 
 
@@ -49,7 +49,7 @@ RowT = TypeVar("RowT", bound=Model)
 
 
 class Check(Protocol):
-    """What a test found."""
+    """The result of a test."""
 
     @property
     def is_working(self) -> bool: ...
@@ -62,12 +62,12 @@ class TestedAdmin(SentAtOnce, Generic[RowT]):
     change_form_template = "admin/chatapp/tested/change_form.html"
 
     def check_row(self, row: RowT) -> Check:
-        """Asks the server, and keeps what it found."""
+        """Test the server of this row, and store the result."""
         raise NotImplementedError
 
     @admin.display(description="")
     def test_button(self, row: RowT) -> str:
-        """Submits the list's own form elsewhere: forms cannot be nested."""
+        """Return a button that submits the list's form to another address, because forms cannot be nested."""
         address = reverse(f"admin:{self._url_name('test')}", args=[row.pk])
         return format_html('<button type="submit" class="button" formaction="{}">Test</button>', address)
 

@@ -1,4 +1,4 @@
-"""The admin site: one sign-in for everything, with the second factor where one is set; unseen by other users."""
+"""The admin site: the sign-in of the service, with its second factor; not found for other users."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ View = Callable[..., HttpResponseBase]
 
 
 def _filters_list(request: HttpRequest) -> bool:
-    """Whether it asks for a list by filters of its own making, such as `created_at__year=-1`."""
+    """Return whether the address filters a list, perhaps with impossible values such as `created_at__year=-1`."""
     match = request.resolver_match
     return bool(request.GET) and match is not None and (match.url_name or "").endswith("_changelist")
 
@@ -34,7 +34,7 @@ class PalimpsestAdminSite(AdminSite):
     enable_nav_sidebar = True
 
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:
-        """Somebody signed in who is no operator finds nothing here, not a second sign-in."""
+        """Return the view for operators; other users who are signed in get 404, not a second sign-in."""
         guarded: View = super().admin_view(view, cacheable)
 
         def only_operators(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:

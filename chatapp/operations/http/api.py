@@ -1,4 +1,4 @@
-"""The REST API as a whole: its description, its errors, its addresses. Its routers are listed in `chatapp.urls`."""
+"""Builds the REST API: its description, errors and addresses. `chatapp.urls` lists its routers."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def build_api(routers: Iterable[Router]) -> NinjaAPI:
 
 
 def docs(request: HttpRequest, api: NinjaAPI) -> HttpResponse:
-    """Swagger UI, from our own static files."""
+    """Return Swagger UI, from our own static files."""
     return openapi_view(request, api)
 
 
 def _in_json(pattern: Any) -> URLPattern:
-    """ninja answers a wrong method in plain text, and its root not at all."""
+    """Return the pattern with JSON answers: ninja answers a wrong method in plain text, and its root not at all."""
     if pattern.name == "api-root":
         return URLPattern(pattern.pattern, nothing_here, pattern.default_args, pattern.name)
     if pattern.name == "openapi-json":
@@ -76,7 +76,7 @@ def _awaited(view: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def api_urlpatterns(api: NinjaAPI) -> list[URLPattern | URLResolver]:
-    """Return the addresses of the API; what else is asked for below /api is answered in JSON."""
+    """Return the addresses of the API. Unknown ones below /api are answered in JSON."""
     patterns, app_name, namespace = api.urls
     return [
         path(

@@ -1,6 +1,6 @@
-"""JSON bodies: parsed once, off the event loop when they are large, with nothing in them that cannot be stored.
+"""Parses bodies: once, in a thread when they are large, without characters that cannot be stored.
 
-A body that is Markdown is taken as `{"markdown": …}`, one that is YAML as `{"yaml": …}`.
+A Markdown body is read as `{"markdown": …}`, a YAML body as `{"yaml": …}`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _parser_of(request: HttpRequest) -> Callable[[bytes], Any]:
 
 
 def parse_text(field: str, raw: bytes) -> Any:
-    """Raises MalformedBody."""
+    """Raise MalformedBody."""
     try:
         return _normalized({field: raw.decode("utf-8")})
     except UnicodeDecodeError:
@@ -58,7 +58,7 @@ def parse_text(field: str, raw: bytes) -> Any:
 
 
 def body_of(request: HttpRequest, parse: Callable[[bytes], Any] | None = None) -> Any:
-    """What was parsed before; else parsed now, or None without `parse`."""
+    """Return the parsed body, which the request keeps; None if it is not parsed yet and `parse` is None."""
     if not hasattr(request, "parsed_body"):
         if parse is None:
             return None
@@ -67,7 +67,7 @@ def body_of(request: HttpRequest, parse: Callable[[bytes], Any] | None = None) -
 
 
 def parse_json(raw: bytes) -> Any:
-    """Raises MalformedBody."""
+    """Raise MalformedBody."""
     try:
         value = json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant)
         _check_depth(value, raw)
@@ -77,7 +77,7 @@ def parse_json(raw: bytes) -> Any:
 
 
 def _check_depth(value: Any, raw: bytes) -> None:
-    """Raises ValueError."""
+    """Raise ValueError for a value nested too deeply."""
     if raw.count(b"[") + raw.count(b"{") <= MAX_JSON_DEPTH:
         return
     level = [value]
@@ -111,9 +111,9 @@ Run = Callable[..., Awaitable[HttpResponseBase]]
 
 
 def parse_large_bodies(run: Run) -> Run:
-    """Around an operation: what takes longer than a few milliseconds to parse is parsed in a thread.
+    """Return the operation with bodies that take longer than a few milliseconds parsed in a thread before.
 
-    What cannot be read is met again by the operation, once it has looked at who is asking.
+    Errors are left to the operation, which checks first who is asking.
     """
 
     @wraps(run)
@@ -132,6 +132,6 @@ def _is_large(request: HttpRequest) -> bool:
 
 def _parse(request: HttpRequest) -> None:
     if (request.content_type or "").startswith("multipart/"):
-        _ = request.FILES  # is kept by the request
+        _ = request.FILES  # the request keeps them
     else:
         body_of(request, _parser_of(request))

@@ -1,4 +1,4 @@
-"""Keyset cursors: opaque outside, the sort key of the last row inside."""
+"""Keyset cursors: opaque to clients, they hold the sort key of the last row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def encode_cursor(moment: datetime, row_id: UUID) -> str:
 
 
 def decode_cursor(cursor: str | None) -> tuple[datetime, UUID] | None:
-    """Raises InvalidInput for what `encode_cursor` did not make."""
+    """Return the sort key; None without a cursor. Raise InvalidInput for one that `encode_cursor` did not make."""
     if not cursor:
         return None
     try:

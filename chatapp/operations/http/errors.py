@@ -1,4 +1,4 @@
-"""Every error as `{"error": {"code", "message", "details"?}}`, with the right status and without traces."""
+"""Answers errors as `{"error": {"code", "message", "details"?}}` with the right status."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _detail(item: Mapping[str, Any], body: Any) -> dict[str, str]:
 
 
 def field_path(location: Sequence[str | int], body: Any, is_missing: bool = False) -> str:
-    """`content.0.text`: where the value stands in what was sent, without the names of unions and parameters."""
+    """Return a path such as `content.0.text` in what was sent, without the names of unions and parameters."""
     source, *steps = location
     if source != "body":
         return ".".join(str(step) for step in steps)

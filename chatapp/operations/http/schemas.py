@@ -1,4 +1,4 @@
-"""What the API answers, for its description and as a check. `mapping` makes the values; more fields may be added."""
+"""Base schemas of bodies and answers, for checks and for the API's description."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ Item = TypeVar("Item")
 
 
 class Shape(BaseModel):
+    """An answer. Fields may be added without notice."""
+
     model_config = ConfigDict(extra="allow", protected_namespaces=())
 
 
@@ -47,7 +49,7 @@ ALWAYS_POSSIBLE = (400, 401, 403, 413, 422, 429, 500, 503)
 
 
 def answers(*statuses: int, **bodies: Any) -> dict[int, Any]:
-    """For `response=`: `answers(404, ok=Run)`; what is always possible needs no mention."""
+    """Return what `response=` takes: `answers(404, ok=Run)`. Statuses that are always possible are added."""
     success = {{"ok": 200, "created": 201, "accepted": 202}[name]: body for name, body in bodies.items()}
     return {**(success or {204: None}), **dict.fromkeys(sorted({*ALWAYS_POSSIBLE, *statuses}), Error)}
 
@@ -70,7 +72,7 @@ class Body(BaseModel):
 
 
 class Changes(Body):
-    """Only what is sent is changed; null stands for "none" where that makes sense, and is refused elsewhere."""
+    """Fields that are sent are changed. Null is refused except for fields in NULLABLE, where it means "none"."""
 
     NULLABLE: ClassVar[frozenset[str]] = frozenset()
 
@@ -82,6 +84,7 @@ class Changes(Body):
         return self
 
     def sent(self) -> dict[str, Any]:
+        """Return the fields that were sent."""
         return {name: getattr(self, name) for name in self.model_fields_set}
 
 

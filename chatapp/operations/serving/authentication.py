@@ -1,4 +1,4 @@
-"""Whose request this is, by its headers alone: asked before a large body is read. The API checks it again."""
+"""Finds the user of a request by its headers, before a large body is read. The API checks again."""
 
 from __future__ import annotations
 

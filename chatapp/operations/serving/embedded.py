@@ -1,4 +1,4 @@
-"""One process as everything: the lock on its data folder, and the Celery worker and beat beside the server."""
+"""Embedded mode: the lock on the data folder, and the Celery worker and beat in the server's process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class FolderInUse(Exception):
 
 
 def lock_folder(folder: Path) -> IO[str]:
-    """The lock lasts as long as the returned file is open, that is, as the process. Raises FolderInUse."""
+    """Return the locked file; the lock lasts while it is open. Raise FolderInUse."""
     file = (folder / LOCK_NAME).open("a+")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -41,7 +41,7 @@ def lock_folder(folder: Path) -> IO[str]:
 
 
 class EmbeddedWorker:
-    """Worker and beat in threads of this process. What they had not finished at `stop`, the sweep finds again."""
+    """Worker and beat in threads of this process. The sweep finds what they have not finished at `stop`."""
 
     def __init__(self) -> None:
         options: dict[str, Any] = {"without_gossip": True, "without_mingle": True, "without_heartbeat": True}
@@ -56,7 +56,7 @@ class EmbeddedWorker:
         self.beat.start()
 
     def stop(self) -> None:
-        """At most a few seconds; a task that still runs then ends with the process."""
+        """Wait some seconds for running tasks; later ones end with the process."""
         self.beat.service.stop()
         ending = threading.Thread(target=self.worker.stop, daemon=True)
         ending.start()

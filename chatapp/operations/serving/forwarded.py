@@ -1,4 +1,4 @@
-"""What a proxy may say about the client, and that nobody else may say it. An ASGI wrapper around the application."""
+"""An ASGI wrapper that reads the headers of trusted proxies about the client, and removes those of others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SECURE = {"http": "https", "ws": "wss", "https": "https", "wss": "wss"}
 
 
 def parse_proxies(proxies: Sequence[str]) -> list[Network]:
-    """`proxies`: addresses or networks whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed."""
+    """Return the networks whose `X-Forwarded-For` and `X-Forwarded-Proto` are trusted."""
     return [ip_network(proxy, strict=False) for proxy in proxies]
 
 
@@ -31,7 +31,7 @@ def trust_proxies(application: Application, networks: Sequence[Network]) -> Appl
 
 
 def read_claims(scope: Scope, networks: Sequence[Network]) -> Scope:
-    """Without the headers that claim something; what a trusted proxy claims is in the scope instead."""
+    """Return the scope without such headers, and with what a trusted proxy says in them."""
     claims = {name: value for name, value in scope["headers"] if is_claim(name)}
     scope["root_path"] = ""
     scope.setdefault("scheme", "ws" if scope["type"] == "websocket" else "http")
@@ -53,8 +53,8 @@ def is_claim(name: bytes) -> bool:
 
 
 def client_address(chain: bytes, networks: Sequence[Network]) -> str | None:
-    """The last address that is not one of our proxies, for what stands before it is the client's own claim; the
-    first one where all are ours."""
+    """Return the last address that is not a trusted proxy, because the client wrote those before it; the first
+    address where all are proxies."""
     found = None
     for entry in reversed(chain.decode("latin-1").split(",")):
         if (address := parse_address(entry)) is None:

@@ -1,4 +1,4 @@
-"""Starts and ends a web process: port, lock, schema, server; embedded, the worker and beat as well."""
+"""Starts and ends a web process: port, lock, schema, server; in embedded mode the worker and beat too."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ log = logging.getLogger(__name__)
 
 UPLOAD_PATH = b"/api/v1/files"
 FORM_BYTES = 16 * 1024
-"""What a form needs around its one file."""
+"""For the parts of a form around its one file."""
 RESTARTING = 1012
-GOODBYE = "The service is restarting; reconnect in a moment."
+CLOSE_REASON = "The service is restarting; reconnect in a moment."
 
 
 class WebProcess:
     def __init__(self, host: str, port: int, *, migrates: bool) -> None:
-        """Everything that may be refused, before anything runs. Raises CannotServe."""
+        """Check everything that may be refused before anything runs. Raise CannotServe."""
         self.listener = open_listener(host, port)
         self.lock: IO[str] | None = hold_lock() if settings.EMBEDDED else None
         close_exposed(stored_paths())
@@ -82,7 +82,7 @@ class WebProcess:
             print(f"Become its admin, once, at {self.public_address}/setup/{link}", flush=True)
 
     def begin_end(self) -> None:
-        """The first signal ends politely, the second at once."""
+        """Drain at the first signal, and end at once at the second."""
         if self.ending:
             leave(1)
         self.ending = self.server.loop.create_task(self.end())
@@ -92,7 +92,7 @@ class WebProcess:
             await self.server.stop_listening()
             await runner.drain(settings.DRAIN_TIMEOUT_S)
             await lifecycle.stop()
-            await self.server.close_connections(RESTARTING, GOODBYE)
+            await self.server.close_connections(RESTARTING, CLOSE_REASON)
             if self.worker:
                 await asyncio.to_thread(self.worker.stop)
         except Exception:
@@ -102,7 +102,7 @@ class WebProcess:
 
 
 def leave(code: int) -> NoReturn:
-    """Without the interpreter's own end, which waits for threads and crashes on open sockets before Python 3.11.8."""
+    """End without Python's shutdown, which waits for threads and, before 3.11.8, crashes on open sockets."""
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()

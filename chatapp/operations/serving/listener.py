@@ -1,4 +1,4 @@
-"""The listening socket, taken before anything else starts, so that a taken port is told at once."""
+"""Opens the listening socket before anything else starts, so that a port in use is reported at once."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ class CannotServe(Exception):
 
 
 def open_listener(host: str, port: int) -> socket.socket:
+    """Return a socket that listens. Raise CannotServe."""
     if not 0 <= port <= HIGHEST_PORT:
         raise CannotServe(f"{port} is no port: set PORT or --port to a number up to {HIGHEST_PORT}.")
     try:
@@ -38,6 +39,7 @@ def open_listener(host: str, port: int) -> socket.socket:
 
 
 def browser_address(listener: socket.socket) -> str:
+    """Return the address to open in a browser on this machine."""
     host, port = listener.getsockname()[:2]
     host = ANYWHERE.get(host, host)
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

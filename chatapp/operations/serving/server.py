@@ -1,4 +1,4 @@
-"""Our server on daphne's: one loop for HTTP and sockets, limits before buffering, an end without lost words."""
+"""The server, on daphne's: one loop for HTTP and sockets, limits before buffering, a polite end."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CLOSE_TIMEOUT_S = 2.0
 
 @provider(ILogObserver)  # type: ignore[untyped-decorator]
 def discard(event: LogEvent) -> None:
-    """Twisted's own log; what matters of it is raised or told by us."""
+    """Drop Twisted's log: errors are raised or logged here."""
 
 
 class Server(DaphneServer):
@@ -69,7 +69,7 @@ class Server(DaphneServer):
         self.websocket_timeout = NO_TIMEOUT
         self.connections: dict[Any, dict[str, Any]] = {}
         self.port: Any = None
-        self.somebody_left = asyncio.Event()
+        self.connection_ended = asyncio.Event()
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -77,7 +77,7 @@ class Server(DaphneServer):
         return loop
 
     def run(self) -> None:
-        """Until the process ends."""
+        """Serve until the process ends."""
         self.http_factory = server_http.Factory(self)
         self.ws_factory = server_sockets.Factory(self)
         self.ws_factory.setProtocolOptions(
@@ -99,10 +99,10 @@ class Server(DaphneServer):
         self.port = reactor.adoptStreamPort(self.listener.fileno(), self.listener.family, self.http_factory)
         self.listener.close()
 
-    # --- who holds what ----------------------------------------------------------------------------
+    # --- limits of clients ----------------------------------------------------------------------------
 
     def count_connection(self, transport: Any) -> bool:
-        """Return whether its address may have one more. A trusted proxy's are as many as its clients make them."""
+        """Return whether its address may have one more connection. Those of trusted proxies are not counted."""
         address = transport.getPeer().host
         if is_trusted(address, self.proxies):
             return True
@@ -113,7 +113,7 @@ class Server(DaphneServer):
         return True
 
     def forget_connection(self, transport: Any) -> None:
-        """It is closed, or its user is known."""
+        """Stop counting a connection: it is closed, or its user is known."""
         client = self.counted_connections.pop(transport, None)
         if client is not None:
             self.connection_budget.give_back(client, 1)
@@ -132,7 +132,7 @@ class Server(DaphneServer):
     # --- answers -----------------------------------------------------------------------------------
 
     async def handle_reply(self, protocol: Any, message: dict[str, Any]) -> None:
-        """Waits while the client does not take what it was sent."""
+        """Send a message, and wait while the client does not read."""
         details = self.connections.get(protocol)
         if details is None or details.get("disconnected"):
             return
@@ -151,15 +151,15 @@ class Server(DaphneServer):
             self.port = None
 
     async def close_connections(self, code: int, reason: str) -> None:
-        """Says goodbye to every socket and gives all connections a moment to end by themselves."""
+        """Send a close frame to every socket, and wait some seconds for connections to end."""
         for protocol in list(self._open(Socket)):
             protocol.close_with(code, reason)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
                 while any(self._open(Socket, Request)):
-                    self.somebody_left.clear()
-                    await self.somebody_left.wait()
-                # The process is about to end without twisted's own farewell: the last words must have left.
+                    self.connection_ended.clear()
+                    await self.connection_ended.wait()
+                # The process ends without twisted's shutdown: the last data must be sent before.
                 while reactor.getWriters():  # noqa: ASYNC110 # twisted has no event for it
                     await asyncio.sleep(0.01)
 
@@ -167,7 +167,7 @@ class Server(DaphneServer):
         super().protocol_disconnected(protocol)
         if isinstance(protocol, Request):
             protocol.release()
-        self.somebody_left.set()
+        self.connection_ended.set()
 
     def _open(self, *kinds: type) -> Iterator[Any]:
         return (

@@ -1,4 +1,4 @@
-"""One HTTP connection: refuses what is malformed or too slow, with an answer in the shape of the API's errors."""
+"""One HTTP connection. Answers malformed and slow requests with errors as the API writes them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RequestTimeout(ServiceError):
 
 
 class Channel(UntypedChannel):  # type: ignore[misc]
-    """Waits a bounded time for each part of a request, which single bytes do not prolong."""
+    """Bounds the time for each part of a request; single bytes do not prolong it."""
 
     def connectionMade(self) -> None:
         self.is_refused = False
@@ -73,7 +73,7 @@ class Channel(UntypedChannel):  # type: ignore[misc]
         self._respondToBadRequestAndDisconnect()
 
     def headerReceived(self, line: bytes) -> bool:
-        """Twisted refuses a second length of any kind, but ignores the encoding "identity"."""
+        """Refuse the transfer encoding "identity", which Twisted ignores; it refuses other second lengths itself."""
         name, _, value = line.partition(b":")
         if name.lower() == b"transfer-encoding" and value.strip().lower() != b"chunked":
             self._respondToBadRequestAndDisconnect()
@@ -91,7 +91,7 @@ class Channel(UntypedChannel):  # type: ignore[misc]
         super().allContentReceived()
 
     def requestDone(self, request: Any) -> None:
-        """Waits for the next request, which may have arrived already."""
+        """Wait for the next request, which may have arrived already."""
         self.is_idle = True
         self._expire_in(self.limits.idle_s)
         super().requestDone(request)
@@ -124,11 +124,11 @@ class Channel(UntypedChannel):  # type: ignore[misc]
         return float(began + self.limits.body_s + earned_s - reactor.seconds())
 
     def _respondToBadRequestAndDisconnect(self) -> None:
-        """Twisted's answer to what it cannot parse, in the shape of ours. It has no public name for it."""
+        """Answer what Twisted cannot parse as the API does. Twisted has no public method for this."""
         self.refuse(BadRequest("This is not a well-formed HTTP request."))
 
     def refuse(self, error: ServiceError) -> None:
-        """Answers at once, then lets the client finish its sentence for a while: a reset would eat the answer."""
+        """Answer at once, and read on for some seconds: a reset would discard the answer."""
         if self.is_refused:
             return
         self.is_refused = True

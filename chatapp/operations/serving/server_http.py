@@ -1,4 +1,4 @@
-"""HTTP on daphne's classes: bounded bodies, and no more answer in memory than the reader takes."""
+"""HTTP on daphne's classes: bounded bodies, and answers no faster than their reader."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class Request(WebRequest):
-    """Counts its body to its user or its address, and finds out who the user is before it takes a large one.
+    """Counts its body for its user or address, and finds the user before it reads a large one.
 
-    `user` is None while nobody had to know: small bodies count to the address, as long as that has room.
+    `user` is None while it is not needed: small bodies count for the address, while that has room.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        # Django reads forms. Twisted would too, on the event loop, and has no words for one it does not like.
+        # Django reads forms. Twisted would read them on the event loop, and gives no reason for refusing one.
         super().__init__(*args, parsePOSTFormSubmission=False, **kwargs)
         self.gate = Gate(self._drop)
         self.user: Hashable | None = None
@@ -39,7 +39,7 @@ class Request(WebRequest):
     # --- the body ----------------------------------------------------------------------------------
 
     def gotLength(self, length: int | None) -> None:
-        """Before the first byte of the body. The channel tells the client to go on where an Expect header is left."""
+        """Check the length before the body. The channel answers an Expect header that is left."""
         super().gotLength(length)
         self._admit(length or 0)
         if self.verifying or self.channel.is_refused:
@@ -56,7 +56,7 @@ class Request(WebRequest):
             self._admit(self.received_bytes)
 
     def _admit(self, size: int) -> None:
-        """Takes a body of this size, refuses it, or asks first whose request it is."""
+        """Accept a body of this size, refuse it, or find its user first."""
         limits = self.server.limits
         limit = limits.bytes_of_route(self.channel.path)
         self.admitted_bytes = size
@@ -72,7 +72,7 @@ class Request(WebRequest):
             self.channel.transport.pauseProducing()
 
     async def _verify(self) -> None:
-        """Goes on with the request if its headers name a user."""
+        """Continue with the request if its headers name a user."""
         error: ServiceError | None = None
         try:
             self.user = await self.server.authenticate(self.server.scope_of(self))
@@ -105,7 +105,7 @@ class Request(WebRequest):
         return busy("Too many unfinished requests come from your address.")
 
     def _hold(self, budget: Budget, holder: Hashable, amount: int) -> bool:
-        """Replaces what this request held until now."""
+        """Return whether the holder has room for this amount, which replaces what the request held before."""
         self.release()
         if not budget.take(holder, amount):
             return False
@@ -123,7 +123,7 @@ class Request(WebRequest):
         self.channel.refuse(error)
 
     def process(self) -> Any:
-        """A user's body is in memory until it is answered; an anonymous one is small, and complete now."""
+        """Start the application. A user's body counts until it is answered; an anonymous one is small and complete."""
         self.is_complete = True
         if self.channel.is_refused or self.verifying:
             return None
@@ -140,7 +140,7 @@ class Request(WebRequest):
             self.registerProducer(self, True)
 
     def basic_error(self, status: int, status_text: bytes, body: str) -> None:
-        """daphne's own errors, in the shape of ours."""
+        """Answer daphne's errors as the API does."""
         headers = [(b"Content-Type", b"application/json")]
         self.handle_reply({"type": "http.response.start", "status": status, "headers": headers})
         code = status_text.decode().lower().replace(" ", "_")

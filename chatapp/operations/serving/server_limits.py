@@ -11,7 +11,7 @@ from ipaddress import IPv6Address, ip_address, ip_network
 KILOBYTE = 1024
 IPV6_NETWORK_BITS = 64
 HEADERS_BYTES = 16 * KILOBYTE
-"""What a request counts besides its body: Twisted accepts headers of at most this size."""
+"""Counted for each request besides its body: the largest headers that Twisted accepts."""
 STUCK_S = 60.0
 
 

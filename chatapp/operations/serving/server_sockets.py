@@ -1,4 +1,4 @@
-"""WebSockets on daphne's classes: bounded frames, a cheap way out, close codes with a reason."""
+"""WebSockets on daphne's classes: bounded frames, cheap sending, close codes with a reason."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REASON_MAX_BYTES = 123
 
 
 class Socket(WebSocketProtocol):
-    """`gate` closes while the client does not read: whoever sends waits there, and its bounded queue fills up."""
+    """A socket. Its `gate` is closed while the client does not read: the sender waits, and its bounded queue fills."""
 
     def makeConnection(self, transport: Any) -> None:
         self.gate = Gate(transport.abortConnection)
@@ -48,8 +48,8 @@ class Socket(WebSocketProtocol):
             super().handle_reply(message)
 
     def send_text(self, text: str) -> None:
-        """One unfragmented frame. Straight to the kernel where nothing waits before it: twisted's own way takes two
-        system calls and a turn of the event loop more for each frame, autobahn's four times the CPU."""
+        """Send one frame, directly to the kernel where nothing is buffered: twisted needs two more system calls and a
+        turn of the event loop for each frame, autobahn four times the CPU."""
         data = encode_text_frame(text.encode())
         transport = self.transport
         if transport.dataBuffer or transport._tempDataBuffer:
@@ -62,7 +62,7 @@ class Socket(WebSocketProtocol):
             transport.write(data[written:])
 
     def close_with(self, code: int, reason: str) -> None:
-        """Also with the codes autobahn keeps for itself, such as 1001 and 1012."""
+        """Close, also with codes that autobahn reserves, such as 1001 and 1012."""
         if self.state == self.STATE_OPEN:
             self.sendCloseFrame(code, reason.encode()[:REASON_MAX_BYTES], isReply=False)
 
@@ -73,7 +73,7 @@ class Socket(WebSocketProtocol):
 
 
 def encode_text_frame(payload: bytes) -> bytes:
-    """RFC 6455, section 5.2; a server does not mask."""
+    """Return the frame as RFC 6455, section 5.2, describes it. A server does not mask."""
     size = len(payload)
     if size < 126:
         return struct.pack("!BB", TEXT_FRAME, size) + payload

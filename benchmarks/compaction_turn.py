@@ -22,7 +22,7 @@ import json
 from chatapp.operations import clock
 from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
 from chatapp.recall.actions.indexing import index_conversation
-from chatapp.models import User
+from chatapp.accounts.models import User
 from tests.acceptance.conversations import long_history
 user = User.objects.get()
 def make(count):

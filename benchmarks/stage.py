@@ -30,7 +30,7 @@ import json, sys
 from chatapp.operations import clock
 from chatapp.accounts.actions import create_token
 from chatapp.conversations.actions.conversations import create_conversation
-from chatapp.models import User
+from chatapp.accounts.models import User
 made = []
 for number in range({count}):
     user = User.objects.create_user(f"user{{number}}@example.com")

@@ -120,7 +120,7 @@ def test_sends_and_deletions_at_once_leave_either_everything_or_nothing(
 AGE_AND_CLEAN_UP = """
 from datetime import timedelta
 from chatapp.operations import clock
-from chatapp.models import Conversation
+from chatapp.conversations.models import Conversation
 from chatapp.operations.tasks import clean_up
 Conversation.objects.filter(pk__in={ids!r}).update(last_activity_at=clock.now() - timedelta(days=31))
 clean_up()

@@ -167,6 +167,6 @@ def test_a_model_server_that_is_down_is_told_at_once(
 
 
 MOVE = """
-from chatapp.models import ModelConfig
+from chatapp.providers.models import ModelConfig
 ModelConfig.objects.filter(model_id="test-model").update(base_url={url!r}, detected_context_size=0)
 """

@@ -18,7 +18,7 @@ from tests.servers.waiting import PATIENCE_S, wait_for
 SIGNED_OUT = 4401
 
 BY_OPERATORS = """
-from chatapp.models import ApiToken, User
+from chatapp.accounts.models import ApiToken, User
 for user in User.objects.filter(email={deactivated!r}):
     user.is_active = False
     user.save()

@@ -156,7 +156,7 @@ def queue_without_start(
 from datetime import timedelta
 from chatapp.operations import clock
 from chatapp.runs.actions.sending import NewMessage, send_message
-from chatapp.models import User
+from chatapp.accounts.models import User
 receipt = send_message(
     user=User.objects.get(email={PEOPLE[0]!r}), conversation_id={conversation!r}, new=NewMessage({text!r}),
     model=None, now=clock.now() - timedelta(seconds={age_s}),

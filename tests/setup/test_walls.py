@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,6 +44,23 @@ def test_every_import_arrow_points_down():
     command = [Path(sys.executable).with_name("lint-imports"), "--no-cache", "--no-logo"]
     checked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_a_package_without_a_level_is_imported_by_urls_alone():
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = next(each["layers"] for each in contracts if each.get("containers") == ["chatapp"])
+    ordered = {package.strip() for layer in layers for package in layer.split(":")}
+    without_level = {
+        path.parent.name for path in (ROOT / "chatapp").glob("*/__init__.py")
+    } - ordered - {"migrations", "management"}  # fmt: skip
+    users = {
+        (package, path.relative_to(ROOT / "chatapp").parts[0])
+        for path in sources("chatapp")
+        for name, _ in imported_names(ast.parse(path.read_text()))
+        for package in without_level
+        if f"{name}.".startswith(f"chatapp.{package}.")
+    }
+    assert {(package, user) for package, user in users if user not in (package, "urls.py")} == set()
 
 
 def test_memory_needs_the_standard_library_and_pydantic_only():

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 
 from chatapp.accounts.models import ApiToken, User
 from chatapp.operations.clock import iso_time
-from chatapp.operations.http.schemas import Body, Changes, Moment, Name, Shape, _line
+from chatapp.operations.http.schemas import Body, Changes, Moment, Name, Shape, single_line
 
 
 class Me(Shape):
@@ -76,7 +76,7 @@ Scope = Literal["chat", "read", "memory", "admin"]
 
 
 class NewToken(Body):
-    name: Annotated[str, AfterValidator(_line), Field(max_length=100)] = ""
+    name: Annotated[str, AfterValidator(single_line), Field(max_length=100)] = ""
     scopes: list[Scope] | None = Field(
         None, min_length=1, max_length=10, description="By default those of the caller, without admin."
     )

@@ -22,8 +22,9 @@ from chatapp.long_term.actions.entries import index_standing, note_sources, reco
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import jobs
 from chatapp.operations.errors import Conflict, LeaseLost
+from chatapp.providers.actions import record_background_calls
 from chatapp.providers.models import ModelConfig
-from chatapp.providers.usage import CallUsage, record_background_calls
+from chatapp.providers.usage import CallUsage
 from chatapp.realtime import event_log
 from chatapp.runs.models import Run
 from memory.hygiene import add_sentences

@@ -19,7 +19,7 @@ from chatapp.context.inspector import inspect_context
 from chatapp.context.schemas import ContextQuestion
 from chatapp.conversations.access import accessible_conversation
 from chatapp.operations import clock
-from chatapp.operations.http import schemas as http_schemas
+from chatapp.operations.http.schemas import Page, answers
 from memory.tokens import estimate_text
 
 router = Router(tags=["context"])
@@ -28,7 +28,7 @@ router = Router(tags=["context"])
 @router.post(
     "/conversations/{conversation_id}/context",
     auth=allow("chat", "read"),
-    response=http_schemas.answers(404, ok=context_schemas.Inspection),
+    response=answers(404, ok=context_schemas.Inspection),
 )
 async def inspect(
     request: ApiRequest, conversation_id: str, question: ContextQuestion = ContextQuestion()
@@ -46,7 +46,7 @@ async def inspect(
 @router.post(
     "/conversations/{conversation_id}/compact",
     auth=allow("chat"),
-    response=http_schemas.answers(404, 409, ok=schemas.Compaction | schemas.CompactionPreview),
+    response=answers(404, 409, ok=schemas.Compaction | schemas.CompactionPreview),
 )
 async def compact(
     request: ApiRequest, conversation_id: str, wanted: CompactRequest = CompactRequest()
@@ -72,7 +72,7 @@ async def compact(
 @router.get(
     "/conversations/{conversation_id}/compactions",
     auth=allow("chat", "read"),
-    response=http_schemas.answers(404, ok=http_schemas.Page[schemas.Compaction]),
+    response=answers(404, ok=Page[schemas.Compaction]),
 )
 async def list_compactions(request: ApiRequest, conversation_id: str) -> Any:
     """Oldest first."""
@@ -88,7 +88,7 @@ def _list(user: User, conversation_id: str) -> list[dict[str, Any]]:
 @router.patch(
     "/conversations/{conversation_id}/compactions/{compaction_id}",
     auth=allow("chat"),
-    response=http_schemas.answers(404, 409, ok=schemas.Compaction),
+    response=answers(404, 409, ok=schemas.Compaction),
 )
 async def change_summary(
     request: ApiRequest, conversation_id: str, compaction_id: str, change: SummaryChange
@@ -112,7 +112,7 @@ def _change(user: User, conversation_id: str, compaction_id: str, summary: str) 
 @router.post(
     "/conversations/{conversation_id}/compactions/{compaction_id}/undo",
     auth=allow("chat"),
-    response=http_schemas.answers(404, 409, ok=schemas.Compaction),
+    response=answers(404, 409, ok=schemas.Compaction),
 )
 async def undo(request: ApiRequest, conversation_id: str, compaction_id: str) -> Any:
     """The messages are in context again, byte for byte as before. Only the latest summary can be undone."""
@@ -128,7 +128,7 @@ async def undo(request: ApiRequest, conversation_id: str, compaction_id: str) ->
 @router.post(
     "/conversations/{conversation_id}/compactions/{compaction_id}/redo",
     auth=allow("chat"),
-    response=http_schemas.answers(404, 409, ok=schemas.Compaction),
+    response=answers(404, 409, ok=schemas.Compaction),
 )
 async def redo(request: ApiRequest, conversation_id: str, compaction_id: str) -> Any:
     """The summary that was undone stands again."""
@@ -144,7 +144,7 @@ async def redo(request: ApiRequest, conversation_id: str, compaction_id: str) ->
 @router.post(
     "/conversations/{conversation_id}/context/clear",
     auth=allow("chat"),
-    response=http_schemas.answers(404, 409, ok=schemas.Compaction),
+    response=answers(404, 409, ok=schemas.Compaction),
 )
 async def clear(request: ApiRequest, conversation_id: str) -> Any:
     """A new context in the same conversation: nothing is deleted, and the clearing can be undone."""

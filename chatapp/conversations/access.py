@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, QuerySet
-
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation, Message
-from chatapp.files.models import Attachment
 from chatapp.operations.access import find_row, parse_id
-
-Links = Attachment.messages.through
 
 
 def accessible_conversation(user: User, conversation_id: str | UUID) -> Conversation:
@@ -28,10 +23,3 @@ def lock_conversation(user: User, conversation_id: str | UUID) -> Conversation:
 def accessible_message(user: User, conversation_id: str | UUID, message_id: str | UUID) -> Message:
     rows = Message.objects.filter(conversation__user=user, conversation_id=parse_id(conversation_id))
     return find_row(rows, message_id)
-
-
-def shown_attachments(user_id: UUID) -> QuerySet[Attachment]:
-    """Return the user's uploads, without those that only messages of deleted conversations show."""
-    links = Links.objects.filter(attachment=OuterRef("pk"))
-    is_shown = Exists(links.filter(message__conversation__user__isnull=False))
-    return Attachment.objects.filter(is_shown | ~Exists(links), user=user_id)

@@ -16,7 +16,7 @@ from chatapp.files.models import Attachment, Offload
 from chatapp.files.offloads import PAGE_CHARS, read_content, read_text
 from chatapp.files.selectors import accessible_attachments, accessible_offload
 from chatapp.operations.errors import NotFound
-from chatapp.operations.http import schemas as http_schemas
+from chatapp.operations.http.schemas import Moment, Shape, answers
 from chatapp.operations.text import normalize_text
 from memory.bounds import Position
 
@@ -33,7 +33,7 @@ EXTENSIONS = {
 YEAR_S = 365 * 24 * 3600
 
 
-class StoredFile(http_schemas.Shape):
+class StoredFile(Shape):
     id: str
     name: str
     mime_type: str
@@ -41,7 +41,7 @@ class StoredFile(http_schemas.Shape):
     height: int
     size_bytes: int
     url: str
-    created_at: http_schemas.Moment
+    created_at: Moment
 
 
 def _shape(row: Attachment) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def _shape(row: Attachment) -> dict[str, Any]:
     }
 
 
-@files_router.post("/files", auth=allow("chat"), response=http_schemas.answers(413, created=StoredFile))
+@files_router.post("/files", auth=allow("chat"), response=answers(413, created=StoredFile))
 async def upload(request: ApiRequest, file: File[UploadedFile]) -> Any:
     """As the form field `file`: a PNG, JPEG, WebP or GIF image, which is stored upright and without metadata; or a
     text, a CSV or a PDF, which the tool `files_read` reads. What a file is, its content says."""
@@ -78,7 +78,7 @@ SHOWN = frozenset({"image/png", "image/jpeg", "image/webp"})
 @files_router.get(
     "/files/{file_id}",
     auth=allow("chat", "read"),
-    response=http_schemas.answers(404, ok=None),
+    response=answers(404, ok=None),
     openapi_extra=DOWNLOAD,
 )
 async def download(request: ApiRequest, file_id: str) -> Any:
@@ -102,7 +102,7 @@ def _response(user: User, file_id: str) -> FileResponse:
     return response
 
 
-@files_router.delete("/files/{file_id}", auth=allow("chat"), response=http_schemas.answers(404))
+@files_router.delete("/files/{file_id}", auth=allow("chat"), response=answers(404))
 async def delete(request: ApiRequest, file_id: str) -> Any:
     """Messages that showed it go on without it."""
     await sync_to_async(_delete)(request.auth.user, file_id)
@@ -129,7 +129,7 @@ CONTENT = {
 }
 
 
-class OffloadPage(http_schemas.Shape):
+class OffloadPage(Shape):
     ref: str
     kind: str = Field(description="result, image or context.")
     tool: str = Field(description="The tool that gave it; empty for a context.")
@@ -140,13 +140,13 @@ class OffloadPage(http_schemas.Shape):
     text: str
     next_offset: int | None
     content_url: str = Field(description="The whole of it, as a file.")
-    created_at: http_schemas.Moment
+    created_at: Moment
 
 
 @router.get(
     "/conversations/{conversation_id}/offloads/{ref}",
     auth=allow("chat", "read"),
-    response=http_schemas.answers(404, ok=OffloadPage),
+    response=answers(404, ok=OffloadPage),
 )
 async def read_page(
     request: ApiRequest,
@@ -182,7 +182,7 @@ def _page(user: User, conversation_id: str, ref: str, offset: int, limit: int) -
 @router.get(
     "/conversations/{conversation_id}/offloads/{ref}/content",
     auth=allow("chat", "read"),
-    response=http_schemas.answers(404, ok=None),
+    response=answers(404, ok=None),
     openapi_extra=CONTENT,
 )
 async def read_whole(request: ApiRequest, conversation_id: str, ref: str) -> Any:

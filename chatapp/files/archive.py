@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from chatapp.accounts.archive import ArchiveFile, safe_file_name
 from chatapp.accounts.models import User
-from chatapp.conversations.access import shown_attachments
 from chatapp.files.attachments import content_path
 from chatapp.files.models import Offload
 from chatapp.files.offloads import read_content
+from chatapp.files.selectors import shown_attachments
 from chatapp.operations.errors import NotFound
 
 ROWS_AT_ONCE = 500

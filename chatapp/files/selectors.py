@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from uuid import UUID
 
+from django.db.models import Exists, OuterRef, QuerySet
+
 from agents.tools.offloaded import CONTEXT_REFERENCE
 from chatapp.accounts.models import User
-from chatapp.conversations.access import shown_attachments
 from chatapp.files.models import Attachment, Offload
 from chatapp.operations.access import find_row, parse_id
 from chatapp.operations.errors import NotFound
+
+Links = Attachment.messages.through
+
+
+def shown_attachments(user_id: UUID) -> QuerySet[Attachment]:
+    """Return the user's uploads, without those that only messages of deleted conversations show."""
+    links = Links.objects.filter(attachment=OuterRef("pk"))
+    is_shown = Exists(links.filter(message__conversation__user__isnull=False))
+    return Attachment.objects.filter(is_shown | ~Exists(links), user=user_id)
 
 
 def accessible_offload(user: User, conversation_id: str | UUID, reference: str | UUID) -> Offload:

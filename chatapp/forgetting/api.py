@@ -23,8 +23,8 @@ from chatapp.forgetting.services import (
 )
 from chatapp.forgetting.wishes import confirm_forgetting, propose_forgetting
 from chatapp.operations import clock
-from chatapp.operations.http import schemas as http_schemas
 from chatapp.operations.http.cursors import decode_cursor, encode_cursor
+from chatapp.operations.http.schemas import Body, Moment, Page, Shape, answers
 from memory.bounds import MAX_QUERY_CHARS, Cursor, Day, Id, PageSize
 
 forgetting_router = Router(tags=["memory"])
@@ -37,7 +37,7 @@ ForGood = Annotated[
 ]
 
 
-class Wish(http_schemas.Body):
+class Wish(Body):
     """Exactly one of them says what is to be forgotten."""
 
     entry_id: Id | None = None
@@ -54,43 +54,41 @@ class Wish(http_schemas.Body):
         return self
 
 
-class Question(http_schemas.Body):
+class Question(Body):
     query: Annotated[MessageText, Field(min_length=1, max_length=MAX_QUERY_CHARS)]
 
 
-class Confirmation(http_schemas.Body):
+class Confirmation(Body):
     proposal_id: Id
     item_ids: list[Id] = Field(min_length=1, max_length=MAX_ITEMS)
     for_good: ForGood = False
 
 
-class Item(http_schemas.Shape):
+class Item(Shape):
     kind: Literal["message", "entry"]
     id: str
     preview: str
-    created_at: http_schemas.Moment
+    created_at: Moment
     conversation_id: str | None
 
 
-class Proposal(http_schemas.Shape):
+class Proposal(Shape):
     proposal_id: str
     items: list[Item]
 
 
-class Receipt(http_schemas.Shape):
+class Receipt(Shape):
     id: str
     what: Literal["entry", "message", "conversation", "day", "everything", "chosen"]
     removed: dict[str, int] = Field(description="How much went, by kind; no content.")
-    at: http_schemas.Moment
+    at: Moment
 
 
 class ForgetAnswer(Receipt):
     proposal: Proposal | None = Field(None, description="What says it again elsewhere, and is still there.")
 
 
-@forgetting_router.post(
-    "/memory/forget", auth=allow("memory"), response=http_schemas.answers(404, 422, ok=ForgetAnswer)
-)
+@forgetting_router.post("/memory/forget", auth=allow("memory"), response=answers(404, 422, ok=ForgetAnswer))
 async def forget(request: ApiRequest, wish: Wish) -> Any:
     """One entry, one message, one conversation, one day, or everything, with all that was made of it: summaries, files,
     index, recalled copies. It is not learned again, unless you ask to remember it and it was not `for_good`. A day is
@@ -121,9 +119,7 @@ def _carry_out(user: User, wish: Wish) -> Done:
     return forget_all(user, now=now, for_good=for_good)
 
 
-@forgetting_router.post(
-    "/memory/forget/propose", auth=allow("memory"), response=http_schemas.answers(422, ok=Proposal)
-)
+@forgetting_router.post("/memory/forget/propose", auth=allow("memory"), response=answers(422, ok=Proposal))
 async def propose(request: ApiRequest, question: Question) -> Any:
     """What a wish such as "forget that I live in Paris" may mean. Nothing is forgotten before it is confirmed."""
     return await sync_to_async(_propose)(request.auth.user, question.query)
@@ -136,7 +132,7 @@ def _propose(user: User, query: str) -> dict[str, Any]:
 @forgetting_router.get(
     "/memory/forget/proposals/{proposal_id}",
     auth=allow("memory", "read"),
-    response=http_schemas.answers(404, ok=Proposal),
+    response=answers(404, ok=Proposal),
 )
 async def read_proposal(request: ApiRequest, proposal_id: str) -> Any:
     """What is still there of it, as it reads now. `memory.forget_proposed` names it."""
@@ -148,7 +144,7 @@ def _read_proposal(user: User, proposal_id: str) -> dict[str, Any]:
 
 
 @forgetting_router.post(
-    "/memory/forget/confirm", auth=allow("memory"), response=http_schemas.answers(404, 422, ok=Receipt)
+    "/memory/forget/confirm", auth=allow("memory"), response=answers(404, 422, ok=Receipt)
 )
 async def confirm(request: ApiRequest, confirmation: Confirmation) -> Any:
     """Forgets the chosen items of a proposal. Asked again, it answers with the same receipt."""
@@ -170,7 +166,7 @@ def _confirm(user: User, confirmation: Confirmation) -> dict[str, Any]:
 @forgetting_router.get(
     "/memory/receipts",
     auth=allow("memory", "read"),
-    response=http_schemas.answers(ok=http_schemas.Page[Receipt]),
+    response=answers(ok=Page[Receipt]),
 )
 async def receipts(
     request: ApiRequest,

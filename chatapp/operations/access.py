@@ -22,7 +22,7 @@ def parse_id(raw: str | UUID) -> UUID:
 
 
 def find_row(rows: QuerySet[Row], row_id: str | UUID) -> Row:
-    """Return the row of these with the id. `rows` are those that the user may see. Raise NotFound."""
+    """Return the row with this id. Raises NotFound where it is not among `rows`."""
     row = rows.filter(pk=parse_id(row_id)).first()
     if row is None:
         raise NotFound()

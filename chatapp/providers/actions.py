@@ -1,15 +1,21 @@
-"""Writes model configurations: as operators edit them, from the environment, and by detection."""
+"""Writes model configurations (edited, from the environment, detected), and the ledger of model calls."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
 
+from chatapp.accounts.models import User
 from chatapp.operations import clock, encryption
-from chatapp.providers.models import ModelConfig
+from chatapp.operations.statements import insert_rows
+from chatapp.providers.models import ModelConfig, Usage
+from chatapp.providers.usage import CallTimes, CallUsage
+from chatapp.runs.models import Run, RunStep
 from memory.tokens import Calibration
 
 Origin = ModelConfig.Origin
@@ -223,3 +229,72 @@ def record_token_counts(*, config_id: UUID, estimated: int, reported: int) -> No
         ModelConfig.objects.filter(pk=config_id).update(
             token_ratio=learned.ratio, token_ratio_samples=learned.samples
         )
+
+
+# --- The ledger --------------------------------------------------------------------------------------
+
+
+def record_calls(run: Run, calls: Sequence[CallUsage], step_count: int | None = None) -> list[RunStep]:
+    """Store calls of a run, and return the steps they add to its trace. `step_count`: steps it has, if known."""
+    insert_rows(
+        [
+            _usage_row(call, user_id=run.user_id, conversation_id=run.conversation_id, run=run)
+            for call in calls
+        ]
+    )
+    traced = [(call, call.times) for call in calls if call.times is not None]
+    if traced and step_count is None:
+        step_count = RunStep.objects.filter(run=run).count()
+    first = (step_count or 0) + 1
+    steps = [_step_row(run, n, call, times) for n, (call, times) in enumerate(traced, start=first)]
+    insert_rows(steps)
+    return steps
+
+
+def take_over_background_calls(run: Run) -> None:
+    """Count background calls of the conversation since its last answer to this run."""
+    Usage.objects.filter(conversation_id=run.conversation_id, run=None).update(run=run)
+
+
+def record_background_calls(user: User, conversation_id: Any, calls: Sequence[CallUsage]) -> None:
+    """Store calls outside a run; the next answer of the conversation shows them."""
+    Usage.objects.bulk_create(
+        _usage_row(call, user_id=user.pk, conversation_id=conversation_id, run=None) for call in calls
+    )
+
+
+def _usage_row(call: CallUsage, *, user_id: Any, conversation_id: Any, run: Run | None) -> Usage:
+    return Usage(
+        user_id=user_id,
+        conversation_id=conversation_id,
+        run=run,
+        model=call.model,
+        model_name=call.model.name if call.model else "",
+        purpose=call.purpose,
+        input_tokens=call.input_tokens,
+        output_tokens=call.output_tokens,
+        cached_tokens=call.cached_tokens,
+        cost=call.cost,
+        exact=call.exact,
+        kept_out_tokens=call.kept_out_tokens,
+        compaction_saved=call.compaction_saved,
+        cache_saved=call.cache_saved,
+    )
+
+
+def _step_row(run: Run, n: int, call: CallUsage, times: CallTimes) -> RunStep:
+    return RunStep(
+        run=run,
+        n=n,
+        purpose=call.purpose,
+        model_name=call.model.name if call.model else "",
+        request_n=times.request_n,
+        started_at=times.started_at,
+        first_token_ms=times.first_token_ms,
+        duration_ms=times.duration_ms,
+        input_tokens=call.input_tokens,
+        output_tokens=call.output_tokens,
+        cached_tokens=call.cached_tokens,
+        exact=call.exact,
+        plan_step=call.plan_step,
+    )

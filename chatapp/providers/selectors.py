@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Literal
@@ -11,12 +12,15 @@ from django.conf import settings
 from django.db.models import Count, F, QuerySet, Sum
 from django.db.models.functions import TruncDate
 
+from agents.events import UsageTotals
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
 from chatapp.operations.errors import NotFound
 from chatapp.providers.model_facts import find_facts
 from chatapp.providers.models import ModelConfig, Usage
 from chatapp.providers.schemas import usage_shape
+from chatapp.providers.usage import CallUsage
+from chatapp.runs.models import Run, RunStep
 from memory.budget import Sizes
 
 
@@ -142,3 +146,25 @@ def _within(user: User, first: date, last: date) -> QuerySet[Usage]:
     start = datetime.combine(first, time.min, UTC)
     end = datetime.combine(last, time.min, UTC) + timedelta(days=1)
     return Usage.objects.filter(user=user, created_at__gte=start, created_at__lt=end)
+
+
+def totals_of_run(run: Run) -> UsageTotals:
+    """Return sums of the run's calls. Input and output include compaction; `compaction_tokens` is its share."""
+    rows = list(Usage.objects.filter(run=run))
+    costs = [row.cost for row in rows if row.cost is not None]
+    return UsageTotals(
+        input_tokens=sum(row.input_tokens for row in rows),
+        output_tokens=sum(row.output_tokens for row in rows),
+        cached_tokens=sum(row.cached_tokens for row in rows),
+        compaction_tokens=sum(
+            row.input_tokens + row.output_tokens for row in rows if row.purpose == "compaction"
+        ),
+        cost=float(sum(costs)) if costs else None,
+    )
+
+
+def unrecorded_calls(run: Run, calls: Sequence[CallUsage]) -> list[CallUsage]:
+    """Return the calls whose step is not stored yet; a write that is repeated finds some of them stored."""
+    numbers = RunStep.objects.filter(run=run, request_n__gt=0).values_list("request_n", flat=True)
+    recorded = set(numbers) if calls else set()
+    return [call for call in calls if call.times is None or call.times.request_n not in recorded]

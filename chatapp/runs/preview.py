@@ -30,10 +30,11 @@ from chatapp.context.policies import ContextRules, rules_for
 from chatapp.context.tools.registry import tools_of
 from chatapp.operations import clock
 from chatapp.operations.errors import NotFound
+from chatapp.providers.actions import record_background_calls
 from chatapp.providers.chat_models import ask_in_thread, chat_model_for
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import default_model
-from chatapp.providers.usage import CallUsage, priced_call, record_background_calls
+from chatapp.providers.usage import CallUsage, priced_call
 from chatapp.runs.call_timing import OpenCall
 from chatapp.runs.plans import fast_model_for, ruled_model, rules_of_steps, with_findings
 from memory.errors import ContextError, PolicyError

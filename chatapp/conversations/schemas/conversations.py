@@ -10,11 +10,11 @@ from pydantic import AfterValidator, BaseModel, Field
 from agents.hooks import Hook
 from chatapp.conversations import models
 from chatapp.operations.clock import iso_time
-from chatapp.operations.http.schemas import Body, Changes, Moment, PolicyFields, Shape, _line
+from chatapp.operations.http.schemas import Body, Changes, Moment, PolicyFields, Shape, single_line
 from chatapp.runs.models import Run
 from memory.bounds import MAX_HOOKS, MAX_RETENTION_DAYS, MAX_TITLE_CHARS, Id
 
-Title = Annotated[str, AfterValidator(_line), Field(max_length=MAX_TITLE_CHARS)]
+Title = Annotated[str, AfterValidator(single_line), Field(max_length=MAX_TITLE_CHARS)]
 MemoryState = Literal["on", "paused"]
 Mode = Literal["react", "plan", "auto"]
 ConversationHooks = Annotated[

@@ -17,7 +17,8 @@ from chatapp.long_term.selectors.scopes import scopes_of
 from chatapp.operations import jobs
 from chatapp.operations.errors import LeaseLost
 from chatapp.operations.fences import hold_fences
-from chatapp.providers.usage import CallUsage, record_background_calls
+from chatapp.providers.actions import record_background_calls
+from chatapp.providers.usage import CallUsage
 from chatapp.recall.actions.claims import note_over
 from chatapp.recall.selectors.claims import SaidAt
 

@@ -21,8 +21,8 @@ from chatapp.long_term.schemas import EntryText, MarkdownIn
 from chatapp.long_term.selectors.entries import day_entries, day_version, list_days
 from chatapp.operations import clock
 from chatapp.operations.errors import InvalidInput, NotFound
-from chatapp.operations.http import schemas as http_schemas
 from chatapp.operations.http.etags import IfMatch, version_of
+from chatapp.operations.http.schemas import Page, answers
 from chatapp.recall.selectors.claims import repeated_claims
 from memory.bounds import Cursor, Day, PageSize
 from memory.daily import DailyEntry, parse_day, render_day
@@ -39,7 +39,7 @@ WRITTEN = {"requestBody": {"content": {"text/markdown": MARKDOWN}}}
 @memory_router.get(
     "/memory/days",
     auth=allow("memory", "read"),
-    response=http_schemas.answers(ok=http_schemas.Page[schemas.MemoryDay]),
+    response=answers(ok=Page[schemas.MemoryDay]),
 )
 async def days(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 50) -> Any:
     """Days that hold memory entries, newest first. A day is one of your time zone's (`PATCH /me`)."""
@@ -74,7 +74,7 @@ def day_of_path(raw: str) -> date:
 @memory_router.get(
     "/memory/days/{day}",
     auth=allow("memory", "read"),
-    response=http_schemas.answers(404, ok=schemas.MemoryDayText),
+    response=answers(404, ok=schemas.MemoryDayText),
     openapi_extra=READ,
 )
 async def day_text(request: ApiRequest, response: HttpResponse, day: str) -> Any:
@@ -124,7 +124,7 @@ def _etag(shape: dict[str, Any]) -> str:
 @memory_router.put(
     "/memory/days/{day}",
     auth=allow("memory"),
-    response=http_schemas.answers(404, 409, ok=schemas.MemoryDayText),
+    response=answers(404, 409, ok=schemas.MemoryDayText),
     openapi_extra=WRITTEN,
 )
 async def write_day(
@@ -166,7 +166,7 @@ def _section(entry: DailyEntry) -> DaySection:
     return DaySection(entry_id=entry.id, text=_ENTRY_TEXT.validate_python(entry.text), clock=entry.clock)
 
 
-@memory_router.delete("/memory/days/{day}", auth=allow("memory"), response=http_schemas.answers(404))
+@memory_router.delete("/memory/days/{day}", auth=allow("memory"), response=answers(404))
 async def remove_day(request: ApiRequest, day: str) -> Any:
     """Everything that is remembered of this day is forgotten."""
     await sync_to_async(changes.forget_day)(user=request.auth.user, day=day_of_path(day))

@@ -14,14 +14,12 @@ from chatapp.long_term.access import accessible_entry
 from chatapp.long_term.schemas import EntryChange, NewEntry, RevisionIn
 from chatapp.long_term.selectors.entries import entry_history
 from chatapp.operations import clock
-from chatapp.operations.http import schemas as http_schemas
+from chatapp.operations.http.schemas import Page, answers
 
 entries_router = Router(tags=["memory"])
 
 
-@entries_router.post(
-    "/memory/entries", auth=allow("memory"), response=http_schemas.answers(created=schemas.MemoryEntry)
-)
+@entries_router.post("/memory/entries", auth=allow("memory"), response=answers(created=schemas.MemoryEntry))
 async def add(request: ApiRequest, new: NewEntry) -> Any:
     """Something to remember, in your own words."""
     return Status(201, await sync_to_async(_add)(request.auth.user, new))
@@ -35,7 +33,7 @@ def _add(user: User, new: NewEntry) -> dict[str, Any]:
 @entries_router.get(
     "/memory/entries/{entry_id}",
     auth=allow("memory", "read"),
-    response=http_schemas.answers(404, ok=schemas.MemoryEntry),
+    response=answers(404, ok=schemas.MemoryEntry),
 )
 async def read(request: ApiRequest, entry_id: str) -> Any:
     return await sync_to_async(_read)(request.auth.user, entry_id)
@@ -48,7 +46,7 @@ def _read(user: User, entry_id: str) -> dict[str, Any]:
 @entries_router.patch(
     "/memory/entries/{entry_id}",
     auth=allow("memory"),
-    response=http_schemas.answers(404, 409, ok=schemas.MemoryEntry),
+    response=answers(404, 409, ok=schemas.MemoryEntry),
 )
 async def change(request: ApiRequest, entry_id: str, change: EntryChange) -> Any:
     """Your words stand from now on, whatever is extracted again; what it said before is its history."""
@@ -60,7 +58,7 @@ def _change(user: User, entry_id: str, change: EntryChange) -> dict[str, Any]:
     return shapes.entry_shape(entry)
 
 
-@entries_router.delete("/memory/entries/{entry_id}", auth=allow("memory"), response=http_schemas.answers(404))
+@entries_router.delete("/memory/entries/{entry_id}", auth=allow("memory"), response=answers(404))
 async def remove(request: ApiRequest, entry_id: str) -> Any:
     """It is forgotten, with its history."""
     await sync_to_async(changes.forget_entry)(user=request.auth.user, entry_id=entry_id)
@@ -70,7 +68,7 @@ async def remove(request: ApiRequest, entry_id: str) -> Any:
 @entries_router.get(
     "/memory/entries/{entry_id}/history",
     auth=allow("memory", "read"),
-    response=http_schemas.answers(404, ok=http_schemas.Page[schemas.EntryRevision]),
+    response=answers(404, ok=Page[schemas.EntryRevision]),
 )
 async def history(request: ApiRequest, entry_id: str) -> Any:
     """What it says and everything it said before, newest first."""
@@ -93,7 +91,7 @@ def _history(user: User, entry_id: str) -> list[dict[str, Any]]:
 @entries_router.post(
     "/memory/entries/{entry_id}/revert",
     auth=allow("memory"),
-    response=http_schemas.answers(404, ok=schemas.MemoryEntry),
+    response=answers(404, ok=schemas.MemoryEntry),
 )
 async def revert(request: ApiRequest, entry_id: str, body: RevisionIn) -> Any:
     """It says again what it said in that revision."""

@@ -26,8 +26,8 @@ from chatapp.long_term.selectors.profile import (
 )
 from chatapp.operations import clock
 from chatapp.operations.errors import InvalidInput
-from chatapp.operations.http import schemas as http_schemas
 from chatapp.operations.http.etags import IfMatch, version_of
+from chatapp.operations.http.schemas import Page, answers
 from memory.bounds import MAX_NUMBER, Cursor, PageSize
 from memory.policy import DEFAULT_POLICY
 from memory.profile import compare_lines
@@ -43,7 +43,7 @@ MARKDOWN = {"schema": {"type": "string"}}
 @profile_router.get(
     "/memory/profile",
     auth=allow("memory", "read"),
-    response=http_schemas.answers(ok=schemas.Profile),
+    response=answers(ok=schemas.Profile),
     openapi_extra={"responses": {200: {"content": {"text/markdown": MARKDOWN}}}},
 )
 async def read(request: ApiRequest, response: HttpResponse) -> Any:
@@ -95,7 +95,7 @@ def _iso(moment: datetime) -> str:
 @profile_router.put(
     "/memory/profile",
     auth=allow("memory"),
-    response=http_schemas.answers(409, ok=schemas.Profile),
+    response=answers(409, ok=schemas.Profile),
     openapi_extra={"requestBody": {"content": {"text/markdown": MARKDOWN}}},
 )
 async def write(
@@ -123,7 +123,7 @@ def _write(user: User, markdown: str, version: int | None) -> dict[str, Any]:
 @profile_router.get(
     "/memory/profile/versions",
     auth=allow("memory", "read"),
-    response=http_schemas.answers(ok=http_schemas.Page[schemas.ProfileVersion]),
+    response=answers(ok=Page[schemas.ProfileVersion]),
 )
 async def versions(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 50) -> Any:
     """Newest first: who changed it, and when."""
@@ -152,7 +152,7 @@ def _version(row: ProfileVersion) -> dict[str, Any]:
 @profile_router.get(
     "/memory/profile/versions/{version}",
     auth=allow("memory", "read"),
-    response=http_schemas.answers(404, ok=schemas.ProfileVersionText),
+    response=answers(404, ok=schemas.ProfileVersionText),
 )
 async def read_version(request: ApiRequest, version: Number, against: Against = None) -> Any:
     """One version, and what it changed, line by line: `against` the one before it by default."""
@@ -170,7 +170,7 @@ def _read_version(user: User, number: int, against: int | None) -> dict[str, Any
 @profile_router.post(
     "/memory/profile/versions/{version}/revert",
     auth=allow("memory"),
-    response=http_schemas.answers(404, ok=schemas.Profile),
+    response=answers(404, ok=schemas.Profile),
 )
 async def revert(request: ApiRequest, version: Number) -> Any:
     """It says again what it said in that version, as a new one."""
@@ -184,7 +184,7 @@ def _revert(user: User, number: int) -> dict[str, Any]:
 @profile_router.post(
     "/memory/profile/consolidate",
     auth=allow("memory"),
-    response=http_schemas.answers(accepted=schemas.Profile),
+    response=answers(accepted=schemas.Profile),
 )
 async def consolidate(request: ApiRequest) -> Any:
     """Takes over now what was noted since the last time, instead of at night. `consolidation` tells how it goes."""

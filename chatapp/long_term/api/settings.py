@@ -15,9 +15,8 @@ from chatapp.long_term import schemas, shapes
 from chatapp.long_term.actions.settings import update_memory_settings
 from chatapp.long_term.selectors.entries import proposed_page
 from chatapp.operations import clock
-from chatapp.operations.http import schemas as http_schemas
 from chatapp.operations.http.cursors import decode_cursor, encode_cursor
-from chatapp.operations.http.schemas import MemorySettingsChanges
+from chatapp.operations.http.schemas import MemorySettingsChanges, Page, answers
 
 settings_router = Router(tags=["memory"])
 
@@ -27,15 +26,13 @@ COLUMNS = {"paused": "memory_paused", "review": "reviews_memory", "profile": "us
 
 
 @settings_router.get(
-    "/memory/settings", auth=allow("memory", "read"), response=http_schemas.answers(ok=schemas.MemorySettings)
+    "/memory/settings", auth=allow("memory", "read"), response=answers(ok=schemas.MemorySettings)
 )
 async def read(request: ApiRequest) -> Any:
     return _shape(request.auth.user)
 
 
-@settings_router.patch(
-    "/memory/settings", auth=allow("memory"), response=http_schemas.answers(ok=schemas.MemorySettings)
-)
+@settings_router.patch("/memory/settings", auth=allow("memory"), response=answers(ok=schemas.MemorySettings))
 async def change(request: ApiRequest, changes: MemorySettingsChanges) -> Any:
     """Only what is sent is changed."""
     return await sync_to_async(_change)(request.auth.user, changes.sent())
@@ -53,7 +50,7 @@ def _shape(user: User) -> dict[str, bool]:
 @settings_router.get(
     "/memory/review",
     auth=allow("memory", "read"),
-    response=http_schemas.answers(ok=http_schemas.Page[schemas.MemoryEntry]),
+    response=answers(ok=Page[schemas.MemoryEntry]),
 )
 async def waiting(request: ApiRequest, cursor: Cursor = None, limit: Limit = 50) -> Any:
     """Entries that wait for your approval, newest first. Until then they are in no file, search, recall or profile."""
@@ -69,7 +66,7 @@ def _waiting(user: User, cursor: str | None, limit: int) -> dict[str, Any]:
 @settings_router.post(
     "/memory/review/{entry_id}/approve",
     auth=allow("memory"),
-    response=http_schemas.answers(404, ok=schemas.MemoryEntry),
+    response=answers(404, ok=schemas.MemoryEntry),
 )
 async def approve(request: ApiRequest, entry_id: str) -> Any:
     """It is remembered from now on. Approving twice is approving once."""
@@ -80,9 +77,7 @@ def _approve(user: User, entry_id: str) -> dict[str, Any]:
     return shapes.entry_shape(memory_changes.approve_entry(user=user, entry_id=entry_id))
 
 
-@settings_router.post(
-    "/memory/review/{entry_id}/reject", auth=allow("memory"), response=http_schemas.answers(404, 409)
-)
+@settings_router.post("/memory/review/{entry_id}/reject", auth=allow("memory"), response=answers(404, 409))
 async def reject(request: ApiRequest, entry_id: str) -> Any:
     """It is forgotten before it was remembered. What was approved already is deleted as an entry."""
     await sync_to_async(memory_changes.reject_entry)(user=request.auth.user, entry_id=entry_id)

@@ -13,31 +13,31 @@ from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.models import User
 from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.scopes import accessible_scope, readable_scopes, shared_page
-from chatapp.operations.http import schemas as http_schemas
 from chatapp.operations.http.cursors import decode_cursor, encode_cursor
+from chatapp.operations.http.schemas import Moment, Page, Shape, answers
 from memory.bounds import Cursor, PageSize
 
 shared_router = Router(tags=["memory"])
 
 
-class SharedMemory(http_schemas.Shape):
+class SharedMemory(Shape):
     agent_id: str
     agent: str
     entry_count: int
 
 
-class SharedEntry(http_schemas.Shape):
+class SharedEntry(Shape):
     id: str
     day: str
     text: str
     is_mine: bool = Field(description="You said it: change or forget it as an entry of yours.")
-    created_at: http_schemas.Moment
+    created_at: Moment
 
 
 @shared_router.get(
     "/memory/shared",
     auth=allow("memory", "read"),
-    response=http_schemas.answers(ok=http_schemas.Page[SharedMemory]),
+    response=answers(ok=Page[SharedMemory]),
 )
 async def memories(request: ApiRequest) -> Any:
     """The agents that share their memory with everybody who talks to them."""
@@ -54,7 +54,7 @@ def _memories(user: User) -> list[dict[str, Any]]:
 @shared_router.get(
     "/memory/shared/{agent_id}",
     auth=allow("memory", "read"),
-    response=http_schemas.answers(404, ok=http_schemas.Page[SharedEntry]),
+    response=answers(404, ok=Page[SharedEntry]),
 )
 async def entries(
     request: ApiRequest,

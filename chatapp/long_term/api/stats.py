@@ -17,8 +17,7 @@ from chatapp.long_term.archive import write_archive
 from chatapp.long_term.selectors.entries import memory_stats, user_zone
 from chatapp.operations import clock
 from chatapp.operations.errors import InvalidInput
-from chatapp.operations.http import schemas as http_schemas
-from chatapp.operations.http.schemas import Period
+from chatapp.operations.http.schemas import Page, Period, answers
 
 stats_router = Router(tags=["memory"])
 
@@ -30,7 +29,7 @@ ZIP = {"schema": {"type": "string", "format": "binary"}}
 @stats_router.get(
     "/memory/stats",
     auth=allow("memory", "read"),
-    response=http_schemas.answers(ok=http_schemas.Page[schemas.MemoryStats]),
+    response=answers(ok=Page[schemas.MemoryStats]),
 )
 async def stats(request: ApiRequest, period: Query[Period]) -> Any:
     """What was remembered and what models read and wrote for you, day by day, oldest first; days of your time zone."""
@@ -55,7 +54,7 @@ def _stats(user: User, period: Period) -> dict[str, Any]:
 @stats_router.get(
     "/memory/export",
     auth=allow("memory", "read"),
-    response=http_schemas.answers(ok=None),
+    response=answers(ok=None),
     openapi_extra={"responses": {200: {"content": {"application/zip": ZIP}}}},
 )
 async def export(request: ApiRequest) -> FileResponse:

@@ -54,11 +54,12 @@ def answers(*statuses: int, **bodies: Any) -> dict[int, Any]:
     return {**(success or {204: None}), **dict.fromkeys(sorted({*ALWAYS_POSSIBLE, *statuses}), Error)}
 
 
-def _line(text: str) -> str:
+def single_line(text: str) -> str:
+    """Return the text in one line, with single spaces. Raises TooLarge."""
     return " ".join(normalize_text(text, len(text)).split())
 
 
-Name = Annotated[str, AfterValidator(_line), Field(max_length=MAX_NAME_CHARS)]
+Name = Annotated[str, AfterValidator(single_line), Field(max_length=MAX_NAME_CHARS)]
 
 
 Key = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS)]

@@ -13,7 +13,7 @@ from ninja.params.functions import Header, Query
 
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.conversations.access import accessible_conversation
-from chatapp.operations.http import schemas as http_schemas
+from chatapp.operations.http.schemas import answers
 from chatapp.realtime.api.sse import encode_notice, sse_response
 from chatapp.realtime.api.streams import ConversationReader
 from memory.bounds import MAX_ID
@@ -33,7 +33,7 @@ STREAM = {
 @router.get(
     "/conversations/{conversation_id}/events",
     auth=allow("chat", "read"),
-    response=http_schemas.answers(404, ok=None),
+    response=answers(404, ok=None),
     openapi_extra=STREAM,
 )
 async def read_events(

@@ -19,13 +19,9 @@ from chatapp.conversations.selectors.messages import with_stored_pieces
 from chatapp.operations import jobs
 from chatapp.operations.errors import NotFound, ReadForgotten
 from chatapp.operations.fences import check_fences
-from chatapp.providers.usage import (
-    CallUsage,
-    record_calls,
-    take_over_background_calls,
-    totals_of_run,
-    usage_event,
-)
+from chatapp.providers.actions import record_calls, take_over_background_calls
+from chatapp.providers.selectors import totals_of_run
+from chatapp.providers.usage import CallUsage, usage_event
 from chatapp.realtime import event_log
 from chatapp.runs import shapes
 from chatapp.runs.actions.injected_messages import release_injected

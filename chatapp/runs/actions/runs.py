@@ -19,7 +19,9 @@ from chatapp.conversations.schemas.messages import plan_shape
 from chatapp.operations.errors import LeaseLost
 from chatapp.operations.fences import check_fences
 from chatapp.operations.statements import as_key, as_stored, execute
-from chatapp.providers.usage import CallUsage, record_calls, unrecorded_calls, usage_event
+from chatapp.providers.actions import record_calls
+from chatapp.providers.selectors import unrecorded_calls
+from chatapp.providers.usage import CallUsage, usage_event
 from chatapp.realtime import event_log
 from chatapp.runs import shapes
 from chatapp.runs.actions.message_order import AnswerPosition

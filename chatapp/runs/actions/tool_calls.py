@@ -22,7 +22,8 @@ from chatapp.conversations.models import Conversation, Message
 from chatapp.conversations.schemas.messages import tool_call_shape
 from chatapp.operations.errors import Conflict, NotFound
 from chatapp.operations.statements import insert_rows, update_row
-from chatapp.providers.usage import CallUsage, record_calls, usage_event
+from chatapp.providers.actions import record_calls
+from chatapp.providers.usage import CallUsage, usage_event
 from chatapp.realtime import event_log
 from chatapp.runs.actions.message_order import AnswerMessage, AnswerPosition, insert_before_answer
 from chatapp.runs.actions.runs import Lease, LeasedRun, calls_to_tell, lock_for_calls, lock_leased

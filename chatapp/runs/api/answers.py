@@ -15,8 +15,8 @@ from django.http.response import HttpResponseBase
 from chatapp.accounts.callers import ApiRequest
 from chatapp.accounts.models import User
 from chatapp.operations.database import persistently
-from chatapp.operations.http import schemas as http_schemas
 from chatapp.operations.http.errors import error_response
+from chatapp.operations.http.schemas import answers
 from chatapp.realtime.api.sse import sse_response
 from chatapp.realtime.api.streams import ConversationReader
 from chatapp.realtime.hub import Frame, conversation_topic, hub
@@ -33,7 +33,7 @@ SSE_BODY = {
     "schema": {"type": "string", "description": "Server-sent events from message.created to run.finished."}
 }
 ANSWERS: dict[int, Any] = {
-    **http_schemas.answers(404, 409, 413, 502, 503, 504, ok=schemas.Answer),
+    **answers(404, 409, 413, 502, 503, 504, ok=schemas.Answer),
     202: schemas.Accepted,
 }
 PREFER = {

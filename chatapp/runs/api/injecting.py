@@ -14,7 +14,7 @@ from chatapp.conversations.access import accessible_conversation
 from chatapp.conversations.api.messages import IdempotencyKey
 from chatapp.conversations.schemas.messages import SentMessage
 from chatapp.operations import clock
-from chatapp.operations.http import schemas as http_schemas
+from chatapp.operations.http.schemas import answers
 from chatapp.runs import runner, schemas
 from chatapp.runs.actions.injected_messages import inject_message
 from chatapp.runs.actions.sending import Receipt
@@ -26,7 +26,7 @@ router = Router(tags=["messages"])
 @router.post(
     "/conversations/{conversation_id}/inject",
     auth=allow("chat"),
-    response=http_schemas.answers(404, 422, accepted=schemas.Injected),
+    response=answers(404, 422, accepted=schemas.Injected),
 )
 async def inject(
     request: ApiRequest,

@@ -16,7 +16,7 @@ from chatapp.context.sent_requests import list_requests, show_request
 from chatapp.conversations.schemas.messages import StreamOption, tool_call_shape
 from chatapp.operations import clock
 from chatapp.operations.errors import NotFound
-from chatapp.operations.http import schemas as http_schemas
+from chatapp.operations.http.schemas import answers
 from chatapp.realtime.hub import hub
 from chatapp.runs import schemas, shapes
 from chatapp.runs.actions.endings import request_stop
@@ -30,7 +30,7 @@ from chatapp.runs.tool_ports import notify_decision
 router = Router(tags=["runs"])
 
 
-@router.get("/runs/{run_id}", auth=allow("chat", "read"), response=http_schemas.answers(404, ok=schemas.Run))
+@router.get("/runs/{run_id}", auth=allow("chat", "read"), response=answers(404, ok=schemas.Run))
 async def read_run(request: ApiRequest, run_id: str) -> Any:
     return await sync_to_async(_shape)(request.auth.user, run_id)
 
@@ -42,7 +42,7 @@ def _shape(user: User, run_id: str) -> dict[str, Any]:
 @router.get(
     "/runs/{run_id}/requests",
     auth=allow("chat", "read"),
-    response=http_schemas.answers(404, ok=schemas.SentRequests),
+    response=answers(404, ok=schemas.SentRequests),
 )
 async def list_sent(request: ApiRequest, run_id: str) -> Any:
     """What the models were sent for this run, in order; refused ones, too."""
@@ -56,7 +56,7 @@ def _list_sent(user: User, run_id: str) -> list[dict[str, Any]]:
 @router.get(
     "/runs/{run_id}/requests/{n}",
     auth=allow("chat", "read"),
-    response=http_schemas.answers(404, ok=schemas.ShownRequest),
+    response=answers(404, ok=schemas.ShownRequest),
 )
 async def read_sent(request: ApiRequest, run_id: str, n: str) -> Any:
     """One request as it was sent, built again from what is stored; `verified` says whether it is the same bytes."""
@@ -70,7 +70,7 @@ def _read_sent(user: User, run_id: str, n: str) -> dict[str, Any]:
     return show_request(run, int(n))
 
 
-@router.post("/runs/{run_id}/stop", auth=allow("chat"), response=http_schemas.answers(404, ok=schemas.Run))
+@router.post("/runs/{run_id}/stop", auth=allow("chat"), response=answers(404, ok=schemas.Run))
 async def stop(request: ApiRequest, run_id: str) -> Any:
     """Asks the run to end; what was written so far stays. A run that has ended stays as it is."""
     shape = await sync_to_async(_stop)(request.auth.user, run_id)
@@ -101,7 +101,7 @@ def _continue(user: User, run_id: str) -> Receipt:
 @router.post(
     "/runs/{run_id}/tools/{call_id}/approve",
     auth=allow("chat"),
-    response=http_schemas.answers(404, 409, ok=schemas.ToolCall),
+    response=answers(404, 409, ok=schemas.ToolCall),
 )
 async def approve(request: ApiRequest, run_id: str, call_id: str) -> Any:
     """Lets a call run that waits for your approval. 409 when it does not wait any more."""
@@ -111,7 +111,7 @@ async def approve(request: ApiRequest, run_id: str, call_id: str) -> Any:
 @router.post(
     "/runs/{run_id}/tools/{call_id}/deny",
     auth=allow("chat"),
-    response=http_schemas.answers(404, 409, ok=schemas.ToolCall),
+    response=answers(404, 409, ok=schemas.ToolCall),
 )
 async def deny(request: ApiRequest, run_id: str, call_id: str) -> Any:
     """The call is not run; the model is told so. 409 when it does not wait any more."""
@@ -126,9 +126,7 @@ async def _decide(user: User, run_id: str, call_id: str, *, approve: bool) -> di
     return tool_call_shape(call)
 
 
-@router.get(
-    "/runs/{run_id}/trace", auth=allow("chat", "read"), response=http_schemas.answers(404, ok=schemas.Trace)
-)
+@router.get("/runs/{run_id}/trace", auth=allow("chat", "read"), response=answers(404, ok=schemas.Trace))
 async def read_trace(request: ApiRequest, run_id: str) -> Any:
     """Each model call of the run with its times and tokens, the tools it asked for, and the hooks that fired."""
     return await sync_to_async(_trace)(request.auth.user, run_id)

@@ -64,7 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
         start_servers(config)
     os.environ["DJANGO_SETTINGS_MODULE"] = "chatapp.settings"
     django.setup()
-    for name in ("people", "emptying"):  # they import models
+    for name in ("people", "emptying", "pace"):  # they import models
         config.pluginmanager.import_plugin(f"tests.fixtures.{name}")
 
 

@@ -37,7 +37,9 @@ def test_a_kill_in_the_middle_of_an_inline_summary_leaves_it_to_the_worker(
         for text in ("Hello.", words(9_000, "The crane is QX-17.")):
             assert ask(alice, talk, text)["message"]["status"] == "complete"
 
-        model.script(says("Never told.", hold_after=0), says("The crane. AFTER-THE-KILL."), kind="summary")
+        model.script(
+            says("Never told.", hold_after=0), says("The crane is QX-17. AFTER-THE-KILL."), kind="summary"
+        )
         sent = alice.post(
             f"{talk}/messages", json={"content": "And now?"}, headers={"Prefer": "respond-async"}
         ).json()

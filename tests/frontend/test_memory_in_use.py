@@ -24,7 +24,9 @@ CODE = "The gate code of the depot is 7731-heliotrope."
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[ModelServer]:
-    with ModelServer(default=says("I see."), summary_default=says("They talk about orders.")) as server:
+    with ModelServer(
+        default=says("I see."), summary_default=says("They talk about the orders INV-100 and INV-200.")
+    ) as server:
         yield server
 
 

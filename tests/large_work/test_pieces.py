@@ -21,12 +21,14 @@ from chatapp.conversations.models import Conversation, Message
 from chatapp.files import attachments
 from chatapp.forgetting import tasks as forgetting_tasks
 from chatapp.forgetting.models import Removal, Tombstone
+from chatapp.forgetting.selectors.removals import waiting_removals
 from chatapp.forgetting.services import delete_idle_conversations, forget_whole_conversation
-from chatapp.operations import clock, tasks
+from chatapp.operations import clock
 from chatapp.operations.errors import Conflict
 from chatapp.operations.work_budget import Budget, Pace
 from chatapp.recall.actions.indexing import index_conversation
 from chatapp.recall.models import SearchDocument, SearchPosting
+from chatapp.recall.selectors.unindexed import overlooked_conversations
 from chatapp.recall.user_search import search_memory
 from chatapp.runs.actions.sending import NewMessage, send_message
 
@@ -177,8 +179,8 @@ def test_a_kill_inside_of_a_transaction_leaves_it_for_the_next(
     finally:
         post_delete.disconnect(kill, sender=Message)
     assert Message.objects.count() == COUNT
-    assert tasks.waiting_removals(clock.now()) == [], "its lease still runs"
-    [removal_id] = tasks.waiting_removals(clock.now() + timedelta(minutes=2))
+    assert waiting_removals(clock.now()) == [], "its lease still runs"
+    [removal_id] = waiting_removals(clock.now() + timedelta(minutes=2))
     Removal.objects.update(lease_expires_at=clock.now() - timedelta(seconds=1))
     forgetting_tasks.remove_rest(str(removal_id))
     assert not Message.objects.exists()
@@ -247,7 +249,7 @@ def test_a_failed_import_leaves_nothing(alice: User) -> None:
     with pytest.raises(Broken):
         import_conversation(user=alice, messages=said(20), now=clock.now(), pace=pace)
     assert not Conversation.objects.exists()
-    [removal_id] = tasks.waiting_removals(clock.now())
+    [removal_id] = waiting_removals(clock.now())
     forgetting_tasks.remove_rest(str(removal_id))
     assert not Conversation.with_unowned.exists()
     assert not Message.objects.exists()
@@ -298,5 +300,5 @@ def test_a_large_backlog_lets_others_in_between(
         )
     imported(bob, count=2)
     Conversation.objects.filter(user=bob).update(last_activity_at=clock.now() - timedelta(seconds=20))
-    first = tasks.overlooked_conversations(clock.now(), limit=2)
+    first = overlooked_conversations(clock.now(), limit=2)
     assert set(Conversation.objects.filter(pk__in=first).values_list("user", flat=True)) == {alice.pk, bob.pk}

@@ -48,9 +48,10 @@ class Script:
 
     def behave(self, request: RecordedRequest) -> Behaviour:
         kind: Kind = "summary" if request.kind == "summary" else "chat"
-        behaviours = self._answers.get((kind, self._key_of(request)))
+        key = self._key_of(request)
+        behaviours = self._answers.get((kind, key))
         if not behaviours:
-            return says("A summary of what was said before.") if kind == "summary" else says("An answer.")
+            return says(f"A summary of {key}.") if kind == "summary" else says("An answer.")
         step = behaviours.pop(0) if len(behaviours) > 1 else behaviours[0]
         return step() if callable(step) else step
 

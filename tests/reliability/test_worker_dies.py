@@ -58,7 +58,7 @@ def test_one_task_delivered_to_many_workers_is_done_once(
     production: Installation, alice: Person, script: Script
 ) -> None:
     key = new_key("doubled")
-    script.answer(key, slowly(f"The user counts notes. {words(15)} ONCE", rate=15), kind="summary")
+    script.answer(key, slowly(f"The user counts notes. {key} {words(15)} ONCE", rate=15), kind="summary")
     conversation = long_conversation(alice, key)
     compaction = compact(alice, conversation)
     for _ in range(6):
@@ -98,7 +98,7 @@ UNUSABLE = {
     "empty": (says(""), "nothing"),
     "garbage": (says("{}[]()!!! ... ??? ---- ==== %%%% //// ####"), "not a summary"),
     "repeating itself": (says(words(1, "again ") * 300), "not a summary"),
-    "too long": (says(words(4_000)), "tokens"),
+    "too long": (says(f"QX-00000 {words(4_000)}"), "tokens"),
     "an error page": (says("<!doctype html><html><body>502 Bad Gateway</body></html>"), "not a summary"),
     "cut": (says(words(30), fault="cut", fault_after=10), "cut"),
 }

@@ -199,7 +199,7 @@ def _is_history(message: Message) -> bool:
 
 
 def _first_summary_line(summaries: list[Message]) -> str:
-    """After the tag and the sentence that says what it is."""
+    """Return the first line of the summary itself, after its tag and its lead."""
     if not summaries:
         return ""
     body = summaries[0].text.partition("\n\n")[2] or summaries[0].text

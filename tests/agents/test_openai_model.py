@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 
 from agents.chat_models.openai_model import OpenAIModel
+from agents.chat_models.probing import probe_model
 from agents.types import ModelEndpoint, ModelRequest, TextDelta, TokenUsage, ToolCallDelta
 from agents.usage import COUNTED_CHARS, OutputText
 from memory.tokens import estimate_text, text_message
@@ -364,3 +365,23 @@ async def test_a_thousand_messages_do_not_hold_the_event_loop(
     await collect(model, request)
     watcher.cancel()
     assert longest < 0.1  # the SDK's own transformation of the messages takes longer
+
+
+LEAKING = {"error": {"message": "Key sk-test is unknown at http://10.1.2.3:8000 on gpu-7.models.internal"}}
+
+
+@pytest.mark.parametrize(
+    "behaviour", [Behaviour(status=401, error=LEAKING), Behaviour(fault="error_chunk", error=LEAKING)]
+)
+async def test_keys_and_hosts_in_a_providers_words_reach_neither_users_nor_log_nor_test(
+    server: ModelServer, model: OpenAIModel, behaviour: Behaviour, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.defaults["chat"] = behaviour
+    _, error = await collect(model, ask_for())
+    assert error is not None
+    probe = await probe_model(model.endpoint)
+    told = [str(error), error.detail, error.provider_words, probe.sentence, probe.error_detail, caplog.text]
+    for secret in ("sk-test", "10.1.2.3", "gpu-7"):
+        assert not [text for text in told if secret in text]
+    assert "is unknown" in caplog.text
+    assert "is unknown" not in f"{error} {error.detail}"

@@ -152,6 +152,18 @@ async def test_a_passing_error_is_tried_once_more_and_never_again() -> None:
     assert len(failing.requests) == 2
 
 
+@pytest.mark.parametrize("status", [503, 529])
+async def test_a_busy_summariser_is_asked_three_times_in_all(status: int) -> None:
+    pauses: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+
+    busy = ScriptedModel(default=map_error(status, "Overloaded"))
+    assert (await summarise_with(busy, sleep=pause)).made_by == "extract"
+    assert (len(busy.requests), pauses) == (3, [1.0, 2.0])
+
+
 async def test_a_call_that_broke_off_is_counted_too() -> None:
     result = await summarise_with(ScriptedModel([Said("Half an answer", error=describe_error("cut"))]))
     [usage] = result.usages

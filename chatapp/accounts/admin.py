@@ -85,7 +85,7 @@ class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]
     actions = ("deactivate",)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Admins only, one account at a time, and never the only admin."""
+        """Let admins delete one account at a time, but never the only admin."""
         return bool(request.user.is_superuser) and not (obj is not None and is_only_admin(obj))
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
@@ -104,13 +104,13 @@ class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]
         delete_account(obj, now=clock.now())
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """Operators who are not admins cannot make themselves admins."""
+        """Keep operators who are not admins from making themselves admins."""
         if request.user.is_superuser:
             return self.readonly_fields
         return (*self.readonly_fields, "is_staff", "is_superuser", "groups", "user_permissions")
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Operators who are not admins cannot change an admin, whose password they could set."""
+        """Keep operators who are not admins from changing an admin, whose password they could set."""
         is_protected = obj is not None and obj.is_superuser and not request.user.is_superuser
         return not is_protected and super().has_change_permission(request, obj)
 

@@ -38,7 +38,7 @@ def visible_tokens(user: User) -> Iterable[ApiToken]:
 
 
 def accessible_token(user: User, token_id: UUID | str) -> ApiToken:
-    """Raises NotFound."""
+    """Return a token of the user. Raises NotFound."""
     token = ApiToken.objects.filter(user=user, pk=parse_id(token_id)).first()
     if token is None:
         raise NotFound

@@ -143,7 +143,7 @@ class ModelConfigAdmin(TestedAdmin[ModelConfig]):
         )
 
     def get_readonly_fields(self, request: HttpRequest, obj: ModelConfig | None = None) -> tuple[str, ...]:
-        """Fields from the environment are read-only: the next start would undo a change."""
+        """Show fields of the environment read-only: the next start would undo a change."""
         owned = OWNED_BY_ENVIRONMENT if obj and obj.from_environment else ()
         return (*self.readonly_fields, *owned)
 
@@ -153,12 +153,12 @@ class ModelConfigAdmin(TestedAdmin[ModelConfig]):
         return super().formfield_for_dbfield(db_field, request, **kwargs)
 
     def has_delete_permission(self, request: HttpRequest, obj: ModelConfig | None = None) -> bool:
-        """Rows that the next start would make again cannot be deleted, only disabled."""
+        """Refuse to delete rows that the next start would make again; they can be disabled."""
         comes_back = obj is not None and (obj.from_environment or obj.origin == ModelConfig.Origin.BUILT_IN)
         return not comes_back and super().has_delete_permission(request, obj)
 
     def get_actions(self, request: HttpRequest) -> Any:
-        """Without deleting several at once, which would not ask `has_delete_permission` for each row."""
+        """Remove the action that deletes several rows, which does not ask `has_delete_permission` for each."""
         actions = super().get_actions(request)
         actions.pop("delete_selected", None)
         return actions

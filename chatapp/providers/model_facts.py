@@ -110,7 +110,7 @@ def _priced_window(model_id: str, base_url: str) -> int | None:
 
 
 def _add_up(usage: TokenUsage, input_price: Decimal, output_price: Decimal, cached_price: Decimal) -> Decimal:
-    """Prices are per million tokens; cached tokens are part of the input."""
+    """Return the cost. Prices are per million tokens; cached tokens are part of the input."""
     cached_tokens = min(usage.cached_tokens, usage.input_tokens)
     fresh_tokens = usage.input_tokens - cached_tokens
     total = fresh_tokens * input_price + cached_tokens * cached_price + usage.output_tokens * output_price

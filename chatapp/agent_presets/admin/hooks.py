@@ -87,5 +87,5 @@ class DeploymentHookAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
 
 def _described(condition: dict[str, Any]) -> str:
-    """Such as `turn_count 5`."""
+    """Return a condition in words, such as `turn_count 5`."""
     return " ".join(str(value) for value in condition.values())

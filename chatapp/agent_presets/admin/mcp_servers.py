@@ -65,7 +65,7 @@ class McpServerForm(forms.ModelForm):  # type: ignore[type-arg]
         return {name.strip(): value.strip() for name, _, value in pairs}
 
     def clean(self) -> dict[str, Any]:
-        """Stored headers go to the address they were entered for and to no other."""
+        """Refuse a new address with the stored headers, which could be sent to somebody else there."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         moves = "url" in self.changed_data and bool(self.instance.headers_encrypted)
         if moves and not cleaned.get("headers") and not cleaned.get("remove_headers"):

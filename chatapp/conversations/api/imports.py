@@ -113,7 +113,7 @@ def read_messages(raw: Any, now: datetime) -> list[ImportedMessage]:
 
 
 def _read_message(item: Any, now: datetime) -> ImportedMessage:
-    """Raises ValueError."""
+    """Return one message, checked. Raises ValueError."""
     if not isinstance(item, dict):
         raise ValueError("is not an object")
     role = item.get("role")

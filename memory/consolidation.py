@@ -6,11 +6,12 @@ What its user wrote in the profile stays, and what its user removed does not com
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
 from memory.profile import compare_lines
+from memory.sentences import Vocabulary
 from memory.summary import fence
 from memory.tokens import estimate_text, text_message
 from memory.truncate import cut_middle
@@ -88,6 +89,33 @@ def read_edits(versions: Iterable[tuple[bool, str]]) -> UserEdits:
 def bare_line(line: str) -> str:
     """Return what a line says, without its list mark; empty for a heading."""
     return "" if line.lstrip().startswith("#") else " ".join(_MARK.sub("", line).casefold().split())
+
+
+def name_sources(
+    text: str,
+    before: str,
+    sources_before: Sequence[Sequence[str]],
+    notes: Mapping[str, str],
+    vocabulary: Vocabulary,
+) -> list[list[str]]:
+    """Return for each line of a profile the ids of what it was made of: what it had before; for a new line those of the
+    `notes` and of the lines before that share a rare word with it, else all of the notes."""
+    known = {
+        bare: (list(ids), vocabulary.rare_words(line))
+        for line, ids in zip(before.split("\n"), sources_before, strict=False)
+        if (bare := bare_line(line))
+    }
+    rare = {note_id: vocabulary.rare_words(note) for note_id, note in notes.items()}
+
+    def sources_of(line: str) -> list[str]:
+        bare, words = bare_line(line), vocabulary.rare_words(line)
+        if not bare or bare in known:
+            return known[bare][0] if bare else []
+        near = [note_id for note_id, its in rare.items() if words & its]
+        near += [source for ids, its in known.values() if words & its for source in ids]
+        return sorted(set(near or notes))
+
+    return [sources_of(line) for line in text.split("\n")]
 
 
 def fit_notes(notes: Sequence[Noted], max_tokens: int) -> list[Noted]:

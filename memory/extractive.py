@@ -19,6 +19,8 @@ SENTENCE_CHARS = 320
 LEAST_MISSING_TOKENS = 24
 PREVIOUS_SHARE = 2 / 3
 """What the summary before may keep of the room when both need more."""
+STRONG_FACT = 2.0
+"""From this weight on a fact is an identifier, an address or a number."""
 MISSING_LEAD = "Word for word:"
 
 _SENTENCE = re.compile(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from memory.extractive import find_facts
-from memory.redaction import STRONG_FACT
+from memory.extractive import STRONG_FACT, find_facts
 from memory.sentences import Vocabulary, bare_sentence, split_sentences
 from memory.types import Message
 

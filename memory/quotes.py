@@ -1,36 +1,74 @@
-"""Looks for many quotes in many texts at once."""
+"""What repeats a text: a whole sentence of it, or an identifier."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 
-FEW = 64
-"""So many are looked for one by one: that is faster than to look at each place of a text."""
-START_CHARS = 12
+from memory.extractive import STRONG_FACT, find_facts
+from memory.sentences import Vocabulary, bare_sentence, split_sentences
+
+LEAST_WORDS = 2
+LEAST_FACT_CHARS = 3
+_IDENTIFIER = re.compile(r"[@/_]|\d.*[A-Za-z]|[A-Za-z].*\d|(?:\d\D?){5}")
+"""An address, a path, letters with digits, or five digits: nobody else's by chance."""
 
 
 class Quotes:
-    """However many, the answer is the one of looking for each."""
+    """The sentences and identifiers of some texts."""
 
-    def __init__(self, quotes: Iterable[str]) -> None:
-        self._few: list[str] = []
-        self._by_start: dict[str, list[str]] = defaultdict(list)
-        distinct = set(quotes)
-        for quote in distinct:
-            if len(distinct) <= FEW or len(quote) < START_CHARS:
-                self._few.append(quote)
-            else:
-                self._by_start[quote[:START_CHARS]].append(quote)
+    def __init__(self, said: Iterable[str], vocabulary: Vocabulary, *, answered: Iterable[str] = ()) -> None:
+        """Of what was `answered` only sentences with facts count: closing lines are in many answers."""
+        self._vocabulary = vocabulary
+        self._sentences: set[str] = set()
+        self._facts: set[str] = set()
+        for texts, are_telling in ((said, True), (answered, False)):
+            for text in texts:
+                for sentence in split_sentences(text):
+                    self._add(sentence, are_telling)
+        self._pattern = _any_of(self._facts)
+
+    def _add(self, sentence: str, is_telling: bool) -> None:
+        facts = find_facts(sentence).items()
+        strong = {fact for fact, weight in facts if weight >= STRONG_FACT and len(fact) >= LEAST_FACT_CHARS}
+        self._facts |= {fact for fact in strong if _IDENTIFIER.search(fact)}
+        if len(self._vocabulary.telling_words(sentence)) >= LEAST_WORDS and (is_telling or strong):
+            self._sentences.add(fold_sentence(sentence))
+
+    def __bool__(self) -> bool:
+        return bool(self._sentences or self._facts)
+
+    def word_sets(self) -> Iterator[frozenset[str]]:
+        """Yield the words of each: what repeats one has all of them."""
+        for quote in (*self._sentences, *self._facts):
+            if words := self._vocabulary.words(quote):
+                yield words
 
     def are_in(self, text: str) -> bool:
-        """Whether one of them is."""
-        if any(quote in text for quote in self._few):
+        """Return whether one of them is."""
+        if self._pattern.search(text):
             return True
-        near = self._by_start.keys() & _starts(text) if self._by_start else ()
-        return any(quote in text for start in near for quote in self._by_start[start])
+        folded = " ".join(text.casefold().split())
+        return any(sentence in folded for sentence in self._sentences)
+
+    def take_out(self, text: str) -> str:
+        """Return the text without the sentences that one of them is in."""
+        pieces = split_sentences(text)
+        kept = [piece for piece in pieces if not self.are_in(piece)]
+        return text if len(kept) == len(pieces) else "".join(kept).strip()
 
 
-def _starts(text: str) -> set[str]:
-    """What stands at each place where a quote may begin."""
-    return {text[start : start + START_CHARS] for start in range(len(text) - START_CHARS + 1)}
+def fold_sentence(sentence: str) -> str:
+    """Return the sentence as it is compared: without its frame, its case and what ends it."""
+    return " ".join(bare_sentence(sentence).casefold().split()).rstrip(" .!?…。！？।")
+
+
+def _any_of(facts: Iterable[str]) -> re.Pattern[str]:
+    """Whole: INV-20 is not in INV-2041. Scripts without spaces know no ends of words."""
+    longest_first = sorted(facts, key=lambda fact: (-len(fact), fact))
+    return re.compile(
+        rf"(?<![A-Za-z0-9_])(?:{'|'.join(map(re.escape, longest_first))})(?![A-Za-z0-9_])"
+        if longest_first
+        else r"(?!)",
+        re.IGNORECASE,
+    )

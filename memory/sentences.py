@@ -69,5 +69,15 @@ class Vocabulary:
         return rare if len(rare) > 1 else whole
 
 
+ALIKE = 0.6
+LEAST_SHARED = 2
+
+
+def are_alike(first: frozenset[str], second: frozenset[str]) -> bool:
+    """Return whether two gists say the same: they share most words of the shorter one."""
+    shared = len(first & second)
+    return shared >= LEAST_SHARED and shared >= ALIKE * min(len(first), len(second))
+
+
 def _tells(word: str) -> bool:
     return len(word) > 1 or word.isdigit()

@@ -1,22 +1,29 @@
 """What was forgotten, known again without being kept: keyed fingerprints of its sentences, and no text.
 
-A sentence is known again word for word, or by its telling words in any order among others. Who does not have the key
-cannot try words out.
+A sentence is known again word for word, or by its telling words, of which 0.9 are the same both ways: one that says
+more, of somebody else perhaps, is another one. Who does not have the key cannot try words out.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from memory.sentences import Vocabulary, bare_sentence, split_sentences
 
-COVERED = 0.8
-"""A sentence with this share of a forgotten one's words says it again."""
+COVERED = 0.9
+"""Two sentences are the same where each has this share of the other's words."""
 LEAST_WORDS = 2
 MAX_WORDS = 24
+_SUBJECT = re.compile(r"\b(?:the\s+)?(?:user|assistant)(?:['’]s)?\b", re.IGNORECASE)
+"""How summaries speak of whoever said it."""
+_LEAD = re.compile(
+    r"^(?:by the way|btw|as i (?:said|told you)|actually|well|also|and|oh|fyi|übrigens|au fait|por cierto)[,:]?\s+",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +43,8 @@ class Fingerprinter:
 
     def fingerprint(self, sentence: str) -> Fingerprint | None:
         """None where the sentence says nothing that could be learned."""
-        words = self._vocabulary.telling_words(sentence)
+        bare = _SUBJECT.sub(" ", _LEAD.sub("", bare_sentence(sentence)))
+        words = self._vocabulary.gist(bare)
         if len(words) < LEAST_WORDS:
             return None
         hashed = sorted(self._hash(word) for word in words)[:MAX_WORDS]
@@ -90,7 +98,7 @@ class Tombstones:
         said = {
             self._prints[number].whole
             for number, count in shared.items()
-            if count >= max(LEAST_WORDS, COVERED * len(self._prints[number].words))
+            if count >= COVERED * max(len(found.words), len(self._prints[number].words))
         }
         return said | ({found.whole} & self._whole)
 

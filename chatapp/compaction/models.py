@@ -61,6 +61,10 @@ class Compaction(models.Model):
     lease_expires_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)
+    rewrite_since = models.DateTimeField(
+        null=True,
+        help_text="Something it covers was forgotten then: an extract until a worker wrote it anew.",
+    )
     context_kept_at = models.DateTimeField(null=True, help_text="When context.jsonl held what left by it.")
 
     class Meta:
@@ -89,6 +93,12 @@ class Compaction(models.Model):
                 fields=["lease_expires_at"],
                 condition=Q(status__in=["pending", "running"]),
                 name="compaction_active",
+            ),
+            # The sweep of what is to be written anew.
+            models.Index(
+                fields=["rewrite_since"],
+                condition=Q(rewrite_since__isnull=False),
+                name="compaction_to_rewrite",
             ),
             # The sweep of what left a context and is not in its file yet.
             models.Index(

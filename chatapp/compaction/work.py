@@ -95,7 +95,7 @@ def _policy_of(row: Compaction) -> ContextPolicy:
 
 def finished_summary(work: CompactionWork, done: SummaryResult) -> FinishedSummary:
     reminder, reminder_tokens = _remind(work, done)
-    learned = _learn(work, done)
+    learned = learned_from(work, done)
     return FinishedSummary(
         summary=done.text,
         summary_tokens=done.tokens,
@@ -128,7 +128,7 @@ def _tool_notes(conversation: Conversation) -> list[ToolNote]:
     return [ToolNote(spec.name, spec.description.partition(". ")[0]) for spec in specs]
 
 
-def _learn(work: CompactionWork, done: SummaryResult) -> Learned:
+def learned_from(work: CompactionWork, done: SummaryResult) -> Learned:
     """Return what is new in the summary, and the new statements of the span that it does not hold word for
     word.
 

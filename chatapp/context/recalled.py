@@ -6,7 +6,7 @@ Right before the question, because everything before it is the prefix that provi
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
@@ -47,6 +47,8 @@ class Recalled:
     message: Message | None
     items: tuple[RecalledItem, ...] = ()
     has_failed: bool = False
+    source_ids: frozenset[UUID] = frozenset()
+    """The messages and entries that it quotes."""
 
 
 NOTHING = Recalled(None)
@@ -87,7 +89,16 @@ def _recall(loaded: LoadedContext, context: AssembledContext, now: datetime) -> 
     if not turns:
         return NOTHING
     best_first = sorted(turns, key=lambda turn: -turn.score)
-    return Recalled(_message(turns), tuple(_item(turn) for turn in best_first))
+    return Recalled(
+        _message(turns), tuple(_item(turn) for turn in best_first), source_ids=frozenset(_sources(turns))
+    )
+
+
+def _sources(turns: Sequence[RecalledTurn]) -> Iterator[UUID]:
+    for turn in turns:
+        if source := turn.source.get("message_id") or turn.source.get("entry_id"):
+            yield UUID(source)
+        yield from turn.quoted
 
 
 def _room(loaded: LoadedContext, context: AssembledContext) -> RecallSize:
@@ -140,11 +151,13 @@ def _fits(turns: Sequence[RecalledTurn], room: RecallSize) -> bool:
 
 def _marked(turn: RecalledTurn, claims: Sequence[Superseded]) -> RecalledTurn:
     """Return the turn with notes on the claims that the recalled piece quotes."""
-    notes = [
-        f" [until {claim.until:%Y-%m-%d}; then: {claim.text}]" for claim in claims if claim.said in turn.text
-    ]
+    quoting = [claim for claim in claims if claim.said in turn.text]
+    notes = [f" [until {claim.until:%Y-%m-%d}; then: {claim.text}]" for claim in quoting]
     note = "".join(dict.fromkeys(notes))
-    return replace(turn, text=turn.text + note, tokens=turn.tokens + estimate_text(note)) if note else turn
+    if not note:
+        return turn
+    quoted = tuple(source for claim in quoting if (source := claim.message_id or claim.entry_id))
+    return replace(turn, text=turn.text + note, tokens=turn.tokens + estimate_text(note), quoted=quoted)
 
 
 def _render(turns: Sequence[RecalledTurn]) -> str:

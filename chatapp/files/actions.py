@@ -111,17 +111,14 @@ def delete_all_offloads(conversation_ids: Iterable[UUID]) -> list[tuple[UUID, st
     return files
 
 
-def delete_repeating_offloads(
-    conversation_ids: Iterable[UUID], known: Collection[UUID], *, since: datetime
+def delete_offloads_of_tools(
+    conversation_ids: Collection[UUID], tool_names: Collection[str]
 ) -> list[tuple[UUID, str]]:
-    """Of these conversations: those `known` to say what is forgotten, and what was written `since` anybody looked."""
-    late = Q(created_at__gte=since) | Q(
-        kind=Offload.Kind.CONTEXT, conversation__compactions__context_kept_at__gte=since
-    )
-    found = Offload.objects.filter(late | Q(pk__in=known), conversation_id__in=list(conversation_ids))
-    rows = Offload.objects.filter(pk__in=set(found.values_list("pk", flat=True)))
-    cut = set(rows.filter(kind=Offload.Kind.CONTEXT).values_list("conversation_id", flat=True))
-    Compaction.objects.filter(conversation_id__in=cut).update(context_kept_at=None)
+    """Of these conversations what these tools returned, and the messages that left the context. Return which files
+    nothing needs any more. Inside the caller's transaction; the sweep appends again what is left of messages."""
+    Compaction.objects.filter(conversation_id__in=conversation_ids).update(context_kept_at=None)
+    kinds = Q(kind=Offload.Kind.CONTEXT) | Q(tool_name__in=tool_names)
+    rows = Offload.objects.filter(kinds, conversation_id__in=conversation_ids)
     files = list(rows.values_list("conversation_id", "name"))
     rows.delete()
     return files

@@ -94,11 +94,6 @@ def offloads_of(conversation_id: UUID | str) -> list[Offload]:
     )
 
 
-def text_offloads(conversation_ids: Iterable[UUID]) -> list[Offload]:
-    rows = Offload.objects.filter(conversation__in=list(conversation_ids))
-    return list(rows.exclude(kind=Offload.Kind.IMAGE))
-
-
 def known_offload_names(conversation_id: UUID) -> frozenset[str]:
     """Return file names; none for a deleted conversation."""
     rows = Offload.objects.filter(conversation_id=conversation_id)

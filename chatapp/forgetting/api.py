@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, Self
 
 from asgiref.sync import sync_to_async
-from ninja import Router
+from ninja import Router, Status
 from pydantic import Field, model_validator
 
 from chatapp.accounts.callers import ApiRequest, allow
@@ -13,7 +13,13 @@ from chatapp.accounts.models import User
 from chatapp.conversations.schemas.messages import MessageText
 from chatapp.forgetting.actions.forget import Done
 from chatapp.forgetting.models import ForgetProposal, ForgetReceipt
-from chatapp.forgetting.selectors.forgotten import accessible_proposal, accessible_receipts, proposal_items
+from chatapp.forgetting.selectors.forgotten import (
+    accessible_proposal,
+    accessible_receipt,
+    accessible_receipts,
+    barring_receipts,
+    proposal_items,
+)
 from chatapp.forgetting.services import (
     forget_all,
     forget_day,
@@ -22,6 +28,7 @@ from chatapp.forgetting.services import (
     forget_whole_conversation,
 )
 from chatapp.forgetting.wishes import confirm_forgetting, propose_forgetting
+from chatapp.long_term.actions.tombstones import lift_tombstones
 from chatapp.operations import clock
 from chatapp.operations.http.cursors import decode_cursor, encode_cursor
 from chatapp.operations.http.schemas import Body, Moment, Page, Shape, answers
@@ -81,6 +88,16 @@ class Receipt(Shape):
     id: str
     what: Literal["entry", "message", "conversation", "day", "everything", "chosen"]
     removed: dict[str, int] = Field(description="How much went, by kind; no content.")
+    at: Moment
+
+
+class NotLearned(Shape):
+    """Sentences of one forgetting that are not learned again. Their words are not kept."""
+
+    id: str
+    kind: Literal["entry", "message", "conversation", "day", "everything", "chosen"]
+    count: int
+    for_good: bool = Field(description="Not even when you ask to remember it.")
     at: Moment
 
 
@@ -185,6 +202,38 @@ def _receipts(user: User, cursor: str | None, limit: int) -> dict[str, Any]:
         "items": [_receipt(row) for row in page],
         "next_cursor": encode_cursor(page[-1].at, page[-1].pk) if more else None,
     }
+
+
+@forgetting_router.get(
+    "/memory/not-learned",
+    auth=allow("memory", "read"),
+    response=answers(ok=Page[NotLearned]),
+)
+async def not_learned(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 50) -> Any:
+    """What is never learned again, newest first: when it was forgotten, and how many sentences; no words."""
+    return await sync_to_async(_not_learned)(request.auth.user, cursor, limit)
+
+
+def _not_learned(user: User, cursor: str | None, limit: int) -> dict[str, Any]:
+    rows = barring_receipts(user, before=decode_cursor(cursor), limit=limit + 1)
+    page = rows[:limit]
+    return {
+        "items": [
+            _receipt(row) | {"kind": row.what, "count": row.count, "for_good": row.for_good} for row in page
+        ],
+        "next_cursor": encode_cursor(page[-1].at, page[-1].pk) if len(rows) > limit else None,
+    }
+
+
+@forgetting_router.delete("/memory/not-learned/{receipt_id}", auth=allow("memory"), response=answers(404))
+async def learn_again(request: ApiRequest, receipt_id: str) -> Any:
+    """What was forgotten then may be learned again, when it is said again."""
+    await sync_to_async(_learn_again)(request.auth.user, receipt_id)
+    return Status(204, None)
+
+
+def _learn_again(user: User, receipt_id: str) -> None:
+    lift_tombstones(receipt=accessible_receipt(user, receipt_id))
 
 
 def _receipt(row: ForgetReceipt) -> dict[str, Any]:

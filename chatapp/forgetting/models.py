@@ -38,6 +38,13 @@ class Tombstone(models.Model):
     whole = models.BigIntegerField()
     words = models.BinaryField()
     for_good = models.BooleanField(default=False, help_text="Its user wished that it is never remembered.")
+    receipt = models.ForeignKey(
+        ForgetReceipt,
+        null=True,
+        on_delete=models.CASCADE,
+        related_name="tombstones",
+        help_text="Of the forgetting that barred it; the user can undo that.",
+    )
     created_at = models.DateTimeField()
 
     class Meta:

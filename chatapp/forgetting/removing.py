@@ -15,7 +15,6 @@ from uuid import UUID
 from django.db import connection
 
 from chatapp.files import attachments, offloads
-from chatapp.files.models import Offload
 from chatapp.forgetting.actions.deletion import Leftovers
 from chatapp.forgetting.actions.removals import (
     claim_removal,
@@ -24,11 +23,10 @@ from chatapp.forgetting.actions.removals import (
     release_removal,
     remove_rows,
 )
-from chatapp.forgetting.actions.whole import Copies, offloads_that_may_repeat, read_copies, redact_copies_of
+from chatapp.forgetting.actions.whole import bar_entries, forget_copies_of, read_copies
 from chatapp.forgetting.models import ForgetProposal, Removal
 from chatapp.forgetting.selectors.removals import has_abandoned_index
 from chatapp.operations import jobs
-from chatapp.operations.errors import NotFound
 from chatapp.operations.work_budget import Budget, Pace
 from chatapp.recall.actions.removal import (
     GoneDocuments,
@@ -38,8 +36,6 @@ from chatapp.recall.actions.removal import (
     hide_documents,
     read_gone_documents,
 )
-from chatapp.recall.analysis import vocabulary
-from memory.redaction import Forgotten
 
 ALL_AT_ONCE = Pace(seconds=float("inf"), sleep=lambda _: None)
 """Within somebody's transaction there are no pieces: nobody else gets the lock between them."""
@@ -68,14 +64,14 @@ class Removing:
         removal = self.removal
         if removal.phase == Removal.Phase.HIDE:
             hide_documents(removal.conversation_id)
+            bar_entries(removal)
             enter_phase(removal, Removal.Phase.TRACES if removal.forgets else Removal.Phase.INDEX)
         if removal.phase == Removal.Phase.TRACES:
             self._redact()
 
     def _redact(self) -> None:
         copies = read_copies(self.removal)
-        repeating = _saying(copies, offloads_that_may_repeat(self.removal, copies))
-        left, ended, self.proposal = redact_copies_of(self.removal, copies, now=self.now, offloads=repeating)
+        left, ended, self.proposal = forget_copies_of(self.removal, copies, now=self.now)
         self.leftovers += left
         self.ended_runs += ended
 
@@ -108,18 +104,6 @@ class Removing:
             self._next_term = clean_postings(self._documents, self._next_term, budget)
             return False
         return delete_documents(self.removal.conversation_id, budget)
-
-
-def _saying(copies: Copies, rows: Iterable[Offload]) -> list[UUID]:
-    forgotten = Forgotten([*copies.texts, *copies.answers], vocabulary)
-    return [row.pk for row in rows if forgotten.carried(text_of_offload(row))]
-
-
-def text_of_offload(row: Offload) -> str:
-    try:
-        return offloads.read_text(row)
-    except NotFound:  # its file is gone already
-        return ""
 
 
 def go_on_with(work: Iterable[Removing], pace: Pace) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from functools import partial
 from uuid import UUID
@@ -13,14 +13,12 @@ from chatapp.accounts.models import User
 from chatapp.conversations.access import accessible_message
 from chatapp.conversations.selectors.conversations import idle_conversations
 from chatapp.files import attachments, offloads
-from chatapp.files.models import Offload
 from chatapp.forgetting.actions import deletion as retention
 from chatapp.forgetting.actions.deletion import Leftovers
-from chatapp.forgetting.actions.forget import Done, forget_items, repeating_offloads
-from chatapp.forgetting.actions.shared import unshare_entry
-from chatapp.forgetting.actions.whole import Begun, forget_conversation, forget_everything
+from chatapp.forgetting.actions.forget import Done, forget_items, leftovers_of
+from chatapp.forgetting.actions.whole import Begun, forget_conversation, forget_everything, unshare_entry
 from chatapp.forgetting.models import ForgetReceipt
-from chatapp.forgetting.removing import Removing, claim, go_on_with, text_of_offload
+from chatapp.forgetting.removing import Removing, claim, go_on_with
 from chatapp.forgetting.selectors.forgotten import messages_of_day
 from chatapp.long_term import files as memory_files
 from chatapp.long_term.selectors import entries as memory_selectors
@@ -28,9 +26,7 @@ from chatapp.operations.access import parse_id
 from chatapp.operations.journal import truncate_journal
 from chatapp.operations.work_budget import AT_THE_DOOR, BEHIND, Pace
 from chatapp.realtime.hub import hub
-from chatapp.recall.analysis import vocabulary
 from chatapp.runs.actions.injected_messages import withdraw_queued
-from memory.redaction import Forgotten
 
 
 def remove_leftovers(leftovers: Leftovers) -> None:
@@ -109,8 +105,6 @@ def forget_chosen(
     for_good: bool = False,
 ) -> Done:
     """Raises NotFound where nothing of it is there."""
-    message_ids, entry_ids = list(message_ids), list(entry_ids)
-    repeating = find_repeating_offloads(user, message_ids, entry_ids, lines or {}, now=now)
     return finish(
         forget_items(
             user=user,
@@ -121,7 +115,6 @@ def forget_chosen(
             lines=lines,
             asked_in=asked_in,
             for_good=for_good,
-            offloads=repeating,
         )
     )
 
@@ -130,24 +123,7 @@ def take_out_of_shared(entry_id: UUID, *, now: datetime) -> None:
     """By an operator, whose view is one transaction: files follow its commit. Raises NotFound for what is in no shared
     memory."""
     work = unshare_entry(entry_id=entry_id, now=now)
-    transaction.on_commit(partial(_finish, work.ended_runs, work.leftovers))
-
-
-def find_repeating_offloads(
-    user: User,
-    message_ids: Collection[UUID],
-    entry_ids: Collection[UUID],
-    lines: Mapping[UUID, Sequence[str]],
-    *,
-    now: datetime,
-) -> list[UUID]:
-    """Those elsewhere that say some of it. Read ahead: a store may be slow, and nothing is locked yet."""
-    texts, rows = repeating_offloads(user, message_ids, entry_ids, lines, now)
-    return _saying(Forgotten(texts, vocabulary), rows)
-
-
-def _saying(forgotten: Forgotten, rows: Iterable[Offload]) -> list[UUID]:
-    return [row.pk for row in rows if forgotten.carried(text_of_offload(row))]
+    transaction.on_commit(partial(_finish, work.ended_runs, leftovers_of(work)))
 
 
 def forget_whole_conversation(

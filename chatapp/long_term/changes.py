@@ -13,9 +13,9 @@ from django.db import transaction
 
 from chatapp.accounts.models import User
 from chatapp.forgetting.actions.clock import begin_forgetting
-from chatapp.forgetting.actions.forget import forget_locked, lock_chosen
+from chatapp.forgetting.actions.forget import forget_locked, lock_chosen, seek
 from chatapp.forgetting.models import ForgetReceipt
-from chatapp.forgetting.services import find_repeating_offloads, finish, forget_chosen
+from chatapp.forgetting.services import finish, forget_chosen
 from chatapp.long_term import files
 from chatapp.long_term.access import accessible_entry
 from chatapp.long_term.actions import entries
@@ -51,16 +51,16 @@ def rewrite_day(
     """What the day says afterwards. What is missing is forgotten, but for the lines that were only moved: all of it
     or nothing."""
     ahead = _missing(day_entries(user.pk, day), sections)
-    offloads = find_repeating_offloads(user, [], ahead.chosen, ahead.lines, now=now) if ahead.chosen else ()
+    repeats = seek(user, [], ahead.chosen, ahead.lines)
     with transaction.atomic():
         begin_forgetting(user.pk)
         rows = day_entries(user.pk, day)
         missing = _missing(rows, sections)
         chosen, lines = missing.chosen, missing.lines
-        work = lock_chosen(user, [], chosen, lines, now, beside=rows) if chosen else None
+        work = lock_chosen(user, [], chosen, lines, now, repeats, beside=rows) if chosen else None
         read = version or day_version(rows)
         entries.rewrite_day(user=user, day=day, sections=sections, version=read, now=now)
-        done = forget_locked(work, what=ForgetReceipt.What.ENTRY, offloads=offloads) if work else None
+        done = forget_locked(work, what=ForgetReceipt.What.ENTRY) if work else None
         entries.drop_entries(missing.moved)
     if done is not None:
         finish(done)

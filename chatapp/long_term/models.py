@@ -154,6 +154,9 @@ class Profile(models.Model):
         settings.AUTH_USER_MODEL, primary_key=True, on_delete=models.CASCADE, related_name="profile"
     )
     text = models.TextField(blank=True)
+    sources = models.JSONField(
+        default=list, help_text="For each line, the ids of the entries it was made of; a user's own has none."
+    )
     version = models.PositiveIntegerField(default=0)
     written_version = models.PositiveIntegerField(default=0)
 
@@ -180,6 +183,7 @@ class ProfileVersion(models.Model):
     profile = models.ForeignKey(Profile, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
     text = models.TextField(blank=True)
+    sources = models.JSONField(default=list, help_text="Like the profile's, of that version.")
     author = models.CharField(max_length=13, choices=Author)
     created_at = models.DateTimeField()
 

@@ -41,6 +41,8 @@ class RecalledTurn:
     score: float
     start: int = 0
     end: int = 0
+    quoted: tuple[UUID, ...] = ()
+    """What else it quotes: the sources of what is so now."""
 
     @property
     def day(self) -> date:

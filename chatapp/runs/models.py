@@ -68,6 +68,17 @@ class Run(models.Model):
         ]
 
 
+class RunSource(models.Model):
+    """A message or an entry of elsewhere that a run has read: recalled for its question, or returned by a tool that
+    reads memory. What forgetting follows to the copies."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="sources")
+    source_id = models.UUIDField(db_index=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "source_id"], name="run_source_once")]
+
+
 class AnswerPiece(models.Model):
     """What a checkpoint adds to an answer that is being written. With the run's end its message has all of it, and
     the pieces go: a message that is written anew for each of them costs the square of its length."""

@@ -21,6 +21,7 @@ from chatapp.operations.errors import NotFound
 from chatapp.operations.fences import read_fences
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import model_of
+from chatapp.recall.actions.sources import note_read
 from chatapp.runs.models import Run
 from chatapp.runs.plans import PlanSetup, mode_of, set_up_plan
 from chatapp.runs.selectors import earlier_calls
@@ -126,7 +127,9 @@ def _question_value(run: Run) -> Message:
 def assemble_and_recall(loaded: LoadedContext, run_id: UUID) -> tuple[AssembledContext, Recalled]:
     """Return the assembled context, and what was recalled for it. Raises ContextError."""
     context = _assemble(loaded)
-    return context, recall_turns(loaded, context, clock.now(), asked_by=f"run {run_id}")
+    recalled = recall_turns(loaded, context, clock.now(), asked_by=f"run {run_id}")
+    note_read(run_id, recalled.source_ids)
+    return context, recalled
 
 
 def _assemble(loaded: LoadedContext) -> AssembledContext:

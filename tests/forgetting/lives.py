@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
+from uuid import UUID
 
 from PIL import Image
 
 from agents.events import MessageCompleted, MessageCreated, Recall, RecalledItem
+from agents.manifest import Manifest, OwnText, dump_manifest
+from agents.types import WireStyle
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
-from chatapp.context.models import RequestText
+from chatapp.context.models import RequestText, SentRequest
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation, Message
 from chatapp.conversations.schemas.messages import message_shape
@@ -24,6 +29,7 @@ from chatapp.long_term.actions.entries import record_entry, rewrite_entry
 from chatapp.long_term.models import MemoryEntry, Profile, ProfileVersion
 from chatapp.realtime import event_log
 from chatapp.recall.actions.indexing import index_conversation
+from chatapp.recall.actions.sources import note_read
 from chatapp.runs.models import Run, ToolCall
 from memory.types import ToolResultPart
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
@@ -70,9 +76,11 @@ def live(user: User, shade: int = 1) -> Life:
     )
     assert entry is not None
     rewrite_entry(entry, f"They love the colour {SECRET}.\n\n- {KEPT}", MemoryEntry.Author.USER)
-    profile = Profile.objects.create(user=user, text=f"- Likes {SECRET}\n- Has a plum tree", version=1)
+    sources = [[str(entry.pk)], []]
+    text = f"- Likes {SECRET}\n- Has a plum tree"
+    profile = Profile.objects.create(user=user, text=text, sources=sources, version=1)
     ProfileVersion.objects.create(
-        profile=profile, number=1, text=profile.text, author="consolidation", created_at=NOW
+        profile=profile, number=1, text=text, sources=sources, author="consolidation", created_at=NOW
     )
     memory_files.write_day(user.pk, NOW.date())
     memory_files.write_profile(user.pk)
@@ -136,23 +144,83 @@ def log(conversation: Conversation, *messages: Message) -> None:
 
 
 def recalled_elsewhere(user: User, source: Message) -> Conversation:
+    """Another day a run recalls it for its question, and a tool reads it once more."""
     other = new_conversation(user, "Another day", at=NOW + timedelta(days=1))
-    event_log.append(
-        other,
-        Recall(
-            conversation_id=str(other.pk),
-            at=NOW + timedelta(days=1),
-            items=[
-                RecalledItem(
-                    source={
-                        "kind": "message",
-                        "message_id": str(source.pk),
-                        "conversation_id": str(source.conversation_id),
-                    },
-                    tokens=9,
-                    preview=message_values.text_of(source.parts),
-                )
-            ],
-        ),
+    question, answer = say(other, "What do I know of it?", "I look it up.", at=NOW + timedelta(days=1))
+    run = Run.objects.create(
+        conversation=other,
+        user=user,
+        question=question,
+        answer=answer,
+        status="complete",
+        created_at=NOW + timedelta(days=1),
     )
+    note_read(run.pk, [source.pk])
+    tell_recalled(run, source)
     return other
+
+
+def tell_recalled(run: Run, source: Message) -> None:
+    item = RecalledItem(
+        source={
+            "kind": "message",
+            "message_id": str(source.pk),
+            "conversation_id": str(source.conversation_id),
+        },
+        tokens=9,
+        preview=message_values.text_of(source.parts),
+    )
+    home = Conversation.objects.get(pk=run.conversation_id)
+    fact = Recall(conversation_id=str(home.pk), run_id=str(run.pk), at=NOW + timedelta(days=1), items=[item])
+    event_log.append(home, fact, run=run)
+
+
+def look_up(conversation: Conversation, text: str, call_id: str = "looked up") -> None:
+    """A tool that reads memory returns it to the first run there, which keeps all of it in a file."""
+    part = ToolResultPart(call_id=call_id, name="memory_search", text=text)
+    reference = ConversationOffloads().offload_tool_result(str(conversation.pk), part)
+    result = {"type": "tool_result", "call_id": call_id, "name": "memory_search", "text": text}
+    ToolCall.objects.create(
+        run=conversation.runs.earliest("created_at"),
+        step=1,
+        ordinal=9,
+        call_id=call_id,
+        name="memory_search",
+        arguments="{}",
+        state="done",
+        is_idempotent=True,
+        result=[{**result, "offload_ref": reference}],
+        requested_at=NOW,
+    )
+
+
+def read_elsewhere(user: User, source_ids: Collection[UUID]) -> Run:
+    """A run of another chat that has read these: its question and its answer say nothing of them."""
+    chat = new_conversation(user, "Another day", at=NOW + timedelta(days=1))
+    question, answer = say(chat, "What do you know?", "I look it up.", at=NOW + timedelta(days=1))
+    run = Run.objects.create(
+        conversation=chat, user=user, question=question, answer=answer, status="complete", created_at=NOW
+    )
+    note_read(run.pk, source_ids)
+    return run
+
+
+def send_request(run: Run, *texts: str) -> None:
+    """A request of the run that carried these, stored nowhere else."""
+    hashes = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
+    for sha256, text in zip(hashes, texts, strict=True):
+        content = json.dumps([json.dumps({"parts": [{"type": "text", "text": text}]})])
+        RequestText.objects.create(
+            conversation_id=run.conversation_id, sha256=sha256, source="recall", content=content
+        )
+    pieces = tuple(OwnText("recall", sha256) for sha256 in hashes)
+    manifest = Manifest(sha256="0" * 64, head={}, style=WireStyle(), pieces=pieces)
+    SentRequest.objects.create(
+        run=run,
+        n=1,
+        purpose="chat",
+        sha256="0" * 64,
+        tokens=1,
+        manifest=dump_manifest(manifest),
+        created_at=NOW,
+    )

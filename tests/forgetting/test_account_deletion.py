@@ -45,7 +45,7 @@ def test_others_keep_what_is_theirs(alice: User, bob: User, api_client: Clients)
     live(alice, shade=3)
     theirs = live(bob, shade=3)
     assert api_client(alice).delete(ME).status_code == 204
-    assert Message.objects.filter(user=bob).count() == 6
+    assert Message.objects.filter(user=bob).count() == 8
     assert MemoryEntry.objects.filter(user=bob).count() == 1
     assert attachments.content_path(theirs.image.sha256).exists(), "the same picture"
     assert api_client(bob).get(ME).status_code == 200

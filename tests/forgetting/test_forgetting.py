@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.test import Client
 
 from chatapp.accounts.models import User
+from chatapp.compaction import tasks
 from chatapp.compaction.models import Compaction
+from chatapp.compaction.rewriting import waiting_rewrites
 from chatapp.conversations.models import Message
 from chatapp.files import attachments
-from chatapp.files.offloads import ConversationOffloads
 from chatapp.forgetting.models import ForgetReceipt
 from chatapp.long_term import files as memory_files
 from chatapp.long_term.actions.entries import record_entry
 from chatapp.long_term.models import MemoryEntry, Profile
+from chatapp.operations import clock
 from chatapp.realtime.event_log import read_after
-from chatapp.recall.actions.indexing import index_conversation
-from memory.types import ToolResultPart
+from tests.context_engine.chatting import make_model
 from tests.forgetting.everywhere import files_with, tables_with
-from tests.forgetting.lives import KEPT, SAID, SECRET, Life, live
+from tests.forgetting.lives import KEPT, SAID, SECRET, Life, live, look_up
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
+from tests.servers.behaviour import Behaviour, says
+from tests.servers.openai_server import ModelServer
 
 Clients = Callable[..., Client]
 FORGET = "/api/v1/memory/forget"
@@ -37,6 +42,15 @@ def post(client: Client, path: str, **body: object) -> dict:
 
 def forget(client: Client, **wish: object) -> dict:
     return post(client, FORGET, **wish)
+
+
+def confirm(client: Client, answer: dict) -> dict | None:
+    """Everything that is proposed, as the page has it ticked."""
+    proposal = answer.get("proposal")
+    if proposal is None:
+        return None
+    ids = [item["id"] for item in proposal["items"]]
+    return post(client, f"{FORGET}/confirm", proposal_id=proposal["proposal_id"], item_ids=ids)
 
 
 def wishes(life: Life) -> dict[str, dict[str, object]]:
@@ -54,14 +68,14 @@ def wishes(life: Life) -> dict[str, dict[str, object]]:
 @pytest.mark.parametrize("what", ["entry", "message", "conversation", "day", "everything"])
 def test_what_is_forgotten_is_in_no_table_and_no_file(alice: User, api_client: Clients, what: str):
     life = live(alice)
-    result = ToolResultPart(call_id="1", name="memory_search", text=SAID)
-    ConversationOffloads().offload_tool_result(str(life.elsewhere.pk), result)
+    look_up(life.elsewhere, SAID)
     assert {"chatapp_message", "chatapp_memoryentry", "chatapp_entryrevision"} <= set(tables_with(SECRET))
     assert files_with(SECRET)
     receipt = forget(api_client(alice), **wishes(life)[what])
     assert receipt["what"] == what
     assert receipt["removed"]
-    assert SECRET not in json.dumps(receipt)
+    assert SECRET not in json.dumps(receipt["removed"])
+    confirm(api_client(alice), receipt)
     assert tables_with(SECRET) == []
     assert files_with(SECRET) == []
 
@@ -79,43 +93,62 @@ def test_what_was_not_meant_stays(alice: User, api_client: Clients):
 
 
 DENTIST = "My dentist is Dr Quillfeather in Elm Street 14."
-INNOCENT = (
-    "Elm trees grow slowly and live for three hundred years.",
-    "Keeps an elm bonsai from Kyoto",
-    "The contract of the user ends in 2027.",
-)
+TREES = "Elm trees grow slowly and live for three hundred years."
+CONTRACT = "My contract ends in 2027."
 
 
-def test_a_sentence_that_shares_a_rare_word_and_comes_from_elsewhere_stays(
+def test_a_summary_is_an_extract_of_what_is_left_until_it_is_written_anew(
     alice: User, api_client: Clients
 ) -> None:
-    """From what was said before, by anybody, and from what the user said in another conversation."""
-    conversation = new_conversation(alice, at=NOW + timedelta(hours=1))
-    rows = say(
-        conversation,
-        "Tell me of trees.",
-        INNOCENT[0],
-        DENTIST,
-        "Noted.",
-        "My contract ends in 2027.",
-        "I see.",
-    )
-    other = new_conversation(alice, "Bonsai", at=NOW)
-    say(other, "I keep an elm bonsai from Kyoto.", "How lovely.")
-    for row in (conversation, other):
-        index_conversation(row.pk)
-    compaction = finished_compaction(
-        conversation, summary=f"{INNOCENT[0]} Their dentist is Dr Quillfeather. {INNOCENT[2]}"
-    )
-    Compaction.objects.filter(pk=compaction.pk).update(last_position=5, message_count=6)
-    text = f"- {INNOCENT[1]}\n- Dentist: Dr Quillfeather, Elm Street"
-    Profile.objects.create(user=alice, text=text, version=1)
+    conversation = new_conversation(alice)
+    rows = say(conversation, "Tell me of trees.", TREES, DENTIST, "Noted.", CONTRACT, "I see.")
+    first = finished_compaction(conversation, summary=f"{TREES} Their dentist is Dr Quillfeather.")
+    Compaction.objects.filter(pk=first.pk).update(last_position=3, message_count=4, summary_tokens=200)
+    later = finished_compaction(conversation, 4, summary=f"Dr Quillfeather. {CONTRACT}")
+    Compaction.objects.filter(pk=later.pk).update(last_position=5, previous=first, summary_tokens=200)
     forget(api_client(alice), message_id=str(rows[2].pk))
     assert tables_with("Quillfeather") == []
-    summary = conversation.compactions.get().summary
-    assert INNOCENT[0] in summary
-    assert INNOCENT[2] in summary
-    assert Profile.objects.get().text == f"- {INNOCENT[1]}"
+    for row, said in ((first, TREES), (later, CONTRACT)):
+        row.refresh_from_db()
+        assert said in row.summary
+        assert row.fallback_reason
+        assert row.rewrite_since is not None
+    with ModelServer(summary_default=says(f"{TREES} {CONTRACT}")) as server:
+        make_model(server, name="Main", is_default=True)
+        for _ in range(2):
+            for compaction_id in waiting_rewrites(clock.now() + timedelta(minutes=1)):
+                tasks.rewrite_summary(str(compaction_id))
+    later.refresh_from_db()
+    assert later.summary == f"{TREES} {CONTRACT}"
+    assert (later.rewrite_since, later.fallback_reason) == (None, "")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_forgotten_while_a_summary_is_written_anew_is_not_in_it(
+    alice: User, api_client: Clients
+) -> None:
+    conversation = new_conversation(alice)
+    rows = say(conversation, DENTIST, "Noted.", CONTRACT, "I see.")
+    row = finished_compaction(conversation, summary=f"{DENTIST} {CONTRACT}")
+    Compaction.objects.filter(pk=row.pk).update(last_position=3, message_count=4, summary_tokens=200)
+    forget(api_client(alice), message_id=str(rows[0].pk))
+
+    client = api_client(alice)
+
+    def forget_beside() -> None:
+        forget(client, message_id=str(rows[2].pk))
+        connection.close()
+
+    def forget_meanwhile(_: object) -> Behaviour:
+        other = threading.Thread(target=forget_beside)
+        other.start()
+        other.join()
+        return says("Their contract ends in 2027.")
+
+    with ModelServer(summary_default=forget_meanwhile) as server:
+        make_model(server, name="Main", is_default=True)
+        tasks.rewrite_summary(str(row.pk))
+    assert tables_with("contract ends") == []
 
 
 def test_forgetting_an_entry_leaves_what_was_said_of_another_thing_with_the_same_number(
@@ -133,18 +166,63 @@ def test_forgetting_an_entry_leaves_what_was_said_of_another_thing_with_the_same
         at=NOW,
     )
     assert entry
-    forget(api_client(alice), entry_id=str(entry.pk))
+    answer = forget(api_client(alice), entry_id=str(entry.pk))
+    assert "proposal" not in answer or answer["proposal"] is None
     left = [row.parts[0]["text"] if row.parts else "" for row in conversation.messages.order_by("position")]
     assert left == ["", "Noted.", "My contract ends in 2027.", "I see."]
 
 
-def test_an_entry_takes_the_sentences_it_was_made_of_and_no_others(alice: User, api_client: Clients):
+def test_an_entry_takes_the_sentences_it_was_made_of_and_proposes_what_says_the_same(
+    alice: User, api_client: Clients
+):
+    """Of its own span, word for word; in other words it is for the user to say."""
     life = live(alice)
-    forget(api_client(alice), entry_id=str(life.entry.pk))
+    answer = forget(api_client(alice), entry_id=str(life.entry.pk))
     said = [
         row.parts[0]["text"] if row.parts else "" for row in life.conversation.messages.order_by("position")
     ]
-    assert said == ["", "Noted.", "", "How lovely.", "And now?", "Now we wait."]
+    assert said == [SAID, "Noted.", "", "How lovely.", "And now?", "Now we wait."]
+    assert [item["id"] for item in answer["proposal"]["items"]] == [str(life.told.pk)]
+
+
+def test_answers_that_had_recalled_it_are_proposed_and_never_changed_unasked(
+    alice: User, api_client: Clients
+):
+    """Whatever their words, and though the index knows nothing of them."""
+    life = live(alice)
+    recited = life.elsewhere.messages.get(position=1)
+    Message.objects.filter(pk=recited.pk).update(parts=[{"type": "text", "text": "Es ist Seladon."}])
+    answer = forget(api_client(alice), message_id=str(life.told.pk))
+    assert [item["id"] for item in answer["proposal"]["items"]] == [str(recited.pk)]
+    recited.refresh_from_db()
+    assert recited.parts
+    confirm(api_client(alice), answer)
+    recited.refresh_from_db()
+    assert recited.parts == []
+
+
+def test_an_identifier_that_another_chat_recites_is_proposed(alice: User, api_client: Clients):
+    [told, _] = say(new_conversation(alice), "Our invoice is INV-20418.", "Noted.")
+    [_, recited] = say(new_conversation(alice), "Which one is open?", "That one, inv-20418, is open.")
+    say(new_conversation(alice), "And INV-2041?", "It is paid.")
+    answer = forget(api_client(alice), message_id=str(told.pk))
+    assert [item["id"] for item in answer["proposal"]["items"]] == [str(recited.pk)]
+
+
+def test_profile_lines_go_with_their_entries_and_their_other_sources_are_read_anew(
+    alice: User, api_client: Clients
+):
+    life = live(alice)
+    other = MemoryEntry.objects.create(
+        user=alice, text="They paint.", day=NOW.date(), created_at=NOW, consolidated_at=NOW
+    )
+    sources = [[str(life.entry.pk), str(other.pk)], [str(other.pk)]]
+    Profile.objects.update(text="- Paints in green\n- Paints at night", sources=sources)
+    forget(api_client(alice), message_id=str(life.told.pk))
+    profile = Profile.objects.get()
+    assert (profile.text, profile.sources) == ("- Paints at night", [[str(other.pk)]])
+    other.refresh_from_db()
+    assert other.consolidated_at is None
 
 
 def test_a_forgotten_message_keeps_its_place_empty_and_marked(alice: User, api_client: Clients):
@@ -170,9 +248,7 @@ def test_the_conversation_is_told_and_can_go_on(alice: User, api_client: Clients
 
 def test_what_repeats_it_is_proposed_and_forgotten_when_confirmed(alice: User, api_client: Clients):
     conversation = new_conversation(alice)
-    [told, recited, other, _] = say(
-        conversation, SAID, f"I will remember that you like {SECRET}.", KEPT, "How lovely."
-    )
+    [told, recited, other, _] = say(conversation, SAID, f"You say: {SAID} Right?", KEPT, "How lovely.")
     answer = forget(api_client(alice), message_id=str(told.pk))
     [item] = answer["proposal"]["items"]
     assert (item["kind"], item["id"]) == ("message", str(recited.pk))
@@ -242,7 +318,8 @@ def test_a_section_taken_out_of_a_day_goes_like_an_entry_that_is_deleted(alice: 
     answer = api_client(alice).put(day, body, content_type="application/json")
     assert answer.status_code == 200, answer.content
     assert ForgetReceipt.objects.get().what == "entry"
-    assert tables_with(SECRET) == []
+    assert not MemoryEntry.objects.exists()
+    assert Profile.objects.get().text == "- Has a plum tree"
 
 
 @pytest.mark.mechanism("forgetting.stale-page")
@@ -266,24 +343,30 @@ def test_what_other_conversations_say_of_a_whole_one_is_proposed_and_their_tool_
     alice: User, api_client: Clients
 ):
     life = live(alice)
-    recited, asked = say(life.elsewhere, f"You told me that you like {SECRET}.", "Anything else?")
-    result = {"type": "tool_result", "call_id": "1", "name": "memory_search", "text": SAID}
-    Message.objects.filter(pk=asked.pk).update(role="tool", parts=[result])
+    [recited] = say(life.elsewhere, f"You told me: {SAID}", role="assistant")
+    answered = life.elsewhere.messages.get(position=1)
+    [result] = say(life.elsewhere, "", role="tool")
+    parts = [{"type": "tool_result", "call_id": "1", "name": "memory_search", "text": SAID}]
+    Message.objects.filter(pk=result.pk).update(parent=answered, parts=parts)
     answer = forget(api_client(alice), conversation_id=str(life.conversation.pk))
-    assert [item["id"] for item in answer["proposal"]["items"]] == [str(recited.pk)]
-    assert SECRET not in str(Message.objects.get(pk=asked.pk).parts)
+    assert {item["id"] for item in answer["proposal"]["items"]} == {str(recited.pk), str(answered.pk)}
+    assert SECRET not in str(Message.objects.get(pk=result.pk).parts)
 
 
 @pytest.mark.parametrize("what", ["message", "conversation"])
-def test_what_was_learned_where_it_was_recalled_goes_too(alice: User, api_client: Clients, what: str):
+def test_what_was_learned_where_it_was_read_goes_too(alice: User, api_client: Clients, what: str):
+    """The result of a tool stands in the span of an entry; what its user said there stays."""
     life = live(alice)
-    ferry = "The ferry leaves at nine."
-    asked, answer = say(life.elsewhere, ferry, "And your colour is known to me.")
+    ferry = "The ferry to Oslo leaves at nine."
+    [asked] = say(life.elsewhere, ferry, role="user")
+    [result] = say(life.elsewhere, "", role="tool")
+    parts = [{"type": "tool_result", "call_id": "1", "name": "memory_search", "text": SAID}]
+    Message.objects.filter(pk=result.pk).update(parent=life.elsewhere.messages.get(position=1), parts=parts)
     entry = record_entry(
         compaction=finished_compaction(life.elsewhere),
         text=f"- {SAID}\n- {ferry}",
         first_message_id=asked.pk,
-        last_message_id=answer.pk,
+        last_message_id=result.pk,
         at=NOW,
     )
     assert entry is not None

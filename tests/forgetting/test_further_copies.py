@@ -11,13 +11,22 @@ from django.test import Client
 
 from agents.events import Recall, RecalledItem
 from chatapp.accounts.models import User
-from chatapp.context.models import RequestText
 from chatapp.conversations.models import Conversation, Message
+from chatapp.files.models import Offload
 from chatapp.long_term.actions.entries import note_sources
 from chatapp.long_term.models import Consolidation, MemoryEntry
 from chatapp.realtime import event_log
 from tests.forgetting.everywhere import tables_with
-from tests.forgetting.lives import SAID, SECRET, Life, live
+from tests.forgetting.lives import (
+    SAID,
+    SECRET,
+    Life,
+    live,
+    look_up,
+    read_elsewhere,
+    send_request,
+    tell_recalled,
+)
 from tests.memory_store.rows import NOW, new_conversation, say
 
 Clients = Callable[..., Client]
@@ -29,27 +38,20 @@ def forget(client: Client, **wish: str) -> dict:
     return answer.json()
 
 
-def tell_of_entry(life: Life, *, in_event: bool) -> Conversation:
-    """Elsewhere the entry is recalled, not the message it was made of."""
-    elsewhere = new_conversation(life.user, "Another day", at=NOW + timedelta(days=1))
-    text = f"2026-11-21\nmemory: {life.entry.text}"
-    content = json.dumps({"parts": [{"type": "text", "text": text}]})
-    RequestText.objects.create(conversation=elsewhere, sha256="1" * 64, source="recall", content=content)
-    if in_event:
-        source = {"kind": "entry", "entry_id": str(life.entry.pk)}
-        item = RecalledItem(source=source, tokens=9, preview=life.entry.text)
-        event_log.append(elsewhere, Recall(conversation_id=str(elsewhere.pk), at=NOW, items=[item]))
-    return elsewhere
-
-
 @pytest.mark.mechanism("forgetting.derived")
-@pytest.mark.parametrize("in_event", [True, False], ids=["told", "in a request alone"])
 @pytest.mark.parametrize("what", ["message", "conversation"])
 def test_an_entry_made_of_it_goes_from_where_it_was_recalled(
-    alice: User, api_client: Clients, what: str, in_event: bool
+    alice: User, api_client: Clients, what: str
 ) -> None:
+    """Elsewhere the entry is recalled, not the message it was made of; the request holds all of it."""
     life = live(alice)
-    tell_of_entry(life, in_event=in_event)
+    run = read_elsewhere(alice, [life.entry.pk])
+    send_request(run, f"2026-11-21\nmemory: {life.entry.text}")
+    source = {"kind": "entry", "entry_id": str(life.entry.pk)}
+    item = RecalledItem(source=source, tokens=9, preview=life.entry.text)
+    home = Conversation.objects.get(pk=run.conversation_id)
+    fact = Recall(conversation_id=str(home.pk), run_id=str(run.pk), at=NOW, items=[item])
+    event_log.append(home, fact, run=run)
     ids = {"message": life.told.pk, "conversation": life.conversation.pk}
     forget(api_client(alice), **{f"{what}_id": str(ids[what])})
     assert tables_with(SECRET) == []
@@ -73,10 +75,14 @@ def say_again(life: Life) -> Message:
 def test_an_entry_takes_the_sentences_of_all_its_sources(alice: User, api_client: Clients) -> None:
     life = live(alice)
     said = say_again(life)
+    MemoryEntry.objects.filter(pk=life.entry.pk).update(text=f"- {SAID}")
+    said.parts = [{"type": "text", "text": f"{SAID} And bread is cheap."}]
+    said.save()
     forget(api_client(alice), entry_id=str(life.entry.pk))
     said.refresh_from_db()
+    life.told.refresh_from_db()
     assert said.parts == [{"type": "text", "text": "And bread is cheap."}]
-    assert tables_with(SECRET) == []
+    assert life.told.parts == []
 
 
 @pytest.mark.mechanism("forgetting.proposals")
@@ -109,28 +115,16 @@ def test_what_a_failed_consolidation_says_of_it_goes(alice: User, api_client: Cl
 
 
 @pytest.mark.mechanism("forgetting.derived")
-@pytest.mark.parametrize("place", ["request", "request alone", "tool result", "both"])
 def test_what_an_answer_of_a_conversation_said_goes_from_where_it_was_recalled(
-    alice: User, api_client: Clients, place: str
+    alice: User, api_client: Clients
 ) -> None:
     conversation = new_conversation(alice)
     _, answer = say(conversation, "Invent a code for the gate.", f"Take {SECRET}-7731 for it.")
-    elsewhere = new_conversation(alice, at=NOW + timedelta(days=1))
-    _, looked_up = say(elsewhere, "Which one did you invent?", "I look it up.")
+    run = read_elsewhere(alice, [answer.pk])
     recalled = f"2026-11-21\nassistant: […] Take {SECRET}-7731 for it. […]"
-    source = {
-        "kind": "message",
-        "message_id": str(answer.pk),
-        "conversation_id": str(conversation.pk),
-    }
-    item = RecalledItem(source=source, tokens=9, preview=f"Take {SECRET}-7731 for it.")
-    if place != "request alone":
-        event_log.append(elsewhere, Recall(conversation_id=str(elsewhere.pk), at=NOW, items=[item]))
-    if place != "tool result":
-        content = json.dumps({"parts": [{"type": "text", "text": recalled}]})
-        RequestText.objects.create(conversation=elsewhere, sha256="1" * 64, source="recall", content=content)
-    if place != "request":
-        result = {"type": "tool_result", "call_id": "1", "name": "memory_search", "text": recalled}
-        Message.objects.filter(pk=looked_up.pk).update(role="tool", parts=[result])
+    send_request(run, recalled)
+    tell_recalled(run, answer)
+    look_up(run.conversation, recalled)
     forget(api_client(alice), conversation_id=str(conversation.pk))
     assert tables_with(SECRET) == []
+    assert not Offload.objects.filter(conversation=run.conversation).exists()

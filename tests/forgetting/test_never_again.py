@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.test import override_settings
+from django.test import Client, override_settings
 
 from chatapp.accounts.models import User
 from chatapp.compaction.actions import claim_compaction, complete_compaction
@@ -288,3 +288,41 @@ async def test_what_is_never_to_be_remembered_is_not_even_when_it_is_asked_for(
     wish = f"Remember that my favourite colour is {SECRET}."
     async with forgotten_and_then(alice, alice_program, wish, for_good=forgotten):
         assert SECRET not in await learned(alice)
+
+
+@pytest.mark.django_db(transaction=True)
+@on_a_loop
+async def test_a_fact_about_somebody_else_that_shares_words_is_learned_and_recalled(
+    alice: User, alice_program: Program
+) -> None:
+    other = "My daughter has a peanut allergy; ask every restaurant."
+    with ModelServer(summary_default=says(other)) as server, override_settings(DEFAULT_TOOLS=[]):
+        await in_database(make_model)(server, name="Main", is_default=True)
+        async with talking(
+            alice_program, history("I have a peanut allergy.", 2), context_policy=POLICY
+        ) as talk:
+            await forget_first(alice, talk.id)
+        async with talking(alice_program, history(other), context_policy=POLICY) as talk:
+            await talk.post("compact")
+            assert await work() == 1
+        assert other in await learned(alice)
+        chat = await alice_program.post("conversations")
+        seen = await Talk(alice_program, chat.json()["id"]).inspect("Who has a peanut allergy?")
+        assert other in str(seen["recalled"])
+
+
+def test_what_is_never_learned_is_listed_without_words_and_can_be_undone(
+    alice: User, bob: User, alice_client: Client
+) -> None:
+    message, _ = say(new_conversation(alice), f"{SAID} My dog is called Rex.", "Noted.")
+    forget_message(alice, message.pk, now=clock.now(), for_good=True)
+    [item] = alice_client.get("/api/v1/memory/not-learned").json()["items"]
+    assert (item["kind"], item["count"], item["for_good"]) == ("message", 2, True)
+    assert SECRET not in json.dumps(item)
+    theirs, _ = say(new_conversation(bob), SAID, "Noted.")
+    done = forget_message(bob, theirs.pk, now=clock.now())
+    assert alice_client.delete(f"/api/v1/memory/not-learned/{done.receipt.pk}").status_code == 404
+    assert alice_client.delete(f"/api/v1/memory/not-learned/{item['id']}").status_code == 204
+    assert alice_client.get("/api/v1/memory/not-learned").json()["items"] == []
+    assert not tombstones_of(alice.pk)
+    assert tombstones_of(bob.pk).cover(SAID)

@@ -25,6 +25,7 @@ from chatapp.long_term.models import MemoryEntry, Profile
 from chatapp.long_term.selectors.entries import user_zone
 from chatapp.operations import clock
 from chatapp.operations.errors import LeaseLost
+from chatapp.recall.actions.sources import note_read
 from chatapp.runs.actions.endings import Outcome, finish_run
 from chatapp.runs.actions.runs import Lease, PartialAnswer, claim_run, record_facts, record_plan
 from chatapp.runs.actions.sending import NewMessage, send_message
@@ -105,6 +106,7 @@ def test_calls_go_with_their_answer(alice: User, api_client: Clients, what: str,
         finish(lease, second)
 
 
+@pytest.mark.mechanism("forgetting.tools")
 def test_calls_of_a_plans_step_go_with_their_answer(alice: User, api_client: Clients) -> None:
     conversation, lease = begin(alice)
     [call] = record(lease, "first", plan_step="one")
@@ -160,7 +162,8 @@ def test_what_a_summary_and_memory_have_of_what_they_returned_goes_with_their_an
     forget(api_client(alice), message_id=str(lease.answer_id))
     assert tables_with(FOUND) == []
     entry.refresh_from_db()
-    assert entry.text == conversation.compactions.get().summary == "The user is in room 12."
+    assert entry.text == "The user is in room 12."
+    assert "I am in room 12." in conversation.compactions.get().summary
 
 
 KNOWN = "Bella the dachshund is allergic to walnuts."
@@ -177,7 +180,6 @@ def test_what_a_tool_repeats_of_what_is_known_stays_known(
     [call] = record(lease, "first")
     finish(lease, replace(call, name=tool), f"Found in memory:\n2024-01-03\nuser: {KNOWN}")
     end(lease)
-    summary = finished_compaction(conversation, summary=KNOWN)
     before = clock.now() - timedelta(days=700)
     kept = MemoryEntry.objects.create(
         user=alice, conversation=conversation, day=before.date(), text=KNOWN, created_at=before
@@ -188,8 +190,7 @@ def test_what_a_tool_repeats_of_what_is_known_stays_known(
         **({"day": day_of(lease)} if what == "day" else {"message_id": str(lease.answer_id)}),
     )
     kept.refresh_from_db()
-    summary.refresh_from_db()
-    assert kept.text == summary.summary == KNOWN
+    assert kept.text == KNOWN
     assert KNOWN in Profile.objects.get(user=alice).text
 
 
@@ -208,25 +209,6 @@ def test_nothing_is_made_of_what_a_memory_tool_returned(alice: User, api_client:
     assert KNOWN in Profile.objects.get(user=alice).text
 
 
-@pytest.mark.mechanism("forgetting.tools")
-def test_an_entry_made_of_what_they_returned_goes_from_where_it_was_recalled(
-    alice: User, api_client: Clients
-) -> None:
-    conversation, lease = begin(alice, "When does the ferry leave? I am in room 12.")
-    [call] = record(lease, "first")
-    finish(lease, call, f"The shed with the {FOUND} opens at seven.")
-    end(lease)
-    made = f"The register of the office names the {FOUND}."
-    MemoryEntry.objects.create(
-        user=alice, conversation=conversation, day=clock.now().date(), text=made, created_at=clock.now()
-    )
-    elsewhere = new_conversation(alice, "Another day")
-    content = json.dumps({"parts": [{"type": "text", "text": f"2026-11-21\nmemory: {made}"}]})
-    RequestText.objects.create(conversation=elsewhere, sha256="1" * 64, source="recall", content=content)
-    forget(api_client(alice), message_id=str(lease.answer_id))
-    assert tables_with(FOUND) == []
-
-
 # --- With what they found ----------------------------------------------------------------------------------
 
 SECRET = "7731-heliotrope"
@@ -241,6 +223,7 @@ def test_what_a_tool_returned_elsewhere_goes_however_far_behind_it_stands(
 ) -> None:
     message, _ = say(new_conversation(alice), f"{SAID} Bread is cheap.", "Noted.")
     _, lease = begin(alice)
+    note_read(lease.run_id, [message.pk])
     [call] = record(lease, "first")
     finish(lease, call, LONG)
     end(lease)
@@ -254,6 +237,7 @@ def test_what_a_tool_was_asked_elsewhere_goes_however_far_behind_it_stands(
     said = f'"Zinnia" is what they call it, and {SAID}'
     message, _ = say(new_conversation(alice), said, "Noted.")
     _, lease = begin(alice)
+    note_read(lease.run_id, [message.pk])
     arguments = json.dumps({"filler": "x" * 5000, "query": said})
     call = RequestedCall("first", "look_up", arguments, 1, "running")
     record_tool_calls(lease=lease, calls=[call], spent=(), now=clock.now())
@@ -280,8 +264,10 @@ def test_what_was_said_in_a_long_conversation_goes_however_a_tool_put_it(
     alice: User, api_client: Clients, more: int, asked: str, returned: str
 ) -> None:
     conversation = new_conversation(alice)
-    say(conversation, SAID, *[f"Plank {number} of the fence is painted green." for number in range(more)])
+    planks = [f"Plank {number} of the fence is painted green." for number in range(more)]
+    message, *_ = say(conversation, SAID, *planks)
     _, lease = begin(alice, "Write my note.")
+    note_read(lease.run_id, [message.pk])
     call = RequestedCall("first", "write_note", asked, 1, "running")
     record_tool_calls(lease=lease, calls=[call], spent=(), now=clock.now())
     finish(lease, call, returned)
@@ -328,6 +314,7 @@ def test_what_a_tool_told_another_user_of_a_shared_memory_goes(
     )
     conversation, lease = begin(bob)
     Conversation.objects.filter(pk=conversation.pk).update(scope=agent, shared_in=agent.pk)
+    note_read(lease.run_id, [entry.pk])
     [call] = record(lease, "first")
     finish(lease, call, LONG)
     end(lease)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import threading
 from datetime import timedelta
@@ -13,6 +12,8 @@ import pytest
 from django.db import connection, transaction
 
 from agents import events
+from agents.manifest import Manifest, dump_manifest
+from agents.types import WireStyle
 from chatapp.accounts.models import User
 from chatapp.context.models import RequestText, SentRequest
 from chatapp.conversations.models import Conversation
@@ -27,8 +28,10 @@ from chatapp.runs.actions.sending import NewMessage, send_message
 from chatapp.runs.models import Run
 from tests.api.running import running_service
 from tests.forgetting.everywhere import tables_with
-from tests.forgetting.lives import SAID, SECRET
+from tests.forgetting.lives import SAID, SECRET, read_elsewhere, send_request
 from tests.memory_store.rows import NOW, new_conversation, say
+
+NOTHING_SENT = dump_manifest(Manifest(sha256="0" * 64, head={}, style=WireStyle(), pieces=()))
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -79,7 +82,13 @@ def in_context(conversation: Conversation, run_id: UUID) -> events.Context:
 
 def keep_request(run_id: UUID) -> None:
     SentRequest.objects.create(
-        run_id=run_id, n=1, purpose="chat", sha256="0" * 64, tokens=1, manifest={}, created_at=clock.now()
+        run_id=run_id,
+        n=1,
+        purpose="chat",
+        sha256="0" * 64,
+        tokens=1,
+        manifest=NOTHING_SENT,
+        created_at=clock.now(),
     )
 
 
@@ -171,11 +180,10 @@ def test_a_run_whose_conversation_is_gone_before_its_claim_is_no_error(
 
 
 def test_a_request_that_quotes_it_without_its_event_saying_so_loses_it(alice: User) -> None:
-    """An event lists the best of what was recalled, the request holds all of it."""
+    """An event lists the best of what was recalled, the request holds all of it, and the rest of it stays."""
     message, _ = say(new_conversation(alice), f"{SAID} And bread is cheap.", "Noted.")
-    elsewhere = new_conversation(alice)
-    for source, text in (("recall", f"2026-11-21\nuser: […] {SAID} […]"), ("profile", f"- Likes {SECRET}")):
-        content = json.dumps({"parts": [{"type": "text", "text": text}]})
-        RequestText.objects.create(conversation=elsewhere, sha256=source * 8, source=source, content=content)
+    send_request(read_elsewhere(alice, [message.pk]), f"2026-11-21\nuser: […] {SAID} […]")
+    send_request(read_elsewhere(alice, []), "2026-11-21\nuser: The harbour freezes.")
     forget_message(alice, message.pk, now=clock.now())
     assert tables_with(SECRET) == []
+    assert RequestText.objects.exists()

@@ -152,13 +152,14 @@ def test_the_message_that_wished_for_it_goes_too_with_what_answered_it(alice: Us
         f"Please forget that my favourite colour is {SECRET}.",
         f"Of course. I will no longer think of {SECRET}.",
     )
+    Message.objects.filter(pk=answer.pk).update(parent=asked)
     forgetting_tasks.propose_forgetting(str(asked.pk))
     proposal = ForgetProposal.objects.get()
     ids = [item["id"] for item in proposal.items if item["id"] != str(answer.pk)]
     post(api_client(alice), f"{FORGET}/confirm", proposal_id=str(proposal.pk), item_ids=ids)
     assert tables_with(SECRET) == []
     answer.refresh_from_db()
-    assert answer.parts == [{"type": "text", "text": "Of course."}]
+    assert answer.parts == [], "it answered the wish"
     assert KEPT in str(list(Message.objects.values_list("parts", flat=True)))
 
 

@@ -7,7 +7,7 @@ import snowballstemmer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.redaction import Forgotten
+from memory.quotes import Quotes
 from memory.sentences import Vocabulary, split_sentences
 from memory.terms import Analyzer
 from memory.tombstones import Fingerprinter, Tombstones
@@ -16,8 +16,8 @@ VOCABULARY = Vocabulary(Analyzer(snowballstemmer.stemmer("english").stemWord))
 SAID = "My dog is called Rex. He eats two bowls of Pedigree-7 at 18:30."
 
 
-def forgotten(*texts: str, common: set[str] | None = frozenset()) -> Forgotten:  # type: ignore[assignment]
-    return Forgotten(texts, VOCABULARY, common=common)
+def quotes(*texts: str) -> Quotes:
+    return Quotes(texts, VOCABULARY)
 
 
 @given(st.text(alphabet="ab .!?\n。-", max_size=80))
@@ -27,39 +27,39 @@ def test_the_sentences_of_a_text_joined_are_the_text(text: str):
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "My dog is called Rex.",
-        "- the user's DOG is called rex",
-        "The user has a dog, Rex, and a cat.",
-        "Feed Pedigree-7 in the evening.",
-        "At 18:30 there is dinner.",
-        "Assistant: Noted, Rex it is!",
-    ],
+    ["My dog is called Rex.", "As I said: my DOG  is called rex!", "Feed Pedigree-7 in the evening."],
 )
-def test_a_sentence_that_says_it_again_is_known_in_other_words_too(text: str):
-    assert forgotten(SAID).carries(text)
-    assert (
-        forgotten(SAID).redact(f"{text}\nThe plum tree blooms in March.") == "The plum tree blooms in March."
+def test_a_whole_sentence_or_an_identifier_repeats_it(text: str):
+    assert quotes(SAID).are_in(text)
+    assert quotes(SAID).take_out(f"{text} The plum tree blooms.") == "The plum tree blooms."
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["The user has a dog, Rex.", "We meet at 19:00.", "Thanks!", "", "My dog barks.", "Buy Pedigree-77."],
+)
+def test_words_alone_repeat_nothing(text: str):
+    assert not quotes(SAID).are_in(text)
+    assert quotes(SAID).take_out(text) == text
+
+
+def test_of_answers_only_sentences_with_facts_count():
+    polite = "Let me know if there is anything else I can help with."
+    answered = Quotes((), VOCABULARY, answered=[f"The code is INV-2041. {polite}"])
+    assert answered.are_in("They said the code is INV-2041.")
+    assert not answered.are_in(polite)
+
+
+@given(
+    st.lists(
+        st.sampled_from(["Rex", "dog", "Pedigree-7", "18:30", "bowls", "犬", "code", "4711"]), min_size=2
     )
-
-
-@pytest.mark.parametrize("text", ["How lovely.", "The cat is named Tom.", "We meet at 19:00.", "Thanks!", ""])
-def test_what_has_nothing_to_do_with_it_stays(text: str):
-    assert forgotten(SAID).redact(text) == text
-
-
-def test_words_that_are_said_elsewhere_give_nothing_away():
-    common = set(VOCABULARY.telling_words("Rex likes the garden"))
-    assert not forgotten(SAID, common=common).carries("Rex is in the garden with Anna.")
-    assert forgotten(SAID).carries("Rex is in the garden with Anna.")
-
-
-def test_what_people_said_themselves_is_not_forgotten_for_a_single_word():
-    assert not forgotten(SAID, common=None).carries("Our king was called Arthur Rex the Third of Narnia.")
-
-
-def test_a_lead_goes_with_the_last_of_what_it_led_to():
-    assert forgotten(SAID).redact("He gardens.\n\nWord for word:\n- My dog is called Rex.") == "He gardens."
+)
+def test_what_repeats_a_quote_has_all_words_of_it(words: list[str]):
+    """The index is asked for texts with all of these words."""
+    text = " ".join(words)
+    for words_of in quotes(text).word_sets():
+        assert words_of <= VOCABULARY.words(f"Before it. {text}. Behind it.")
 
 
 def tombstones(*texts: str, key: bytes = b"alice") -> Tombstones:
@@ -73,7 +73,6 @@ def tombstones(*texts: str, key: bytes = b"alice") -> Tombstones:
         "My dog is called Rex.",
         "the user's dog is called Rex",
         "- My dog  IS called rex",
-        "The dog is still called Rex, now five.",
     ],
 )
 def test_a_tombstone_knows_its_sentence_again(text: str):
@@ -103,28 +102,19 @@ def test_a_text_is_filtered_by_sentence():
     assert tombstones().filter_text(text) == text
 
 
-@given(
-    st.lists(
-        st.sampled_from(
-            ["Rex's", "dog,", "PEDIGREE-7", "(18:30)", "4711.", "7.", "ate", "bowls.", "the", "犬", "Tom!"]
-        ),
-        max_size=8,
-    )
-)
-def test_a_text_carries_it_where_one_of_its_sentences_does(words: list[str]):
-    text = " ".join(words)
-    for of in (
-        forgotten(SAID),
-        forgotten(SAID, common=None),
-        forgotten(f"{SAID} The code is 4711. 私の犬はレックスです。"),
-    ):
-        assert bool(of.carried(text)) == any(of.carries(sentence) for sentence in split_sentences(text))
-
-
 @pytest.mark.parametrize(
-    "text", ["My contract ends in 2027.", "Ring INV-20 when it is paid.", "Dinner is at 18:30."]
+    "text",
+    [
+        "My daughter has a peanut allergy; ask every restaurant.",
+        "My daughter has a peanut allergy.",
+    ],
 )
-def test_what_people_said_themselves_may_share_a_year_a_time_or_the_beginning_of_a_number(text: str):
-    said = "The plum tree blooms in March 2027, at 18:30, says invoice INV-2041."
-    assert not forgotten(said, common=None).carries(text)
-    assert forgotten(said, common=None).carries("Who wrote INV-2041?")
+def test_a_fact_about_somebody_else_is_another_one(text: str):
+    assert not tombstones("I have a peanut allergy.").cover(text)
+    assert tombstones("I have a peanut allergy.").cover("The user has a peanut allergy.")
+
+
+def test_a_long_sentence_is_known_with_one_word_of_ten_changed():
+    said = "The gate of the northern depot opens with code heliotrope, badge nine, lever green, seat blue, boot red."
+    assert tombstones(said).cover(said.replace("badge nine", "badge ten"))
+    assert not tombstones(said).cover(said.replace("lever green, seat blue, boot red", "and a key"))

@@ -16,16 +16,16 @@ from django.test import Client
 
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
-from chatapp.conversations.models import Conversation
+from chatapp.conversations.models import Conversation, Message
 from chatapp.forgetting.models import ForgetReceipt
 from chatapp.forgetting.services import forget_chosen, take_out_of_shared
 from chatapp.long_term import files as memory_files
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations.database import in_database
-from chatapp.realtime.models import Event
 from tests.context_engine.chatting import on_a_loop
 from tests.forgetting.everywhere import tables_with
-from tests.memory_store.rows import NOW, new_conversation, say
+from tests.forgetting.lives import read_elsewhere
+from tests.memory_store.rows import NOW, say
 from tests.memory_store.test_shared_memory import ASKED, SAID, house, recalled
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("static_files")]
@@ -165,12 +165,13 @@ def test_files_of_those_who_were_told_follow_the_commit_that_takes_it_out(
     alice: User, bob: User, porter: Agent
 ) -> None:
     entry = share(bob, porter, SAID)
-    chat = new_conversation(alice)
+    chat = read_elsewhere(alice, [entry.pk]).conversation
     Conversation.objects.filter(pk=chat.pk).update(scope=porter, shared_in=porter.pk)
-    say(chat, ASKED, SAID)
-    told = {"type": "recall", "items": [{"source": {"kind": "entry", "entry_id": str(entry.pk)}}]}
-    Event.objects.create(conversation=chat, seq=0, type="recall", payload=told, at=NOW)
-    share(alice, porter, SAID, conversation=chat)
+    [found] = say(chat, "", role="tool")
+    parts = [{"type": "tool_result", "call_id": "1", "name": "memory_search", "text": SAID}]
+    Message.objects.filter(pk=found.pk).update(parent=chat.messages.get(position=1), parts=parts)
+    learned = share(alice, porter, SAID, conversation=chat)
+    MemoryEntry.objects.filter(pk=learned.pk).update(first_message_id=found.pk, last_message_id=found.pk)
     path = memory_files.day_path(alice.pk, NOW.date())
     memory_files.write_day(alice.pk, NOW.date())
     with transaction.atomic():

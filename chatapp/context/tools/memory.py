@@ -19,6 +19,7 @@ from chatapp.long_term.selectors.scopes import reach_in, shared_entry
 from chatapp.operations import clock
 from chatapp.operations.database import persistently
 from chatapp.operations.errors import NotFound
+from chatapp.recall.actions.sources import note_read
 from chatapp.recall.analysis import analyzer
 from chatapp.recall.selectors.found_texts import Found, source_of
 from chatapp.recall.selectors.user_index import EVERYTHING, SearchFilter
@@ -58,11 +59,13 @@ def _search(caller: ToolCaller, query: str, limit: int) -> list[Hit]:
         user_id=user_id, query=query, limit=limit, now=clock.now(), only=only, scope_id=reach.scope_id
     )
     paused = off_record(user_id)
-    return [
-        Hit(item.text, _named(item), item.said_at, item.role)
+    known = [
+        item
         for item in found
         if item.conversation_id == here or not paused.covers(item.conversation_id, item.said_at)
     ]
+    note_read(caller.run_id, [one for item in known if (one := item.message_id or item.entry_id)])
+    return [Hit(item.text, _named(item), item.said_at, item.role) for item in known]
 
 
 def _check_open(caller: ToolCaller) -> None:
@@ -86,6 +89,7 @@ def _read_day(caller: ToolCaller, day: date) -> str:
     rows = day_entries(UUID(caller.user_id), day)
     if not rows:
         raise ToolFailure(f"There is no memory of {day.isoformat()}.")
+    note_read(caller.run_id, [row.pk for row in rows])
     return render_day(day, [daily_entry(row) for row in rows])
 
 
@@ -94,11 +98,13 @@ def _read_entry(caller: ToolCaller, entry_id: str) -> str:
     try:
         if scope_id is not None:
             shared = shared_entry(scope_id, entry_id)
+            note_read(caller.run_id, [shared.pk])
             return f"{shared.day.isoformat()}\n\n{shared.text}"  # and not where, or by whom
         _check_open(caller)
         row = entry_of(caller.user_id, entry_id)
     except NotFound:
         raise ToolFailure("There is no such entry.") from None
+    note_read(caller.run_id, [row.pk])
     return render_day(row.day, [daily_entry(row)])
 
 
@@ -115,6 +121,7 @@ def _read_around(caller: ToolCaller, message_id: str, around: int) -> list[Hit]:
     ]
     if any(row.conversation_id != here for row in known):
         _check_open(caller)
+    note_read(caller.run_id, [row.pk for row in known])
     return [_hit(row, message_values.text_of(row.parts)) for row in known]
 
 
@@ -127,6 +134,7 @@ def _search_line(caller: ToolCaller, query: str, limit: int) -> list[Hit]:
     wanted = frozenset(analyzer.words(query))
     scored = ((_score(row, wanted), row.position, row) for row in rows)
     best = nlargest(limit, (item for item in scored if item[0]), key=lambda item: item[:2])
+    note_read(caller.run_id, [row.pk for _, _, row in best])
     return [_hit(row, message_values.text_of(row.parts)) for _, _, row in best]
 
 

@@ -56,7 +56,7 @@ def detach_conversation(
     if forget_memory:
         search_actions.remove_entries(user_id, [pk for pk, _, _ in held])
         entries.delete()
-    gone = {str(pk): text for pk, _, text in held} if forget_memory and how.get("forgets") else {}
+    gone = {str(pk): text for pk, _, text in held} if forget_memory else {}
     removal, ended = detach(conversation, now=now, entries=gone, **how)
     return Detached(removal, Leftovers(user_id, days), tuple(ended))
 

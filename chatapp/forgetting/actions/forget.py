@@ -1,5 +1,5 @@
-"""Forgetting, each time in one transaction: what was said or kept, all that was made of it, and the right to learn it
-again. What lies outside the database is returned as leftovers, for `forgetting` to remove after the commit."""
+"""Forgetting, each time in one transaction: a walk along the keys by which what is derived names its sources. What lies
+outside the database is returned as leftovers, for `services` to remove after the commit."""
 
 from __future__ import annotations
 
@@ -7,43 +7,54 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from itertools import chain
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import F, QuerySet
 
+from agents.tools.registry import READING_WHAT_IS_KEPT
 from chatapp.accounts.models import User
+from chatapp.compaction.models import Compaction
 from chatapp.conversations import message_values
-from chatapp.conversations.actions.conversations import title_from
 from chatapp.conversations.models import Conversation, Message
-from chatapp.files.actions import delete_all_offloads, delete_repeating_offloads, delete_unshared_attachments
-from chatapp.files.models import Offload
-from chatapp.files.selectors import text_offloads
-from chatapp.forgetting.actions import traces
-from chatapp.forgetting.actions.calls import empty_calls, empty_plans, found_alone, with_belongings
+from chatapp.files.actions import delete_all_offloads, delete_offloads_of_tools, delete_unshared_attachments
 from chatapp.forgetting.actions.clock import begin_forgetting
 from chatapp.forgetting.actions.deletion import Leftovers
-from chatapp.forgetting.actions.profile import redact_profile
-from chatapp.forgetting.actions.reach import lock_reach
-from chatapp.forgetting.actions.shared import forget_shared, told_to_others
-from chatapp.forgetting.models import ForgetProposal, ForgetReceipt
-from chatapp.forgetting.selectors.citing import citing_conversations, entries_made_of, saying_the_same
-from chatapp.forgetting.selectors.forgotten import (
-    conversations_of,
-    offloading_conversations,
-    recitations,
-    said_in,
-    words_said_elsewhere,
+from chatapp.forgetting.actions.remaking import change_entry, extract_again, retitle, text_left_of
+from chatapp.forgetting.copies import (
+    blank_events,
+    delete_request_texts,
+    delete_sent_profiles,
+    delete_texts_of_runs,
 )
+from chatapp.forgetting.models import ForgetProposal, ForgetReceipt
+from chatapp.forgetting.selectors.derived import (
+    calls_of,
+    entries_covering,
+    reading_conversations,
+    runs_that_read,
+    spans_of,
+    summaries_covering,
+    with_belongings,
+)
+from chatapp.forgetting.selectors.repeats import Repeats, find_repeats, said_texts
 from chatapp.long_term.actions import entries as memory_actions
+from chatapp.long_term.actions.profile import forget_lines
 from chatapp.long_term.actions.tombstones import raise_tombstones
-from chatapp.long_term.models import MemoryEntry
+from chatapp.long_term.models import Consolidation, MemoryEntry
+from chatapp.operations import jobs
 from chatapp.operations.errors import NotFound
-from chatapp.recall.actions import indexing as search_actions
-from chatapp.recall.analysis import vocabulary
-from memory.redaction import Forgotten
+from chatapp.recall.actions.blanking import blank_message, tell_forgotten
+from chatapp.recall.actions.indexing import lock_indexes_of, remove_entries
+from chatapp.runs.actions.endings import interrupt_run
+from chatapp.runs.models import Run, ToolCall
+from memory.sentences import bare_sentence, split_sentences
 
-MAX_RECITATIONS = 50
+MAX_PROPOSED = 50
+STOPPED = "The answer was stopped, because something it may have read was forgotten."
+BEGUN_AGAIN = "Something it covers was forgotten meanwhile."
+Lines = Mapping[UUID, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,40 +69,104 @@ class Done:
 
 @dataclass(slots=True)
 class Work:
-    """One forgetting under way: what goes, where, and what is counted for the receipt."""
+    """One forgetting under way: what goes, and all that names it as a source."""
 
     user: User
     now: datetime
+    repeats: Repeats
     messages: dict[UUID, Message]
-    entries: list[MemoryEntry]
-    lines: dict[UUID, Sequence[str]]
-    homes: set[UUID] = field(default_factory=set)
-    conversations: list[Conversation] = field(default_factory=list)
-    of_others: list[Conversation] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
-    found: list[str] = field(default_factory=list)
-    """What tools alone told: made of it goes, but nobody said it, so it is not barred for ever."""
-    changed: dict[UUID, Message] = field(default_factory=dict)
-    days: set[date] = field(default_factory=set)
+    """Blanked."""
+    entries: dict[UUID, MemoryEntry]
+    """Deleted, or those of `lines` without these."""
+    lines: Lines
+    cut: dict[UUID, Message] = field(default_factory=dict)
+    """They lose the sentences that an entry was made of."""
+    copied: dict[UUID, Message] = field(default_factory=dict)
+    """They lose what a tool returned of it, or was asked."""
+    derived: dict[UUID, MemoryEntry] = field(default_factory=dict)
+    runs: dict[UUID, Run] = field(default_factory=dict)
+    also_gone: frozenset[UUID] = frozenset()
+    """Sources that are deleted elsewhere: a conversation, entries."""
+    spared: UUID | None = None
+    """The user whose own copies stay: it is taken from others alone."""
+    conversations: dict[UUID, Conversation] = field(default_factory=dict)
+    days: dict[UUID, set[date]] = field(default_factory=dict)
     removed: Counter[str] = field(default_factory=Counter)
     ended_runs: list[UUID] = field(default_factory=list)
-
-    def said_by(self, entry: MemoryEntry) -> Sequence[str]:
-        """What is forgotten of it: what it says, and said before an edit, or only the chosen lines."""
-        if entry.pk in self.lines:
-            return self.lines[entry.pk]
-        return [entry.text, *entry.revisions.values_list("text", flat=True)]
+    files: list[tuple[UUID, str]] = field(default_factory=list)
 
     @property
-    def said_first(self) -> datetime:
-        """When the earliest of it was said: what was said before cannot come from it."""
-        sources = (self.messages, self.changed)
-        said = [row.created_at for rows in sources for row in rows.values()]
-        return min([*said, *(entry.created_at for entry in self.entries)])
+    def changed(self) -> dict[UUID, Message]:
+        return {**self.messages, **self.cut, **self.copied}
 
     @property
-    def gone(self) -> set[UUID]:
-        return {*self.messages, *(entry.pk for entry in self.entries)}
+    def source_ids(self) -> set[UUID]:
+        return {*self.messages, *self.cut, *self.entries, *self.derived, *self.also_gone}
+
+    @property
+    def homes(self) -> set[UUID]:
+        """Where it was said."""
+        return {row.conversation_id for row in (*self.messages.values(), *self.cut.values())}
+
+    @property
+    def reached(self) -> set[UUID]:
+        entries = (*self.entries.values(), *self.derived.values())
+        here = {row.conversation_id for row in self.changed.values()}
+        here |= {run.conversation_id for run in self.runs.values()}
+        return here | {entry.conversation_id for entry in entries if entry.conversation_id}
+
+    def follow(self) -> None:
+        """Add whatever names what is here as its source, until nothing more does."""
+        size = -1
+        while size != (size := len(self.runs) + len(self.derived) + len(self.copied)):
+            read = runs_that_read(self.source_ids)
+            self.runs |= {pk: run for pk, run in read.items() if run.user_id != self.spared}
+            for pk, row in self._calls().items():
+                if pk not in self.messages and _without_copies(row, self.repeats) != row.parts:
+                    self.copied[pk] = row
+            said = entries_covering([*self.messages.values(), *self.cut.values()])
+            copied = entries_covering(self.copied.values())
+            said |= {pk: entry for pk, entry in copied.items() if self.repeats.are_near(entry.text)}
+            self.derived |= {pk: entry for pk, entry in said.items() if pk not in self.entries}
+
+    def _calls(self) -> dict[UUID, Message]:
+        answers = {run.answer_id: run.answer for run in self.runs.values()}
+        return {**answers, **calls_of(answers).in_bulk()}
+
+
+def _without_copies(row: Message, repeats: Repeats) -> list[dict[str, Any]]:
+    """Return the parts of a message whose run has read it: what was answered stays."""
+    return [_without_copy(part, repeats) for part in row.parts]
+
+
+def _without_copy(part: dict[str, Any], repeats: Repeats) -> dict[str, Any]:
+    match part["type"]:
+        case "tool_result" if part.get("name") in READING_WHAT_IS_KEPT or repeats.are_near(part["text"]):
+            return {**part, "text": "", "offload_ref": None} if part["text"] else part
+        case "tool_call" if repeats.are_near(part["arguments"]):
+            return {**part, "arguments": "{}"}
+        case "reasoning" if repeats.are_near(part["text"]):
+            return {**part, "text": ""}
+    return part
+
+
+# --- What is chosen, and locked ----------------------------------------------------------------------------
+
+
+def seek(user: User, message_ids: Collection[UUID], entry_ids: Iterable[UUID], lines: Lines) -> Repeats:
+    """Read ahead, with nothing locked: what else says it again."""
+    messages = Message.objects.filter(conversation__user=user).in_bulk(list(message_ids))
+    said, answered = said_texts(with_belongings(messages).values())
+    entries = MemoryEntry.objects.filter(user=user, pk__in=list(entry_ids)).prefetch_related("revisions")
+    remembered = [text for entry in entries for text in _said_by(entry, lines)]
+    return find_repeats(user.pk, [*said, *remembered], answered=answered, entries=remembered)
+
+
+def _said_by(entry: MemoryEntry, lines: Lines) -> Sequence[str]:
+    """What is forgotten of it: what it says, and said before an edit, or only the chosen lines."""
+    if entry.pk in lines:
+        return lines[entry.pk]
+    return [entry.text, *(revision.text for revision in entry.revisions.all())]
 
 
 def forget_items(
@@ -101,241 +176,276 @@ def forget_items(
     entry_ids: Iterable[UUID],
     what: str,
     now: datetime,
-    lines: Mapping[UUID, Sequence[str]] | None = None,
+    lines: Lines | None = None,
     asked_in: UUID | None = None,
     for_good: bool = False,
-    offloads: Collection[UUID] = (),
 ) -> Done:
-    """Messages and memory entries, with everything that says so because of them. Ids that are not the user's, or
-    gone, are passed over; NotFound where none is left.
+    """Messages and memory entries, with everything that names them as a source. Ids that are not the user's, or gone,
+    are passed over; NotFound where none is left.
 
-    An entry takes with it the sentences it was made of; of one with `lines` only these go. `asked_in` is the message
-    that wished for it; `for_good` bars it even when its user asks to remember it; `offloads` are those that were
-    found to say it, of `repeating_offloads`.
+    Of an entry with `lines` only these go. `asked_in` is the message that wished for it, which goes with its answer;
+    `for_good` bars it even when its user asks to remember it.
     """
+    chosen, entry_ids = {*message_ids}, list(entry_ids)
+    if asked_in:
+        chosen |= {asked_in, *Message.objects.filter(parent=asked_in).values_list("pk", flat=True)}
+    repeats = seek(user, chosen, entry_ids, lines or {})
     with transaction.atomic():
         begin_forgetting(user.pk)
-        chosen = {*message_ids, *([asked_in] if asked_in else [])}
-        work = lock_chosen(user, chosen, entry_ids, lines or {}, now)
-        return forget_locked(work, what=what, asked_in=asked_in, for_good=for_good, offloads=offloads)
+        work = lock_chosen(user, chosen, entry_ids, lines or {}, now, repeats)
+        return forget_locked(work, what=what, proposes=asked_in is None, for_good=for_good)
 
 
 def lock_chosen(
     user: User,
     message_ids: Collection[UUID],
     entry_ids: Iterable[UUID],
-    lines: Mapping[UUID, Sequence[str]],
+    lines: Lines,
     now: datetime,
+    repeats: Repeats,
     *,
     beside: Collection[MemoryEntry] = (),
 ) -> Work:
-    """Called once a forgetting has begun. Everything that is read and written from here on is locked: what is chosen,
-    its own conversations, those that cite it, and the entries `beside` it, which are to be changed in the same
-    transaction. Raises NotFound."""
-    work = _choose(user, message_ids, entry_ids, lines, now)
-    if not work.gone:
-        raise NotFound
-    rows = MemoryEntry.objects.filter(user=user, pk__in=[row.pk for row in work.entries])
-    held = MemoryEntry.objects.filter(user=user, pk__in=[row.pk for row in [*work.entries, *beside]])
+    """Called once a forgetting has begun. Lock all that is read and written from here on: what is chosen, what names
+    it as a source, and the entries `beside` it, which are changed in the same transaction. Raises NotFound."""
+    message_ids, entry_ids = set(message_ids), set(entry_ids)
     while True:
-        reach = _reach_of(work, beside)
-        citing = citing_conversations(conversations_of(user.pk), reach.gone, reach.texts)
-        told = told_to_others(user.pk, reach.gone, reach.texts)
+        work = _choose(user, message_ids, entry_ids, lines, now, repeats)
+        reached = work.reached | {entry.conversation_id for entry in beside if entry.conversation_id}
+        reached |= reading_conversations(Conversation.objects.filter(user=user))
         with transaction.atomic():
-            conversations = lock_reach(user.pk, reach.homes | citing | told, held, now)
-            work.entries = list(rows.all())
-            if _reach_of(work, beside).homes <= reach.homes:
+            held = {*work.entries, *work.derived, *(entry.pk for entry in beside)}
+            rows = lock_reached(user.pk, reached, MemoryEntry.objects.filter(pk__in=held), now)
+            again = _choose(user, message_ids, entry_ids, lines, now, repeats)
+            if again.reached <= reached and {*again.entries, *again.derived} <= held:
                 break
             # Said once more meanwhile: whatever was locked is let go, to lock all of it in order.
             transaction.set_rollback(True)
-    work.homes = reach.homes
-    work.conversations = [row for row in conversations if row.user_id == user.pk]
-    work.of_others = [row for row in conversations if row.user_id != user.pk]
-    for conversation in work.conversations:
-        work.ended_runs += traces.stop_work(conversation, now)
-    chosen = Message.objects.filter(conversation__user=user).in_bulk(list(work.messages))
-    work.messages = with_belongings(chosen)
-    if not work.gone:
-        raise NotFound
-    return work
+    hold(again, rows)
+    again.messages = with_belongings(
+        Message.objects.filter(conversation__user=user).in_bulk(list(again.messages))
+    )
+    return again
 
 
 def _choose(
     user: User,
     message_ids: Collection[UUID],
-    entry_ids: Iterable[UUID],
-    lines: Mapping[UUID, Sequence[str]],
+    entry_ids: Collection[UUID],
+    lines: Lines,
     now: datetime,
+    repeats: Repeats,
 ) -> Work:
-    entries = list(MemoryEntry.objects.filter(user=user, pk__in=list(entry_ids)))
     messages = Message.objects.filter(conversation__user=user).in_bulk(list(message_ids))
-    return Work(user, now, messages, entries, dict(lines))
+    entries = MemoryEntry.objects.filter(user=user).in_bulk(list(entry_ids))
+    if not messages and not entries:
+        raise NotFound
+    work = Work(user, now, repeats, with_belongings(messages), entries, lines)
+    found = {one.message_id for one in repeats.found if one.role == Message.Role.USER and one.message_id}
+    for entry in entries.values() if found else ():
+        for span in spans_of(entry):
+            made_of = span.filter(pk__in=found, role=Message.Role.USER)
+            work.cut |= {row.pk: row for row in made_of if row.pk not in messages}
+    work.follow()
+    return work
 
 
-@dataclass(frozen=True, slots=True)
-class _Reach:
-    """Where it was said, the ids of all that goes or was made of it, and what that says of it."""
-
-    homes: set[UUID]
-    gone: set[UUID]
-    texts: list[str]
-
-
-def _reach_of(work: Work, beside: Collection[MemoryEntry] = ()) -> _Reach:
-    telling = with_belongings(work.messages)
-    sources = [row for entry in work.entries for row in _sources(entry, work.said_by(entry))]
-    homes = {row.conversation_id for row in [*telling.values(), *sources]}
-    homes |= {entry.conversation_id for entry in [*work.entries, *beside] if entry.conversation_id}
-    texts = [message_values.text_of(row.parts) for row in telling.values()]
-    texts += [text for entry in work.entries for text in work.said_by(entry)]
-    gone = work.gone | telling.keys() | {row.pk for row in sources}
-    made = entries_made_of([*texts, *found_alone(work.user.pk, homes, telling, gone)], homes)
-    return _Reach(homes, gone | made.keys(), [*texts, *chain.from_iterable(made.values())])
-
-
-def repeating_offloads(
-    user: User,
-    message_ids: Collection[UUID],
-    entry_ids: Iterable[UUID],
-    lines: Mapping[UUID, Sequence[str]],
-    now: datetime,
-) -> tuple[list[str], list[Offload]]:
-    """What goes, and what was offloaded elsewhere, where that is cited, and may say it."""
-    reach = _reach_of(_choose(user, message_ids, entry_ids, lines, now))
-    citing = citing_conversations(offloading_conversations(user.pk), reach.gone, reach.texts)
-    return reach.texts, text_offloads(citing - reach.homes)
-
-
-def forget_locked(
-    work: Work,
-    *,
-    what: str,
-    asked_in: UUID | None = None,
-    for_good: bool = False,
-    offloads: Collection[UUID] = (),
-) -> Done:
-    homes = {row.pk for row in work.conversations}
-    homes |= saying_the_same(homes)  # as long as the entries are there that tell of it
-    forgotten = _forget_said(work)
-    hashes = _forget_made(work, forgotten, asked_in)
-    shared = forget_shared(work.of_others, work.texts, work.gone, work.now)
-    work.removed.update(shared.removed)
-    work.removed["tombstones"] = raise_tombstones(work.user.pk, work.texts, work.now, for_good=for_good)
-    # What was offloaded where it was said may say it too, and is nobody's but the model's.
-    files = delete_all_offloads(work.homes)
-    files += delete_repeating_offloads((row.pk for row in work.conversations), offloads, since=work.now)
-    work.removed["offloaded"] = len(files)
-    receipt = _write_receipt(work, what)
-    proposal = None if asked_in else propose_recitations(work.user, homes, forgotten, work.now)
-    memory_actions.mark_days_stale(work.user.pk, work.days)
-    leftovers = Leftovers(work.user.pk, tuple(sorted(work.days)), hashes, offloads=tuple(files))
-    return Done(receipt, (leftovers, *shared.leftovers), (*work.ended_runs, *shared.ended_runs), proposal)
-
-
-def _forget_said(work: Work) -> Forgotten:
-    """The words themselves: of the messages, of the entries, and of what the entries were made of."""
-    for row in work.messages.values():
-        said = message_values.text_of(row.parts)
-        work.texts += [said, title_from(said)]
-    for entry in work.entries:
-        work.texts += work.said_by(entry)
-        _forget_sources(work, entry)
-    homes = {row.pk for row in work.conversations}
-    work.found += found_alone(work.user.pk, homes, work.messages, work.gone)
-    told = [*work.texts, *work.found]
-    elsewhere = words_said_elsewhere(
-        work.user.pk,
-        [row.pk for row in work.conversations],
-        work.gone,
-        Forgotten(told, vocabulary),
-        since=work.said_first,
+def lock_reached(
+    user_id: UUID, conversation_ids: Iterable[UUID], entries: QuerySet[MemoryEntry], now: datetime
+) -> list[Conversation]:
+    """Lock consolidations, conversations, entries and indexes, in this order as everybody does, rows of one kind in one
+    statement. Return the conversations as they are now. Consolidations under way have read it and begin again."""
+    rows = Conversation.objects.filter(pk__in=set(conversation_ids))
+    users = {user_id, *rows.values_list("user_id", flat=True)}
+    active = Consolidation.objects.filter(user__in=users, status__in=Consolidation.ACTIVE)
+    under_way = list(active.select_for_update().order_by("pk").values_list("pk", flat=True))
+    Consolidation.objects.filter(pk__in=under_way).update(
+        status=Consolidation.Status.PENDING, fence=F("fence") + 1, lease_expires_at=now
     )
-    return Forgotten(told, vocabulary, common=elsewhere)
+    locked = list(rows.select_for_update().order_by("pk"))
+    list(entries.order_by("pk").select_for_update().values_list("pk"))
+    lock_indexes_of(users)
+    return locked
 
 
-def _forget_sources(work: Work, entry: MemoryEntry) -> None:
-    said = Forgotten(work.said_by(entry), vocabulary)
-    for row in _sources(entry, work.said_by(entry)):
-        if row.pk not in work.messages:
-            work.texts += said.carried(message_values.text_of(row.parts))
-            traces.redact_message(row, said, work.now)
-            work.changed[row.pk] = row
+def hold(work: Work, rows: Iterable[Conversation]) -> None:
+    """Note the conversations that are locked, and stop what goes on there: of an answer that was being written nothing
+    is kept that may tell of it."""
+    work.conversations = {row.pk: row for row in rows}
+    for conversation in work.conversations.values():
+        work.ended_runs += _stop_work(conversation, work.now)
+    for row in Message.objects.filter(run__in=work.ended_runs):
+        if work.repeats.are_near(message_values.text_of(row.parts)):
+            row.parts = []
+            work.copied[row.pk] = row
 
 
-def _sources(entry: MemoryEntry, texts: Sequence[str]) -> list[Message]:
-    """The messages of its spans that say one of these."""
-    said = Forgotten(texts, vocabulary)
-    return [row for row in said_in(entry) if said.carried(message_values.text_of(row.parts))]
+def _stop_work(conversation: Conversation, now: datetime) -> list[UUID]:
+    """What answers or summarises here may have read it: neither may write any more. Return the ended runs."""
+    runs = list(Run.objects.filter(conversation=conversation, status__in=Run.ACTIVE))
+    ended = [
+        run.pk for run in runs if interrupt_run(run_id=run.pk, fence=run.fence, now=now, message=STOPPED)
+    ]
+    stopped = Compaction.objects.filter(conversation=conversation, status__in=Compaction.ACTIVE).update(
+        status=Compaction.Status.FAILED, error=BEGUN_AGAIN, finished_at=now, lease_expires_at=None
+    )
+    if stopped:
+        jobs.wake_worker("chatapp.compaction.tasks.plan_compaction", str(conversation.pk))
+    conversation.refresh_from_db()
+    return ended
 
 
-def _forget_made(work: Work, forgotten: Forgotten, asked_in: UUID | None) -> tuple[str, ...]:
-    """What hangs on the words: attachments, summaries, entries, events. The hashes of bytes nobody may need now."""
+# --- The walk ------------------------------------------------------------------------------------------------
+
+
+def forget_locked(work: Work, *, what: str, proposes: bool = True, for_good: bool = False) -> Done:
+    receipt = ForgetReceipt.objects.create(user=work.user, what=what, at=work.now)
+    said, _ = said_texts([*work.messages.values()])
+    learned = [text for entry in work.entries.values() for text in _said_by(entry, work.lines)]
+    work.removed["tombstones"] = raise_tombstones(
+        work.user.pk, [*said, *learned], work.now, for_good=for_good, receipt=receipt
+    )
+    proposal = propose(work) if proposes else None
+    hashes = _forget_said(work)
+    forget_derived(work)
+    receipt.removed = {name: count for name, count in sorted(work.removed.items()) if count}
+    receipt.save(update_fields=["removed"])
+    return Done(receipt, leftovers_of(work, hashes), tuple(work.ended_runs), proposal)
+
+
+def leftovers_of(work: Work, hashes: tuple[str, ...] = ()) -> tuple[Leftovers, ...]:
+    """Return what is left on disk, by user."""
+    own = Leftovers(work.user.pk, tuple(sorted(work.days.pop(work.user.pk, ()))), hashes, tuple(work.files))
+    return (own, *(Leftovers(user_id, tuple(sorted(days))) for user_id, days in work.days.items()))
+
+
+def _forget_said(work: Work) -> tuple[str, ...]:
+    """The words themselves. Return the hashes of bytes that nobody may need now."""
     hashes = delete_unshared_attachments(work.messages)
-    work.removed["events"], work.removed["requests"] = empty_calls(work.messages.values())
-    work.removed["events"] += empty_plans(work.messages.values())
     for row in work.messages.values():
-        traces.empty_message(row, work.now)
-    work.changed |= work.messages
-    search_actions.remove_entries(work.user.pk, [entry.pk for entry in work.entries])
-    for entry in work.entries:
-        work.days.add(entry.day)
-        if entry.pk in work.lines:
-            work.removed["entries_redacted"] += traces.redact_entry(entry, forgotten)
-        else:
-            entry.delete()
-    for conversation in work.conversations:
-        _forget_traces(work, conversation, forgotten, asked_in)
-    work.removed["profile_lines"] = redact_profile(work.user.pk, forgotten, work.now)
-    work.removed["requests"] += traces.forget_sent_profiles(work.user.pk, forgotten)
-    work.removed.update(messages=len(work.messages), files=len(hashes))
-    work.removed["entries"] = len(work.entries) - len(work.lines)
-    work.removed["messages_redacted"] = len(work.changed) - len(work.messages)
+        blank_message(row, work.now)
+    for row in work.cut.values():
+        texts = [
+            {**part, "text": work.repeats.quotes.take_out(part["text"])}
+            for part in row.parts
+            if "text" in part
+        ]
+        others = [part for part in row.parts if "text" not in part]
+        blank_message(row, work.now, [*(part for part in texts if part["text"].strip()), *others])
+    remove_entries(work.user.pk, list(work.entries))
+    for entry in work.entries.values():
+        work.days.setdefault(entry.user_id, set()).add(entry.day)
+        change_entry(
+            entry, _without_lines(entry.text, work.lines[entry.pk]) if entry.pk in work.lines else ""
+        )
+    work.removed.update(
+        messages=len(work.messages),
+        messages_redacted=len(work.cut),
+        files=len(hashes),
+        entries=len(work.entries) - len(work.lines),
+        entries_redacted=len(work.lines),
+    )
     return hashes
 
 
-def _forget_traces(
-    work: Work, conversation: Conversation, forgotten: Forgotten, asked_in: UUID | None
-) -> None:
-    asked = work.messages.get(asked_in) if asked_in else None
-    later = Message.objects.filter(
-        conversation=conversation, role__in=(Message.Role.ASSISTANT, Message.Role.TOOL)
+def _without_lines(text: str, lines: Collection[str]) -> str:
+    gone = {bare_sentence(line) for line in lines}
+    left = "".join(line for line in text.splitlines(keepends=True) if bare_sentence(line) not in gone)
+    return "".join(one for one in split_sentences(left) if bare_sentence(one) not in gone).strip()
+
+
+def forget_derived(work: Work) -> None:
+    """All that names it as a source, in the conversations that are locked."""
+    is_copy = work.repeats.are_near
+    emptied = _blank_calls(work)
+    for row in work.copied.values():
+        blank_message(row, work.now, _without_copies(row, work.repeats))
+    gone = {*work.messages, *work.cut}
+    for entry in work.derived.values():
+        work.days.setdefault(entry.user_id, set()).add(entry.day)
+        change_entry(entry, text_left_of(entry, gone))
+    covering = summaries_covering([*work.messages.values(), *work.cut.values()])
+    beside = [row for row in summaries_covering(work.copied.values()) if is_copy(row.summary)]
+    summaries = {row.pk: row for row in (*covering, *beside)}
+    work.removed["summaries_redacted"] += extract_again(list(summaries.values()), work.now, is_copy)
+    work.removed["messages_redacted"] += len(work.copied)
+    work.removed["entries_redacted"] += len(work.derived)
+    work.removed["events"] += blank_events(
+        list(work.conversations), {*work.runs, *emptied}, emptied, work.source_ids, is_copy
     )
-    for row in later.select_related("run").exclude(pk__in=list(work.changed)):
-        # What answers the wish itself, or was being written, is no speech to be kept.
-        is_void = _answers(row, asked) or traces.run_of(row) in work.ended_runs
-        redact = traces.redact_message if is_void else traces.redact_tool_results
-        if redact(row, forgotten, work.now):
-            work.changed[row.pk] = row
-    changed = {pk: row for pk, row in work.changed.items() if row.conversation_id == conversation.pk}
-    work.removed["events"] += traces.redact_events(
-        conversation, forgotten, changed=changed, gone=work.gone | work.changed.keys()
-    )
-    work.removed["summaries_redacted"] += traces.redact_compactions(conversation, forgotten)
-    days, count = traces.redact_entries(conversation, forgotten)
-    work.days |= days
-    work.removed["entries_redacted"] += count
-    work.removed["requests"] += traces.redact_runs(conversation, forgotten)
-    traces.redact_conversation(conversation, forgotten, work.now)
-    traces.tell_forgotten(conversation, changed.values(), work.now)
+    work.removed["requests"] += delete_request_texts(work.homes) + delete_texts_of_runs(list(work.runs))
+    work.files += delete_all_offloads(work.homes)
+    work.removed["offloaded"] += len(work.files)
+    for conversation in work.conversations.values():
+        retitle(conversation, work.now, is_copy)
+        here = [row for row in work.changed.values() if row.conversation_id == conversation.pk]
+        tell_forgotten(conversation, here, work.now)
+    users = {work.user.pk, *(row.owner_id for row in work.conversations.values())}
+    _forget_in_profiles(work, users - {work.spared})
+    for user_id, days in work.days.items():
+        memory_actions.mark_days_stale(user_id, days)
 
 
-def _answers(row: Message, asked: Message | None) -> bool:
-    return (
-        asked is not None and row.conversation_id == asked.conversation_id and row.position > asked.position
-    )
+def _blank_calls(work: Work) -> set[UUID]:
+    """What runs planned, asked tools and got: all of it where their answer goes, else what tells of it. Return the runs
+    whose answers go."""
+    answers = set(Run.objects.filter(answer__in=work.messages).values_list("pk", flat=True))
+    read = {*work.runs, *answers}
+    for call in ToolCall.objects.filter(run__in=read):
+        asked_or_got = f"{call.arguments}\n" + "\n".join(message_values.results_in(call.result))
+        is_reading = call.name in READING_WHAT_IS_KEPT
+        if call.run_id in answers or is_reading or work.repeats.are_near(asked_or_got):
+            call.arguments, call.result = "{}", []
+            call.save(update_fields=["arguments", "result"])
+    for run in Run.objects.filter(pk__in=read):
+        if run.pk in answers or work.repeats.are_near(str(run.plan or "")):
+            run.plan = None
+        run.error_detail = ""
+        run.save(update_fields=["plan", "error_detail"])
+    copied_in = {run.conversation_id for run in work.runs.values()} - work.homes
+    work.files += delete_offloads_of_tools(copied_in, READING_WHAT_IS_KEPT)
+    return answers
 
 
-def _write_receipt(work: Work, what: str) -> ForgetReceipt:
-    removed = {name: count for name, count in sorted(work.removed.items()) if count}
-    return ForgetReceipt.objects.create(user=work.user, what=what, removed=removed, at=work.now)
+def _forget_in_profiles(work: Work, user_ids: Collection[UUID]) -> None:
+    """Drop the lines that were made of it; their other sources are read anew."""
+    ids = {str(pk) for pk in (*work.entries, *work.derived, *work.also_gone)}
+
+    def is_gone(line: str, sources: Sequence[str]) -> bool:
+        return not ids.isdisjoint(sources) or work.repeats.quotes.are_in(line)
+
+    for user_id in sorted(user_ids):
+        Consolidation.objects.filter(user=user_id).exclude(error="").update(error="")
+        count, sources = forget_lines(user_id, is_gone, work.now)
+        if count:
+            MemoryEntry.objects.filter(user=user_id, pk__in=sources).update(consolidated_at=None)
+            work.removed["requests"] += delete_sent_profiles([user_id])
+        if user_id == work.user.pk:
+            work.removed["profile_lines"] += count
 
 
-def propose_recitations(
-    user: User, conversation_ids: Collection[UUID], forgotten: Forgotten, now: datetime
-) -> ForgetProposal | None:
-    """What says it again there and was not chosen: the user decides."""
-    found = recitations(conversation_ids, forgotten, MAX_RECITATIONS)
-    items = [{"kind": "message", "id": str(message_id)} for message_id in found]
+# --- What the user is asked --------------------------------------------------------------------------------
+
+
+def propose(work: Work) -> ForgetProposal | None:
+    """Answers of runs that had recalled it, and what repeats it and was not chosen."""
+    ids = {one.message_id for one in work.repeats.found if one.message_id}
+    if work.entries:
+        ids |= work.repeats.alike & _said_in(work.entries.values())
+    answers = {run.answer_id for run in work.runs.values() if run.question_id not in work.messages}
+    near = {run.answer_id for run in work.runs.values()} - answers
+    children = Message.objects.filter(parent__in=work.messages, role=Message.Role.ASSISTANT)
+    for row in (*Message.objects.filter(pk__in=near), *children):
+        if work.repeats.are_near(message_values.text_of(row.parts)):
+            answers.add(row.pk)
+    rows = Message.objects.filter(pk__in=ids | answers, conversation__user=work.user).exclude(parts=[])
+    newest = rows.exclude(pk__in=[*work.messages, *work.cut]).order_by("-created_at", "-position", "-pk")
+    items = [{"kind": "message", "id": str(pk)} for pk in newest.values_list("pk", flat=True)[:MAX_PROPOSED]]
     if not items:
         return None
-    return ForgetProposal.objects.create(user=user, items=items, created_at=now)
+    return ForgetProposal.objects.create(user=work.user, items=items[::-1], created_at=work.now)
+
+
+def _said_in(entries: Iterable[MemoryEntry]) -> set[UUID]:
+    spans = [span.filter(role=Message.Role.USER) for entry in entries for span in spans_of(entry)]
+    return {pk for span in spans for pk in span.values_list("pk", flat=True)}

@@ -215,7 +215,9 @@ def _tombstones(removal: Removal, ids: Collection[UUID]) -> list[Tombstone]:
         return []
     said = Message.objects.filter(pk__in=ids, role=Message.Role.USER).values_list("parts", flat=True)
     texts = map(message_values.text_of, said)
-    return make_tombstones(removal.user_id, texts, removal.created_at, for_good=removal.for_good)
+    return make_tombstones(
+        removal.user_id, texts, removal.created_at, for_good=removal.for_good, receipt=removal.receipt
+    )
 
 
 def _delete_messages(removal: Removal, groups: Iterable[_Group], spending: Spending) -> tuple[str, ...]:

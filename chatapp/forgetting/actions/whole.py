@@ -3,82 +3,43 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import date, datetime
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q
 
 from chatapp.accounts.models import User
-from chatapp.conversations import message_values
 from chatapp.conversations.access import accessible_conversation, lock_conversation
 from chatapp.conversations.models import Conversation, Message
-from chatapp.files.actions import delete_repeating_offloads
-from chatapp.files.models import Attachment, Offload
-from chatapp.files.selectors import text_offloads
-from chatapp.forgetting.actions import traces
+from chatapp.files.models import Attachment
 from chatapp.forgetting.actions.clock import begin_forgetting
 from chatapp.forgetting.actions.deletion import Detached, Leftovers, detach_conversation
-from chatapp.forgetting.actions.forget import propose_recitations
-from chatapp.forgetting.actions.profile import empty_profile, redact_profile
-from chatapp.forgetting.actions.reach import lock_reach
-from chatapp.forgetting.actions.removals import add_to_receipt
-from chatapp.forgetting.actions.shared import forget_shared_entries, shared_of
-from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal
-from chatapp.forgetting.selectors.citing import citing_conversations, saying_the_same
-from chatapp.forgetting.selectors.forgotten import (
-    conversations_of,
-    offloading_conversations,
-    sentences_of_answers,
-    words_still_said,
+from chatapp.forgetting.actions.forget import (
+    Work,
+    forget_derived,
+    hold,
+    leftovers_of,
+    lock_reached,
+    propose,
 )
+from chatapp.forgetting.actions.removals import add_to_receipt
+from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal
+from chatapp.forgetting.selectors.derived import reading_conversations, saying_the_same
+from chatapp.forgetting.selectors.repeats import Repeats, find_repeats, said_texts
+from chatapp.long_term.access import lock_shared_entry
 from chatapp.long_term.actions import entries as memory_actions
-from chatapp.long_term.actions.tombstones import raise_tombstones
-from chatapp.long_term.models import MemoryEntry
+from chatapp.long_term.actions.profile import empty_profile
+from chatapp.long_term.actions.tombstones import make_tombstones, raise_tombstones, store_tombstones
+from chatapp.long_term.models import Consolidation, MemoryEntry
+from chatapp.operations.errors import NotFound
 from chatapp.recall.actions import indexing as search_actions
-from chatapp.recall.analysis import vocabulary
-from memory.redaction import Forgotten
-from memory.sentences import split_sentences
+from chatapp.runs.models import Run
 
 MAX_QUOTED = 2_000
-"""So many of a conversation's own messages are looked for in other conversations that recalled it."""
-
-
-def forget_conversation(
-    *, user: User, conversation_id: str | UUID, now: datetime, for_good: bool = False
-) -> Begun:
-    """It is gone for everybody when this returns, with its memory entries; `Begun` says what is left to do. Raises
-    NotFound."""
-    counts = _counts(accessible_conversation(user, conversation_id))
-    with transaction.atomic():
-        begin_forgetting(user.pk)
-        conversation = accessible_conversation(user, conversation_id)
-        entries = MemoryEntry.objects.filter(user=user, conversation=conversation)
-        told = shared_of(user.pk, entries)
-        reached = lock_reach(user.pk, {conversation.pk} | told.told, entries, now)
-        conversation = lock_conversation(user, conversation_id)
-        shared = forget_shared_entries(told, reached, now)
-        removed = shared.removed + counts
-        receipt = ForgetReceipt.objects.create(user=user, what=ForgetReceipt.What.CONVERSATION, at=now)
-        detached = _detach(
-            conversation,
-            removed,
-            now,
-            for_good,
-            forgets=True,
-            repeating=saying_the_same({conversation.pk}) - {conversation.pk},
-            receipt=receipt,
-        )
-        add_to_receipt(receipt, removed)
-    return Begun(
-        receipt,
-        (detached.leftovers, *shared.leftovers),
-        (*detached.ended_runs, *shared.ended_runs),
-        (detached.removal,),
-    )
+"""So many of a conversation's newest messages are looked for elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,102 +52,127 @@ class Begun:
     removals: tuple[Removal, ...]
 
 
+def forget_conversation(
+    *, user: User, conversation_id: str | UUID, now: datetime, for_good: bool = False
+) -> Begun:
+    """It is gone for everybody when this returns, with its memory entries; `Begun` says what is left to do. Raises
+    NotFound."""
+    counts = _counts(accessible_conversation(user, conversation_id))
+    with transaction.atomic():
+        begin_forgetting(user.pk)
+        conversation = accessible_conversation(user, conversation_id)
+        entries = MemoryEntry.objects.filter(user=user, conversation=conversation)
+        lock_reached(user.pk, {conversation.pk}, entries, now)
+        conversation = lock_conversation(user, conversation_id)
+        again = saying_the_same({conversation.pk})
+        repeating = MemoryEntry.objects.filter(pk__in=again).exclude(conversation=None)
+        receipt = ForgetReceipt.objects.create(user=user, what=ForgetReceipt.What.CONVERSATION, at=now)
+        detached = _detach(
+            conversation,
+            now,
+            for_good,
+            forgets=True,
+            repeating=repeating.values_list("conversation", flat=True),
+            receipt=receipt,
+        )
+        add_to_receipt(receipt, counts)
+    return Begun(receipt, (detached.leftovers,), detached.ended_runs, (detached.removal,))
+
+
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """What a detached conversation said, and where that may have been repeated. Read before the transaction that
-    redacts it: nobody can read the conversation any more, so nothing repeats it meanwhile."""
+    """Where a detached conversation was read or repeated. Read before the transaction that takes it out: nobody can
+    read the conversation any more."""
 
-    gone: list[UUID]
-    texts: list[str]
-    answers: list[str]
-    citing: set[UUID]
-    common: set[str]
+    repeats: Repeats
+    runs: dict[UUID, Run] = field(default_factory=dict)
 
 
 def read_copies(removal: Removal) -> Copies:
     home = removal.conversation_id
-    gone = [home, *map(UUID, removal.entries)]
-    texts = [*removal.entries.values(), *_said_texts(home)]
-    citing, answers = _citing(removal.user_id, home, conversations_of(removal.user_id), gone, texts)
-    common = words_still_said(removal.user_id, frozenset[str]().union(*map(vocabulary.rare_words, texts)))
-    return Copies(gone, texts, answers, citing, common)
+    newest = Message.objects.filter(conversation=home).order_by("-position")[:MAX_QUOTED]
+    said, answered = said_texts(newest)
+    repeats = find_repeats(
+        removal.user_id,
+        [*said, *removal.entries.values()],
+        answered=answered,
+        entries=removal.entries.values(),
+    )
+    sources = Q(sources__source_id__in=Message.objects.filter(conversation=home).values("pk"))
+    sources |= Q(sources__source_id__in=list(map(UUID, removal.entries)))
+    read = Run.objects.filter(sources, conversation__user__isnull=False).select_related("answer").distinct()
+    return Copies(repeats, {run.pk: run for run in read})
 
 
-def offloads_that_may_repeat(removal: Removal, copies: Copies) -> list[Offload]:
-    """What was offloaded where the conversation is cited."""
-    among = offloading_conversations(removal.user_id)
-    citing, _ = _citing(removal.user_id, removal.conversation_id, among, copies.gone, copies.texts)
-    return text_offloads(citing)
+def bar_entries(removal: Removal) -> None:
+    """What its entries said is not learned again."""
+    if not (removal.raises_tombstones and removal.entries):
+        return
+    texts = removal.entries.values()
+    rows = make_tombstones(
+        removal.user_id, texts, removal.created_at, for_good=removal.for_good, receipt=removal.receipt
+    )
+    with transaction.atomic():
+        add_to_receipt(removal.receipt, {"tombstones": store_tombstones(rows, for_good=removal.for_good)})
 
 
 @transaction.atomic
-def redact_copies_of(
-    removal: Removal, copies: Copies, *, now: datetime, offloads: Collection[UUID] = ()
+def forget_copies_of(
+    removal: Removal, copies: Copies, *, now: datetime
 ) -> tuple[tuple[Leftovers, ...], tuple[UUID, ...], ForgetProposal | None]:
-    """What the user's other conversations and the profile have of it goes. `offloads` are those that were found to say
-    it. Return what is left on disk, the runs that were ended, and the proposal to forget what says it again."""
+    """What other conversations and the profile have of it goes. Return what is left on disk, the runs that were ended,
+    and the proposal to forget what says it again."""
     user = User.objects.get(pk=removal.user_id)
     begin_forgetting(user.pk)
-    removed: Counter[str] = Counter()
-    runs: list[UUID] = []
-    rows = lock_reach(user.pk, copies.citing, MemoryEntry.objects.none(), now)
-    forgotten = Forgotten(copies.texts, vocabulary, common=copies.common)
-    removed["profile_lines"] += redact_profile(user.pk, forgotten, now)
-    stale: set[date] = set()
-    # Of an answer only copies go, word for word: the words are not the user's, and much else may be said in them.
-    copied = Forgotten(copies.answers if rows else (), vocabulary)
-    for row in rows:
-        runs += traces.stop_work(row, now)
-        removed["summaries_redacted"] += traces.redact_compactions(row, forgotten)
-        for words in (forgotten, copied):
-            removed["events"] += traces.redact_events(row, words, changed={}, gone=copies.gone)
-            removed["requests"] += traces.redact_runs(row, words)
-            removed["messages_redacted"] += traces.redact_copies(row, words, runs, now)
-        days, count = traces.redact_entries(row, forgotten)
-        removed["entries_redacted"] += count
-        memory_actions.mark_days_stale(user.pk, days)
-        traces.redact_conversation(row, forgotten, now)
-        stale |= days
-    removed["requests"] += traces.forget_sent_profiles(user.pk, forgotten)
-    files = delete_repeating_offloads(copies.citing, offloads, since=now)
-    removed["offloaded"] += len(files)
-    add_to_receipt(removal.receipt, removed)
-    repeating = {UUID(one) for one in removal.repeating}
-    proposal = propose_recitations(user, copies.citing | repeating, forgotten, now)
+    gone = frozenset({removal.conversation_id, *map(UUID, removal.entries)})
+    work = Work(user, now, copies.repeats, {}, {}, {}, runs=dict(copies.runs), also_gone=gone)
+    work.follow()
+    reading = reading_conversations(Conversation.objects.filter(user=user))
+    held = MemoryEntry.objects.filter(pk__in=list(work.derived))
+    hold(work, lock_reached(user.pk, work.reached | reading, held, now))
+    proposal = propose(work)
+    forget_derived(work)
+    add_to_receipt(removal.receipt, work.removed)
     removal.entries, removal.repeating = {}, []
     removal.phase = Removal.Phase.INDEX
     removal.save(update_fields=["entries", "repeating", "phase"])
-    return (Leftovers(user.pk, tuple(sorted(stale)), offloads=tuple(files)),), tuple(runs), proposal
+    return leftovers_of(work), tuple(work.ended_runs), proposal
 
 
-def _citing(
-    user_id: UUID, home: UUID, among: QuerySet[Conversation], gone: Collection[UUID], texts: Sequence[str]
-) -> tuple[set[UUID], list[str]]:
-    """The others that cite it, and of its answers what no answer in the rest says too: such words tell nothing."""
-    others = among.exclude(pk=home)
-    citing = citing_conversations(others, gone, texts)
-    said = [sentence.strip() for text in _answers(home) for sentence in split_sentences(text)]
-    common = sentences_of_answers(user_id, {home, *citing})
-    answers = [sentence for sentence in said if sentence not in common]
-    return citing | citing_conversations(others, (), answers), answers
+@transaction.atomic
+def unshare_entry(*, entry_id: UUID, now: datetime) -> Work:
+    """By an operator: nobody else knows it any more, and what others were told goes. It stays its user's own. Raises
+    NotFound."""
+    entry = MemoryEntry.objects.filter(pk=entry_id).select_related("user").first()
+    if entry is None:
+        raise NotFound
+    begin_forgetting(entry.user_id)
+    work = _take_from_others(entry.user, [entry], now)
+    lock_shared_entry(entry_id)
+    forget_derived(work)
+    MemoryEntry.objects.filter(pk=entry_id).update(scope=None)
+    search_actions.unshare_entries([entry_id])
+    return work
 
 
-def _said_texts(home: UUID) -> list[str]:
-    """The newest that its user said."""
-    said = Message.objects.filter(conversation=home, role=Message.Role.USER).order_by("-position")
-    return list(_texts(said[:MAX_QUOTED]))
-
-
-def _answers(home: UUID) -> list[str]:
-    """The newest of what was answered there, and what tools returned that was not here before."""
-    rows = Message.objects.filter(conversation=home).exclude(role=Message.Role.USER)
-    parts = list(rows.order_by("-position").values_list("parts", flat=True)[:MAX_QUOTED])
-    return [
-        text
-        for some in parts
-        for text in (message_values.text_of(some), *message_values.results_from_outside(some))
-        if text
+def _take_from_others(user: User, entries: list[MemoryEntry], now: datetime) -> Work:
+    """Lock what others have of these entries."""
+    texts = [
+        text for entry in entries for text in (entry.text, *entry.revisions.values_list("text", flat=True))
     ]
+    ids = frozenset(entry.pk for entry in entries)
+    repeats = find_repeats(user.pk, texts)
+    work = Work(user, now, repeats, {}, {}, {}, also_gone=ids, spared=user.pk)
+    work.follow()
+    homes = {entry.conversation_id for entry in entries if entry.conversation_id}
+    others = Conversation.objects.filter(
+        shared_in__in={entry.shared_in for entry in entries if entry.shared_in}
+    ).exclude(user=user)
+    told = work.reached | reading_conversations(others)
+    held = MemoryEntry.objects.filter(pk__in=[*ids, *work.derived])
+    rows = lock_reached(user.pk, told | homes, held, now)
+    hold(work, [row for row in rows if row.user_id != user.pk])
+    return work
 
 
 def forget_everything(*, user: User, now: datetime, for_good: bool = False) -> Begun:
@@ -196,25 +182,27 @@ def forget_everything(*, user: User, now: datetime, for_good: bool = False) -> B
     """
     with transaction.atomic():
         begin_forgetting(user.pk)
-        told = shared_of(user.pk, MemoryEntry.objects.filter(user=user))
-        entries = MemoryEntry.objects.filter(pk__in=told.ids)
-        shared = forget_shared_entries(told, lock_reach(user.pk, told.told | told.homes, entries, now), now)
-    removed, runs, leftovers = shared.removed, shared.ended_runs, shared.leftovers
+        shared = list(MemoryEntry.objects.filter(user=user, shared_in__isnull=False))
+        work = _take_from_others(user, shared, now)
+        forget_derived(work)
+        MemoryEntry.objects.filter(pk__in=[entry.pk for entry in shared]).update(scope=None)
+        search_actions.unshare_entries([entry.pk for entry in shared])
+    removed, runs, leftovers = work.removed, work.ended_runs, list(leftovers_of(work))
     removals: list[Removal] = []
-    for conversation in list(conversations_of(user.pk).order_by("pk")):
+    for conversation in list(Conversation.objects.filter(user=user).order_by("pk")):
         counts = _counts(conversation)
         with transaction.atomic():
             entries = MemoryEntry.objects.filter(conversation=conversation)
-            for row in lock_reach(user.pk, [conversation.pk], entries, now):
-                detached = _detach(row, removed, now, for_good)
+            for row in lock_reached(user.pk, [conversation.pk], entries, now):
+                detached = _detach(row, now, for_good)
                 removed.update(counts)
                 runs += detached.ended_runs
                 leftovers.append(detached.leftovers)
                 removals.append(detached.removal)
     with transaction.atomic():
         begin_forgetting(user.pk)
-        leftovers.append(_delete_rest(user, removed, now, for_good))
         receipt = ForgetReceipt.objects.create(user=user, what=ForgetReceipt.What.EVERYTHING, at=now)
+        leftovers.append(_delete_rest(user, removed, now, for_good, receipt))
         add_to_receipt(receipt, removed)
         Removal.objects.filter(pk__in=[one.pk for one in removals]).update(receipt=receipt)
         for one in removals:
@@ -235,33 +223,29 @@ def _counts(conversation: Conversation) -> Counter[str]:
     )
 
 
-def _detach(
-    conversation: Conversation, removed: Counter[str], now: datetime, for_good: bool, **how: Any
-) -> Detached:
+def _detach(conversation: Conversation, now: datetime, for_good: bool, **how: Any) -> Detached:
     """With its entries. It is never learned again."""
-    is_learned = not conversation.temporary
-    if is_learned:
-        texts = conversation.memory_entries.values_list("text", flat=True)
-        removed["tombstones"] += raise_tombstones(conversation.owner_id, texts, now, for_good=for_good)
     return detach_conversation(
-        conversation, now=now, forget_memory=True, raises_tombstones=is_learned, for_good=for_good, **how
+        conversation,
+        now=now,
+        forget_memory=True,
+        raises_tombstones=not conversation.temporary,
+        for_good=for_good,
+        **how,
     )
 
 
-def _texts(rows: QuerySet[Message]) -> Iterator[str]:
-    for parts in rows.values_list("parts", flat=True).iterator():
-        yield message_values.text_of(parts)
-
-
-def _delete_rest(user: User, removed: Counter[str], now: datetime, for_good: bool) -> Leftovers:
+def _delete_rest(
+    user: User, removed: Counter[str], now: datetime, for_good: bool, receipt: ForgetReceipt
+) -> Leftovers:
     """Entries written by hand, uploads never sent, proposals, and the index."""
     entries = MemoryEntry.objects.filter(user=user)
     homes = entries.exclude(conversation=None).values_list("conversation", flat=True)
-    lock_reach(user.pk, homes, entries, now)
+    lock_reached(user.pk, homes, entries, now)
     days = tuple(sorted(set(entries.values_list("day", flat=True))))
     removed["entries"] += entries.count()
     learned = entries.values_list("text", flat=True)
-    removed["tombstones"] += raise_tombstones(user.pk, learned, now, for_good=for_good)
+    removed["tombstones"] += raise_tombstones(user.pk, learned, now, for_good=for_good, receipt=receipt)
     memory_actions.mark_days_stale(user.pk, days)
     entries.delete()
     uploads = Attachment.objects.filter(user=user)
@@ -269,6 +253,7 @@ def _delete_rest(user: User, removed: Counter[str], now: datetime, for_good: boo
     removed["files"] += len(hashes)
     uploads.delete()
     ForgetProposal.objects.filter(user=user).delete()
+    Consolidation.objects.filter(user=user).delete()
     removed["profile_lines"] += empty_profile(user.pk, now)
     search_actions.delete_index(user.pk)
     return Leftovers(user_id=user.pk, days=days, hashes=hashes)

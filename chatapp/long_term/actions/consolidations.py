@@ -113,7 +113,9 @@ def complete_consolidation(
     if profile.version != new.version:
         _put_back(row, now)
         return False
-    if set_text(profile, new.text, ProfileVersion.Author.CONSOLIDATION, now):
+    notes = MemoryEntry.objects.filter(pk__in=list(new.revisions)).values_list("pk", "text")
+    texts = {str(pk): text for pk, text in notes}
+    if set_text(profile, new.text, ProfileVersion.Author.CONSOLIDATION, now, notes=texts):
         row.version = profile.version
     for entry_id in sorted(new.revisions):
         # In the order in which everybody locks them. One that was edited meanwhile is read again.

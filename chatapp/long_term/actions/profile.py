@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from itertools import zip_longest
 from uuid import UUID
 
 from django.db import transaction
@@ -12,6 +14,8 @@ from chatapp.long_term.models import Profile, ProfileVersion
 from chatapp.long_term.selectors.profile import accessible_version
 from chatapp.long_term.selectors.tombstones import tombstones_of
 from chatapp.operations.errors import Conflict
+from chatapp.recall.analysis import vocabulary
+from memory.consolidation import name_sources
 
 
 @transaction.atomic
@@ -31,7 +35,8 @@ def write_profile(*, user_id: UUID, text: str, now: datetime, version: int | Non
 def revert_profile(*, user: User, number: int, now: datetime) -> Profile:
     """It says again what it said then: a new version, so that this can be reverted, too."""
     profile = lock_profile(user.pk)
-    set_text(profile, accessible_version(user, number).text, ProfileVersion.Author.USER, now)
+    then = accessible_version(user, number)
+    set_text(profile, then.text, ProfileVersion.Author.USER, now, sources=then.sources)
     return profile
 
 
@@ -40,20 +45,82 @@ def lock_profile(user_id: UUID) -> Profile:
     return profile
 
 
-def set_text(profile: Profile, text: str, author: ProfileVersion.Author, now: datetime) -> bool:
-    """Called in a transaction that holds the row; whether there is anything new. Of what was forgotten, a
-    consolidation learns nothing again."""
+def set_text(
+    profile: Profile,
+    text: str,
+    author: ProfileVersion.Author,
+    now: datetime,
+    *,
+    notes: Mapping[str, str] | None = None,
+    sources: Sequence[Sequence[str]] | None = None,
+) -> bool:
+    """Called in a transaction that holds the row. Return whether there is anything new.
+
+    Of what was forgotten, a consolidation learns nothing again. New lines were made of `notes`, by the ids of entries;
+    `sources` are given where they are known.
+    """
     if author == ProfileVersion.Author.CONSOLIDATION:
         text = tombstones_of(profile.user_id).filter_text(text)
     if text == profile.text:
         return False
-    profile.text = text
+    if sources is None:
+        sources = name_sources(text, profile.text, profile.sources, notes or {}, vocabulary)
+    profile.text, profile.sources = text, list(sources)
     profile.version += 1
-    profile.save(update_fields=["text", "version"])
+    profile.save(update_fields=["text", "sources", "version"])
     ProfileVersion.objects.create(
-        profile=profile, number=profile.version, text=text, author=author, created_at=now
+        profile=profile,
+        number=profile.version,
+        text=text,
+        sources=profile.sources,
+        author=author,
+        created_at=now,
     )
     return True
+
+
+def forget_lines(
+    user_id: UUID, gone: Callable[[str, Sequence[str]], bool], now: datetime
+) -> tuple[int, set[str]]:
+    """Called in a transaction that forgets: drop the lines that are `gone`, by what they say and their sources, from
+    the profile and all its versions. Return how many the profile lost, and the ids of all their sources."""
+    sources: set[str] = set()
+    for version in ProfileVersion.objects.filter(profile=user_id):
+        text, left, dropped = _without(version.text, version.sources, gone)
+        if text != version.text:
+            version.text, version.sources = text, left
+            version.save(update_fields=["text", "sources"])
+            sources.update(*dropped)
+    profile = Profile.objects.select_for_update().filter(pk=user_id).first()
+    if profile is None:
+        return 0, sources
+    text, left, dropped = _without(profile.text, profile.sources, gone)
+    if text != profile.text:
+        set_text(profile, text, ProfileVersion.Author.FORGETTING, now, sources=left)
+    return len(dropped), sources.union(*dropped)
+
+
+def _without(
+    text: str, sources: Sequence[Sequence[str]], gone: Callable[[str, Sequence[str]], bool]
+) -> tuple[str, list[Sequence[str]], list[Sequence[str]]]:
+    """Return the text without the lines that are gone, the sources of what is left, and of what is not."""
+    lines = list(zip_longest(text.split("\n"), sources[: text.count("\n") + 1], fillvalue=()))
+    is_gone = [bool(str(line).strip()) and gone(str(line), ids) for line, ids in lines]
+    left = [one for one, drop in zip(lines, is_gone, strict=True) if not drop]
+    dropped = [ids for (_, ids), drop in zip(lines, is_gone, strict=True) if drop]
+    return "\n".join(str(line) for line, _ in left), [ids for _, ids in left], dropped
+
+
+def empty_profile(user_id: UUID, now: datetime) -> int:
+    """Called in a transaction that forgets everything. Return how many lines it had; its versions go, their number
+    stays."""
+    profile = Profile.objects.select_for_update().filter(pk=user_id).first()
+    if profile is None:
+        return 0
+    lines = sum(bool(line.strip()) for line in profile.text.split("\n"))
+    profile.versions.all().delete()
+    set_text(profile, "", ProfileVersion.Author.FORGETTING, now)
+    return lines
 
 
 def mark_profile_written(written: Profile) -> None:

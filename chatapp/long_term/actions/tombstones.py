@@ -9,8 +9,10 @@ from datetime import datetime
 from itertools import islice
 from uuid import UUID
 
+from django.db import transaction
+
 from chatapp.conversations import message_values
-from chatapp.forgetting.models import Tombstone
+from chatapp.forgetting.models import ForgetReceipt, Tombstone
 from chatapp.long_term.selectors.pauses import sent_messages
 from chatapp.long_term.selectors.tombstones import fingerprinter_for, liftable_tombstones, tombstones_of
 from memory.wishes import wished_remembered
@@ -19,13 +21,26 @@ MAX_SENTENCES = 20_000
 BATCH = 500
 
 
-def raise_tombstones(user_id: UUID, texts: Iterable[str], now: datetime, *, for_good: bool = False) -> int:
-    """Called in the transaction that forgets them; how many sentences are barred."""
-    return store_tombstones(make_tombstones(user_id, texts, now, for_good=for_good), for_good=for_good)
+def raise_tombstones(
+    user_id: UUID,
+    texts: Iterable[str],
+    now: datetime,
+    *,
+    for_good: bool = False,
+    receipt: ForgetReceipt | None = None,
+) -> int:
+    """Called in the transaction that forgets them. Return how many sentences are barred."""
+    rows = make_tombstones(user_id, texts, now, for_good=for_good, receipt=receipt)
+    return store_tombstones(rows, for_good=for_good)
 
 
 def make_tombstones(
-    user_id: UUID, texts: Iterable[str], now: datetime, *, for_good: bool = False
+    user_id: UUID,
+    texts: Iterable[str],
+    now: datetime,
+    *,
+    for_good: bool = False,
+    receipt: ForgetReceipt | None = None,
 ) -> list[Tombstone]:
     """Not stored yet."""
     return [
@@ -34,6 +49,7 @@ def make_tombstones(
             whole=fingerprint.whole,
             words=array("q", fingerprint.words).tobytes(),
             for_good=for_good,
+            receipt=receipt,
             created_at=now,
         )
         for fingerprint in islice(fingerprinter_for(user_id).fingerprints(texts), MAX_SENTENCES)
@@ -46,10 +62,16 @@ def store_tombstones(rows: list[Tombstone], *, for_good: bool = False) -> int:
         rows,
         update_conflicts=True,
         unique_fields=["user", "whole"],
-        update_fields=["created_at", *(["for_good"] if for_good else [])],
+        update_fields=["created_at", "receipt", *(["for_good"] if for_good else [])],
         batch_size=BATCH,
     )
     return len(rows)
+
+
+def lift_tombstones(*, receipt: ForgetReceipt) -> int:
+    """Let what one forgetting barred be learned again. Return how many sentences that is."""
+    with transaction.atomic():
+        return Tombstone.objects.filter(user=receipt.user_id, receipt=receipt).delete()[0]
 
 
 def lift_wished_back(user_id: UUID, message_ids: Iterable[UUID]) -> int:

@@ -42,7 +42,7 @@ def reanalyse_some(owner_id: int) -> None:
 
 
 def _note_claims(found: Reanalysis) -> None:
-    messages = Message.objects.filter(pk__in=found.messages)
+    messages = Message.objects.filter(pk__in=found.messages, conversation__user__isnull=False)
     for conversation_id in sorted(set(messages.values_list("conversation_id", flat=True))):
         _note_messages(conversation_id, found.messages)
     for entry_id in found.entries:

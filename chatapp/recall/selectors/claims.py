@@ -16,8 +16,7 @@ from chatapp.recall.analysis import hash_term, vocabulary
 from chatapp.recall.models import StoredClaim
 from chatapp.recall.selectors.found_texts import Found
 from memory.claims import find_claims
-from memory.redaction import Forgotten
-from memory.sentences import bare_sentence, split_sentences
+from memory.sentences import are_alike, bare_sentence, split_sentences
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +122,15 @@ def find_said(statement: str, other: str, found: Iterable[Found]) -> list[SaidAt
 
     What the assistant said is left out.
     """
-    said = Forgotten([statement], vocabulary)
+    gist = vocabulary.gist(statement)
     wanted, unwanted = vocabulary.words(statement), vocabulary.words(other)
 
     def says_it(sentence: str) -> bool:
         words = vocabulary.words(sentence)
         is_this_one = len(words & (wanted - unwanted)) > len(words & (unwanted - wanted))
-        return is_this_one and said.carries(sentence)
+        return is_this_one and (
+            fold_sentence(sentence) == fold_sentence(statement) or are_alike(vocabulary.gist(sentence), gist)
+        )
 
     statements = []
     for one in found:

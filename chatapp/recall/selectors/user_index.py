@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial, reduce
 from uuid import UUID
 
 import numpy as np
@@ -46,6 +47,7 @@ from memory.terms import split_speaker
 
 SCORED_UNINDEXED = 500
 """Messages that the index lacks and a search scores from memory; more are found once the worker was there."""
+NOWHERE = np.empty(0, dtype=np.int64)
 CHARS_PER_WORD = 10
 """Characters of an English turn for each word that the index counts: it counts no stop words, spaces and names."""
 
@@ -139,6 +141,18 @@ class UserIndex:
         hits = self._hits(words)
         ordinals = sorted({int(ordinal) for found in hits.values() for ordinal in found.ordinals[:limit]})
         return self.read(ordinals, [0.0] * len(ordinals))
+
+    def containing_all(self, word_sets: Iterable[frozenset[str]], limit: int) -> list[Found]:
+        """Return the newest texts that hold all words of one of these sets, `limit` of each at most."""
+        wanted = list(word_sets)
+        hits = self._hits(frozenset[str]().union(*wanted))
+        ordinals: set[int] = set()
+        for words in wanted:
+            held = [hits[word].ordinals if word in hits else NOWHERE for word in words]
+            both = reduce(partial(np.intersect1d, assume_unique=True), sorted(held, key=len))
+            ordinals.update(both[-limit:].tolist())
+        newest = sorted(ordinals)[-limit:]
+        return self.read(newest, [0.0] * len(newest))
 
     def _loaded(self, terms: Iterable[str]) -> Index:
         return Index(self.columns, self._hits(terms), self.document_count, self.total_length)

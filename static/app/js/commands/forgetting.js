@@ -1,6 +1,6 @@
 /** Forgetting for good: at once, or what is proposed and chosen from. Each time there is a receipt. */
 
-import { get, post, query } from "../api.js";
+import { get, post, query, remove } from "../api.js";
 
 /**
  * @typedef {{id: string, what: string, removed: Record<string, number>, at: string}} Receipt
@@ -25,6 +25,16 @@ export const readProposal = (id) => get(`/memory/forget/proposals/${id}`);
 /** @param {string} id @param {string[]} itemIds @param {boolean} isForGood @returns {Promise<Receipt>} */
 export const confirmForgetting = (id, itemIds, isForGood) =>
   post("/memory/forget/confirm", { proposal_id: id, item_ids: itemIds, for_good: isForGood });
+
+/**
+ * What is never learned again, newest first.
+ * @typedef {{id: string, kind: string, count: number, for_good: boolean, at: string}} NotLearned
+ * @returns {Promise<{items: NotLearned[], next_cursor: string|null}>}
+ */
+export const listNotLearned = () => get("/memory/not-learned");
+
+/** It may be learned again. @param {string} id @returns {Promise<void>} */
+export const learnAgain = (id) => remove(`/memory/not-learned/${id}`);
 
 /** @param {string|null} [cursor] @returns {Promise<{items: Receipt[], next_cursor: string|null}>} */
 export const listReceipts = (cursor = null) => get(`/memory/receipts${query({ cursor })}`);

@@ -3,8 +3,9 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { sentenceOf } from "../../commands/conversations.js";
-import { listReceipts, proposeForgetting } from "../../commands/forgetting.js";
+import { learnAgain, listNotLearned, listReceipts, proposeForgetting } from "../../commands/forgetting.js";
 import { loadDays } from "../../commands/memory.js";
+import { exact, formatMoment } from "../../format.js";
 import { html } from "../../html.js";
 import { t } from "../../i18n.js";
 import { askToForget } from "../ForgetDialog.js";
@@ -58,7 +59,28 @@ export function ForgottenView() {
     ${receipts.value?.length === 0 && html`<p class="muted">${t("Nothing was forgotten so far.")}</p>`}
     <ol class="receipts">${(receipts.value ?? []).map((receipt) => html`<li key=${receipt.id}><details class="receipt-row"><summary>${t(WHAT[receipt.what] ?? receipt.what)}</summary><${ReceiptView} receipt=${receipt} /></details></li>`)}</ol>
     ${cursor.value && html`<button type="button" class="button is-wide" onClick=${() => load(cursor.value)}>${t("Earlier")}</button>`}
+    <${NotLearnedList} key=${receipts.value?.[0]?.id ?? ""} />
   </article>`;
+}
+
+/** When something was forgotten and how much of it is not learned again; nobody knows what it was. */
+function NotLearnedList() {
+  const items = useSignal(/** @type {import("../../commands/forgetting.js").NotLearned[]} */ ([]));
+  const problem = useSignal("");
+  const load = () =>
+    listNotLearned().then(
+      (page) => void (items.value = page.items),
+      (error) => void (problem.value = sentenceOf(error)),
+    );
+  useEffect(() => void load(), []);
+  const undo = (/** @type {string} */ id) => learnAgain(id).then(load, (error) => void (problem.value = sentenceOf(error)));
+  if (items.value.length === 0 && !problem.value) return null;
+  return html`<h2 class="section-title">${t("Never learned again")}</h2>
+    ${problem.value && html`<p class="card is-bad" role="alert">${problem.value}</p>`}
+    <ul class="receipts">${items.value.map(
+      (item) => html`<li key=${item.id} class="receipt-row"><span>${t(WHAT[item.kind] ?? item.kind)}, <time datetime=${item.at}>${formatMoment(item.at)}</time>: ${t("{count} sentences", { count: exact(item.count) })}</span>
+        <button type="button" class="button is-small" onClick=${() => undo(item.id)}>${t("Let it be learned again")}</button></li>`,
+    )}</ul>`;
 }
 
 /** @param {{onDone: () => void}} props */

@@ -1,0 +1,116 @@
+"""Read what names a message or an entry as its source."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from uuid import UUID
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from chatapp.compaction.models import Compaction
+from chatapp.context.models import SentRequest
+from chatapp.conversations.models import Branch, Conversation, Message
+from chatapp.long_term.models import EntrySource, MemoryEntry
+from chatapp.realtime.models import Event
+from chatapp.runs.models import Run, ToolCall
+
+
+def with_belongings(messages: Mapping[UUID, Message]) -> dict[UUID, Message]:
+    """Return these, and the messages of the calls that answers among them made."""
+    answers = [pk for pk, row in messages.items() if row.role == Message.Role.ASSISTANT]
+    return {**messages, **calls_of(answers).in_bulk()}
+
+
+def calls_of(answer_ids: Iterable[UUID]) -> QuerySet[Message]:
+    """The messages that ask a tool or hold its result, of these answers."""
+    roles = (Message.Role.ASSISTANT, Message.Role.TOOL)
+    return Message.objects.filter(parent__in=list(answer_ids), run=None, role__in=roles)
+
+
+def runs_that_read(source_ids: Collection[UUID]) -> dict[UUID, Run]:
+    """Those that recalled one of these, got it from a tool, or answered it."""
+    rows = Run.objects.filter(Q(sources__source_id__in=source_ids) | Q(question__in=source_ids))
+    return {run.pk: run for run in rows.select_related("answer").distinct()}
+
+
+def reading_conversations(among: QuerySet[Conversation]) -> set[UUID]:
+    """Where a run may hold what it has not noted yet: it recalls, a tool of it runs, or has returned what waits for
+    the other calls of its step."""
+    runs = Run.objects.filter(conversation__in=among, status=Run.Status.RUNNING)
+    may_have_read = Q(state=ToolCall.State.RUNNING) | Q(is_told=False, finished_at__isnull=False)
+    calling = ToolCall.objects.filter(may_have_read, run=OuterRef("pk"))
+    told = Event.objects.filter(run=OuterRef("pk"), type="context")
+    kept = SentRequest.objects.filter(run=OuterRef("pk"))
+    has_told_all = Exists(told) & Exists(kept) & ~Exists(calling)
+    return set(runs.exclude(has_told_all).values_list("conversation_id", flat=True))
+
+
+def entries_covering(rows: Iterable[Message]) -> dict[UUID, MemoryEntry]:
+    """The entries whose span has one of these messages."""
+    found: dict[UUID, MemoryEntry] = {}
+    for home, positions in _positions(rows).items():
+        entries = MemoryEntry.objects.filter(conversation=home, first_message_id__isnull=False)
+        at = _positions_of({pk for ends in entries.values_list(*_ENDS) for pk in ends if pk})
+        for entry in entries:
+            first, last = at.get(entry.first_message_id), at.get(entry.last_message_id)
+            if first is not None and last is not None and any(first <= one <= last for one in positions):
+                found[entry.pk] = entry
+    return found
+
+
+_ENDS = ("first_message_id", "last_message_id")
+
+
+def _positions(rows: Iterable[Message]) -> dict[UUID, set[int]]:
+    positions: dict[UUID, set[int]] = defaultdict(set)
+    for row in rows:
+        positions[row.conversation_id].add(row.position)
+    return positions
+
+
+def _positions_of(message_ids: Collection[UUID]) -> dict[UUID | None, int]:
+    return dict(Message.objects.filter(pk__in=message_ids).values_list("pk", "position"))
+
+
+def spans_of(entry: MemoryEntry) -> list[QuerySet[Message]]:
+    """The messages an entry was made of: its own span first, then others that said it."""
+    ends = [(entry.conversation_id, entry.first_message_id, entry.last_message_id)]
+    ends += entry.sources.values_list("conversation_id", *_ENDS)
+    spans = []
+    for home, first_id, last_id in ends:
+        at = _positions_of([one for one in (first_id, last_id) if one])
+        if home is not None and at:
+            where = {"position__gte": min(at.values()), "position__lte": max(at.values())}
+            spans.append(Message.objects.filter(conversation=home, **where))
+    return spans
+
+
+def summaries_covering(rows: Collection[Message]) -> list[Compaction]:
+    """Those whose span has one of these messages on its branch, and those built on them; a summary comes behind the one
+    it was built on."""
+    found: dict[UUID, Compaction] = {}
+    for home in {row.conversation_id for row in rows}:
+        here = [row for row in rows if row.conversation_id == home]
+        summaries = Compaction.objects.filter(conversation=home).select_related("branch", "conversation")
+        for summary in summaries.order_by("last_position", "created_at"):
+            if summary.previous_id in found or any(_covers(summary, row) for row in here):
+                found[summary.pk] = summary
+    return list(found.values())
+
+
+def _covers(summary: Compaction, row: Message) -> bool:
+    return summary.first_position <= row.position <= summary.last_position and _shows(summary.branch, row)
+
+
+def _shows(branch: Branch, row: Message) -> bool:
+    if row.branch_id == branch.pk:
+        return True
+    return any(str(row.branch_id) == home and row.position <= last for home, last in branch.lineage)
+
+
+def saying_the_same(conversation_ids: Collection[UUID]) -> Sequence[UUID]:
+    """Entries of elsewhere that a span of these conversations said, too."""
+    rows = EntrySource.objects.filter(conversation__in=conversation_ids)
+    elsewhere = rows.exclude(entry__conversation__in=conversation_ids)
+    return list(elsewhere.values_list("entry", flat=True).distinct())

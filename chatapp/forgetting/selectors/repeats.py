@@ -1,0 +1,64 @@
+"""Find what else says a text again, through the search index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from chatapp.conversations import message_values
+from chatapp.conversations.models import Message
+from chatapp.recall.analysis import vocabulary
+from chatapp.recall.selectors.found_texts import Found
+from chatapp.recall.selectors.user_index import open_index
+from memory.quotes import Quotes
+from memory.sentences import are_alike, split_sentences
+
+LOOKED_AT = 500
+PER_WORD = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """What is forgotten says `quotes` and uses these `rare` words; `found` repeats one of the quotes, `alike` says the
+    same as an entry in other words. Read before anything is locked."""
+
+    quotes: Quotes
+    rare: frozenset[str] = frozenset()
+    found: Sequence[Found] = ()
+    alike: frozenset[UUID] = field(default_factory=frozenset)
+
+    def are_near(self, text: str) -> bool:
+        """Return whether a copy of something else may tell of it: asked of what names it as a source only."""
+        return bool(self.rare & vocabulary.rare_words(text)) or self.quotes.are_in(text)
+
+
+def find_repeats(
+    user_id: UUID, said: Iterable[str], *, answered: Iterable[str] = (), entries: Iterable[str] = ()
+) -> Repeats:
+    """Of what was `said` and what was `answered`; `entries` are those of the texts that memory made of messages."""
+    said, answered = list(said), list(answered)
+    quotes = Quotes(said, vocabulary, answered=answered)
+    rare = frozenset[str]().union(*map(vocabulary.rare_words, (*said, *answered)))
+    index = open_index(user_id)
+    found = [one for one in index.containing_all(quotes.word_sets(), LOOKED_AT) if quotes.are_in(one.text)]
+    gists = [vocabulary.gist(sentence) for text in entries for sentence in split_sentences(text)]
+    words = frozenset[str]().union(*gists)
+    near = index.containing(words, PER_WORD) if words else []
+    alike = {one.message_id for one in near if one.message_id and _says_one_of(one.text, gists)}
+    return Repeats(quotes, rare, found, frozenset(alike))
+
+
+def _says_one_of(text: str, gists: Iterable[frozenset[str]]) -> bool:
+    said = [vocabulary.gist(sentence) for sentence in split_sentences(text)]
+    return any(are_alike(one, gist) for one in said for gist in gists)
+
+
+def said_texts(rows: Iterable[Message]) -> tuple[list[str], list[str]]:
+    """Return what users said in these messages, and what was answered there."""
+    said: list[str] = []
+    answered: list[str] = []
+    for row in rows:
+        texts = [message_values.text_of(row.parts), *message_values.results_from_outside(row.parts)]
+        (said if row.role == Message.Role.USER else answered).extend(text for text in texts if text)
+    return said, answered

@@ -66,10 +66,10 @@ def search_marked(
 ) -> list[MarkedResult]:
     """Return the best matches, the current statement before the one that it replaced. Nothing is left out for that."""
     found = search_memory(user_id=user_id, query=query, limit=limit, now=now, only=only)
-    return mark_superseded(user_id, found, before=only.before)[:limit]
+    return put_current_first(user_id, found, before=only.before)[:limit]
 
 
-def mark_superseded(
+def put_current_first(
     user_id: UUID, found: Sequence[Found], *, before: datetime | None = None
 ) -> list[MarkedResult]:
     """Return the results, best first, but a current statement before the one it replaced.
@@ -84,7 +84,7 @@ def mark_superseded(
     results = [
         MarkedResult(one.found, one.superseded or _newest(repeats.get(one.found.text, ()))) for one in results
     ]
-    return _current_first(results)
+    return _reorder(results)
 
 
 def _newest_replacement(found: Found, claims: Mapping[UUID, Sequence[Superseded]]) -> Superseded | None:
@@ -98,7 +98,7 @@ def _newest(claims: Sequence[Superseded]) -> Superseded | None:
     return max(claims, key=lambda claim: claim.until, default=None)
 
 
-def _current_first(results: Sequence[MarkedResult]) -> list[MarkedResult]:
+def _reorder(results: Sequence[MarkedResult]) -> list[MarkedResult]:
     ordered: list[MarkedResult] = []
     waiting: dict[UUID | None, MarkedResult] = {one.found.source_id: one for one in results}
     for one in results:

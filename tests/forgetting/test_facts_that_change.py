@@ -74,6 +74,16 @@ def test_as_of_a_date_it_is_what_was_so_then(alice: User, api_client: Clients, m
     assert found[0]["valid_until"] is None
 
 
+def test_a_message_that_corrects_itself_is_listed_once(alice: User, api_client: Clients):
+    conversation = new_conversation(alice)
+    both = f"{OLD} No, wait: {NEW}"
+    say(conversation, both, at=NOW)
+    index_conversation(conversation.pk)
+    assert StoredClaim.objects.exclude(superseded_by=None).exists()
+    found = [item["text"] for item in search(api_client(alice), q="Do I live in Paris?")]
+    assert found == [both]
+
+
 def test_who_moves_again_leaves_a_chain(alice: User, moved: list[Message]):
     third = new_conversation(alice)
     say(third, "I have moved to Nice now.", at=NOW + timedelta(days=9))

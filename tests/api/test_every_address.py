@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import cycle, islice, product
 from typing import Any
 
 import pytest
@@ -87,6 +87,9 @@ class Asking:
     def __init__(self) -> None:
         self.failures: list[str] = []
         self.count = 0
+        # All operations read these alike: each has some, and all of them are asked for in turn.
+        self.names, self.texts = cycle(odd.NAMES), cycle(odd.TEXTS)
+        self.bodies, self.content_types = cycle(odd.SHORT_BODIES), cycle(odd.CONTENT_TYPES.items())
 
     async def ask(self, who: Program, method: str, path: str, **more: Any) -> Answer:
         answer = await who.call(method, path, **more)
@@ -114,15 +117,17 @@ def without_limits(settings: Any) -> None:
 async def ask_operation(asking: Asking, who: Program, method: str, path: str, ids: dict[str, str]) -> None:
     operation, address = described(method, path), path.format(**ids)
     await ask_queries(asking, who, method, address, named_in(operation, "query"))
-    for name, value in product(named_in(operation, "header"), odd.TEXTS):
-        sendable = value.encode("latin-1", "ignore").decode("latin-1")
-        await asking.ask(who, method, address, headers={name: sendable}, body=b"{}")
-    for name, value in product(named_in(operation, "path"), odd.NAMES):
-        await asking.ask(who, method, path.format(**{**ids, name: value}), body=b"{}")
+    for name in named_in(operation, "header"):
+        for value in islice(asking.texts, 7):
+            sendable = value.encode("latin-1", "ignore").decode("latin-1")
+            await asking.ask(who, method, address, headers={name: sendable}, body=b"{}")
+    for name in named_in(operation, "path"):
+        for value in islice(asking.names, 4):
+            await asking.ask(who, method, path.format(**{**ids, name: value}), body=b"{}")
     if "requestBody" in operation:
-        for body in odd.SHORT_BODIES:
+        for body in islice(asking.bodies, 3):
             await asking.ask(who, method, address, body=body)
-        for content_type, body in odd.CONTENT_TYPES.items():
+        for content_type, body in islice(asking.content_types, 2):
             await asking.ask(who, method, address, body=body, headers={"content-type": content_type})
         valid = valid_body(operation, ids)
         await asking.ask(who, method, address, body=valid)

@@ -1,4 +1,4 @@
-"""What others say, as every database stores it and every request carries it."""
+"""Makes text storable in every database, and finds characters that people cannot see."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _BLANK = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2028\u2029\u2800\u3164\ufe00-\ufe0f\uffa0"
     "\U0001d159\U000e0100-\U000e01ef]"
 )
-"""What shows nothing and is neither a control nor a format character: fillers, variation selectors (of the property
-Default_Ignorable_Code_Point), empty patterns."""
+"""Invisible characters that are neither control nor format characters: fillers, variation selectors (of the property
+Default_Ignorable_Code_Point), the empty Braille pattern."""
 
 _PICTURES = (
     "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u2460-\u27bf\u2900-\u297f"
@@ -24,11 +24,11 @@ _JOINED = re.compile(
     f"{_EMOJI}(?:\u200d{_EMOJI})*|[0-9#*]\ufe0f\u20e3"
     "|(?<=[\u0600-\u06ff\u0900-\u0dff])[\u200c\u200d](?=[\u0600-\u06ff\u0900-\u0dff])"
 )
-"""Emoji with what makes them one, and what joins or parts letters of Arabic and Indic scripts: people see it."""
+"""Sequences that are visible as a whole: emoji, and joiners between letters of Arabic and Indic scripts."""
 
 
 def storable_text(text: str) -> str:
-    """What no user typed, such as a model's words: NUL and lone surrogates become U+FFFD, halves that meet a pair."""
+    """Return the text with surrogate pairs joined, and U+FFFD for NUL and lone surrogates."""
     if not UNSTORABLE.search(text):
         return text
     paired = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -36,7 +36,7 @@ def storable_text(text: str) -> str:
 
 
 def is_storable(value: Any) -> bool:
-    """Whether every database takes it as JSON: without NUL, lone surrogates, infinite numbers and what is no number."""
+    """Return whether every database stores the value as JSON: no NUL, lone surrogate, infinity or NaN."""
     if isinstance(value, str):
         return not UNSTORABLE.search(value)
     if isinstance(value, float):
@@ -47,20 +47,20 @@ def is_storable(value: Any) -> bool:
 
 
 def visible_line(text: str) -> str:
-    """On one line, without what a model reads and a person does not see."""
-    return " ".join("".join(" " if _is_unseen(sign) else sign for sign in text).split())
+    """Return the text on one line, without characters that a model reads and a person does not see."""
+    return " ".join("".join(" " if _is_unseen(char) else char for char in text).split())
 
 
 def is_visible(value: Any) -> bool:
-    """Whether a person who is shown this, as JSON, sees all of it: names and values."""
+    """Return whether a person sees every character of the value, its names included, when it is shown as JSON."""
     if isinstance(value, str):
         shown = _JOINED.sub("", value)
-        return not any(_is_unseen(sign) for sign in shown if sign not in "\n\r\t")
+        return not any(_is_unseen(char) for char in shown if char not in "\n\r\t")
     if isinstance(value, dict):
         return all(is_visible(name) and is_visible(inner) for name, inner in value.items())
     return not isinstance(value, list) or all(is_visible(inner) for inner in value)
 
 
-def _is_unseen(sign: str) -> bool:
-    """Controls, format and unassigned characters too: some turn others round."""
-    return unicodedata.category(sign)[0] == "C" or bool(_BLANK.match(sign))
+def _is_unseen(char: str) -> bool:
+    """Return whether a character is invisible. Format characters count, because some reverse the text."""
+    return unicodedata.category(char)[0] == "C" or bool(_BLANK.match(char))

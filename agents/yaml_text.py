@@ -1,4 +1,4 @@
-"""YAML as people send it: plain values alone, and nothing among them that a database does not store."""
+"""Reads and writes YAML with plain values that a database can store."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ MAX_YAML_CHARS = 200_000
 
 
 class YamlError(ValueError):
-    """`str(error)` goes on after “the file: ”."""
+    """An error whose text follows “the file: ”."""
 
 
 class _PlainLoader(yaml.SafeLoader):
-    """Without aliases: a few lines of them stand for gigabytes."""
+    """Refuses aliases, because a few lines of them can expand to gigabytes."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
@@ -29,7 +29,7 @@ class _PlainLoader(yaml.SafeLoader):
 
 
 def read_yaml(text: str) -> Any:
-    """Or JSON, which YAML reads otherwise in a few places. Raises YamlError."""
+    """Return the value of YAML, or of JSON, which YAML reads differently in a few places. Raise YamlError."""
     if len(text) > MAX_YAML_CHARS:
         raise YamlError(f"it has more than {MAX_YAML_CHARS:,} characters")
     try:
@@ -56,13 +56,13 @@ def _plain(value: Any) -> Any:
 
 
 def plain_key(key: Any) -> str:
-    """Of a mapping. Raises YamlError."""
+    """Return the key of a mapping as text. Raise YamlError."""
     # YAML 1.1 reads the key `on` as true.
     return "on" if key is True else str(plain_scalar(str(key)))
 
 
 def plain_scalar(value: Any) -> Any:
-    """As JSON has it: a date is its text. Raises YamlError."""
+    """Return the value as JSON has it, a date as text. Raise YamlError."""
     match value:
         case str() if UNSTORABLE.search(value):
             raise YamlError("it holds a character that cannot be stored")
@@ -76,13 +76,13 @@ def plain_scalar(value: Any) -> Any:
 
 
 def write_yaml(value: Any) -> str:
-    """What `read_yaml` reads back."""
+    """Return YAML that `read_yaml` reads back."""
     written: str = yaml.dump(value, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True, width=100)
     return written
 
 
 class _PlainDumper(yaml.SafeDumper):
-    """Texts of several lines stand as such; of one object that occurs twice both are written."""
+    """Writes texts of several lines as blocks, and an object that occurs twice twice."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

@@ -20,7 +20,7 @@ A = TypeVar("A", bound=Arguments)
 
 
 def schema_of(kind: type[Arguments]) -> dict[str, Any]:
-    """Without the titles pydantic adds: they cost tokens and say nothing."""
+    """Return the schema without the titles that pydantic adds, which cost tokens."""
     schema = kind.model_json_schema()
     properties = {name: _untitled(field) for name, field in schema.get("properties", {}).items()}
     return {
@@ -36,7 +36,7 @@ def _untitled(field: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_arguments(kind: type[A], given: Mapping[str, Any]) -> A:
-    """Raises ToolFailure, which tells the model what to mend."""
+    """Return the checked arguments. Raise ToolFailure, which tells the model what to correct."""
     try:
         return kind.model_validate(given)
     except ValidationError as error:

@@ -37,12 +37,12 @@ class FileContent:
 
 
 class FilesPort(Protocol):
-    """Attached by the caller to the caller's conversation."""
+    """Files that the caller attached to this conversation."""
 
     async def list_files(self, caller: ToolCaller) -> Sequence[FileFacts]: ...
 
     async def read_file(self, caller: ToolCaller, file_id: str) -> FileContent:
-        """Raises ToolFailure."""
+        """Raise ToolFailure."""
         ...
 
 
@@ -110,7 +110,7 @@ def text_page(text: str, page: int) -> str:
 
 
 def csv_page(text: str, page: int) -> str:
-    """With the header row above each page, and the rows numbered as in the file."""
+    """Return a page of rows, numbered as in the file, below the header row."""
     try:
         dialect: Any = csv.Sniffer().sniff(text[:10_000], delimiters=",;\t|")
     except csv.Error:

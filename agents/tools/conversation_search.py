@@ -14,7 +14,7 @@ from agents.types import ToolSpec
 
 class ConversationPort(Protocol):
     async def search(self, caller: ToolCaller, query: str, limit: int) -> Sequence[Hit]:
-        """Of the caller's conversation, in the line of messages that leads to the question; best first."""
+        """Return turns of the caller's conversation, on the branch of the question, best first."""
         ...
 
 

@@ -86,7 +86,7 @@ class HttpFetch:
 
 
 async def fetch_page(url: str, rules: HostRules, resolve: Resolve = resolve_host) -> Page:
-    """Raises ForbiddenHost, ToolFailure, and what httpx2 raises."""
+    """Raise ForbiddenHost, ToolFailure, or an error of httpx2."""
     async with httpx2.AsyncClient(
         transport=GuardedTransport(rules, resolve),
         headers=HEADERS,
@@ -126,7 +126,7 @@ async def _read_page(response: httpx2.Response) -> Page:
 
 
 def _unpacker(encoding: str) -> Any:
-    """A small answer may unpack to gigabytes: never more than is asked for."""
+    """Return at most the asked bytes: a small answer may unpack to gigabytes."""
     if encoding in ("", "identity"):
         return lambda chunk, limit: chunk[:limit]
     if encoding not in ("gzip", "x-gzip", "deflate"):
@@ -143,7 +143,7 @@ def _unpacker(encoding: str) -> Any:
 
 
 def page_text(page: Page) -> str:
-    """HTML as the text a reader sees; what is no HTML as it is."""
+    """Return HTML as the text a reader sees, and anything else unchanged."""
     try:
         text = page.content.decode(page.encoding, "replace")
     except LookupError:

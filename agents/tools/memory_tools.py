@@ -30,7 +30,7 @@ class Hit:
 
 
 class MemoryPort(Protocol):
-    """Of the caller alone. What is read raises ToolFailure where there is nothing."""
+    """Reads the caller's memory. Raises ToolFailure where there is nothing to read."""
 
     async def search(self, caller: ToolCaller, query: str, limit: int) -> Sequence[Hit]: ...
 

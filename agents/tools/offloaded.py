@@ -44,7 +44,7 @@ _IMAGE_REFERENCE = Field(min_length=1, max_length=100, description="As the resul
 
 
 class OffloadPort(Protocol):
-    """Of the caller's own conversation. Both raise ToolFailure for a reference that is not there."""
+    """Reads offloads of the caller's conversation. Both methods raise ToolFailure for an unknown reference."""
 
     async def read_text(self, caller: ToolCaller, reference: str) -> str: ...
 
@@ -118,7 +118,7 @@ class OffloadViewImage:
 
 
 def _write_page(text: str, offset: int, chars: int, limit: ResultLimit | None) -> str:
-    """No more than the model will see, so that it goes on where it stopped reading."""
+    """Return no more than the model will see, so that the next page starts where it stopped reading."""
     end = min(offset + chars, len(text))
     rest = "This is the end." if end == len(text) else f"Go on with offset {end}."
     page = f"Characters {offset:,} to {end:,} of {len(text):,}. {rest}\n\n{text[offset:end]}"
@@ -129,7 +129,7 @@ def _write_page(text: str, offset: int, chars: int, limit: ResultLimit | None) -
 
 
 def find_matches(text: str, pattern: str, limit: ResultLimit | None = None) -> str:
-    """As many as the model will see. Bounded in time whatever the pattern. Raises ToolFailure."""
+    """Return as many lines as the model will see, in bounded time for any pattern. Raise ToolFailure."""
     try:
         compiled = regex.compile(pattern, regex.IGNORECASE | regex.MULTILINE)
         matches = list(_first_matches(compiled, text))
@@ -152,7 +152,7 @@ def _write_matches(shown: Sequence[str], count: int) -> str:
 
 
 def _first_matches(compiled: Any, text: str) -> Iterator[tuple[int, int]]:
-    """One more than is shown; those within the surroundings of the one before are not repeated."""
+    """Return one match more than is shown, without those in the context lines of the match before."""
     shown_to = -1
     found = 0
     for match in compiled.finditer(text, concurrent=True, timeout=MATCH_TIMEOUT_S):

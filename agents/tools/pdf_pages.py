@@ -31,7 +31,7 @@ class PdfText:
 
 
 async def read_pdf(data: bytes, page: int, *, memory_bytes: int = MEMORY_BYTES) -> PdfText:
-    """`page` counts from 1. Raises ToolFailure."""
+    """Return the text of a page, counted from 1. Raise ToolFailure."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *("-m", __name__, str(page), str(memory_bytes)),

@@ -14,19 +14,19 @@ Right = Literal["memory", "conversation", "files", "web", "server"]
 
 @dataclass(frozen=True, slots=True)
 class ToolTraits:
-    """What the loop has to know before it calls. The defaults fit a tool that only reads."""
+    """What the loop needs to know before a call. The defaults are for a tool that only reads."""
 
     timeout_s: float = 30.0
     is_idempotent: bool = True
-    """False: after a crash nobody knows whether it happened, and it is not called again."""
+    """False: a call that a crash interrupted is not repeated, because it may have happened."""
     needs_consent: bool = False
     """True: the user is asked to approve each call."""
     result_limit_tokens: int | None = None
     """None: the policy's `tool_result_limit`."""
     shows_images: bool = False
-    """True: the model looks at the images of its results, as long as the turn lasts. Else it is told where they are."""
+    """True: the model sees the images of its results until the turn ends. Else it gets their references."""
     rights: frozenset[Right] = frozenset()
-    """All it needs: where one is not given, the tool is not offered."""
+    """Ports that it needs. Without one of them the tool is not offered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class ToolOutput:
 
 
 class ToolFailure(Exception):
-    """The tool could not do it; the message is one sentence for the model."""
+    """The tool failed; the message is one sentence for the model."""
 
 
 class ToolUncertain(ToolFailure):
@@ -73,7 +73,7 @@ class ToolUncertain(ToolFailure):
 
 
 class Tool(Protocol):
-    """One tool as the loop sees it. `call` raises ToolFailure; anything else it raises harms this one call only."""
+    """A tool. `call` raises ToolFailure; any other error ends this call only."""
 
     @property
     def spec(self) -> ToolSpec: ...

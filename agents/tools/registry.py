@@ -32,7 +32,7 @@ READING_WHAT_IS_KEPT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The world as tools may see it. Every port is told who asks; none takes that from a model."""
+    """The ports of tools. Each gets the caller from the loop, never from a model."""
 
     memory: MemoryPort
     conversation: ConversationPort

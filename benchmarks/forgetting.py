@@ -19,6 +19,9 @@ RETURNED_WORDS = 600
 
 
 def measure(requests: int, conversations: int) -> None:
+    from django.db import connection
+    from django.test.utils import CaptureQueriesContext
+
     from chatapp.accounts.models import User
     from chatapp.context.models import RequestText
     from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
@@ -26,6 +29,7 @@ def measure(requests: int, conversations: int) -> None:
     from chatapp.long_term.changes import add_entry
     from chatapp.operations import clock
     from chatapp.realtime.models import Event
+    from chatapp.recall.actions.sources import note_read
     from chatapp.runs.models import Run, ToolCall
 
     chance = random.Random(11)
@@ -88,9 +92,13 @@ def measure(requests: int, conversations: int) -> None:
             for at in range(each)
         )
     kilobytes = sum(len(row) for row in RequestText.objects.values_list("content", flat=True)) // 1_000
+    note_read(Run.objects.earliest("created_at").pk, [entry.pk])
     began, cpu = time.perf_counter(), time.process_time()
-    done = forget_entry(user, entry.pk, now=clock.now())
+    with CaptureQueriesContext(connection) as sent:
+        done = forget_entry(user, entry.pk, now=clock.now())
     took, cpu = time.perf_counter() - began, time.process_time() - cpu
+    locked = [at for at, query in enumerate(sent.captured_queries) if query["sql"].startswith("BEGIN")]
+    print(f"{len(sent.captured_queries)} statements, {len(locked)} transactions")
     stored = (
         f"{requests:,} stored requests and tool calls each in {conversations} conversations, {kilobytes:,} kB"
     )

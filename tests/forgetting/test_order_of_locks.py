@@ -9,7 +9,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from chatapp.forgetting.actions.shared import unshare_entry
 from django.db import DatabaseError, connection, transaction
 from django.db.models import QuerySet
 
@@ -20,7 +19,7 @@ from chatapp.compaction.models import Compaction
 from chatapp.compaction.values import FinishedSummary
 from chatapp.conversations.models import Conversation
 from chatapp.forgetting.actions.deletion import detach_if_idle
-from chatapp.forgetting.actions.whole import forget_conversation, forget_everything
+from chatapp.forgetting.actions.whole import forget_conversation, forget_everything, unshare_entry
 from chatapp.forgetting.services import forget_entry
 from chatapp.long_term.actions.consolidations import NewProfile, claim_consolidation, complete_consolidation
 from chatapp.long_term.actions.entries import DaySection, note_sources

@@ -63,7 +63,7 @@ def texts_for_requests(run: Run, known: RequestSources, sent: Iterable[MessageVa
         texts[f"profile/{version.pk}"] = version.text
     calls = list(ToolCall.objects.filter(run=run))
     of_hooks = ToolCall.objects.filter(run__conversation=run.conversation_id).exclude(hook_id="")
-    calls += of_hooks.order_by("-requested_at")[:MOST_HOOK_CALLS]
+    calls += of_hooks.order_by("-requested_at", "-pk")[:MOST_HOOK_CALLS]
     return texts | _call_texts(calls) | _plan_texts([run])
 
 

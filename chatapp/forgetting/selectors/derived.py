@@ -93,7 +93,7 @@ def summaries_covering(rows: Collection[Message]) -> list[Compaction]:
     for home in {row.conversation_id for row in rows}:
         here = [row for row in rows if row.conversation_id == home]
         summaries = Compaction.objects.filter(conversation=home).select_related("branch", "conversation")
-        for summary in summaries.order_by("last_position", "created_at"):
+        for summary in summaries.order_by("last_position", "created_at", "pk"):
             if summary.previous_id in found or any(_covers(summary, row) for row in here):
                 found[summary.pk] = summary
     return list(found.values())

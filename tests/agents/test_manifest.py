@@ -23,6 +23,7 @@ from agents.manifest import (
     show_pieces,
     write_manifest,
 )
+from agents.references import Segment, Sources, read_references
 from agents.types import ModelRequest, RequestSent, ToolSpec, WireStyle
 from agents.wire import write_request
 from memory.tokens import text_message, with_parts
@@ -32,6 +33,7 @@ from tests.memory.histories import histories
 from tests.servers.behaviour import Behaviour
 from tests.servers.openai_server import ModelServer
 
+NO_SOURCES = Sources({})
 TOOL = ToolSpec("clock", "Tells the time.", {"type": "object", "properties": {"zone": {"type": "string"}}})
 HISTORY = history_of(6)
 CUT = with_parts(HISTORY[1], (TextPart("Half of it [Truncated]"),))
@@ -53,13 +55,19 @@ def shown_again(
     request: RequestSent, stored: Sequence[Message], *, without: str = "", data_urls: Mapping[str, str] = {}
 ) -> Shown:
     """By way of what is stored; `without` is the source whose texts were forgotten."""
-    manifest, texts = write_manifest(request, stored)
+    manifest, texts = written(request, stored)
     manifest = read_manifest(dump_manifest(manifest))
     return shown_from(manifest, stored, kept(texts, without), data_urls)
 
 
-def kept(texts: Mapping[OwnText, str], without: str = "") -> dict[str, str]:
-    return {own.text_sha256: text for own, text in texts.items() if own.source != without}
+def written(request: RequestSent, stored: Sequence[Message]) -> tuple[Manifest, dict[OwnText, list[Segment]]]:
+    return write_manifest(request, stored, lambda: NO_SOURCES)
+
+
+def kept(texts: Mapping[OwnText, list[Segment]], without: str = "") -> dict[str, str]:
+    return {
+        own.text_sha256: read_references(text, {}) for own, text in texts.items() if own.source != without
+    }
 
 
 def shown_from(
@@ -72,21 +80,21 @@ def shown_from(
 
 
 def test_what_is_stored_is_named_by_its_positions_and_all_else_is_kept_once() -> None:
-    manifest, texts = write_manifest(sent(HISTORY[0], CUT, *HISTORY[2:]), HISTORY)
+    manifest, texts = written(sent(HISTORY[0], CUT, *HISTORY[2:]), HISTORY)
     system, first, cut, rest = manifest.pieces
     assert (first, rest) == (StoredSpan("history", 0, 0), StoredSpan("history", 2, 5))
     assert [own.source for own in (system, cut) if isinstance(own, OwnText)] == ["system", "history"]
     assert {own.source for own in texts} == {"system", "history", "tools"}
-    assert not any(message.text in text for text in texts.values() for message in HISTORY)
+    assert not any(message.text in text for text in kept(texts).values() for message in HISTORY)
 
 
 def test_a_picture_is_named_by_its_file_and_its_bytes_are_not_kept() -> None:
     stored = Message("user", (ImagePart("f1", "image/png"),), 800, id="m0", position=0)
     url = "data:image/png;base64,AAAA"
     request = sent(replace(stored, parts=(replace(stored.parts[0], data_url=url),)))
-    manifest, texts = write_manifest(request, [stored])
+    manifest, texts = written(request, [stored])
     assert manifest.pieces[1] == StoredSpan("history", 0, 0)
-    assert not any("AAAA" in text for text in texts.values())
+    assert not any("AAAA" in text for text in kept(texts).values())
     assert shown_again(request, [stored], data_urls={"f1": url}).body == request.body
     assert not shown_again(request, [stored]).is_verified
 
@@ -94,7 +102,7 @@ def test_a_picture_is_named_by_its_file_and_its_bytes_are_not_kept() -> None:
 def test_what_was_deleted_or_forgotten_is_shown_as_that() -> None:
     forgotten = shown_again(sent(*HISTORY), HISTORY, without="system")
     assert [piece.state for piece in forgotten.pieces] == ["forgotten", *["sent"] * 6]
-    manifest, texts = write_manifest(sent(*HISTORY), HISTORY)
+    manifest, texts = written(sent(*HISTORY), HISTORY)
     deleted = shown_from(manifest, HISTORY[:1], kept(texts))
     assert [piece.state for piece in deleted.pieces] == ["sent", "sent", *["deleted"] * 5]
     assert [piece.message.position for piece in deleted.pieces[2:]] == [1, 2, 3, 4, 5]

@@ -7,6 +7,7 @@ from chatapp.agent_presets.models import Agent
 from chatapp.compaction.models import Compaction
 from chatapp.files.models import Attachment
 from chatapp.forgetting.actions.proposals import record_proposal
+from chatapp.forgetting.models import ForgetReceipt
 from chatapp.long_term.actions.entries import add_entry
 from chatapp.operations import clock
 from chatapp.runs.models import Run, ToolCall
@@ -57,10 +58,12 @@ def one_of_everything(user: User) -> dict[str, str]:
     token = ApiToken.objects.filter(user=user).earliest("created_at")
     entry = add_entry(user=user, text="Xylophone", now=clock.now())
     proposal = record_proposal(user=user, items=[{"kind": "message", "id": str(answer.pk)}], now=clock.now())
+    receipt = ForgetReceipt.objects.create(user=user, what="message", at=clock.now())
     agent = Agent.objects.get_or_create(name="Xylophone", owner=user)[0]
     return {
         "agent_id": str(agent.pk),
         "proposal_id": str(proposal.pk),
+        "receipt_id": str(receipt.pk),
         "conversation_id": str(conversation.pk),
         "message_id": str(answer.pk),
         "run_id": str(run.pk),

@@ -117,7 +117,7 @@ def test_the_sweep_wakes_a_worker_for_an_older_index(
     with django_capture_on_commit_callbacks() as callbacks:
         tasks.sweep()
     woken = [call.args for call in callbacks if getattr(call, "args", None)]
-    assert ("reanalyse_index", str(SearchOwner.objects.get().pk)) in woken
+    assert ("chatapp.recall.tasks.reanalyse_index", str(SearchOwner.objects.get().pk)) in woken
 
 
 def test_vectors_stay_and_what_is_right_is_not_written(alice: User) -> None:

@@ -74,6 +74,8 @@ class Compact(_Fact):
     tokens_after: int
     last_position: int
     text: str
+    is_extract: bool = False
+    """Whether no model wrote the summary: it is sentences of the conversation, word for word."""
 
 
 class RecalledItem(BaseModel):

@@ -24,6 +24,7 @@ class Compaction(Shape):
     last_position: int
     tokens_before: int
     tokens_after: int
+    is_extract: bool = Field(description="No model wrote the summary: it is sentences of the conversation.")
     usage: dict[str, Any]
     created_at: Moment
 

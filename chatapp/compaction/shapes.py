@@ -22,6 +22,7 @@ def compaction_shape(row: Compaction) -> dict[str, Any]:
         "last_position": row.last_position,
         "tokens_before": row.tokens_before,
         "tokens_after": row.tokens_after,
+        "is_extract": bool(row.fallback_reason),
         "fallback_reason": row.fallback_reason or None,
         "error": row.error or None,
         "usage": row.usage or {},

@@ -73,10 +73,14 @@ class FinishedSummary:
     """Ids of memory entries that say some of it already."""
 
 
-def divider_text(message_count: int, strategy: str) -> str:
-    if strategy == Compaction.CLEARED:
-        return f"Context cleared: {message_count} earlier messages are kept, but no longer in context."
-    return strategy_named(strategy).divider_text(message_count)
+def divider_text(row: Compaction) -> str:
+    """Return the sentence of the divider: what became of the messages before it, and who wrote what stands for them."""
+    count = row.message_count
+    if row.strategy == Compaction.CLEARED:
+        return f"Context cleared: {count} earlier messages are kept, but no longer in context."
+    if row.fallback_reason:
+        return f"Earlier context ({count} messages) was shortened to key sentences, word for word."
+    return strategy_named(row.strategy).divider_text(count)
 
 
 def compact_event(row: Compaction, state: str, now: datetime) -> Compact:
@@ -91,5 +95,6 @@ def compact_event(row: Compaction, state: str, now: datetime) -> Compact:
         tokens_before=row.tokens_before,
         tokens_after=row.tokens_after,
         last_position=row.last_position,
-        text=divider_text(row.message_count, row.strategy),
+        text=divider_text(row),
+        is_extract=bool(row.fallback_reason),
     )

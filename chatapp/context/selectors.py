@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
 from agents.manifest import Manifest, OwnText, StoredSpan, hash_text, read_manifest
 from agents.references import keys_in, read_references
@@ -65,12 +65,6 @@ def _texts(run: Run, own: list[OwnText]) -> dict[str, str]:
     sources = source_texts({key for segments in written.values() for key in keys_in(segments)})
     texts = {sha256: read_references(segments, sources) for sha256, segments in written.items()}
     return {sha256: text for sha256, text in texts.items() if hash_text(text) == sha256}
-
-
-def told_texts(rows: QuerySet[RequestText]) -> Iterator[tuple[RequestText, str]]:
-    """Each with all that it says, without its JSON around it."""
-    for row in rows.iterator():
-        yield row, "\n".join(strings_in(json.loads(row.content)))
 
 
 def strings_in(value: Any) -> Iterator[str]:

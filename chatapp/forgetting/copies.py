@@ -18,7 +18,7 @@ from chatapp.realtime.models import Event
 
 NOTHING_SAID = ("system", "tools")
 """The sources of request texts that hold nothing that was said."""
-TELLING = ("tool", "hook", "plan", "recall", "run.error")
+TELLING = ("tool", "hook", "plan", "recall")
 EMPTY = {"arguments": "{}", "preview": "", "text": "", "steps": [], "message": ""}
 
 
@@ -55,16 +55,6 @@ def _blanked(payload: dict[str, Any], ids: set[str], is_copy: bool) -> dict[str,
 
 def _text_of(value: Any) -> str:
     return "\n".join(strings_in(value))
-
-
-def blank_titles(conversation_id: UUID, title: str) -> None:
-    """Events of the conversation's own shape show the title it has now."""
-    rows = list(
-        Event.objects.filter(conversation=conversation_id, payload__conversation__title__isnull=False)
-    )
-    for row in rows:
-        row.payload["conversation"]["title"] = title
-    Event.objects.bulk_update(rows, ["payload"], batch_size=200)
 
 
 def delete_request_texts(conversation_ids: Iterable[UUID]) -> int:

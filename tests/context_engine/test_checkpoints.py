@@ -15,6 +15,7 @@ from chatapp.conversations.models import Message
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations.database import in_database
 from chatapp.providers.models import ModelConfig
+from chatapp.realtime.event_log import read_after
 from tests.context_engine.chatting import chatting, make_model, on_a_loop
 from tests.servers.behaviour import ERRORS, Behaviour, says
 from tests.servers.openai_server import ModelServer
@@ -144,6 +145,10 @@ async def test_a_summariser_that_is_down_is_told_of_and_not_asked_again(alice: U
         assert row["status"] == "done"
         assert "server" in row["fallback_reason"]
         assert "QX-00" in row["summary"]
+        assert row["is_extract"]
+        events = await in_database(read_after)(UUID(chat.conversation), 0)
+        [divider] = [one for one in events if one["type"] == "compact" and one["state"] == "done"]
+        assert (divider["is_extract"], "by AI" in divider["text"]) == (True, False)
         calls = len(server.requests_of("summary"))
         assert await in_database(queue_next_compaction)(UUID(chat.conversation), is_early=True) is None
         await chat.ask("And note 5?")

@@ -12,7 +12,6 @@ from chatapp.conversations.actions.conversations import title_from, updated_even
 from chatapp.conversations.branches import visible_messages
 from chatapp.conversations.message_values import MESSAGE_COLUMNS, messages_from_columns, text_of
 from chatapp.conversations.models import Conversation, Message
-from chatapp.forgetting.copies import blank_titles
 from chatapp.forgetting.selectors.derived import spans_of
 from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.tombstones import tombstones_of
@@ -23,6 +22,7 @@ from chatapp.recall.analysis import vocabulary
 from memory.extractive import QUICK, extract_summary
 from memory.hygiene import KnownSentences
 from memory.sentences import split_sentences
+from memory.strategies.registry import strategy_named
 from memory.summary import EARLIER_TRUNCATED
 from memory.tokens import estimate_text, text_message
 from memory.types import Message as MessageValue
@@ -49,14 +49,16 @@ def extract_again(rows: Sequence[Compaction], now: datetime, is_copy: Callable[[
         row.reminder = row.error = ""
         row.keep_hint = "" if is_copy(row.keep_hint) else row.keep_hint
         row.fallback_reason = FORGOTTEN if row.summary else ""
-        is_written = row.status == Compaction.Status.DONE
-        row.rewrite_since = (
-            now if is_written and row.strategy not in (Compaction.CLEARED, "truncate") else None
-        )
+        is_rewritten = row.status == Compaction.Status.DONE and _was_summarised(row)
+        row.rewrite_since = now if is_rewritten else None
         row.save()
         if row.rewrite_since is not None:
             jobs.wake_worker("chatapp.compaction.tasks.rewrite_summary", str(row.pk))
     return len(rows)
+
+
+def _was_summarised(row: Compaction) -> bool:
+    return row.strategy != Compaction.CLEARED and strategy_named(row.strategy).writes_summaries
 
 
 def _extract(row: Compaction, previous: str) -> str:
@@ -128,6 +130,5 @@ def retitle(conversation: Conversation, now: datetime, is_copy: Callable[[str], 
         said = conversation.messages.filter(role=Message.Role.USER).exclude(parts=[]).order_by("position")
         first = text_of(parts) if (parts := said.values_list("parts", flat=True).first()) else ""
         conversation.title = "" if is_copy(first) else title_from(first)
-        blank_titles(conversation.pk, conversation.title)
     conversation.save(update_fields=["title", "hook_state"])
     event_log.append(conversation, updated_event(conversation, now))

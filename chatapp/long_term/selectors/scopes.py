@@ -6,7 +6,6 @@ can get into it. What it knows of elsewhere is what the scope shares, while its 
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -102,8 +101,3 @@ def scopes_of(user_id: UUID) -> list[UUID]:
     begun = Conversation.objects.filter(user_id=user_id, shared_in__isnull=False)
     ids = {*shared.values_list("shared_in", flat=True), *begun.values_list("shared_in", flat=True)}
     return sorted(one for one in ids if one is not None)
-
-
-def others_in_scopes(scope_ids: Collection[UUID], user_id: UUID) -> QuerySet[Conversation]:
-    """Conversations of others that may have been told what this user shared."""
-    return Conversation.objects.filter(shared_in__in=list(scope_ids)).exclude(user=user_id)

@@ -15,6 +15,7 @@ import { Markdown } from "./Markdown.js";
 
 export const CompactDivider = memo(Divider);
 
+const EXTRACTED = "Earlier context ({n} messages) was shortened to key sentences, word for word.";
 const SUMMARIZED = "Earlier context ({n} messages) was summarized by AI.";
 /** @type {Record<string, string>} */
 const SENTENCES = {
@@ -32,7 +33,7 @@ function Divider({ compaction }) {
     isOpen.value = !isOpen.value;
     if (isOpen.value && compaction.summary === null && currentThread.value) loadCompactions(currentThread.value.id);
   };
-  const sentence = t(SENTENCES[compaction.strategy] ?? SUMMARIZED, { n: compaction.message_count });
+  const sentence = t(SENTENCES[compaction.strategy] ?? (compaction.is_extract ? EXTRACTED : SUMMARIZED), { n: compaction.message_count });
   return html`<section class="divider-box">
     <button type="button" class="divider" aria-expanded=${isOpen.value} onClick=${toggle}>
       <span class="divider-text"><span class="divider-sentence">${sentence}</span><${Icon} name="down" size=${16} /></span>

@@ -25,6 +25,7 @@ export function upsertCompaction(compactions, event) {
     last_position: event.last_position,
     tokens_before: event.tokens_before,
     tokens_after: event.tokens_after,
+    is_extract: event.is_extract ?? false,
   };
   return known ? compactions.map((one) => (one === known ? compaction : one)) : [...compactions, compaction];
 }

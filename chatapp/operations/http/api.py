@@ -67,6 +67,9 @@ def _awaited(view: Callable[..., Any]) -> Callable[..., Any]:
 
     @csrf_exempt  # a session's requests are checked by `SessionAuth`
     async def answer(request: HttpRequest, **path_values: Any) -> HttpResponseBase:
+        # No stored name or id has a NUL, and PostgreSQL fails when it is asked for one.
+        if "\0" in request.path:
+            return nothing_here(request)
         response: HttpResponseBase = await run(request, **path_values)
         if isinstance(response, HttpResponseNotAllowed):
             return method_not_allowed(request, response["Allow"])

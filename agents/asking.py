@@ -24,6 +24,8 @@ class Asking:
         self, model: ChatModel, timeout_s: float = CALL_TIMEOUT_S, sleep: Sleep = asyncio.sleep
     ) -> None:
         self.usages: list[TokenUsage] = []
+        self.last_reason: str | None = None
+        """How the last call ended, in the provider's words: `stop`, `length`, …"""
         self._model = model
         self._timeout_s = timeout_s
         self._sleep = sleep
@@ -55,7 +57,7 @@ class Asking:
                     if isinstance(item, TextDelta):
                         pieces.append(item.text)
                     elif isinstance(item, Finished):
-                        usage = item.usage
+                        usage, self.last_reason = item.usage, item.reason
                         if item.reason == "bound":
                             raise describe_error("bound")
         except TimeoutError as error:

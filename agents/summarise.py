@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import unicodedata
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -170,6 +171,8 @@ async def _run(
             request.messages(earlier), request.max_output_tokens, temperature=policy.summary_temperature
         )
         answer = await asking.ask(asked)
+        if asking.last_reason in ("length", "content_filter"):
+            raise ModelError("bad_response", "The summary was cut off.", detail="it was cut before its end")
         if not answer.strip():
             raise ModelError(
                 "bad_response", "The summary model returned nothing.", detail="it returned nothing"
@@ -182,14 +185,20 @@ async def _run(
 def carries_facts(summary: str, source: str) -> bool:
     """Return whether a summary holds any fact of its source: an identifier, a number, a name.
 
-    A refusal, an instruction, a fragment or a bare brace holds none. True where the source has no facts, for then
-    none can be missing.
+    A refusal, an instruction, a fragment or a bare brace holds none. Where the source has hardly a fact, small talk for
+    example, a summary may well name none of them: then it is judged by how it begins and by its length.
     """
-    found = find_facts(_FRAME.sub("", source))
+    found = {fact.strip(_QUOTATION_MARKS) for fact in find_facts(_FRAME.sub("", source))}
     parts = {part for fact in found for part in _PARTING.split(fact) if len(part) > 1}
-    facts = {fact for fact in {*found, *parts} if _FACT_SIGN.search(fact)}
-    facts = {fact for fact in facts if fact.casefold() not in _REFUSAL_WORDS} or set(found)
-    return not facts or any(_is_in(fact, summary) for fact in facts)
+    facts = {
+        fact for fact in found | parts if _FACT_SIGN.search(fact) and not _WRITTEN_NUMBER.fullmatch(fact)
+    }
+    facts = {fact for fact in facts if fact.casefold() not in _REFUSAL_WORDS}
+    if len(facts) < LEAST_FACTS:
+        letters = sum(sign.isalpha() for sign in summary)
+        return letters >= LEAST_LETTERS and _REFUSAL.match(summary) is None
+    summary = _in_ascii_digits(summary)
+    return any(_is_in(_in_ascii_digits(fact), summary) for fact in facts)
 
 
 _FRAME = re.compile(r"^\[\d{4}-\d\d-\d\d\]$|^(?:User|Assistant|System|Tool): ", re.MULTILINE)
@@ -207,9 +216,28 @@ _REFUSAL_WORDS = frozenset(
 """What models say of themselves instead of a summary, and may stand in the conversation, too."""
 
 
+LEAST_FACTS = 3
+LEAST_LETTERS = 5
+_QUOTATION_MARKS = "《》〈〉「」『』«»“”„‘’\"'`"
+_WRITTEN_NUMBER = re.compile(
+    "[零〇一二两三四五六七八九十百千万萬億亿兆]+[分回度次点号]?|[영공일이삼사오육칠팔구십백천만억]+"
+)
+"""Numerals in words are often no numbers: 十分 means "very", 千万 "be sure to"."""
+_REFUSAL = re.compile(
+    r"\W*(?:i['’]?m sorry|i am sorry|sorry|unfortunately|i can['’]?t|i can ?not|as an ai|please provide"
+    r"|es tut mir leid|lo siento|je suis désolée?|mi dispiace|desculpe|извините|к сожалению|آسف"
+    r"|抱歉|对不起|很遗憾|申し訳|すみません|죄송)",
+    re.IGNORECASE,
+)
+
+
+def _in_ascii_digits(text: str) -> str:
+    """Return the text with the digits of every script as 0 to 9: a summary may write them in another one."""
+    return "".join(str(unicodedata.digit(sign)) if sign.isdigit() else sign for sign in text)
+
+
 def _is_in(fact: str, text: str) -> bool:
-    if any(sign.isdigit() for sign in fact):
-        fact, text = fact.casefold(), text.casefold()
+    fact, text = fact.casefold(), text.casefold()
     if not fact.isascii():
         return fact in text  # not every script parts its words
     return fact in text and re.search(rf"(?<!\w){re.escape(fact)}(?!\w)", text) is not None

@@ -31,7 +31,7 @@ if own_host := urlsplit(PUBLIC_URL).hostname:
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL] if PUBLIC_URL else []
 TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")  # addresses or networks whose X-Forwarded-For is believed
 # Open connections of one address whose user is not known yet; a signed-in socket does not count, nor a trusted proxy.
-CONNECTIONS_PER_ADDRESS = env.number("CONNECTIONS_PER_ADDRESS", 256, 0, 1_000_000)
+CONNECTIONS_PER_ADDRESS = env.number("CONNECTIONS_PER_ADDRESS", 256, 1, 1_000_000)
 DRAIN_TIMEOUT_S = env.number("DRAIN_TIMEOUT_S", 8, 0, DAY_S)  # how long answers may go on after SIGTERM
 
 # --- What the product is set to --------------------------------------------------------------------

@@ -10,18 +10,19 @@ from __future__ import annotations
 import re
 
 _ROLE_TOKENS = re.compile(
-    r"<[|\uff5c][^<>|\uff5c\n]{1,60}[|\uff5c]>"  # ChatML, Llama 3, Phi, GLM, gpt-oss; DeepSeek's full-width bars
-    r"|\[\|[^\[\]|\n]{1,60}\|\]"  # EXAONE
+    r"<[|\uff5c][^\s<>|\uff5c]{1,60}[|\uff5c]>"  # ChatML, Llama 3, Phi, GLM, gpt-oss; DeepSeek's full-width bars
+    r"|\[\|(?:system|user|assistant|tool|endofturn)\|\]"  # EXAONE
     r"|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|ARGS|CALL_ID|THINK)\]"
     r"|<</?SYS>>"
-    r"|</?(?:start_of_turn|end_of_turn|start_of_image|end_of_image|bos|eos|s|pad|unk)>",
-    re.IGNORECASE,
+    r"|</?(?:start_of_turn|end_of_turn|start_of_image|end_of_image|bos|eos|s|pad|unk)>"
 )
+"""In the case that templates write them: `Service<S>` and `[args]` are code."""
 _JOINS = "\U0001f000-\U0001faff\u2190-\u2bff\u200d\ufe0f\u0600-\u06ff\u0700-\u0dff"
 """Emoji, and letters of scripts in which a joiner changes how neighbours look: people see the difference."""
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff"
-    "\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
+    "\uffa0\ufff9-\ufffb\U000e0000-\U000e00ff\U000e01f0-\U000e0fff]"
+    "|(?<![\u3400-\u9fff\U00020000-\U0003ffff])[\U000e0100-\U000e01ef]"  # they choose a form of the character before
     f"|(?<![{_JOINS}])[\u200c\u200d]|[\u200c\u200d](?![{_JOINS}])"
     "|(?<=[\ufe00-\ufe0f])[\ufe00-\ufe0f]+"  # one variation selector chooses a picture, more of them spell a text
 )

@@ -227,3 +227,30 @@ async def test_a_summariser_that_is_down_is_a_fallback(server: ModelServer, mode
     result = await summarise_with(model)
     assert result.fallback_reason is not None
     assert "connection" in result.fallback_reason
+
+
+@pytest.mark.parametrize(
+    ("source", "summary"),
+    [
+        ("User: 今天十分累，千万别忘了休息。", "用户今天很累，想要好好休息一下再说。"),
+        ("User: Ужин до 9 вечера.", "Ужин договорились закончить до девяти."),
+        ("User: Dinner at 7?\nAssistant: Pasta is quick.", "They plan dinner at seven; pasta is quick."),
+        ("User: الموعد الساعة ٣ في مكتب رقم ٤١٢ مع ٢٠ ضيفا", "الموعد في مكتب رقم 412 مع الضيوف"),
+        ("User: I read 《三体》, 《球状闪电》 and 《流浪地球》.", "The user read 三体 and two others."),
+    ],
+)
+def test_a_summary_of_few_facts_or_in_other_words_is_one(source: str, summary: str) -> None:
+    assert carries_facts(summary, source)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["I'm sorry, but I can't.", "抱歉，我无法总结这段对话的内容。", "{", "Es tut mir leid, das geht nicht."],
+)
+def test_a_refusal_is_no_summary_of_small_talk_either(answer: str) -> None:
+    assert not carries_facts(answer, "User: How are you?\nAssistant: Fine, thanks.")
+
+
+async def test_a_summary_cut_at_its_limit_is_not_used() -> None:
+    model = ScriptedModel([Said("Anna lives in Berlin and decided that the", reason="length")])
+    assert (await summarise_with(model)).fallback_reason is not None

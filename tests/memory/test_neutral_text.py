@@ -28,10 +28,9 @@ INVISIBLE = {
 
 @pytest.mark.parametrize("token", TOKENS)
 def test_a_role_token_is_broken_up_and_still_read_by_people(token: str) -> None:
-    neutral = neutralise(f"before {token} after {token.upper()}")
+    neutral = neutralise(f"before {token} after")
     assert token not in neutral
-    assert token.upper() not in neutral
-    assert neutral.replace(" ", "") == f"before{token}after{token.upper()}"
+    assert neutral.replace(" ", "") == f"before{token}after"
 
 
 @pytest.mark.parametrize("token", TOKENS)
@@ -74,3 +73,18 @@ def test_a_summary_without_a_model_says_that_it_is_an_extract() -> None:
     assert "An extract of the earlier part" in extract.text
     assert "Summary of" not in extract.text
     assert read_summary(extract) == "Ada pays 12 EUR."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "impl<S> Service<S> for Router<S> {",
+        "usage: prog [args]",
+        "f(*[args])",
+        "x <| f y |> ignore",
+        "[|1; 2; 3|]",
+        "葛󠄀城",
+    ],
+)
+def test_code_and_names_stay_as_they_are(text: str) -> None:
+    assert neutralise(text) == text

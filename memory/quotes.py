@@ -49,7 +49,7 @@ class Quotes:
         if self._pattern.search(text):
             return True
         folded = " ".join(text.casefold().split())
-        return any(sentence in folded for sentence in self._sentences)
+        return any(sentence in folded and _is_whole(sentence, folded) for sentence in self._sentences)
 
     def take_out(self, text: str) -> str:
         """Return the text without the sentences that one of them is in."""
@@ -61,6 +61,18 @@ class Quotes:
 def fold_sentence(sentence: str) -> str:
     """Return the sentence as it is compared: without its frame, its case and what ends it."""
     return " ".join(bare_sentence(sentence).casefold().split()).rstrip(" .!?…。！？।")
+
+
+_PARTED = r"[^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+"""A letter or digit of a script that parts its words."""
+
+
+def _is_whole(sentence: str, text: str) -> bool:
+    """Return whether the sentence is in the text as words of its own: "I like tea" is not in "I like teaching"."""
+    whole = rf"(?<!{_PARTED}){re.escape(sentence)}" if re.match(_PARTED, sentence[0]) else re.escape(sentence)
+    if re.match(_PARTED, sentence[-1]):
+        whole += rf"(?!{_PARTED})"
+    return re.search(whole, text) is not None
 
 
 def _any_of(facts: Iterable[str]) -> re.Pattern[str]:

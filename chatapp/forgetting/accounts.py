@@ -13,6 +13,7 @@ from django.db import transaction
 from chatapp.accounts.actions import check_replaceable, delete_user
 from chatapp.accounts.models import User
 from chatapp.forgetting.actions.forget import Done
+from chatapp.forgetting.actions.removals import open_removals
 from chatapp.forgetting.actions.whole import Begun, forget_everything
 from chatapp.forgetting.removing import Removing, go_on_with
 from chatapp.forgetting.services import finish
@@ -33,7 +34,9 @@ def delete_account(user: User, *, now: datetime) -> None:
     check_replaceable(user)
     folder = user_folder(user.pk)
     begun = forget_everything(user=user, now=now)
-    work = [Removing(removal, now, transaction.on_commit) for removal in begun.removals]
+    # With those that an earlier attempt left: once the user is gone nobody can finish them as theirs.
+    removals = {one.pk: one for one in (*open_removals(user.pk), *begun.removals)}
+    work = [Removing(removal, now, transaction.on_commit) for removal in removals.values()]
     for one in work:
         one.hide()
     go_on_with(work, TO_THE_END)

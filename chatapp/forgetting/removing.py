@@ -14,6 +14,7 @@ from uuid import UUID
 
 from django.db import connection
 
+from chatapp.accounts.models import User
 from chatapp.files import attachments, offloads
 from chatapp.forgetting.actions.deletion import Leftovers
 from chatapp.forgetting.actions.removals import (
@@ -21,6 +22,7 @@ from chatapp.forgetting.actions.removals import (
     end_removal,
     enter_phase,
     release_removal,
+    remember_nobody,
     remove_rows,
 )
 from chatapp.forgetting.actions.whole import bar_entries, forget_copies_of, read_copies
@@ -62,6 +64,8 @@ class Removing:
     def hide(self) -> None:
         """From here on it is neither scored nor repeated elsewhere; only its own rows are left."""
         removal = self.removal
+        if removal.phase == Removal.Phase.IMPORT:  # whoever imported it is gone
+            enter_phase(removal, Removal.Phase.HIDE)
         if removal.phase == Removal.Phase.HIDE:
             hide_documents(removal.conversation_id)
             bar_entries(removal)
@@ -129,6 +133,6 @@ def claim(removal_id: int, *, now: datetime) -> Removing | None:
     removal = claim_removal(removal_id=removal_id, now=now)
     if removal is None:
         return None
-    if removal.phase == Removal.Phase.IMPORT:  # whoever imported it is gone
-        enter_phase(removal, Removal.Phase.HIDE)
+    if not User.objects.filter(pk=removal.user_id).exists():
+        remember_nobody(removal)
     return Removing(removal, now)

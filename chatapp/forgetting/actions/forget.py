@@ -412,7 +412,7 @@ def _forget_in_profiles(work: Work, user_ids: Collection[UUID]) -> None:
     ids = {str(pk) for pk in (*work.entries, *work.derived, *work.also_gone)}
 
     def is_gone(line: str, sources: Sequence[str]) -> bool:
-        return not ids.isdisjoint(sources) or work.repeats.quotes.are_in(line)
+        return not ids.isdisjoint(sources) or (bool(sources) and work.repeats.quotes.are_in(line))
 
     for user_id in sorted(user_ids):
         Consolidation.objects.filter(user=user_id).exclude(error="").update(error="")

@@ -119,8 +119,24 @@ def release_removal(*, removal_id: int, now: datetime) -> None:
 
 
 def enter_phase(removal: Removal, phase: str) -> None:
+    """Note how far it is, and hold it on. Another process may have finished it meanwhile: then no row is left."""
     removal.phase = phase
-    removal.save(update_fields=["phase"])
+    Removal.objects.filter(pk=removal.pk).update(phase=phase, lease_expires_at=clock.now() + LEASE)
+
+
+def remember_nobody(removal: Removal) -> None:
+    """Of a user whose account is gone: nothing is barred or looked for elsewhere any more, its rows only go."""
+    removal.forgets = removal.raises_tombstones = False
+    removal.entries, removal.repeating = {}, []
+    removal.receipt = None
+    if removal.phase == Removal.Phase.TRACES:
+        removal.phase = Removal.Phase.INDEX
+    removal.save(update_fields=["forgets", "raises_tombstones", "entries", "repeating", "receipt", "phase"])
+
+
+def open_removals(user_id: UUID) -> list[Removal]:
+    """Return the removals of a user that an earlier attempt left, oldest first."""
+    return list(Removal.objects.filter(user_id=user_id).order_by("pk"))
 
 
 def end_removal(removal: Removal) -> None:
@@ -233,7 +249,7 @@ def _delete_messages(removal: Removal, groups: Iterable[_Group], spending: Spend
             break
     if tombstones:
         removal.tombstone_count += tombstones
-        removal.save(update_fields=["tombstone_count"])
+        Removal.objects.filter(pk=removal.pk).update(tombstone_count=removal.tombstone_count)
     add_to_receipt(removal.receipt, {"tombstones": tombstones, "files": len(hashes)})
     return tuple(hashes)
 

@@ -135,7 +135,7 @@ def forget_copies_of(
     add_to_receipt(removal.receipt, work.removed)
     removal.entries, removal.repeating = {}, []
     removal.phase = Removal.Phase.INDEX
-    removal.save(update_fields=["entries", "repeating", "phase"])
+    Removal.objects.filter(pk=removal.pk).update(entries={}, repeating=[], phase=removal.phase)
     return leftovers_of(work), tuple(work.ended_runs), proposal
 
 

@@ -30,7 +30,8 @@ def calls_of(answer_ids: Iterable[UUID]) -> QuerySet[Message]:
 
 def runs_that_read(source_ids: Collection[UUID]) -> dict[UUID, Run]:
     """Those that recalled one of these, got it from a tool, or answered it."""
-    rows = Run.objects.filter(Q(sources__source_id__in=source_ids) | Q(question__in=source_ids))
+    read = Q(sources__source_id__in=source_ids) | Q(question__in=source_ids)
+    rows = Run.objects.filter(read, conversation__user__isnull=False)  # others go with their conversation
     return {run.pk: run for run in rows.select_related("answer").distinct()}
 
 

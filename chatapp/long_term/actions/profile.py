@@ -85,15 +85,16 @@ def forget_lines(
     """Called in a transaction that forgets: drop the lines that are `gone`, by what they say and their sources, from
     the profile and all its versions. Return how many the profile lost, and the ids of all their sources."""
     sources: set[str] = set()
+    # Before its versions: who writes one holds the profile, and none may be added meanwhile.
+    profile = Profile.objects.select_for_update().filter(pk=user_id).first()
+    if profile is None:
+        return 0, sources
     for version in ProfileVersion.objects.filter(profile=user_id):
         text, left, dropped = _without(version.text, version.sources, gone)
         if text != version.text:
             version.text, version.sources = text, left
             version.save(update_fields=["text", "sources"])
             sources.update(*dropped)
-    profile = Profile.objects.select_for_update().filter(pk=user_id).first()
-    if profile is None:
-        return 0, sources
     text, left, dropped = _without(profile.text, profile.sources, gone)
     if text != profile.text:
         set_text(profile, text, ProfileVersion.Author.FORGETTING, now, sources=left)

@@ -58,11 +58,12 @@ function NoticeLine({ notice: { kind, text } }) {
 function Outcome({ message, isLast, isRunning }) {
   const { status, run } = message;
   const retry = () => regenerate(message.id);
+  const goOn = () => run && continueRun(run.id);
   if (status === "failed")
-    return html`<${ErrorCard} error=${run?.error ?? null} onRetry=${isLast ? retry : null} isBusy=${isRunning} />`;
+    return html`<${ErrorCard} error=${run?.error ?? null} onRetry=${isLast ? retry : null}
+      onContinue=${isLast && run && message.text ? goOn : null} isBusy=${isRunning} />`;
   if (status === "stopped") return html`<p class="outcome">${t("Stopped")}</p>`;
   if (status !== "interrupted" && status !== "cut") return null;
-  const goOn = () => run && continueRun(run.id);
   const dot = html`<span aria-hidden="true"> · </span>`;
   const told = run?.error?.message ?? "";
   return html`<p class="outcome is-interrupted" title=${told}>

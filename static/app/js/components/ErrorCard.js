@@ -16,14 +16,18 @@ const OF_THE_SETUP = new Set([
   "connection",
 ]);
 
-/** @param {{error: import("../state/types.js").RunError|null, onRetry: (() => void)|null, isBusy: boolean}} props */
-export function ErrorCard({ error, onRetry, isBusy }) {
+/**
+ * @param {{error: import("../state/types.js").RunError|null, onRetry: (() => void)|null,
+ *   onContinue: (() => void)|null, isBusy: boolean}} props `onContinue`: where text was kept
+ */
+export function ErrorCard({ error, onRetry, onContinue, isBusy }) {
   const canMend = boot.admin_url && error && OF_THE_SETUP.has(error.category);
   return html`<div class="card is-bad" role="alert">
     <${Icon} name="warning" />
     <div class="card-body">
       <p>${error?.message ?? t("The answer failed. Your message is stored; try again.")}</p>
       <div class="card-actions">
+        ${onContinue && html`<button type="button" class="button is-small" disabled=${isBusy} onClick=${onContinue}>${t("Continue")}</button>`}
         ${onRetry && html`<button type="button" class="button is-small" disabled=${isBusy} onClick=${onRetry}><${Icon} name="retry" size=${16} />${t("Retry")}</button>`}
         ${canMend && html`<a class="button is-small" href=${`${boot.admin_url}chatapp/modelconfig/`}>${t("Check the model")}</a>`}
       </div>

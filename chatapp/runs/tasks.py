@@ -6,22 +6,23 @@ from datetime import datetime
 
 from chatapp.context.tools.registry import local_tools
 from chatapp.runs import runner
-from chatapp.runs.actions.endings import INTERRUPTED, NOT_STARTED, interrupt_run
+from chatapp.runs.actions.endings import INTERRUPTED, interrupt_run
 from chatapp.runs.actions.hook_calls import close_abandoned_calls
 from chatapp.runs.actions.runs import give_last_term
-from chatapp.runs.selectors import abandoned_runs, dead_runs
+from chatapp.runs.selectors import dead_runs
 
 CALL_TIMEOUT_S = 900.0
 """Longer than the ten minutes that a call of an MCP server may take."""
 
 
 def end_abandoned(now: datetime) -> None:
-    """End the runs and tool calls whose process is gone, and the runs that no process began."""
+    """End the runs and tool calls whose process is gone.
+
+    A run that no process began is for the web processes: after a restart they adopt it, or give it up themselves.
+    """
     for run_id, fence in dead_runs(now):
         if not runner.is_answering(run_id) and not give_last_term(run_id=run_id, fence=fence, now=now):
             interrupt_run(run_id=run_id, fence=fence, now=now, message=INTERRUPTED, only_expired=True)
-    for run_id, fence in abandoned_runs(now):
-        interrupt_run(run_id=run_id, fence=fence, now=now, message=NOT_STARTED)
     close_abandoned_calls(now=now, timeout_s=_call_timeout_s)
 
 

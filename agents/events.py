@@ -1,4 +1,4 @@
-"""The events of a conversation: one schema for socket, SSE and log (API.md, section 3).
+"""The events of a conversation: one schema for socket, SSE and log (docs/realtime.md).
 
 Facts are rows and carry `seq`; deltas are live only and are addressed by `offset`. The log keeps ids and small facts:
 texts stay in the rows that hold them, and are read there when an event is replayed.

@@ -1,4 +1,4 @@
-"""What a browser or program may say over the socket (API.md, section 3)."""
+"""The frames that a browser or program may send over the socket."""
 
 from __future__ import annotations
 

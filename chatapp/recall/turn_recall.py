@@ -30,8 +30,7 @@ PAGE = 100
 
 @dataclass(frozen=True, slots=True)
 class RecalledTurn:
-    """One piece of text for the model. It begins with who said it, unless the text itself says so; `source` is as in
-    API.md."""
+    """One piece of text for the model, beginning with who said it. `source` is as the memory search shows it."""
 
     text: str
     source: dict[str, Any]

@@ -1,4 +1,4 @@
-"""Readers of one conversation as API.md describes them: they keep text by offset and ask for what they miss."""
+"""Readers of one conversation as docs/realtime.md describes them: they keep text by offset and ask for what they miss."""
 
 from __future__ import annotations
 

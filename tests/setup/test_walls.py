@@ -1,4 +1,4 @@
-"""The rules of the house (DESIGN, section 1), held by the suite."""
+"""The rules of the architecture (docs/architecture.md), held by the suite."""
 
 from __future__ import annotations
 

@@ -8,9 +8,11 @@ from uuid import UUID
 
 from agents.events import PlannedStep
 from agents.plan.steps import OVER
+from chatapp.compaction.models import Compaction
 from chatapp.conversations.message_values import text_of
 from chatapp.conversations.models import Conversation, Message
 from chatapp.conversations.schemas.messages import message_shape, plan_shape, run_error, tool_call_shape
+from chatapp.conversations.selectors.conversations import scope_for
 from chatapp.long_term.models import ENTRY_PREVIEW_CHARS, MemoryEntry
 from chatapp.realtime.models import Event
 from chatapp.recall.models import RECALL_PREVIEW_CHARS
@@ -95,18 +97,38 @@ def _call_texts(call: ToolCall | None, state: str) -> dict[str, Any]:
 
 
 def _add_recalled(rows: Sequence[Event]) -> None:
+    """What was recalled is shown as its row says it now: so only while the conversation's user may read that row."""
+    homes = Conversation.objects.select_related("scope").in_bulk({row.conversation_id for row in rows})
     items = [item for row in rows for item in row.payload["items"]]
-    messages = Message.objects.in_bulk(_named(items, "message_id"))
-    entries = MemoryEntry.objects.in_bulk(_named(items, "entry_id"))
-    for item in items:
-        span = item.pop("start"), item.pop("end")
-        message = messages.get(_id_in(item, "message_id"))
-        entry = entries.get(_id_in(item, "entry_id"))
-        if message is not None:
-            piece = read_piece(text_of(message.parts), *span, message.role)
-        else:
-            piece = read_piece(entry.text if entry else "", *span, "")
-        item["preview"] = piece[:RECALL_PREVIEW_CHARS]
+    owned = Message.objects.filter(conversation__user__isnull=False)
+    messages = owned.in_bulk(_named(items, "message_id"))
+    entries = MemoryEntry.objects.select_related("compaction").in_bulk(_named(items, "entry_id"))
+    for row in rows:
+        home = homes.get(row.conversation_id)
+        for item in row.payload["items"]:
+            message = messages.get(_id_in(item, "message_id"))
+            entry = entries.get(_id_in(item, "entry_id"))
+            text, role = "", ""
+            if home is not None and message is not None and message.user_id == home.user_id:
+                text, role = text_of(message.parts), message.role
+            elif home is not None and entry is not None and _is_known_in(home, entry):
+                text = entry.text
+            piece = read_piece(text, item.pop("start"), item.pop("end"), role)
+            item["preview"] = piece[:RECALL_PREVIEW_CHARS]
+
+
+def _is_known_in(home: Conversation, entry: MemoryEntry) -> bool:
+    """Whether an entry is its user's own, or shared in its open scope. Like `shared_entries` of the long-term memory,
+    except that one whose summary was undone stays hidden when another summary says it again."""
+    if entry.user_id == home.user_id:
+        return True
+    is_shared = home.scope_id is not None and home.scope_id == entry.scope_id
+    if not is_shared or scope_for(home.scope, temporary=home.temporary) is None:
+        return False
+    summary = entry.compaction
+    is_undone = summary is not None and summary.status == Compaction.Status.UNDONE
+    is_withdrawn = is_undone and entry.author == MemoryEntry.Author.EXTRACTION
+    return entry.state == MemoryEntry.State.KEPT and not is_withdrawn
 
 
 def _named(items: Iterable[Mapping[str, Any]], name: str) -> list[UUID]:

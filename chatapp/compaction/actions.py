@@ -145,7 +145,9 @@ def _lock_leased(lease: CompactionLease) -> tuple[Conversation, Compaction]:
     row = Compaction.objects.filter(pk=lease.compaction_id).first()
     if row is None:
         raise LeaseLost("The conversation was deleted.")
-    conversation = Conversation.objects.select_for_update().get(pk=row.conversation_id)
+    conversation = Conversation.objects.select_for_update().filter(pk=row.conversation_id).first()
+    if conversation is None:  # it has no user any more: its rows are removed piece by piece
+        raise LeaseLost("The conversation was deleted.")
     held = _leased(lease).first()
     if held is None:
         raise LeaseLost("Another worker took this compaction over.")

@@ -56,8 +56,9 @@ def append(conversation: Conversation, *facts: Fact, run: Run | None = None) -> 
 
 
 def read_after(conversation_id: UUID, seq: int, limit: int = 500) -> list[dict[str, Any]]:
-    """Return the events after `seq` in order, as they were sent."""
-    rows = Event.objects.filter(conversation_id=conversation_id, seq__gt=seq).order_by("seq")
+    """Return the events after `seq` in order, as they were sent; none of a conversation that is being deleted."""
+    owned = Event.objects.filter(conversation_id=conversation_id, conversation__user__isnull=False)
+    rows = owned.filter(seq__gt=seq).order_by("seq")
     return full_events(list(rows[:limit]))
 
 

@@ -149,11 +149,11 @@ def _add_entries(rows: Sequence[Event]) -> None:
 def _add_conversations(rows: Sequence[Event]) -> None:
     conversations = Conversation.objects.in_bulk({row.conversation_id for row in rows})
     for row in rows:
-        owner = conversations[row.conversation_id]
+        owner = conversations.get(row.conversation_id)
         row.payload["conversation"] |= {
-            "title": owner.title,
-            "context_policy": owner.context_policy,
-            "hooks": owner.hooks,
+            "title": owner.title if owner else "",
+            "context_policy": owner.context_policy if owner else {},
+            "hooks": owner.hooks if owner else [],
         }
 
 

@@ -31,7 +31,8 @@ from memory.types import Message
 
 log = logging.getLogger(__name__)
 
-_RUNS = Run.objects.select_related(
+# A conversation without a user is being deleted: its runs are gone for whoever would answer.
+_RUNS = Run.objects.filter(conversation__user__isnull=False).select_related(
     "conversation__user",
     "conversation__model__fast_model",
     "conversation__agent__model__fast_model",

@@ -360,10 +360,9 @@ def forget_derived(work: Work) -> None:
     emptied = _blank_calls(work)
     for row in work.copied.values():
         blank_message(row, work.now, _without_copies(row, work.repeats))
-    gone = {*work.messages, *work.cut}
     for entry in work.derived.values():
         work.days.setdefault(entry.user_id, set()).add(entry.day)
-        change_entry(entry, text_left_of(entry, gone))
+        change_entry(entry, text_left_of(entry, work.messages.keys(), is_copy))
     covering = summaries_covering([*work.messages.values(), *work.cut.values()])
     beside = [row for row in summaries_covering(work.copied.values()) if is_copy(row.summary)]
     summaries = {row.pk: row for row in (*covering, *beside)}

@@ -83,8 +83,9 @@ def _sample(row: Compaction) -> list[MessageValue]:
     return messages_from_columns(list(columns))
 
 
-def text_left_of(entry: MemoryEntry, gone: Collection[UUID]) -> str:
-    """Return the sentences of an entry that its user's other messages say, in the spans it was made of."""
+def text_left_of(entry: MemoryEntry, gone: Collection[UUID], is_copy: Callable[[str], bool]) -> str:
+    """Return the sentences of an entry that its user's other messages say, in the spans it was made of, and those that
+    are no copy of what is forgotten. Where nothing else was said there, only what its user wrote stays of these."""
     left = [
         row
         for span in spans_of(entry)
@@ -95,10 +96,12 @@ def text_left_of(entry: MemoryEntry, gone: Collection[UUID]) -> str:
     ]
     known = KnownSentences(vocabulary, (("", text_of(row.parts)) for row in left))
     barred = tombstones_of(entry.user_id)
+    may_stay = bool(left) or entry.author == MemoryEntry.Author.USER
     kept = [
         sentence
         for sentence in split_sentences(entry.text)
-        if known.find(sentence) is not None and not barred.cover(sentence)
+        if not barred.cover(sentence)
+        and (known.find(sentence) is not None or (may_stay and not is_copy(sentence)))
     ]
     return "".join(kept).strip()
 

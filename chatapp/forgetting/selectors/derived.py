@@ -48,26 +48,41 @@ def reading_conversations(among: QuerySet[Conversation]) -> set[UUID]:
 
 
 def entries_covering(rows: Iterable[Message]) -> dict[UUID, MemoryEntry]:
-    """The entries whose span has one of these messages."""
+    """The entries whose span has one of these messages, on its branch."""
     found: dict[UUID, MemoryEntry] = {}
-    for home, positions in _positions(rows).items():
+    for home, here in _by_home(rows).items():
         entries = MemoryEntry.objects.filter(conversation=home, first_message_id__isnull=False)
-        at = _positions_of({pk for ends in entries.values_list(*_ENDS) for pk in ends if pk})
-        for entry in entries:
-            first, last = at.get(entry.first_message_id), at.get(entry.last_message_id)
-            if first is not None and last is not None and any(first <= one <= last for one in positions):
-                found[entry.pk] = entry
+        spans = list(entries.values_list("pk", *_ENDS))
+        ends = _ends_of({pk for _, *pair in spans for pk in pair if pk})
+        covering = {
+            pk
+            for pk, first_id, last_id in spans
+            if first_id in ends
+            and last_id in ends
+            and any(_lies_between(row, ends[first_id], ends[last_id]) for row in here)
+        }
+        found |= MemoryEntry.objects.in_bulk(covering)
     return found
 
 
 _ENDS = ("first_message_id", "last_message_id")
 
 
-def _positions(rows: Iterable[Message]) -> dict[UUID, set[int]]:
-    positions: dict[UUID, set[int]] = defaultdict(set)
+def _by_home(rows: Iterable[Message]) -> dict[UUID, list[Message]]:
+    here: dict[UUID, list[Message]] = defaultdict(list)
     for row in rows:
-        positions[row.conversation_id].add(row.position)
-    return positions
+        here[row.conversation_id].append(row)
+    return here
+
+
+def _ends_of(message_ids: Collection[UUID]) -> dict[UUID | None, Message]:
+    rows = Message.objects.filter(pk__in=message_ids).select_related("branch").defer("parts")
+    return {row.pk: row for row in rows}
+
+
+def _lies_between(row: Message, first: Message, last: Message) -> bool:
+    """The branch of a span's last message shows all of the span."""
+    return first.position <= row.position <= last.position and _shows(last.branch, row)
 
 
 def _positions_of(message_ids: Collection[UUID]) -> dict[UUID | None, int]:

@@ -1,0 +1,92 @@
+"""Of what is forgotten nothing stays; what something else says does."""
+
+from __future__ import annotations
+
+import pytest
+
+from chatapp.accounts.models import User
+from chatapp.compaction.models import Compaction
+from chatapp.conversations.models import Branch, Conversation, Message
+from chatapp.forgetting.services import forget_message
+from chatapp.long_term.actions.entries import edit_entry, record_entry
+from chatapp.long_term.models import MemoryEntry
+from chatapp.operations import clock
+from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+WORK = "I work for Siemens, in the Munich office."
+LEARNED = "The user is employed by Siemens, based in Bavaria's capital."
+WISH = "Never schedule my meetings before ten o'clock."
+
+
+def learn(conversation: Conversation, rows: list[Message], text: str) -> MemoryEntry:
+    """An entry of all these messages."""
+    compaction = finished_compaction(conversation, rows[0].position, summary=text)
+    Compaction.objects.filter(pk=compaction.pk).update(last_position=rows[-1].position)
+    entry = record_entry(
+        compaction=compaction,
+        text=text,
+        first_message_id=rows[0].pk,
+        last_message_id=rows[-1].pk,
+        at=NOW,
+    )
+    assert entry is not None
+    return entry
+
+
+def texts() -> list[str]:
+    return list(MemoryEntry.objects.values_list("text", flat=True))
+
+
+# --- Entries -------------------------------------------------------------------------------------------------
+
+
+def test_an_entry_keeps_in_its_own_words_what_other_messages_of_its_span_say(alice: User) -> None:
+    conversation = new_conversation(alice)
+    rows = say(conversation, WORK, "Noted.", "ok thanks", "You are welcome.")
+    learn(conversation, rows, LEARNED)
+    forget_message(alice, rows[2].pk, now=clock.now())
+    assert texts() == [LEARNED]
+
+
+def test_an_entry_loses_the_sentence_that_tells_of_the_forgotten_message(alice: User) -> None:
+    conversation = new_conversation(alice)
+    rows = say(conversation, WORK, "Noted.", "I keep two goats in the garden.", "How lovely.")
+    learn(conversation, rows, f"{LEARNED} There are two goats in the garden.")
+    forget_message(alice, rows[0].pk, now=clock.now())
+    assert texts() == ["There are two goats in the garden."]
+
+
+def test_an_entry_goes_where_nothing_else_was_said_in_its_span(alice: User) -> None:
+    conversation = new_conversation(alice)
+    rows = say(conversation, "I have moved to the sea.", "Noted.")
+    learn(conversation, rows, "They live at the coast now.")
+    forget_message(alice, rows[0].pk, now=clock.now())
+    assert texts() == []
+
+
+def test_what_its_user_wrote_in_an_entry_stays_unless_it_tells_of_the_forgotten(alice: User) -> None:
+    conversation = new_conversation(alice)
+    rows = say(conversation, WORK, "Noted.")
+    entry = learn(conversation, rows, LEARNED)
+    edit_entry(user=alice, entry_id=str(entry.pk), text=f"{LEARNED}\n{WISH}")
+    forget_message(alice, rows[0].pk, now=clock.now())
+    assert texts() == [WISH]
+
+
+def test_an_entry_of_another_branch_stays(alice: User) -> None:
+    """It has the positions of the forgotten message, and never showed it."""
+    conversation = new_conversation(alice)
+    trunk = conversation.branch
+    assert trunk is not None
+    [first, _] = say(conversation, "Let us plan the garden.", "Gladly.")
+    conversation.branch = Branch.objects.create(conversation=conversation, lineage=[[str(trunk.pk), 1]])
+    [aside, _] = say(conversation, WORK, "Noted.")
+    conversation.branch = trunk
+    [*_, last] = say(conversation, "The fence is painted green.", "How lovely.")
+    entry = learn(conversation, [first, last], f"The fence is green. {LEARNED}")
+    forget_message(alice, aside.pk, now=clock.now())
+    entry.refresh_from_db()
+    assert entry.text == f"The fence is green. {LEARNED}"
+    assert entry.revision == 1

@@ -7,8 +7,8 @@ import pytest
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
 from chatapp.conversations.models import Branch, Conversation, Message
-from chatapp.forgetting.services import forget_message
-from chatapp.long_term.actions.entries import edit_entry, record_entry
+from chatapp.forgetting.services import forget_message, forget_whole_conversation
+from chatapp.long_term.actions.entries import add_entry, edit_entry, note_sources, record_entry
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import clock
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
@@ -90,3 +90,56 @@ def test_an_entry_of_another_branch_stays(alice: User) -> None:
     entry.refresh_from_db()
     assert entry.text == f"The fence is green. {LEARNED}"
     assert entry.revision == 1
+
+
+def said_again(entry: MemoryEntry, rows: list[Message]) -> None:
+    """The span of these messages says what the entry says, too."""
+    note_sources(
+        entry_ids=[str(entry.pk)],
+        conversation=rows[0].conversation,
+        first_message_id=rows[0].pk,
+        last_message_id=rows[-1].pk,
+        at=NOW,
+    )
+
+
+def outlive_its_chat(user: User, text: str) -> MemoryEntry:
+    """An entry whose conversation was cleaned up."""
+    gone = new_conversation(user)
+    entry = learn(gone, say(gone, text, "Noted."), text)
+    gone.delete()
+    entry.refresh_from_db()
+    assert entry.conversation is None
+    return entry
+
+
+DENTIST = "My dentist is Dr Quillfeather in Elm Street 14."
+
+
+@pytest.mark.parametrize("what", ["message", "conversation"])
+def test_an_entry_goes_with_the_last_chat_that_says_it(alice: User, what: str) -> None:
+    conversation = new_conversation(alice)
+    rows = say(conversation, DENTIST, "Noted.")
+    said_again(outlive_its_chat(alice, DENTIST), rows)
+    if what == "message":
+        forget_message(alice, rows[0].pk, now=clock.now())
+    else:
+        forget_whole_conversation(alice, conversation.pk, now=clock.now())
+    assert texts() == []
+
+
+def test_an_entry_stays_where_another_chat_says_it(alice: User) -> None:
+    entry = outlive_its_chat(alice, DENTIST)
+    first, second = new_conversation(alice), new_conversation(alice)
+    for conversation in (first, second):
+        said_again(entry, say(conversation, DENTIST, "Noted."))
+    forget_whole_conversation(alice, first.pk, now=clock.now())
+    assert texts() == [DENTIST]
+
+
+def test_what_was_added_by_hand_outlives_a_chat_that_says_it_again(alice: User) -> None:
+    entry = add_entry(user=alice, text=DENTIST, now=clock.now())
+    conversation = new_conversation(alice)
+    said_again(entry, say(conversation, "See above.", "Noted."))
+    forget_whole_conversation(alice, conversation.pk, now=clock.now())
+    assert texts() == [DENTIST]

@@ -13,6 +13,7 @@ from django.db import transaction
 from chatapp.conversations.models import Conversation
 from chatapp.forgetting.actions.removals import detach
 from chatapp.forgetting.models import Removal
+from chatapp.forgetting.selectors.derived import entries_going_with
 from chatapp.long_term.actions import entries as memory_actions
 from chatapp.long_term.models import MemoryEntry
 from chatapp.recall.actions import indexing as search_actions
@@ -48,14 +49,15 @@ def detach_conversation(
     they name the conversation. `how` is as for `detach`.
     """
     user_id = conversation.owner_id
-    entries = MemoryEntry.objects.filter(conversation=conversation)
+    own = MemoryEntry.objects.filter(conversation=conversation)
+    entries = entries_going_with(conversation) if forget_memory else own
     # Before the index: who learns takes it while holding entries.
     held = list(entries.select_for_update().order_by("pk").values_list("pk", "day", "text"))
     days = tuple(sorted({day for _, day, _ in held}))
     memory_actions.mark_days_stale(user_id, days)
     if forget_memory:
         search_actions.remove_entries(user_id, [pk for pk, _, _ in held])
-        entries.delete()
+        MemoryEntry.objects.filter(pk__in=[pk for pk, _, _ in held]).delete()
     gone = {str(pk): text for pk, _, text in held} if forget_memory else {}
     removal, ended = detach(conversation, now=now, entries=gone, **how)
     return Detached(removal, Leftovers(user_id, days), tuple(ended))

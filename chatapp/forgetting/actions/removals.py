@@ -45,7 +45,6 @@ def detach(
     raises_tombstones: bool = False,
     for_good: bool = False,
     entries: Mapping[str, str] | None = None,
-    repeating: Iterable[UUID] = (),
     receipt: ForgetReceipt | None = None,
 ) -> tuple[Removal, list[UUID]]:
     """Called in a transaction, with `conversation` locked: it is gone for everybody when that commits. Return the
@@ -72,7 +71,6 @@ def detach(
         raises_tombstones=raises_tombstones,
         for_good=for_good,
         entries=dict(entries or {}),
-        repeating=[str(one) for one in repeating],
         receipt=receipt,
         lease_expires_at=now + LEASE,
     )

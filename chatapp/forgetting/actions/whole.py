@@ -27,7 +27,7 @@ from chatapp.forgetting.actions.forget import (
 )
 from chatapp.forgetting.actions.removals import add_to_receipt
 from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal
-from chatapp.forgetting.selectors.derived import reading_conversations, saying_the_same
+from chatapp.forgetting.selectors.derived import entries_going_with, reading_conversations
 from chatapp.forgetting.selectors.repeats import Repeats, find_repeats, said_texts
 from chatapp.long_term.access import lock_shared_entry
 from chatapp.long_term.actions import entries as memory_actions
@@ -61,18 +61,14 @@ def forget_conversation(
     with transaction.atomic():
         begin_forgetting(user.pk)
         conversation = accessible_conversation(user, conversation_id)
-        entries = MemoryEntry.objects.filter(user=user, conversation=conversation)
-        lock_reached(user.pk, {conversation.pk}, entries, now)
+        lock_reached(user.pk, {conversation.pk}, entries_going_with(conversation), now)
         conversation = lock_conversation(user, conversation_id)
-        again = saying_the_same({conversation.pk})
-        repeating = MemoryEntry.objects.filter(pk__in=again).exclude(conversation=None)
         receipt = ForgetReceipt.objects.create(user=user, what=ForgetReceipt.What.CONVERSATION, at=now)
         detached = _detach(
             conversation,
             now,
             for_good,
             forgets=True,
-            repeating=repeating.values_list("conversation", flat=True),
             receipt=receipt,
         )
         add_to_receipt(receipt, counts)
@@ -133,9 +129,9 @@ def forget_copies_of(
     proposal = propose(work)
     forget_derived(work)
     add_to_receipt(removal.receipt, work.removed)
-    removal.entries, removal.repeating = {}, []
+    removal.entries = {}
     removal.phase = Removal.Phase.INDEX
-    Removal.objects.filter(pk=removal.pk).update(entries={}, repeating=[], phase=removal.phase)
+    Removal.objects.filter(pk=removal.pk).update(entries={}, phase=removal.phase)
     return leftovers_of(work), tuple(work.ended_runs), proposal
 
 
@@ -192,7 +188,7 @@ def forget_everything(*, user: User, now: datetime, for_good: bool = False) -> B
     for conversation in list(Conversation.objects.filter(user=user).order_by("pk")):
         counts = _counts(conversation)
         with transaction.atomic():
-            entries = MemoryEntry.objects.filter(conversation=conversation)
+            entries = entries_going_with(conversation)
             for row in lock_reached(user.pk, [conversation.pk], entries, now):
                 detached = _detach(row, now, for_good)
                 removed.update(counts)
@@ -215,7 +211,7 @@ def _counts(conversation: Conversation) -> Counter[str]:
     return Counter(
         conversations=1,
         messages=Message.objects.filter(conversation=conversation).count(),
-        entries=MemoryEntry.objects.filter(conversation=conversation).count(),
+        entries=entries_going_with(conversation).count(),
         summaries=conversation.compactions.count(),
         events=conversation.events.count(),
         requests=conversation.request_texts.count(),

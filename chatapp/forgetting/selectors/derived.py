@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -48,11 +48,12 @@ def reading_conversations(among: QuerySet[Conversation]) -> set[UUID]:
 
 
 def entries_covering(rows: Iterable[Message]) -> dict[UUID, MemoryEntry]:
-    """The entries whose span has one of these messages, on its branch."""
+    """The entries one of whose spans has one of these messages, on its branch."""
     found: dict[UUID, MemoryEntry] = {}
     for home, here in _by_home(rows).items():
         entries = MemoryEntry.objects.filter(conversation=home, first_message_id__isnull=False)
-        spans = list(entries.values_list("pk", *_ENDS))
+        sources = EntrySource.objects.filter(conversation=home)
+        spans = [*entries.values_list("pk", *_ENDS), *sources.values_list("entry_id", *_ENDS)]
         ends = _ends_of({pk for _, *pair in spans for pk in pair if pk})
         covering = {
             pk
@@ -125,8 +126,12 @@ def _shows(branch: Branch, row: Message) -> bool:
     return any(str(row.branch_id) == home and row.position <= last for home, last in branch.lineage)
 
 
-def saying_the_same(conversation_ids: Collection[UUID]) -> Sequence[UUID]:
-    """Entries of elsewhere that a span of these conversations said, too."""
-    rows = EntrySource.objects.filter(conversation__in=conversation_ids)
-    elsewhere = rows.exclude(entry__conversation__in=conversation_ids)
-    return list(elsewhere.values_list("entry", flat=True).distinct())
+def entries_going_with(conversation: Conversation) -> QuerySet[MemoryEntry]:
+    """Those made of it, and those made elsewhere of what is deleted, which it alone says still. What a user added by
+    hand was made of nothing."""
+    sources = EntrySource.objects.filter(conversation=conversation).values("entry")
+    elsewhere = EntrySource.objects.filter(entry=OuterRef("pk")).exclude(conversation=conversation)
+    by_hand = Q(author=MemoryEntry.Author.USER, first_message_id=None)
+    said_here_alone = Q(~Exists(elsewhere), ~by_hand, conversation=None, pk__in=sources)
+    entries = MemoryEntry.objects.filter(user=conversation.owner_id)
+    return entries.filter(Q(conversation=conversation) | said_here_alone)

@@ -6,6 +6,7 @@ import pytest
 
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
+from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
 from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.forgetting.services import forget_message, forget_whole_conversation
 from chatapp.long_term.actions.entries import add_entry, edit_entry, note_sources, record_entry
@@ -143,3 +144,15 @@ def test_what_was_added_by_hand_outlives_a_chat_that_says_it_again(alice: User) 
     said_again(entry, say(conversation, "See above.", "Noted."))
     forget_whole_conversation(alice, conversation.pk, now=clock.now())
     assert texts() == [DENTIST]
+
+
+# --- Answers -------------------------------------------------------------------------------------------------
+
+
+def test_answers_that_follow_an_imported_one_stay(alice: User) -> None:
+    said = ["First of harbours.", "Then of bread.", "And then of goats."]
+    messages = [ImportedMessage("user", "Tell me."), *(ImportedMessage("assistant", one) for one in said)]
+    conversation = import_conversation(user=alice, messages=messages, now=clock.now(), title="Old")
+    forget_message(alice, conversation.messages.get(position=1).pk, now=clock.now())
+    left = conversation.messages.order_by("position").values_list("parts", flat=True)
+    assert [bool(parts) for parts in left] == [True, False, True, True]

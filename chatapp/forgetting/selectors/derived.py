@@ -23,9 +23,12 @@ def with_belongings(messages: Mapping[UUID, Message]) -> dict[UUID, Message]:
 
 
 def calls_of(answer_ids: Iterable[UUID]) -> QuerySet[Message]:
-    """The messages that ask a tool or hold its result, of these answers."""
+    """The messages that ask a tool or hold its result, of these answers of runs. In what was imported every message is
+    the parent of the next."""
     roles = (Message.Role.ASSISTANT, Message.Role.TOOL)
-    return Message.objects.filter(parent__in=list(answer_ids), run=None, role__in=roles)
+    return Message.objects.filter(
+        parent__in=list(answer_ids), parent__run__isnull=False, run=None, role__in=roles
+    )
 
 
 def runs_that_read(source_ids: Collection[UUID]) -> dict[UUID, Run]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Iterable
 from datetime import datetime
 from uuid import UUID
@@ -98,19 +99,6 @@ def delete_offloads(*, conversation_id: UUID, offload_ids: Iterable[UUID]) -> li
     return names
 
 
-def delete_all_offloads(conversation_ids: Iterable[UUID]) -> list[tuple[UUID, str]]:
-    """Of these conversations; which files nothing needs any more. Inside the caller's transaction.
-
-    What is left of the messages in context.jsonl is appended again by the sweep.
-    """
-    conversation_ids = list(conversation_ids)
-    Compaction.objects.filter(conversation_id__in=conversation_ids).update(context_kept_at=None)
-    rows = Offload.objects.filter(conversation_id__in=conversation_ids)
-    files = list(rows.values_list("conversation_id", "name"))
-    rows.delete()
-    return files
-
-
 def delete_offloads_of_tools(
     conversation_ids: Collection[UUID], tool_names: Collection[str]
 ) -> list[tuple[UUID, str]]:
@@ -122,3 +110,28 @@ def delete_offloads_of_tools(
     files = list(rows.values_list("conversation_id", "name"))
     rows.delete()
     return files
+
+
+def delete_stored_results(
+    conversation_ids: Collection[UUID],
+    tool_names: Collection[str],
+    *,
+    gone: Iterable[str],
+    left: Iterable[str],
+) -> list[tuple[UUID, str]]:
+    """Of these conversations those that the references `gone` name, and what else these tools returned that none of
+    those `left` names. Return which files nothing needs any more. Inside the caller's transaction."""
+    chosen = Q(pk__in=_own_ids(gone)) | (Q(tool_name__in=tool_names) & ~Q(pk__in=_own_ids(left)))
+    rows = Offload.objects.filter(chosen, conversation_id__in=conversation_ids)
+    files = list(rows.values_list("conversation_id", "name"))
+    rows.delete()
+    return files
+
+
+def _own_ids(references: Iterable[str]) -> list[UUID]:
+    """Without those of another store than this service's."""
+    ids = []
+    for reference in references:
+        with contextlib.suppress(ValueError):
+            ids.append(UUID(reference))
+    return ids

@@ -93,6 +93,9 @@ def live(user: User, shade: int = 1) -> Life:
 def offload(conversation: Conversation) -> None:
     """A run that planned it, a tool that read it, and a request that carried it."""
     question, answer = conversation.messages.order_by("position")[:2]
+    whole = ToolResultPart(call_id="1", name="search", text=f"Line 1\n{SAID}\nLine 3")
+    reference = ConversationOffloads().offload_tool_result(str(conversation.pk), whole)
+    result = {"type": "tool_result", "call_id": "1", "name": "memory_search", "text": SAID}
     run = Run.objects.create(
         conversation=conversation,
         user=conversation.user,
@@ -113,7 +116,7 @@ def offload(conversation: Conversation) -> None:
         arguments=f'{{"query": "colour {SECRET}"}}',
         state="done",
         is_idempotent=True,
-        result=[{"type": "tool_result", "call_id": "1", "name": "memory_search", "text": SAID}],
+        result=[{**result, "offload_ref": reference}],
         requested_at=NOW,
     )
     RequestText.objects.create(
@@ -122,8 +125,6 @@ def offload(conversation: Conversation) -> None:
         source="recall",
         content=json.dumps({"parts": [{"type": "text", "text": f"Said earlier.\n{SAID}"}]}),
     )
-    result = ToolResultPart(call_id="1", name="search", text=f"Line 1\n{SAID}\nLine 3")
-    ConversationOffloads().offload_tool_result(str(conversation.pk), result)
 
 
 def picture(shade: int) -> bytes:

@@ -8,10 +8,15 @@ from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
 from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
 from chatapp.conversations.models import Branch, Conversation, Message
+from chatapp.files.models import Offload
+from chatapp.files.offloads import CONTEXT_FILE, ConversationOffloads
 from chatapp.forgetting.services import forget_message, forget_whole_conversation
 from chatapp.long_term.actions.entries import add_entry, edit_entry, note_sources, record_entry
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations import clock
+from memory.tokens import text_message
+from memory.types import ToolResultPart
+from tests.forgetting.lives import live
 from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -156,3 +161,34 @@ def test_answers_that_follow_an_imported_one_stay(alice: User) -> None:
     forget_message(alice, conversation.messages.get(position=1).pk, now=clock.now())
     left = conversation.messages.order_by("position").values_list("parts", flat=True)
     assert [bool(parts) for parts in left] == [True, False, True, True]
+
+
+# --- What is stored beside the messages ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["another message", "what it was looked up for"])
+def test_a_stored_result_stays_unless_its_call_is_forgotten(alice: User, what: str) -> None:
+    life = live(alice)
+    home = str(life.conversation.pk)
+    stored = Offload.objects.get()
+    unnamed = {"search": "Line 4", "memory_search": "Line 5", "http_fetch": "Line 6"}
+    for tool, text in unnamed.items():
+        ConversationOffloads().offload_tool_result(home, ToolResultPart("9", tool, text))
+    ConversationOffloads().offload_context(home, [text_message("user", "And now?")])
+    chosen = life.messages[4] if what == "another message" else life.told
+    forget_message(alice, chosen.pk, now=clock.now())
+    assert not Offload.objects.filter(name=CONTEXT_FILE).exists()
+    assert set(Offload.objects.values_list("tool_name", flat=True)) == {"search", "http_fetch"}
+    assert Offload.objects.filter(pk=stored.pk).exists() == (what == "another message")
+
+
+def test_what_was_stored_of_a_forgotten_call_goes_though_no_result_names_it(alice: User) -> None:
+    """A result that was shortened to make room later on."""
+    life = live(alice)
+    home = str(life.conversation.pk)
+    call = life.conversation.runs.get().tool_calls.get()
+    call.name, call.result = "http_fetch", [{**call.result[0], "name": "http_fetch"}]
+    call.save()
+    ConversationOffloads().offload_tool_result(home, ToolResultPart("1", "http_fetch", "Line 7"))
+    forget_message(alice, life.answer.pk, now=clock.now())
+    assert not Offload.objects.exists()

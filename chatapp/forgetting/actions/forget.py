@@ -18,7 +18,7 @@ from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation, Message
-from chatapp.files.actions import delete_all_offloads, delete_offloads_of_tools, delete_unshared_attachments
+from chatapp.files.actions import delete_offloads_of_tools, delete_stored_results, delete_unshared_attachments
 from chatapp.forgetting.actions.clock import begin_forgetting
 from chatapp.forgetting.actions.deletion import Leftovers
 from chatapp.forgetting.actions.remaking import change_entry, extract_again, retitle, text_left_of
@@ -93,6 +93,8 @@ class Work:
     days: dict[UUID, set[date]] = field(default_factory=dict)
     removed: Counter[str] = field(default_factory=Counter)
     ended_runs: list[UUID] = field(default_factory=list)
+    returned: list[Mapping[str, Any]] = field(default_factory=list)
+    """The results of tools that are blanked: what is stored of them goes."""
     files: list[tuple[UUID, str]] = field(default_factory=list)
 
     @property
@@ -114,6 +116,13 @@ class Work:
         here = {row.conversation_id for row in self.changed.values()}
         here |= {run.conversation_id for run in self.runs.values()}
         return here | {entry.conversation_id for entry in entries if entry.conversation_id}
+
+    def blank(self, row: Message, left: Sequence[dict[str, Any]] = ()) -> None:
+        self.note_returned([part for part in row.parts if part not in left])
+        blank_message(row, self.now, left)
+
+    def note_returned(self, parts: Iterable[Mapping[str, Any]]) -> None:
+        self.returned += [part for part in parts if part["type"] == "tool_result"]
 
     def follow(self) -> None:
         """Add whatever names what is here as its source, until nothing more does."""
@@ -276,6 +285,7 @@ def hold(work: Work, rows: Iterable[Conversation]) -> None:
         work.ended_runs += _stop_work(conversation, work.now)
     for row in Message.objects.filter(run__in=work.ended_runs):
         if work.repeats.are_near(message_values.text_of(row.parts)):
+            work.note_returned(row.parts)
             row.parts = []
             work.copied[row.pk] = row
 
@@ -323,7 +333,7 @@ def _forget_said(work: Work) -> tuple[str, ...]:
     """The words themselves. Return the hashes of bytes that nobody may need now."""
     hashes = delete_unshared_attachments(work.messages)
     for row in work.messages.values():
-        blank_message(row, work.now)
+        work.blank(row)
     for row in work.cut.values():
         texts = [
             {**part, "text": work.repeats.quotes.take_out(part["text"])}
@@ -359,7 +369,7 @@ def forget_derived(work: Work) -> None:
     is_copy = work.repeats.are_near
     emptied = _blank_calls(work)
     for row in work.copied.values():
-        blank_message(row, work.now, _without_copies(row, work.repeats))
+        work.blank(row, _without_copies(row, work.repeats))
     for entry in work.derived.values():
         work.days.setdefault(entry.user_id, set()).add(entry.day)
         change_entry(entry, text_left_of(entry, work.messages.keys(), is_copy))
@@ -373,7 +383,7 @@ def forget_derived(work: Work) -> None:
         list(work.conversations), {*work.runs, *emptied}, emptied, work.source_ids, is_copy
     )
     work.removed["requests"] += delete_request_texts(work.homes) + delete_texts_of_runs(list(work.runs))
-    work.files += delete_all_offloads(work.homes)
+    _delete_stored(work)
     work.removed["offloaded"] += len(work.files)
     for conversation in work.conversations.values():
         retitle(conversation, work.now, is_copy)
@@ -394,6 +404,7 @@ def _blank_calls(work: Work) -> set[UUID]:
         asked_or_got = f"{call.arguments}\n" + "\n".join(message_values.results_in(call.result))
         is_reading = call.name in READING_WHAT_IS_KEPT
         if call.run_id in answers or is_reading or work.repeats.are_near(asked_or_got):
+            work.note_returned(call.result)
             call.arguments, call.result = "{}", []
             call.save(update_fields=["arguments", "result"])
     for run in Run.objects.filter(pk__in=read):
@@ -401,9 +412,24 @@ def _blank_calls(work: Work) -> set[UUID]:
             run.plan = None
         run.error_detail = ""
         run.save(update_fields=["plan", "error_detail"])
-    copied_in = {run.conversation_id for run in work.runs.values()} - work.homes
-    work.files += delete_offloads_of_tools(copied_in, READING_WHAT_IS_KEPT)
+    copied_in = {run.conversation_id for run in work.runs.values()}
+    work.files += delete_offloads_of_tools(work.homes | copied_in, READING_WHAT_IS_KEPT)
     return answers
+
+
+def _delete_stored(work: Work) -> None:
+    """What is stored of the results that are blanked. An image, or what was shortened later to make room, is named by
+    no result: all such of these tools go."""
+    gone = {part["offload_ref"] for part in work.returned if part.get("offload_ref")}
+    tools = {part["name"] for part in work.returned if part.get("name")}
+    calls = ToolCall.objects.filter(run__conversation__in=list(work.conversations), name__in=tools)
+    left = {
+        part.get("offload_ref")
+        for result in calls.values_list("result", flat=True)
+        for part in result
+        if part.get("text")
+    }
+    work.files += delete_stored_results(list(work.conversations), tools, gone=gone, left=left - {None})
 
 
 def _forget_in_profiles(work: Work, user_ids: Collection[UUID]) -> None:

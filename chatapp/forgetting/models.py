@@ -91,7 +91,6 @@ class Removal(models.Model):
     for_good = models.BooleanField(default=False)
     tombstone_count = models.PositiveIntegerField(default=0)
     entries = models.JSONField(default=dict, help_text="Deleted memory entries: text by id, until TRACES.")
-    repeating = models.JSONField(default=list, help_text="Conversations where an entry was said, too.")
     receipt = models.ForeignKey(ForgetReceipt, null=True, on_delete=models.SET_NULL, related_name="+")
     lease_expires_at = models.DateTimeField(db_index=True)  # the sweep: which has nobody at work?
     created_at = models.DateTimeField(auto_now_add=True)

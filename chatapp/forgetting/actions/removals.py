@@ -125,11 +125,11 @@ def enter_phase(removal: Removal, phase: str) -> None:
 def remember_nobody(removal: Removal) -> None:
     """Of a user whose account is gone: nothing is barred or looked for elsewhere any more, its rows only go."""
     removal.forgets = removal.raises_tombstones = False
-    removal.entries, removal.repeating = {}, []
+    removal.entries = {}
     removal.receipt = None
     if removal.phase == Removal.Phase.TRACES:
         removal.phase = Removal.Phase.INDEX
-    removal.save(update_fields=["forgets", "raises_tombstones", "entries", "repeating", "receipt", "phase"])
+    removal.save(update_fields=["forgets", "raises_tombstones", "entries", "receipt", "phase"])
 
 
 def open_removals(user_id: UUID) -> list[Removal]:

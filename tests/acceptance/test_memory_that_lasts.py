@@ -119,7 +119,7 @@ def test_a_fact_is_remembered_recalled_edited_and_forgotten_everywhere(
         what="the file says it, too",
     )
     told = traces(service, alice, NAME)
-    for place in ("chatapp_message.parts", "chatapp_memoryentry.text", "chatapp_requesttext.content"):
+    for place in ("chatapp_message.parts", "chatapp_memoryentry.text"):
         assert place in told, "there is something to forget"
     assert any(place.startswith("memory/") for place in told)
     assert any(place.startswith("exported ") for place in told)

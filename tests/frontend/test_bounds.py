@@ -101,6 +101,7 @@ def drawn_to_the_end(page: Page) -> Locator:
     message = hostile_message(page)
     expect(message).to_contain_text(FIRST)
     expect(message).to_contain_text(LAST)
+    message.get_by_text(LAST).last.scroll_into_view_if_needed()
     expect(message.get_by_text(LAST).last).to_be_in_viewport()
     expect(message.locator(".section").last).not_to_have_class("section is-far")
     return message

@@ -89,7 +89,7 @@ def test_a_process_that_cannot_renew_its_lease_finishes_what_it_is_answering(
     shown = len(reader.story.texts[sent["answer_id"]])
     outage = len(words(round(15 * LEASE_S * 1.4)))
     reader.wait_for(
-        lambda story: len(story.texts[sent["answer_id"]]) > shown + outage, "more than a lease of words", 30
+        lambda story: len(story.texts[sent["answer_id"]]) > shown + outage, "more than a lease of words"
     )
     lock.execute("COMMIT")
     lock.close()

@@ -62,8 +62,8 @@ def conversation(alice):
     return create_conversation(user=alice, now=clock.now())
 
 
-def offload(conversation, text=LONG):
-    result = ToolResultPart(call_id="../../etc/passwd", name="http_fetch", text=text)
+def offload(conversation, text=LONG, name="http_fetch"):
+    result = ToolResultPart(call_id="../../etc/passwd", name=name, text=text)
     return ConversationOffloads().offload_tool_result(str(conversation.pk), result)
 
 
@@ -138,12 +138,12 @@ def test_deleting_the_conversation_deletes_its_files(stored, conversation):
 
 
 def test_what_was_offloaded_goes_with_a_message_that_is_forgotten(stored, alice):
-    """It may say what the message said; nobody can tell from the outside."""
+    """What a tool read from memory may say what the message said; what it fetched elsewhere stays."""
     said = import_conversation(
         user=alice, messages=[ImportedMessage("user", "My code is 4711.")], now=clock.now()
     )
     other = create_conversation(user=alice, now=clock.now())
-    offload(said), offload(other)
+    offload(said, name="memory_search"), offload(other)
     message = said.messages.get()
     forget_message(alice, message.pk, now=clock.now())
     assert [path.split("/")[0] for path in stored()] == [str(other.pk)]

@@ -436,15 +436,11 @@ def _forget_in_profiles(work: Work, user_ids: Collection[UUID]) -> None:
     """Drop the lines that were made of it; their other sources are read anew."""
     ids = {str(pk) for pk in (*work.entries, *work.derived, *work.also_gone)}
 
+    def is_gone(line: str, sources: Sequence[str]) -> bool:
+        return not ids.isdisjoint(sources) or work.repeats.quotes.are_in(line)
+
     for user_id in sorted(user_ids):
         Consolidation.objects.filter(user=user_id).exclude(error="").update(error="")
-        # A line without a source is what the user wrote, and stays theirs whatever it repeats.
-        is_own = user_id == work.user.pk
-
-        def is_gone(line: str, sources: Sequence[str], is_own: bool = is_own) -> bool:
-            is_written = is_own and not sources
-            return not ids.isdisjoint(sources) or (not is_written and work.repeats.quotes.are_in(line))
-
         count, sources = forget_lines(user_id, is_gone, work.now)
         if count:
             MemoryEntry.objects.filter(user=user_id, pk__in=sources).update(consolidated_at=None)

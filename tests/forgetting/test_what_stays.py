@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.db import transaction
 
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
@@ -100,13 +101,14 @@ def test_an_entry_of_another_branch_stays(alice: User) -> None:
 
 def said_again(entry: MemoryEntry, rows: list[Message]) -> None:
     """The span of these messages says what the entry says, too."""
-    note_sources(
-        entry_ids=[str(entry.pk)],
-        conversation=rows[0].conversation,
-        first_message_id=rows[0].pk,
-        last_message_id=rows[-1].pk,
-        at=NOW,
-    )
+    with transaction.atomic():
+        note_sources(
+            entry_ids=[str(entry.pk)],
+            conversation=rows[0].conversation,
+            first_message_id=rows[0].pk,
+            last_message_id=rows[-1].pk,
+            at=NOW,
+        )
 
 
 def outlive_its_chat(user: User, text: str) -> MemoryEntry:

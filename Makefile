@@ -5,13 +5,15 @@ PYTHON3 := $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 p
 PY := .venv/bin/python
 PYTEST := $(PY) -m pytest --quiet
 PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadfile
+# Tests of real processes wait more than they work: for leases, time-outs and starts.
+WAITING := --numprocesses 4 --dist loadfile --no-loadscope-reorder
 UV := .boot/bin/uv
 LOCK := $(UV) pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --custom-compile-command "make lock"
 CORE := $(addprefix tests/,memory agents chat plans search memory_store forgetting frontend docs)
 # Where it is set, each start compiles every module again: seconds instead of one.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast lint mechanisms er bench lock upgrade-dump setup setup-dev need-python
+.PHONY: fuzz lint-api help run test test-fast lint mechanisms soak er bench lock upgrade-dump setup setup-dev need-python
 
 help:
 	@echo "make run        set everything up and serve on http://127.0.0.1:8000 (HOST, PORT)"
@@ -19,7 +21,10 @@ help:
 	@echo "make test-fast  the core in under a minute: context, memory, agents, plans, recall"
 	@echo "make lint       ruff, mypy, import-linter, tsc"
 	@echo "make mechanisms what must work, and which tests prove it"
+	@echo "make soak       users, and something broken every minute: DURATION, USERS, EVERY, DATABASE"
 	@echo "make er         draw the tables and packages in docs/ anew"
+	@echo "make fuzz       whatever a program may send, against the description of the API"
+	@echo "make lint-api   redocly and spectral on that description, and a TypeScript client of it"
 	@echo "make bench      the benchmarks of benchmarks/, as ratios"
 	@echo "make lock       take the newest versions pyproject.toml and static/package.json allow"
 	@echo "make upgrade-dump  the data folder that tests/upgrade begins with, of the schema as it is now"
@@ -32,7 +37,7 @@ test: setup-dev
 	@$(MAKE) --no-print-directory lint
 	@echo "== On SQLite" && $(PYTEST) $(PARALLEL) -m "not processes and not browser"
 	@echo "== What can differ there, on PostgreSQL and Redis" && $(PYTEST) $(PARALLEL) --database postgres -m databases
-	@echo "== Real processes and a real browser" && $(PYTEST) $(PARALLEL) --no-loadscope-reorder -m "processes or browser"
+	@echo "== Real processes and a real browser" && $(PYTEST) $(WAITING) -m "processes or browser"
 
 test-fast: setup-dev
 	@$(PYTEST) $(PARALLEL) -m "not slow and not processes and not browser" $(CORE)
@@ -48,6 +53,18 @@ mechanisms: setup-dev
 
 er: setup-dev
 	@$(PY) -m docs.diagrams
+
+# 20 users for an hour, unless DURATION (seconds), USERS, EVERY (seconds) and DATABASE (postgres, sqlite) say otherwise.
+soak: setup-dev
+	@DURATION=$(DURATION) USERS=$(USERS) EVERY=$(EVERY) DATABASE=$(DATABASE) $(PY) -m tests.faults.soak
+
+# What the API describes holds for whatever is sent: FUZZ_EXAMPLES for each operation, on both databases.
+fuzz: setup-dev
+	@FUZZ_EXAMPLES=$(or $(FUZZ_EXAMPLES),100) $(PYTEST) tests/api/test_contract.py --timeout 7200
+	@FUZZ_EXAMPLES=$(or $(FUZZ_EXAMPLES),100) $(PYTEST) tests/api/test_every_address.py --database postgres --timeout 7200
+
+lint-api: setup-dev
+	@$(PY) -m tests.api.lint_description
 
 bench: setup-dev
 	@$(PY) -m benchmarks

@@ -1,8 +1,8 @@
 """Sets a checkout up: `python3 .ci/setup.py [--dev]`. Needs Python and pip.
 
-Parts: uv in .boot/, Python packages in .venv/, front-end libraries in static/node_modules/, hashed files in
-staticfiles/. Each is made again only when its lock file changed. Written without a feature newer than Python 3.6, so
-that an old one can say that it is too old.
+Parts: uv in .boot/, Python packages in .venv/, front-end libraries in static/node_modules/, bundles and hashed
+files in staticfiles/. Each is made again only when what it is made of changed. Written without a
+feature newer than Python 3.6, so that an old one can say that it is too old.
 """
 
 import hashlib
@@ -157,7 +157,9 @@ def install_frontend(is_dev):
 def collect_static():
     """Pages name files by their hash, so the hashed copies must be newer than what they are made of."""
     target = ROOT / "staticfiles"
-    sources = [path for path in sorted((STATIC / "app").rglob("*")) if path.is_file()]
+    sources = [path for path in sorted((STATIC / "app").rglob("*")) if path.is_file()] + [
+        STATIC / "bundle.mjs"
+    ]
     facts = ["%s %d" % (path, path.stat().st_mtime_ns) for path in sources]
     made = hashlib.sha256(
         "\n".join([digest(STATIC / "package-lock.json"), digest(ROOT / "requirements.lock")] + facts).encode()

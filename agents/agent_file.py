@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.hooks import Hook
 from agents.plan.choosing import WantedMode
-from agents.yaml_text import YamlError, plain_key, plain_scalar
+from agents.yaml_text import PlaceError, fill_texts
 from memory.bounds import (
     MAX_CHARS,
     MAX_ID_CHARS,
@@ -43,11 +43,8 @@ _MODES: Mapping[str, WantedMode] = {"plan": "plan", "auto": "auto"}
 """Any other word of a file's `execution.mode` means one loop."""
 
 
-class ProfileError(ValueError):
-    """A file that cannot be used; the message names the place in it and what is wrong there."""
-
-    def __init__(self, place: str, problem: str) -> None:
-        super().__init__(f"{place}: {problem}")
+class ProfileError(PlaceError):
+    """A file that cannot be used."""
 
 
 class _Declared(BaseModel):
@@ -147,7 +144,7 @@ def read_agent_file(content: Any, environment: Mapping[str, str]) -> AgentFile:
     """Return what a parsed YAML document declares, with `{{env.NAME}}` filled in. Raise ProfileError."""
     if not isinstance(content, Mapping):
         raise ProfileError("the file", "it is not a YAML mapping with `agents`")
-    file = _validated(_File, _fill(content, environment, ""), "")
+    file = _validated(_File, _fill(content, environment), "")
     if not file.agents and not file.hooks and not file.conversations:
         raise ProfileError("agents", "there are none, and no `hooks` or `conversations` either")
     _refuse_duplicates("agents", [agent.id for agent in file.agents])
@@ -241,22 +238,11 @@ def _refuse_duplicates(place: str, ids: list[str]) -> None:
         raise ProfileError(place, f"there are two with the id {double}")
 
 
-def _fill(value: Any, environment: Mapping[str, str], place: str) -> Any:
-    if isinstance(value, Mapping):
-        named = {_plain(plain_key, key, place): inner for key, inner in value.items()}
-        return {key: _fill(inner, environment, f"{place}.{key}".strip(".")) for key, inner in named.items()}
-    if isinstance(value, list):
-        return [_fill(inner, environment, f"{place}.{at}") for at, inner in enumerate(value)]
-    if isinstance(value, str):
-        value = _ENVIRONMENT.sub(lambda match: _from_environment(match.group(1), environment, place), value)
-    return _plain(plain_scalar, value, place)
+def _fill(content: Mapping[str, Any], environment: Mapping[str, str]) -> Any:
+    def fill(text: str, place: str) -> str:
+        return _ENVIRONMENT.sub(lambda match: _from_environment(match.group(1), environment, place), text)
 
-
-def _plain(read: Callable[[Any], Any], value: Any, place: str) -> Any:
-    try:
-        return read(value)
-    except YamlError as error:
-        raise ProfileError(place or "the file", str(error)) from None
+    return fill_texts(content, fill, ProfileError)
 
 
 def _from_environment(name: str, environment: Mapping[str, str], place: str) -> str:

@@ -21,7 +21,12 @@ class Asking:
     """Asks one model. `usages` has one entry for each call, also for a failed one that wrote something."""
 
     def __init__(
-        self, model: ChatModel, timeout_s: float = CALL_TIMEOUT_S, sleep: Sleep = asyncio.sleep
+        self,
+        model: ChatModel,
+        timeout_s: float = CALL_TIMEOUT_S,
+        sleep: Sleep = asyncio.sleep,
+        *,
+        retries: bool = True,
     ) -> None:
         self.usages: list[TokenUsage] = []
         self.last_reason: str | None = None
@@ -29,6 +34,7 @@ class Asking:
         self._model = model
         self._timeout_s = timeout_s
         self._sleep = sleep
+        self._may_retry = retries
         self._retries = 0
 
     async def ask(self, request: ModelRequest) -> str:
@@ -40,7 +46,7 @@ class Asking:
             try:
                 return await self._call(request)
             except ModelError as error:
-                pause_s = retry_pause(error, self._retries)
+                pause_s = retry_pause(error, self._retries) if self._may_retry else None
                 if pause_s is None:
                     raise
             self._retries += 1

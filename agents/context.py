@@ -1,7 +1,7 @@
 """Put together what one model call is given, in an order that providers can cache: system prompt, profile, summary with
 its reminder, history, recall, what hooks add, question.
 
-Until a compaction, everything before the recalled text is the same bytes from one request to the next.
+Until a compaction, a request begins with the bytes of the one before: what a question recalled stays where it stood.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from memory.loading import LeftOut
 from memory.reminder import ToolNote, build_reminder, list_achieved
 from memory.tokens import total_tokens
 from memory.types import ImagePart, Message
-from memory.view import View, ViewInputs, ViewParts, fit_view
+from memory.view import NOTHING, Recalled, View, ViewInputs, ViewParts, fit_view
 
 Source = Literal["system", "profile", "summary", "reminder", "history", "recall", "hook", "question"]
 
@@ -54,18 +54,20 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class AssembledContext:
-    """A request that fits. `data_urls` fills the images in view, by file id."""
+    """A request that fits. `earlier` is what questions of its history recalled, and stays where it stood; `data_urls`
+    fills the images in view, by file id."""
 
     inputs: ContextInputs
     view: View
     recall: Message | None = None
+    earlier: Recalled = field(default_factory=lambda: NOTHING)
     data_urls: Mapping[str, str] = field(default_factory=dict)
     shrinks: int = 0
 
     @property
     def parts(self) -> ViewParts:
         """Return the tokens of each part of the request."""
-        return self.view.parts(self.recall)
+        return self.view.parts(self.recall, self.earlier)
 
     @property
     def total_tokens(self) -> int:
@@ -91,10 +93,15 @@ class AssembledContext:
         return self.view.budget_tokens
 
     @property
+    def messages(self) -> tuple[Message, ...]:
+        """Return the messages of the request, its images as references."""
+        return self.view.messages(self.recall, self.earlier)
+
+    @property
     def request(self) -> ModelRequest:
         """Return the request with the bytes of its images."""
         return ModelRequest(
-            messages=tuple(self._with_images(message) for message in self.view.messages(self.recall)),
+            messages=tuple(self._with_images(message) for message in self.messages),
             max_output_tokens=self.inputs.budget.output_for(self.total_tokens),
             tools=self.inputs.tools,
             temperature=self.inputs.temperature,
@@ -104,7 +111,7 @@ class AssembledContext:
     def pieces(self) -> tuple[Piece, ...]:
         """Return the messages in order; their tokens add up to the total, the tools' counted with the system prompt."""
         counted, done, pieces = self.view.tools_tokens, 0, []
-        for message in self.view.messages(self.recall):
+        for message in self.messages:
             counted += message.tokens
             tokens = self.inputs.calibration.apply(counted) - done
             done += tokens
@@ -114,9 +121,8 @@ class AssembledContext:
     @property
     def image_ids(self) -> tuple[str, ...]:
         """Return the ids of the images in view."""
-        messages = self.view.messages(self.recall)
         return tuple(
-            part.file_id for message in messages for part in message.parts if isinstance(part, ImagePart)
+            part.file_id for message in self.messages for part in message.parts if isinstance(part, ImagePart)
         )
 
     def shrunk(self, window_tokens: int | None, sent_tokens: int | None = None) -> AssembledContext | None:
@@ -130,7 +136,14 @@ class AssembledContext:
         if self.shrinks > 1:
             return None
         try:
-            return replace(self, inputs=smaller, view=smaller.fit(), recall=None, shrinks=self.shrinks + 1)
+            return replace(
+                self,
+                inputs=smaller,
+                view=smaller.fit(),
+                recall=None,
+                earlier=NOTHING,
+                shrinks=self.shrinks + 1,
+            )
         except ContextError:
             return None
 
@@ -180,7 +193,7 @@ class AssembledContext:
             return "reminder"
         if any(message is note for note in self.view.notes):
             return "hook"
-        return "recall" if message is self.recall else "history"
+        return "recall" if message.kind == "recall" else "history"
 
     def _with_images(self, message: Message) -> Message:
         if not any(isinstance(part, ImagePart) for part in message.parts):

@@ -33,6 +33,8 @@ _SENTENCES: dict[ModelErrorCategory, str] = {
     "press Retry.",
     "quota": "The provider's account has no credit or budget left; your message is stored. An administrator must top "
     "it up, or you can choose another model.",
+    "budget": "What may be spent on models here is used up; your message is stored. Press Retry when it begins anew, "
+    "or ask an administrator.",
     "overflow": "The conversation is larger than this model can take, even after it was shortened; your message is "
     "stored. Send a shorter message or choose a model with a larger context.",
     "bad_request": "The provider refused the request; your message is stored. Retry, or choose another model if it "
@@ -127,7 +129,8 @@ _ADDRESSES = re.compile(
     r"|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b"
     r"|(?<![\w:])\[?(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}\]?(?::\d+)?(?!\w)"
     r"|\blocalhost(?::\d+)?\b"
-    r"|\b[a-z0-9](?:[\w-]*\.)*[\w-]+:\d{2,5}\b"
+    # A name with a port, which `max_tokens:4096` and `length:2048` are not.
+    r"|(?<![\w.-])(?![a-z-]*(?:tokens?|length|limit|size|count):)[a-z0-9](?:[a-z0-9-]*\.)*[a-z0-9-]+:\d{2,5}\b"
     r"|\b[a-z0-9](?:[\w-]*\.)+(?:internal|intranet|intra|local|localdomain|lan|corp|home|svc|cluster|private|test"
     r"|com|net|org|io|ai|dev|cloud|app|cn|eu|de|fr|uk|us)\b"
     r"|(?:/[\w.-]+){3,}",

@@ -9,6 +9,7 @@ ModelErrorCategory = Literal[
     "not_found",  # no such model or address
     "rate_limit",  # too many requests or tokens a minute
     "quota",  # the account has no money or budget left
+    "budget",  # what operators allow is used up; the model was not asked
     "overflow",  # the request is larger than the model's window
     "bad_request",  # the provider refuses the request for another reason
     "server",  # the provider failed (5xx)
@@ -25,6 +26,8 @@ MAX_PAUSE_S = 10.0
 FIRST_PAUSE_S = 1.0
 RETRYABLE = frozenset({"connection", "server", "rate_limit", "timeout"})
 """Categories that may be gone at the next attempt."""
+PASSING = RETRYABLE | {"auth", "quota", "budget", "not_found", "stalled", "cut"}
+"""Categories that may be gone some hours later, when an operator has mended what was wrong."""
 OVERLOADED = frozenset({503, 529})
 """HTTP statuses of a server that is too busy: a second retry, after a longer pause, often succeeds."""
 OVERLOAD_RETRIES = 2

@@ -124,6 +124,8 @@ class Context(_Fact):
     budget_tokens: int
     parts: ContextParts
     exact: bool
+    left_out: int = 0
+    """Messages that are neither in the request nor in a summary yet; at most an extract of them stands in."""
 
 
 class PlannedStep(BaseModel):

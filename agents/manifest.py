@@ -142,7 +142,7 @@ def _without_bytes(message: Message) -> Message:
 
 def source_of(message: Message) -> str:
     """Why a message is in a request."""
-    if message.kind != "message":
+    if message.kind not in ("message", "quoted"):
         return message.kind
     if message.role == "system" and message.position is None:
         return SYSTEM

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jsonschema import Draft202012Validator, SchemaError
-from jsonschema.validators import validator_for
-
+from agents.libraries import Library
 from agents.text import is_storable, is_visible, visible_line
 from memory.neutral_text import neutralise
+
+if TYPE_CHECKING:
+    import jsonschema
+else:
+    jsonschema = Library("jsonschema")
 
 MAX_CHARS = 20_000
 MAX_DEPTH = 30
@@ -46,8 +49,15 @@ def is_usable(schema: dict[str, Any]) -> bool:
 
 def _is_valid(schema: dict[str, Any]) -> bool:
     try:
-        validator_for(schema, default=Draft202012Validator).check_schema(schema)
-    except (SchemaError, ValueError, TypeError, AttributeError):  # a `$schema` that is no address at all
+        jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator).check_schema(
+            schema
+        )
+    except (
+        jsonschema.SchemaError,
+        ValueError,
+        TypeError,
+        AttributeError,
+    ):  # a `$schema` that is no address at all
         return False
     return True
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.hooks import Hook
 from agents.plan.choosing import WantedMode
-from agents.yaml_text import YamlError, read_yaml, write_yaml
+from agents.yaml_text import PlaceError, YamlError, read_yaml, write_yaml
 from memory.bounds import (
     MAX_HOOKS,
     MAX_POLICY_FIELDS,
@@ -28,13 +28,8 @@ ToolNames = Annotated[list[Id], Field(max_length=MAX_TOOLS)]
 ServerNames = Annotated[list[Id], Field(max_length=MAX_SERVERS)]
 
 
-class PresetError(ValueError):
-    """A preset that cannot be used. `place` is the field; the message names it and what is wrong there."""
-
-    def __init__(self, place: str, problem: str) -> None:
-        super().__init__(f"{place}: {problem}")
-        self.place = place
-        self.problem = problem
+class PresetError(PlaceError):
+    """A preset that cannot be used. `place` is the field."""
 
 
 class Preset(BaseModel):

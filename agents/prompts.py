@@ -31,10 +31,11 @@ REPEATING_PROMPT = (
 )
 
 
-def system_prompt(own: str, today: date, *, has_tools: bool = False) -> str:
-    """Return the operator's prompt or the built-in one, with the day.
+def system_prompt(own: str, today: date, *, has_tools: bool = False, more: str = "") -> str:
+    """Return the operator's prompt or the built-in one, with the day and what its user says `more`.
 
     A time of day would change the prefix that providers cache with each request.
     """
     rules = f"\n\n{TOOL_RULES}" if has_tools else ""
-    return f"{own.strip() or SYSTEM_PROMPT}{rules}\n\nToday is {today:%A}, {today.isoformat()}."
+    own = "\n\n".join(part for part in (own.strip() or SYSTEM_PROMPT, more.strip()) if part)
+    return f"{own}{rules}\n\nToday is {today:%A}, {today.isoformat()}."

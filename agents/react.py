@@ -22,6 +22,7 @@ from agents.text import storable_text
 from agents.tool_calls import CallChecker, CallCollector, CycleWatch, call_key, calling_message
 from agents.tool_running import run_calls
 from agents.types import (
+    BROKEN_OFF,
     ChatModel,
     Finished,
     FinishReason,
@@ -145,8 +146,8 @@ class _Reply:
     thought: list[str] = field(default_factory=list)
     calls: CallCollector = field(default_factory=CallCollector)
     has_shown: bool = False
-    is_over_bound: bool = False
-    """Its stream was closed for its length: the calls in it are incomplete and are not run."""
+    has_broken_off: bool = False
+    """The calls in it are incomplete and are not run."""
 
 
 class _Loop:
@@ -181,7 +182,7 @@ class _Loop:
             async with aclosing(self._ask(reply)) as steps:
                 async for step in steps:
                     yield step
-            if not reply.calls.calls or not self.may_call or reply.is_over_bound:
+            if not reply.calls.calls or not self.may_call or reply.has_broken_off:
                 return
             async with aclosing(self._run_tools(reply)) as steps:
                 async for step in steps:
@@ -256,8 +257,8 @@ class _Loop:
                             raise ModelError("bad_response", UNASKED_TOOL)
                         reply.calls.add(item)
                     case Finished():
-                        reply.is_over_bound = item.reason == "bound"
-                        calls_tools = self.may_call and bool(reply.calls.calls) and not reply.is_over_bound
+                        reply.has_broken_off = item.reason in BROKEN_OFF
+                        calls_tools = self.may_call and bool(reply.calls.calls) and not reply.has_broken_off
                         context = self.request.context
                         yield CallFinished(item.usage, item.reason, context, self.step, calls_tools)
                         if not reply.has_shown and not calls_tools:
@@ -265,7 +266,7 @@ class _Loop:
 
     def _check_empty(self, finished: Finished, reply: _Reply) -> None:
         """Raise ModelError where the finish reason explains why the model wrote nothing."""
-        if reply.is_over_bound:
+        if finished.reason == "bound":
             raise describe_error("bound")
         if reply.calls.calls:
             raise ModelError("bad_response", NO_FINAL_ANSWER)

@@ -9,11 +9,11 @@ import asyncio
 import re
 import unicodedata
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from agents.asking import Asking, Sleep
-from agents.errors import ModelError
+from agents.errors import PASSING, ModelError
 from agents.types import ChatModel, ModelRequest, TokenUsage
 from memory.budget import TokenBudget
 from memory.extractive import find_facts, write_extract
@@ -21,10 +21,13 @@ from memory.policy import ContextPolicy
 from memory.strategies.protocol import Rejected, Summary, SummaryRequest
 from memory.summary import bounded_summary
 from memory.summary_prompts import Hint
+from memory.superseding import split_superseded
 from memory.tokens import Calibration, estimate_text, total_tokens
 from memory.types import Message
 
 LEAST_EXTRACT_TOKENS = 24
+PLANS = 3
+"""How often a summary is planned, where the model turns out to have a smaller window."""
 NO_MODEL = "there is no model to write one"
 NO_ROOM = "the summary model's window is too small"
 NO_FACTS = "it returned something that is not a summary"
@@ -40,13 +43,18 @@ class SummaryResult:
     """A summary and what it took.
 
     `usages` has one entry for each call, also for a failed one that wrote something. `fallback_reason` is None for a
-    model's own summary; for an extract it completes "No model's summary: …".
+    model's own summary; for an extract it completes "No model's summary: …". `window_tokens` is the window that a
+    provider named when it refused a piece. `may_pass` says that what failed may work at another time.
     """
 
     text: str
     tokens: int
     usages: tuple[TokenUsage, ...] = ()
     fallback_reason: str | None = None
+    window_tokens: int | None = None
+    may_pass: bool = False
+    superseded: tuple[tuple[int, str], ...] = ()
+    """Which of the `known` statements are over, by their index, and the new statement of each."""
 
     @property
     def made_by(self) -> Literal["model", "extract"]:
@@ -91,28 +99,63 @@ async def summarise(
     keep: str = "",
     sleep: Sleep = asyncio.sleep,
     before_call: BeforeCall = _nothing,
+    known: Sequence[str] = (),
 ) -> SummaryResult:
     """Return the summary of `previous` and `messages` together; an extract where no model's can be used.
 
     `window` and `calibration` are the summariser's. `before_call` is awaited before each piece; what it raises ends
-    the work. Makes as many calls as memory planned pieces, and the retries of one call.
+    the work. The model is asked which of the `known` statements the messages supersede, too. Makes as many calls as
+    memory planned pieces, and the retries of one call; where the model finds a piece too large, smaller ones are
+    planned.
     """
-    requests = _plan(model, messages, previous, policy, window, calibration, hint, keep)
-    asking = Asking(model, policy.summary_timeout_s, sleep) if model is not None and requests else None
-    if asking is None:
-        reason = NO_MODEL if model is None else NO_ROOM
-        return extract_fallback(messages, previous=previous, policy=policy, reason=reason)
-    try:
-        answer = await _run(asking, requests, previous, policy, before_call)
-    except ModelError as error:
-        fallback = extract_fallback(messages, previous=previous, policy=policy, reason=_name_reason(error))
-        return _with_usages(fallback, asking)
-    match policy.behaviour.accept(answer, source=messages, previous=previous, form=policy.summary_form):
-        case Summary(text, tokens):
-            return SummaryResult(text, tokens, tuple(asking.usages))
-        case Rejected(reason):
-            fallback = extract_fallback(messages, previous=previous, policy=policy, reason=reason)
-            return _with_usages(fallback, asking)
+    if model is None:
+        fallback = extract_fallback(messages, previous=previous, policy=policy, reason=NO_MODEL)
+        return replace(fallback, may_pass=True)
+    asking = Asking(model, policy.summary_timeout_s, sleep)
+    form = replace(policy.summary_form, known=tuple(known))
+    named: int | None = None
+    reason, may_pass = NO_ROOM, False
+    for _ in range(PLANS):
+        requests = policy.behaviour.requests(
+            messages,
+            previous=previous,
+            form=form,
+            window=window,
+            calibration=calibration,
+            hint=hint,
+            keep=keep,
+        )
+        if not requests:
+            break
+        try:
+            answer, superseded = await _run(asking, requests, previous, policy, before_call, known)
+        except ModelError as error:
+            reason, named = _name_reason(error), error.window_tokens or named
+            may_pass = error.category in PASSING
+            smaller = _smaller_window(window, error)
+            if smaller is None:
+                break
+            window = smaller
+            continue
+        match policy.behaviour.accept(answer, source=messages, previous=previous, form=form):
+            case Summary(text, tokens):
+                usages = tuple(asking.usages)
+                return SummaryResult(text, tokens, usages, window_tokens=named, superseded=superseded)
+            case Rejected(reason):
+                may_pass = False
+                break
+    fallback = extract_fallback(messages, previous=previous, policy=policy, reason=reason)
+    return replace(fallback, usages=tuple(asking.usages), window_tokens=named, may_pass=may_pass)
+
+
+def _smaller_window(window: TokenBudget, error: ModelError) -> TokenBudget | None:
+    """Return the window to plan with after a refusal: the one that was named, else half; None where it says nothing
+    about the window."""
+    if error.category != "overflow":
+        return None
+    named = error.window_tokens or 0
+    tokens = named if 0 < named < window.context_size else window.context_size // 2
+    return replace(window, context_size=tokens, max_output_tokens=min(window.max_output_tokens, tokens // 2))
 
 
 def extract_fallback(
@@ -128,41 +171,20 @@ def extract_fallback(
     return SummaryResult(text, estimate_text(text), fallback_reason=reason)
 
 
-def _plan(
-    model: ChatModel | None,
-    messages: Sequence[Message],
-    previous: str,
-    policy: ContextPolicy,
-    window: TokenBudget,
-    calibration: Calibration,
-    hint: Hint,
-    keep: str,
-) -> tuple[SummaryRequest, ...]:
-    if model is None:
-        return ()
-    return policy.behaviour.requests(
-        messages,
-        previous=previous,
-        form=policy.summary_form,
-        window=window,
-        calibration=calibration,
-        hint=hint,
-        keep=keep,
-    )
-
-
 async def _run(
     asking: Asking,
     requests: Sequence[SummaryRequest],
     previous: str,
     policy: ContextPolicy,
     before_call: BeforeCall,
-) -> str:
-    """Return the last answer of the calls of one summary, each of which builds on the answer before.
+    known: Sequence[str],
+) -> tuple[str, tuple[tuple[int, str], ...]]:
+    """Return (the last answer of the calls of one summary, each of which builds on the answer before; what all of them
+    say is over).
 
     Raise ModelError, also where an answer is empty or no summary: the next one would be built on it.
     """
-    answer = previous
+    answer, superseded = previous, dict[int, str]()
     for request in requests:
         await before_call()
         # An answer far over its limit would leave no room for the next piece.
@@ -170,8 +192,8 @@ async def _run(
         asked = ModelRequest(
             request.messages(earlier), request.max_output_tokens, temperature=policy.summary_temperature
         )
-        answer = await asking.ask(asked)
-        if asking.last_reason in ("length", "content_filter"):
+        answer, over = split_superseded(await asking.ask(asked), known)
+        if asking.last_reason in ("length", "content_filter", "lost"):
             raise ModelError("bad_response", "The summary was cut off.", detail="it was cut before its end")
         if not answer.strip():
             raise ModelError(
@@ -179,7 +201,8 @@ async def _run(
             )
         if not carries_facts(answer, f"{earlier}\n{request.transcript}"):
             raise ModelError("bad_response", "The summary model returned no summary.", detail=NO_FACTS)
-    return answer
+        superseded |= dict(over)
+    return answer, tuple(superseded.items())
 
 
 def carries_facts(summary: str, source: str) -> bool:
@@ -241,10 +264,6 @@ def _is_in(fact: str, text: str) -> bool:
     if not fact.isascii():
         return fact in text  # not every script parts its words
     return fact in text and re.search(rf"(?<!\w){re.escape(fact)}(?!\w)", text) is not None
-
-
-def _with_usages(result: SummaryResult, asking: Asking) -> SummaryResult:
-    return SummaryResult(result.text, result.tokens, tuple(asking.usages), result.fallback_reason)
 
 
 def _name_reason(error: ModelError) -> str:

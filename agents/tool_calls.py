@@ -10,21 +10,21 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from jsonschema import Draft202012Validator, SchemaError
-from jsonschema.exceptions import best_match
-from jsonschema.protocols import Validator
-from jsonschema.validators import validator_for
-from referencing import Registry
-from referencing.exceptions import Unresolvable
-
+from agents.libraries import Library
 from agents.ports import CallKey, CallResult, CallState, RequestedCall
 from agents.text import storable_text
 from agents.tools.protocol import Tool
 from agents.types import ToolCallDelta
 from memory.tokens import estimate_parts
 from memory.types import Message, ReasoningPart, TextPart, ToolCallPart
+
+if TYPE_CHECKING:
+    import jsonschema
+    import referencing
+else:
+    jsonschema, referencing = Library("jsonschema"), Library("referencing")
 
 MAX_CALLS = 64
 _ID_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -115,8 +115,15 @@ class CallChecker:
         spec = tool.spec
         try:
             validator = _validator(json.dumps(spec.parameters or {"type": "object"}))
-            error = best_match(validator.iter_errors(arguments))
-        except (SchemaError, Unresolvable, RecursionError, ValueError, TypeError, AttributeError) as broken:
+            error = jsonschema.exceptions.best_match(validator.iter_errors(arguments))
+        except (
+            jsonschema.SchemaError,
+            referencing.exceptions.Unresolvable,
+            RecursionError,
+            ValueError,
+            TypeError,
+            AttributeError,
+        ) as broken:
             return f"The tool {spec.name} cannot be used: its schema is broken ({broken})."
         if error is None:
             return ""
@@ -125,13 +132,13 @@ class CallChecker:
 
 
 @lru_cache(maxsize=1_000)
-def _validator(schema_json: str) -> Validator:
+def _validator(schema_json: str) -> jsonschema.protocols.Validator:
     """Return the validator of a schema. Raise SchemaError. Cached: checking a schema takes long."""
     schema = json.loads(schema_json)
-    dialect = validator_for(schema, default=Draft202012Validator)
+    dialect = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
     dialect.check_schema(schema)
     # A registry of its own: the default one would fetch what a schema refers to from the network.
-    return dialect(schema, registry=Registry())
+    return dialect(schema, registry=referencing.Registry())
 
 
 def _requested(

@@ -8,28 +8,39 @@ from typing import Any, Literal, Protocol
 
 from memory.types import Message
 
-FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "bound"]
-"""`bound`: we closed the stream, because the model wrote more than one answer may hold."""
+FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "bound", "lost", "unknown_reason"]
+"""`bound`: we closed the stream, because the model wrote more than one answer may hold. `lost`: a part of the answer
+could not be read. `unknown_reason`: the provider named a reason that we do not know; the answer may be unfinished."""
+BROKEN_OFF: frozenset[FinishReason] = frozenset({"bound", "lost"})
+"""Tool calls of such an answer are incomplete and must not be run."""
 Purpose = Literal["chat", "compaction", "title", "memory", "plan"]
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool as models are told of it; `parameters` is a JSON schema of an object."""
+    """A tool as models are told of it; `parameters` is a JSON schema of an object.
+
+    `strict` is OpenAI's flag that arguments must follow the schema to the letter; None leaves it out.
+    """
 
     name: str
     description: str
     parameters: dict[str, Any]
+    strict: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One call. `messages` begins with the system prompt; `max_output_tokens` bounds the answer."""
+    """One call. `messages` begins with the system prompt; `max_output_tokens` bounds the answer.
+
+    `options` are further fields of the protocol, such as `top_p`, sent as they are.
+    """
 
     messages: tuple[Message, ...]
     max_output_tokens: int
     tools: tuple[ToolSpec, ...] = ()
     temperature: float | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,10 +122,10 @@ def _write_result(result: ToolResultPart) -> WireMessage:
 def write_tool(tool: ToolSpec) -> dict[str, Any]:
     """Return the tool as the request declares it."""
     parameters = tool.parameters or {"type": "object", "properties": {}}
-    return {
-        "type": "function",
-        "function": {"name": tool.name, "description": tool.description, "parameters": parameters},
-    }
+    function: dict[str, Any] = {"name": tool.name, "description": tool.description, "parameters": parameters}
+    if tool.strict is not None:
+        function["strict"] = tool.strict
+    return {"type": "function", "function": function}
 
 
 def tools_json(tools: Iterable[ToolSpec]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any
 
@@ -17,6 +17,15 @@ MAX_YAML_CHARS = 200_000
 
 class YamlError(ValueError):
     """An error whose text follows “the file: ”."""
+
+
+class PlaceError(ValueError):
+    """What is wrong at a place of a document; the message names both."""
+
+    def __init__(self, place: str, problem: str) -> None:
+        super().__init__(f"{place}: {problem}")
+        self.place = place
+        self.problem = problem
 
 
 class _PlainLoader(yaml.SafeLoader):
@@ -73,6 +82,22 @@ def plain_scalar(value: Any) -> Any:
         case None | bool() | int() | float() | str():
             return value
     raise YamlError(f"it holds a value of the type {type(value).__name__}, which is not read here")
+
+
+def fill_texts(value: Any, fill: Callable[[str, str], str], error: type[PlaceError], place: str = "") -> Any:
+    """Return a parsed document of plain keys and values, each text as `fill(text, place)` makes it. Raise `error`."""
+    try:
+        if isinstance(value, Mapping):
+            named = {plain_key(key): inner for key, inner in value.items()}
+            return {
+                key: fill_texts(inner, fill, error, f"{place}.{key}".strip("."))
+                for key, inner in named.items()
+            }
+        if isinstance(value, list):
+            return [fill_texts(inner, fill, error, f"{place}.{at}") for at, inner in enumerate(value)]
+        return plain_scalar(fill(value, place) if isinstance(value, str) else value)
+    except YamlError as problem:
+        raise error(place or "the file", str(problem)) from None
 
 
 def write_yaml(value: Any) -> str:

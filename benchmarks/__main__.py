@@ -13,8 +13,10 @@ APART = frozenset(
         "__main__",
         "stage",
         "context_load",
+        "load_client",
         "recall_baselines",
         "recall_data",
+        "recall_letters",
         "recall_gate",
         "recall_speed",
     }

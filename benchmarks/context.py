@@ -19,7 +19,8 @@ from typing import Any
 
 from agents.usage import count_tools
 from agents.wire import write_messages
-from benchmarks import context_load
+from benchmarks import context_load, recall_in_place
+from benchmarks.recall_data import read_conversations
 from memory.budget import TokenBudget
 from memory.compaction import PlanInputs, plan_span
 from memory.cut import summary_limit
@@ -283,7 +284,7 @@ def checkpoint_and_recall(loaded: Any) -> tuple[Sequence[Message], int]:
     from chatapp.operations import clock
 
     context = loaded.assemble()
-    whole = replace(context, recall=recall_turns(loaded, context, clock.now()).message)
+    whole = recall_turns(loaded, context, clock.now(), asked_by="a benchmark").place_in(context)
     return whole.request.messages, whole.total_tokens
 
 
@@ -327,6 +328,8 @@ def main() -> None:
     folder = context_load.prepare()
     try:
         measure_facts()
+        if recall_in_place.DATA.is_file():
+            recall_in_place.report(read_conversations(recall_in_place.DATA))
         if not arguments.skip_load:
             context_load.measure([100, 10_000, arguments.largest], 40)
     finally:

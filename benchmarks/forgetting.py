@@ -1,6 +1,9 @@
-"""What it costs to forget one entry of a user with many stored requests and tool calls.
+"""What it costs to forget: one message, a day of hundreds, an entry that many runs have read, a whole day of entries.
 
-python -m benchmarks.forgetting [--requests 2000] [--conversations 20]
+python -m benchmarks.forgetting [--databases sqlite postgres] [--history 20000] [--said 600] [--entries 1000]
+
+Of each row: statements, transactions, how long the longest of them held the database, and all of it; each in
+milliseconds by the clock / of CPU, which other work on the machine does not change. The databases stand side by side.
 """
 
 from __future__ import annotations
@@ -8,120 +11,274 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import shutil
-import time
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
 
-from benchmarks.context_load import prepare
+from benchmarks.stage import moment, prepared_database, since, watch
 
-RECALLED_WORDS = 900
+SECRET = "The celadon vase stands on the shelf of Tamsin Quillfeather."
 WORDS_KNOWN = 4_000
-RETURNED_WORDS = 600
+CHANCE = random.Random(11)
+WORDS = [
+    f"{CHANCE.choice('bcdfgklmnprst')}{CHANCE.choice('aeiou')}{number:03d}x" for number in range(WORDS_KNOWN)
+]
+STORED = 200
+"""Tool calls, requests and recalls of the conversations beside it."""
 
 
-def measure(requests: int, conversations: int) -> None:
-    from django.db import connection
-    from django.test.utils import CaptureQueriesContext
+def say(count: int) -> str:
+    return ". ".join(" ".join(CHANCE.choices(WORDS, k=12)).capitalize() for _ in range(count // 12)) + "."
 
+
+Rows = dict[str, str]
+
+
+def row(found: Rows, what: str, work: Callable[[], object]) -> None:
+    """Note what one of them cost."""
+    began = moment()
+    with watch() as watched:
+        work()
+    took = since(began)
+    longest = max(watched.held, key=lambda held: held[1])
+    found[what] = (
+        f"{watched.statements} | {len(watched.held)} | {longest[0]:.0f} / {longest[1]:.0f}"
+        f" | {took[0]:.0f} / {took[1]:.0f}"
+    )
+    print(f"{what}: {found[what]}", file=sys.stderr, flush=True)
+
+
+def measure(history: int, said: int, entries: int) -> Rows:
     from chatapp.accounts.models import User
-    from chatapp.context.models import RequestText
-    from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
-    from chatapp.forgetting.services import forget_entry
-    from chatapp.long_term.changes import add_entry
+    from chatapp.conversations.models import Message
+    from chatapp.forgetting.services import forget_day, forget_entry, forget_message
+    from chatapp.long_term.models import MemoryEntry
     from chatapp.operations import clock
-    from chatapp.realtime.models import Event
-    from chatapp.recall.actions.sources import note_read
+
+    found: Rows = {}
+    user = User.objects.create_user("bench@example.com")
+    chat = import_chat(user, history)
+    today = clock.now().date()
+    target = chat.messages.filter(position=history // 2).get()
+    add_runs_beside(user, 20)
+    print(
+        "| what is forgotten | statements | transactions | longest | all | CPU |\n|---|---|---|---|---|---|"
+    )
+    row(found, f"one message of {history:,}", lambda: forget_message(user, target.pk, now=clock.now()))
+    row(
+        found,
+        "the next one",
+        lambda: forget_message(user, chat.messages.get(position=history // 2 + 2).pk, now=clock.now()),
+    )
+    entry = recalled_entry(user)
+    row(
+        found,
+        f"an entry, among {20 * STORED:,} stored requests and calls",
+        lambda: forget_entry(user, entry.pk, now=clock.now()),
+    )
+    day = today - timedelta(days=3)
+    add_entries(user, entries, day)
+    row(found, f"each of {entries:,} entries edited", lambda: edit_day(user, day))
+    row(found, f"a day of {entries:,} entries", lambda: empty_day(user, day))
+    assert not MemoryEntry.objects.filter(user=user, day=day).exists()
+    before = today - timedelta(days=1)
+    for count, when in ((said // 10, before - timedelta(days=4)), (said, before)):
+        live_day(user, count, when)
+        row(found, f"a day of {count} messages", lambda when=when: forget_day(user, when, now=clock.now()))
+        assert not Message.objects.filter(user=user, created_at__date=when).exclude(parts=[]).exists()
+    return found
+
+
+def import_chat(user: Any, count: int, start: Any = None) -> Any:
+    from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
+    from chatapp.operations import clock
+    from chatapp.operations.work_budget import TO_THE_END
+    from chatapp.recall.actions.indexing import index_conversation
+
+    start = start or clock.now() - timedelta(days=30)
+    messages = [
+        ImportedMessage(("user", "assistant")[at % 2], say(60), start + timedelta(milliseconds=at))
+        for at in range(count)
+    ]
+    chat = import_conversation(user=user, messages=messages, now=start)
+    index_conversation(chat.pk, TO_THE_END)
+    return chat
+
+
+def live_day(user: Any, count: int, day: Any) -> None:
+    """Turns of that day with runs, tool calls and requests, a summary of each fifty messages and its entry."""
+    from datetime import UTC, datetime, time
+
+    from chatapp.compaction.models import Compaction
+    from chatapp.context.models import RequestText
+    from chatapp.conversations.models import Message
+    from chatapp.long_term.actions.entries import record_entry
     from chatapp.runs.models import Run, ToolCall
 
-    chance = random.Random(11)
-    words = [
-        f"{chance.choice('bcdfgklmnprst')}{chance.choice('aeiou')}{number:03d}x"
-        for number in range(WORDS_KNOWN)
+    at = datetime.combine(day, time(12), UTC)
+    chat = import_chat(user, count, at)
+    rows = list(chat.messages.order_by("position"))
+    runs = [
+        Run(conversation=chat, user=user, question=asked, answer=told, status="complete", created_at=at)
+        for asked, told in zip(rows[::2], rows[1::2], strict=True)
     ]
+    Run.objects.bulk_create(runs)
+    ToolCall.objects.bulk_create([call(run, 1, at) for run in runs[::3]])
+    RequestText.objects.bulk_create(
+        RequestText(
+            conversation=chat, sha256=f"{number:064d}", source="recall", content=json.dumps([say(200)])
+        )
+        for number in range(count // 4)
+    )
+    previous = None
+    for first in range(0, count - 49, 50):
+        previous = Compaction.objects.create(
+            conversation=chat,
+            branch=chat.branch,
+            previous=previous,
+            first_position=first,
+            last_position=first + 49,
+            message_count=50,
+            kept_count=0,
+            status="done",
+            strategy="checkpoint",
+            summary=say(200),
+            summary_tokens=300,
+            created_at=at,
+        )
+        ends = rows[first], rows[first + 49]
+        text = "\n".join(f"- {Message.objects.get(pk=one.pk).parts[0]['text'][:60]}" for one in ends)
+        record_entry(
+            compaction=previous,
+            text=text,
+            first_message_id=ends[0].pk,
+            last_message_id=ends[1].pk,
+            at=at + timedelta(days=1),
+        )
 
-    def say(count: int) -> str:
-        return ". ".join(" ".join(chance.choices(words, k=12)).capitalize() for _ in range(count // 12)) + "."
 
-    user = User.objects.create_user("bench@example.com")
-    secret = "The celadon vase stands on the shelf of Tamsin Quillfeather."
-    entry = add_entry(user=user, text=secret, day=None, now=clock.now())
-    each = requests // conversations
+def call(run: Any, number: int, at: Any) -> Any:
+    from chatapp.runs.models import ToolCall
+
+    part = {"type": "tool_result", "call_id": f"call-{number}", "name": "search", "text": say(120)}
+    return ToolCall(
+        run=run,
+        step=number,
+        ordinal=number,
+        call_id=f"call-{number}",
+        name="search",
+        arguments=json.dumps({"query": say(12)}),
+        state="done",
+        is_idempotent=True,
+        is_told=True,
+        result=[part],
+        requested_at=at,
+        finished_at=at,
+    )
+
+
+def add_runs_beside(user: Any, conversations: int) -> None:
+    """Conversations with stored requests, recalls and tool calls, one run each."""
+    from chatapp.context.models import RequestText
+    from chatapp.operations import clock
+    from chatapp.realtime.models import Event
+    from chatapp.runs.models import Run, ToolCall
+
+    now = clock.now()
     for number in range(conversations):
-        said = [ImportedMessage("user" if at % 2 == 0 else "assistant", say(60)) for at in range(2 * each)]
-        chat = import_conversation(user=user, messages=said, now=clock.now(), title=f"Chat {number}")
+        chat = import_chat(user, 4)
+        answer = chat.messages.get(position=1)
+        run = Run.objects.create(
+            conversation=chat, user=user, answer=answer, status="complete", created_at=now
+        )
         RequestText.objects.bulk_create(
             RequestText(
                 conversation=chat,
                 sha256=f"{number:032d}{at:032d}",
                 source="recall",
-                content=_message(say(RECALLED_WORDS) + (f" {secret}" if at == 0 else "")),
+                content=json.dumps([say(200)]),
             )
-            for at in range(each)
+            for at in range(STORED)
         )
         Event.objects.bulk_create(
-            Event(
-                conversation=chat, seq=1_000_000 + at, type="recall", payload=_recall(say(25)), at=clock.now()
-            )
-            for at in range(each)
+            Event(conversation=chat, seq=1_000_000 + at, type="recall", payload=RECALLED, at=now)
+            for at in range(STORED)
         )
-        answer = chat.messages.get(position=1)
-        run = Run.objects.create(
-            conversation=chat, user=user, answer=answer, status="complete", created_at=clock.now()
-        )
-        ToolCall.objects.bulk_create(
-            ToolCall(
-                run=run,
-                step=at,
-                ordinal=at,
-                call_id=f"call-{at}",
-                name="search",
-                arguments=json.dumps({"query": say(12)}),
-                state="done",
-                is_idempotent=True,
-                is_told=True,
-                result=[
-                    {
-                        "type": "tool_result",
-                        "call_id": f"call-{at}",
-                        "name": "search",
-                        "text": say(RETURNED_WORDS),
-                    }
-                ],
-                requested_at=clock.now(),
-                finished_at=clock.now(),
-            )
-            for at in range(each)
-        )
-    kilobytes = sum(len(row) for row in RequestText.objects.values_list("content", flat=True)) // 1_000
+        ToolCall.objects.bulk_create([call(run, at, now) for at in range(STORED)])
+
+
+RECALLED = {"type": "recall", "items": [{"source": {"kind": "message"}, "tokens": 9, "start": 0, "end": 9}]}
+
+
+def recalled_entry(user: Any) -> Any:
+    """An entry that a run has read."""
+    from chatapp.long_term.changes import add_entry
+    from chatapp.operations import clock
+    from chatapp.recall.actions.sources import note_read
+    from chatapp.runs.models import Run
+
+    entry = add_entry(user=user, text=SECRET, day=None, now=clock.now())
     note_read(Run.objects.earliest("created_at").pk, [entry.pk])
-    began, cpu = time.perf_counter(), time.process_time()
-    with CaptureQueriesContext(connection) as sent:
-        done = forget_entry(user, entry.pk, now=clock.now())
-    took, cpu = time.perf_counter() - began, time.process_time() - cpu
-    locked = [at for at, query in enumerate(sent.captured_queries) if query["sql"].startswith("BEGIN")]
-    print(f"{len(sent.captured_queries)} statements, {len(locked)} transactions")
-    stored = (
-        f"{requests:,} stored requests and tool calls each in {conversations} conversations, {kilobytes:,} kB"
-    )
-    print(f"{stored}: {took:.2f} s, {cpu:.2f} s of CPU")
-    print(f"removed: {done.receipt.removed}")
+    return entry
 
 
-def _message(text: str) -> str:
-    """As it is stored: JSON, however it is written."""
-    return json.dumps({"role": "user", "parts": [{"type": "text", "text": text}]})
+def add_entries(user: Any, count: int, day: Any) -> None:
+    from chatapp.long_term.actions.entries import add_entry
+    from chatapp.operations import clock
+
+    for _ in range(count):
+        add_entry(user=user, text=say(24), now=clock.now(), day=day)
 
 
-def _recall(text: str) -> dict[str, object]:
-    return {"type": "recall", "items": [{"source": {"kind": "message"}, "tokens": 9, "preview": text}]}
+def day_markdown(user: Any, day: Any) -> Any:
+    from chatapp.long_term.selectors.entries import day_entries
+
+    return list(day_entries(user.pk, day))
+
+
+def edit_day(user: Any, day: Any) -> None:
+    from chatapp.long_term.actions.entries import DaySection, rewrite_day
+    from chatapp.long_term.selectors.entries import day_version
+    from chatapp.operations import clock
+
+    rows = day_markdown(user, day)
+    sections = [DaySection(str(one.pk), f"{one.text} Changed.") for one in rows]
+    rewrite_day(user=user, day=day, sections=sections, now=clock.now(), version=day_version(rows))
+
+
+def empty_day(user: Any, day: Any) -> None:
+    from chatapp.forgetting.services import forget_chosen
+    from chatapp.operations import clock
+
+    entries = [one.pk for one in day_markdown(user, day)]
+    forget_chosen(user, [], entries, what="day", now=clock.now())
+
+
+def side_by_side(databases: list[str], arguments: list[str]) -> None:
+    """Print one table of all databases, each measured in a process of its own."""
+    all_found: dict[str, Rows] = {}
+    for database in databases:
+        command = [sys.executable, "-m", "benchmarks.forgetting", *arguments, "--only", database]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+        all_found[database] = json.loads(done.stdout.splitlines()[-1])
+    heads = [f"{database}: statements | transactions | longest | all" for database in all_found]
+    print(f"| what is forgotten | {' | '.join(heads)} |\n|{'---|' * (1 + 4 * len(heads))}")
+    for what in all_found[databases[0]]:
+        print(f"| {what} | {' | '.join(found[what] for found in all_found.values())} |")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--requests", type=int, default=2_000)
-    parser.add_argument("--conversations", type=int, default=20)
+    parser.add_argument("--databases", nargs="+", default=["sqlite", "postgres"])
+    parser.add_argument("--only", help="one database, as JSON")
+    parser.add_argument("--history", type=int, default=20_000)
+    parser.add_argument("--said", type=int, default=600)
+    parser.add_argument("--entries", type=int, default=1_000)
     chosen = parser.parse_args()
-    folder = prepare()
-    try:
-        measure(chosen.requests, chosen.conversations)
-    finally:
-        shutil.rmtree(folder)
+    if chosen.only:
+        with prepared_database(chosen.only):
+            print(json.dumps(measure(chosen.history, chosen.said, chosen.entries)))
+    else:
+        side_by_side(chosen.databases, sys.argv[1:])

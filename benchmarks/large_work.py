@@ -1,6 +1,8 @@
 """How long another user waits at most to write while one user's large work goes on, on SQLite.
 
 python -m benchmarks.large_work [--messages 25000 100000] [--megabytes 18]
+
+On a machine that does other things, too, look at the CPU of the longest transaction: that is what holds the lock.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import time
 from collections.abc import Callable
 
 from benchmarks.context_load import prepare
+from benchmarks.stage import watch
 
 WORDS = 20
 PAUSE_S = 0.01
@@ -72,7 +75,7 @@ def finish_removals() -> None:
 
 
 def waits(what: str, other: object, work: Callable[[], object]) -> None:
-    """Print how long the work took, and the longest and the median write of the other user meanwhile."""
+    """Print how long the work and the longest of its transactions took, and the writes of the other user meanwhile."""
     from django.db import connection
 
     from chatapp.conversations.actions.conversations import create_conversation
@@ -92,15 +95,17 @@ def waits(what: str, other: object, work: Callable[[], object]) -> None:
     writer = threading.Thread(target=write)
     writer.start()
     began = time.perf_counter()
-    work()
+    with watch() as watched:
+        work()
     took = time.perf_counter() - began
     is_over.set()
     writer.join()
     taken.sort()
     longest, median = taken[-1] * 1_000, taken[len(taken) // 2] * 1_000
-    print(
-        f"{what}: {took:.1f} s; another's write at most {longest:.0f} ms, median {median:.0f} ms", flush=True
-    )
+    held = max(watched.held, key=lambda one: one[1])
+    others = f"another's write at most {longest:.0f} ms, median {median:.0f} ms"
+    own = f"its longest transaction {held[0]:.0f} ms, {held[1]:.0f} ms of CPU"
+    print(f"{what}: {took:.1f} s; {others}; {own}", flush=True)
 
 
 if __name__ == "__main__":

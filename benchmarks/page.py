@@ -1,4 +1,4 @@
-"""The page in Chromium: opening a long answer, and what a stream costs it.
+"""The page in Chromium: its first load, opening a long answer, and what a stream costs it.
 
 python -m benchmarks.page [--seconds 20]
 
@@ -41,6 +41,19 @@ LONG = {
 LINE = "    total += weigh(item, 'a string', 42)  # add what it weighs\n"
 CODE_CHARS = 120_000
 CHARS_PER_TOKEN = 4
+# Bytes a second, as Chromium's protocol counts a line of 5 Mbit/s.
+SLOW_LINE = {"latency": 80, "downloadThroughput": 625_000, "uploadThroughput": 625_000}
+# Resolves when one can type, with the milliseconds since the navigation began.
+USABLE = """
+() => new Promise((resolve) => {
+  const look = () => {
+    const box = document.querySelector("#composer");
+    if (box && !box.disabled) requestAnimationFrame(() => resolve(performance.now()));
+    else requestAnimationFrame(look);
+  };
+  look();
+})
+"""
 # Resolves when the end of the answer is drawn, with the milliseconds since `link` was clicked.
 OPEN = """
 (link, end) => new Promise((resolve) => {
@@ -62,6 +75,37 @@ COMPLETE = """
     .observe(document.body, { subtree: true, childList: true, attributes: true, attributeFilter: ["data-status"] });
 })
 """
+
+
+def first_load(browser: Browser, url: str) -> None:
+    """Print what a signed-in browser with an empty cache fetches at 80 ms and 5 Mbit/s, and when one can type."""
+    page = browser.new_context(base_url=url, viewport=VIEWPORT).new_page()
+    sign_in(page, ALICE)
+    page.goto("/", wait_until="networkidle")
+    for attempt in range(3):
+        session = page.context.new_cdp_session(page)
+        sizes: dict[str, int] = {}
+        addresses: dict[str, str] = {}
+        session.on(
+            "Network.requestWillBeSent",
+            lambda e, a=addresses: a.update({e["requestId"]: e["request"]["url"]}),
+        )
+        session.on(
+            "Network.loadingFinished", lambda e, s=sizes: s.update({e["requestId"]: e["encodedDataLength"]})
+        )
+        session.send("Network.enable")
+        session.send("Network.clearBrowserCache")
+        session.send("Network.emulateNetworkConditions", {"offline": False, **SLOW_LINE})
+        page.goto("/", wait_until="commit")
+        usable_ms = page.evaluate(USABLE)
+        page.wait_for_load_state("networkidle")
+        session.detach()
+        if attempt == 0:
+            for key, address in addresses.items():
+                print(f"    {sizes.get(key, 0):8,d}  {address.removeprefix(url)[:90]}")
+        kilobytes = sum(sizes.values()) / 1000
+        print(f"  first load: {len(addresses)} requests, {kilobytes:.0f} kB, usable after {usable_ms:.0f} ms")
+    page.context.close()
 
 
 def open_long(page: Page, client: httpx2.Client, name: str, text: str) -> None:
@@ -146,6 +190,7 @@ def main() -> None:
         client = httpx2.Client(base_url=service.url, headers={"Authorization": f"Bearer {token}"}, timeout=60)
         with sync_playwright() as playwright, client:
             browser = playwright.chromium.launch(executable_path=chromium, headless=True, args=FLAGS)
+            first_load(browser, service.url)
             page = browser.new_context(base_url=service.url, viewport=VIEWPORT).new_page()
             sign_in(page, ALICE)
             for name, text in LONG.items():

@@ -1,10 +1,12 @@
-"""Recall in figures: the share of a question's evidence in the assembled context, beside two baselines; and how fast.
+"""Recall in figures: the share of a question's evidence in the assembled context, beside plain BM25; and how fast.
 
-python -m benchmarks.recall [DATA] [--database sqlite|postgres] [--embeddings URL MODEL] [--embeddings-hashed]
-    [--over-rest] [--skip-speed] [--skip-quality]
+python -m benchmarks.recall [FOLDER] [--database sqlite|postgres] [--embeddings URL MODEL] [--embeddings-hashed]
+    [--skip-speed] [--skip-quality]
 
-DATA holds conversations with questions and the positions of the messages that answer them; it is not part of this
-project. A context is counted at 4 characters a token over all its texts; one over its budget scores nothing.
+FOLDER holds the development data, which is not part of this project: long conversations in English, people who talked
+with an assistant in Chinese and English, and probes in three languages; probes of our own in six others are beside the
+tests. A context is counted at 4 characters a token over all its texts; one over its budget scores nothing. Every
+question but those of the first line is asked in a new conversation.
 """
 
 from __future__ import annotations
@@ -14,62 +16,79 @@ import os
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from benchmarks import recall_baselines, recall_gate, recall_letters, recall_speed
-from benchmarks.recall_data import Asked, History, chained, read_histories, said_in
-from benchmarks.stage import model_server, prepared_database, running_service
+from benchmarks import recall_gate, recall_letters, recall_speed
+from benchmarks.recall_baselines import Bm25
+from benchmarks.recall_data import (
+    OWN_PROBES,
+    Asked,
+    History,
+    chained,
+    read_conversations,
+    read_people,
+    read_probes,
+    said_in,
+)
+from benchmarks.stage import prepared_database
 
-DATA = Path("../shared/data/recall_dev.json")
-BUDGETS = (2_000, 4_000, 8_000)
+DATA = Path("../shared/data")
+CONVERSATION_BUDGETS = (2_000, 4_000, 8_000)
+PEOPLE_BUDGETS = (600, 1_200)
+MEMORY_BUDGETS = (1_200, 2_400)
+PROBE_BUDGETS = (1_200,)
 ALLOWED_EXCESS = 1.05
 CHARS_PER_TOKEN = 4
 
-ContextOf = Callable[[str, str, int], list[str]]
-"""The texts of the context for `(conversation_id, question, budget_tokens)`."""
+ContextOf = Callable[[str, int], list[str]]
+"""The texts of the context for `(question, budget_tokens)`."""
 
 
 @dataclass
 class Score:
-    """Of one way to make a context at one budget."""
+    """Of one way to make contexts at one budget."""
 
-    shares: list[float]
-    fill: list[float]
+    shares: list[float] = field(default_factory=list)
     over_budget: int = 0
 
     def add(self, asked: Asked, texts: list[str], budget: int) -> None:
-        tokens = sum(map(len, texts)) / CHARS_PER_TOKEN
-        self.fill.append(tokens / budget)
-        if tokens > budget * ALLOWED_EXCESS:
-            self.over_budget += 1
-            self.shares.append(0.0)
-        else:
-            held = sum(any(evidence in text for text in texts) for evidence in asked.evidence)
-            self.shares.append(held / len(asked.evidence))
+        is_over = sum(map(len, texts)) > budget * CHARS_PER_TOKEN * ALLOWED_EXCESS
+        self.over_budget += is_over
+        self.shares.append(0.0 if is_over else asked.share_in(texts))
+
+    def __add__(self, other: Score) -> Score:
+        return Score(self.shares + other.shares, self.over_budget + other.over_budget)
 
     def __str__(self) -> str:
-        share, fill = statistics.mean(self.shares) * 100, statistics.mean(self.fill) * 100
-        over = f", {self.over_budget} over budget" if self.over_budget else ""
-        return f"{share:5.1f} % ({fill:3.0f} % full, at most {max(self.fill) * 100:3.0f} %{over})"
+        over = f" ({self.over_budget} over)" if self.over_budget else ""
+        return f"{statistics.mean(self.shares) * 100:5.1f}{over}"
 
 
-def measure_contexts(histories: Sequence[tuple[History, str]], context_of: ContextOf) -> list[Score]:
-    """One score a budget, over the questions of all histories; each with the conversation they are asked in."""
-    scores = []
-    for budget in BUDGETS:
-        score = Score([], [])
-        for history, conversation_id in histories:
-            for asked in history.questions:
-                score.add(asked, context_of(conversation_id, asked.question, budget), budget)
-        scores.append(score)
-    return scores
+Row = list[Score]
+"""One score a budget."""
 
 
-def report(title: str, scores: Sequence[Score]) -> None:
-    columns = "   ".join(f"{budget:,}: {score}" for budget, score in zip(BUDGETS, scores, strict=True))
-    print(f"  {title:30} {columns}", flush=True)
+def score_contexts(history: History, context_of: ContextOf, budgets: Sequence[int]) -> Row:
+    row = []
+    for budget in budgets:
+        score = Score()
+        for asked in history.questions:
+            texts = context_of(asked.question, budget)
+            score.add(asked, texts, budget)
+        row.append(score)
+    return row
+
+
+def add_rows(rows: Sequence[Row]) -> Row:
+    return [sum(scores, Score()) for scores in zip(*rows, strict=True)]
+
+
+def report(title: str, ours: Row, plain: Row | None = None, note: str = "") -> None:
+    beside = f"   BM25 {' '.join(map(str, plain))}" if plain else ""
+    print(f"  {title:36} {' '.join(map(str, ours))}{beside}{note}", flush=True)
 
 
 class Installation:
@@ -79,10 +98,10 @@ class Installation:
         from chatapp.providers.actions import ensure_first_model
 
         ensure_first_model()
-        self._users: dict[str, Any] = {}
+        self._users = 0
 
-    def take_in(self, history: History) -> str:
-        """The id of the conversation it became, all of it indexed."""
+    def take_in(self, history: History) -> tuple[Any, str]:
+        """Return the user and the id of the conversation it became, all of it indexed."""
         from chatapp.accounts.models import User
         from chatapp.conversations.actions.imports import import_conversation
         from chatapp.conversations.api.imports import read_messages
@@ -90,83 +109,102 @@ class Installation:
         from chatapp.recall.actions.indexing import index_conversation
         from chatapp.recall.embedding import embed_index
 
-        user = User.objects.create_user(f"{history.name.replace(' ', '-')}@example.com")
-        conversation = import_conversation(
-            user=user, messages=read_messages(said_in(history)), now=clock.now()
-        )
+        self._users += 1
+        user = User.objects.create_user(f"user-{self._users}@example.com")
+        messages = read_messages(said_in(history), clock.now())
+        conversation = import_conversation(user=user, messages=messages, now=clock.now())
         index_conversation(conversation.pk)
         embed_index(user.pk)
-        self._users[str(conversation.pk)] = user
-        return str(conversation.pk)
+        return user, str(conversation.pk)
 
-    def begin_another(self, conversation_id: str) -> str:
-        """The id of an empty conversation of the same user."""
-        from chatapp.conversations.actions.conversations import create_conversation
-        from chatapp.operations import clock
 
-        user = self._users[conversation_id]
-        fresh = str(create_conversation(user=user, now=clock.now()).pk)
-        self._users[fresh] = user
-        return fresh
+def begin_another(user: Any) -> str:
+    """Return the id of an empty conversation of the user."""
+    from chatapp.conversations.actions.conversations import create_conversation
+    from chatapp.operations import clock
 
-    def user_of(self, conversation_id: str) -> Any:
-        return self._users[conversation_id]
+    return str(create_conversation(user=user, now=clock.now()).pk)
 
-    def assembled(self, conversation_id: str, question: str, budget: int) -> list[str]:
-        """What the inspector shows: the context the model would be sent."""
-        from chatapp.context.inspector import inspect_context
 
+def assembled(user: Any, conversation_id: str) -> ContextOf:
+    """Return how the inspector shows the context that the model would be sent."""
+    from chatapp.context.inspector import inspect_context
+
+    def texts(question: str, budget: int) -> list[str]:
         shown = inspect_context(
-            user=self._users[conversation_id],
-            conversation_id=conversation_id,
-            query=question,
-            budget_tokens=budget,
-            model=None,
+            user=user, conversation_id=conversation_id, query=question, budget_tokens=budget, model=None
         )
         return [message["content"] for message in shown["messages"]]
 
+    return texts
 
-def measure_quality(histories: Sequence[History]) -> None:
+
+@dataclass
+class Measured:
+    """A history that was taken in, with its scores beside those of plain BM25."""
+
+    history: History
+    user: Any
+    ours: Row
+    plain: Row
+
+
+def measure_history(
+    installation: Installation, history: History, budgets: Sequence[int], *, is_inside: bool = False
+) -> Measured:
+    user, conversation_id = installation.take_in(history)
+    asked_in = conversation_id if is_inside else begin_another(user)
+    return Measured(
+        history,
+        user,
+        score_contexts(history, assembled(user, asked_in), budgets),
+        score_contexts(history, Bm25(history).fill, budgets),
+    )
+
+
+def report_group(
+    installation: Installation,
+    histories: Sequence[History],
+    budgets: Sequence[int],
+    together_at: Sequence[int] = (),
+) -> list[Measured]:
+    """Print each history, all, all but one, and all in one memory; return the histories as measured."""
+    print(f"{histories[0].language}, {len(histories)} histories at {_budgets(budgets)} tokens", flush=True)
+    measured = [measure_history(installation, history, budgets) for history in histories]
+    for each in measured:
+        report(each.history.name, each.ours, each.plain)
+    ours, plain = [each.ours for each in measured], [each.plain for each in measured]
+    report("all", add_rows(ours), add_rows(plain))
+    for left_out in range(len(measured) if len(measured) > 1 else 0):
+        rest = add_rows([row for at, row in enumerate(ours) if at != left_out])
+        report(f"without {histories[left_out].name}", rest)
+    if together_at:
+        whole = measure_history(installation, chained(histories), together_at)
+        report(f"in one memory, at {_budgets(together_at)}", whole.ours, whole.plain)
+    return measured
+
+
+def _budgets(budgets: Sequence[int]) -> str:
+    return " / ".join(f"{budget:,}" for budget in budgets)
+
+
+def measure_quality(folder: Path) -> None:
     installation = Installation()
-    alone = [(history, installation.take_in(history)) for history in histories]
-    elsewhere = [(history, installation.begin_another(taken)) for history, taken in alone]
-    whole = chained(histories)
-    in_one = [(whole, installation.take_in(whole))]
-    print("Share of the evidence in the context")
-    report("assembled", measure_contexts(alone, installation.assembled))
-    report("assembled, new conversation", measure_contexts(elsewhere, installation.assembled))
-    report("assembled, all in one history", measure_contexts(in_one, installation.assembled))
-    report("keep the latest", measure_contexts(alone, recall_baselines.latest))
-    report("the database's full text", measure_contexts(alone, recall_baselines.FullText()))
-    print("The gate")
-    for history, conversation_id in alone:
-        own = [asked.question for asked in history.questions]
-        recall_gate.measure(history.name, installation.user_of(conversation_id).pk, own)
-
-
-def measure_over_rest(histories: Sequence[History]) -> None:
-    """The same through the door, with the answers of a running service."""
-    with model_server() as model, running_service(model.url, people=1) as (service, [(token, _)]):
-        client = service.client(token)
-
-        def take_in(history: History) -> str:
-            body = {
-                "messages": [
-                    {name: m[name] for name in ("role", "content", "created_at")} for m in history.messages
-                ]
-            }
-            answer = client.post("/api/v1/conversations/import", json=body, timeout=120)
-            taken: str = answer.raise_for_status().json()["id"]
-            return taken
-
-        def assembled(conversation_id: str, question: str, budget: int) -> list[str]:
-            asked = {"query": question, "budget_tokens": budget}
-            answer = client.post(f"/api/v1/conversations/{conversation_id}/context", json=asked, timeout=60)
-            return [message["content"] for message in answer.raise_for_status().json()["messages"]]
-
-        alone = [(history, take_in(history)) for history in histories]
-        print("Share of the evidence in the context, over REST, one user with all histories")
-        report("assembled", measure_contexts(alone, assembled))
+    print("Share of the evidence that is in the context, in %")
+    conversations = read_conversations(folder / "recall_dev.json")
+    inside = [
+        measure_history(installation, history, CONVERSATION_BUDGETS, is_inside=True)
+        for history in conversations
+    ]
+    report("en, asked in the conversation", add_rows([each.ours for each in inside]))
+    measured = report_group(installation, conversations, CONVERSATION_BUDGETS, CONVERSATION_BUDGETS)
+    people = sorted(read_people(folder / "memorybank_dev.json"), key=lambda person: person.language)
+    for _, group in groupby(people, key=lambda person: person.language):
+        measured += report_group(installation, list(group), PEOPLE_BUDGETS, MEMORY_BUDGETS)
+    for probes in (*read_probes(folder / "probes_dev.json"), *read_probes(OWN_PROBES)):
+        measured.append(measure_history(installation, probes, PROBE_BUDGETS))
+        report(f"{probes.name} at {_budgets(PROBE_BUDGETS)}", measured[-1].ours, measured[-1].plain)
+    recall_gate.measure([(each.history, each.user.pk) for each in measured])
 
 
 @contextmanager
@@ -185,34 +223,32 @@ def _endpoint(arguments: argparse.Namespace) -> Iterator[dict[str, str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("data", nargs="?", type=Path, help=f"default: {DATA}, where it is there")
+    parser.add_argument("folder", nargs="?", type=Path, default=DATA, help=f"default: {DATA}")
     parser.add_argument("--database", choices=["sqlite", "postgres"], default="sqlite")
     parser.add_argument(
         "--embeddings",
         nargs=2,
         metavar=("URL", "MODEL"),
-        help="fused with this endpoint's vectors; its key from EMBEDDINGS_API_KEY; not with --over-rest",
+        help="fused with this endpoint's vectors; its key from EMBEDDINGS_API_KEY",
     )
     parser.add_argument(
         "--embeddings-hashed",
         action="store_true",
         help="the same with an endpoint of our own that knows no language",
     )
-    parser.add_argument("--over-rest", action="store_true", help="through a running service, on SQLite")
     parser.add_argument("--skip-speed", action="store_true")
     parser.add_argument("--skip-quality", action="store_true")
     arguments = parser.parse_args()
-    if arguments.data is None and not DATA.is_file():
-        return print(f"Not measured: the questions are not part of this project, and {DATA} is not there.")
-    histories = read_histories(arguments.data or DATA)
-    if arguments.over_rest:
-        return measure_over_rest(histories)
+    if not arguments.folder.is_dir():
+        return print(
+            f"Not measured: the data is not part of this project, and {arguments.folder} is not there."
+        )
     with _endpoint(arguments) as embeddings, prepared_database(arguments.database, embeddings):
-        print(f"On {arguments.database}: {sum(len(history.questions) for history in histories)} questions")
+        print(f"On {arguments.database}")
         if not arguments.skip_quality:
-            measure_quality(histories)
+            measure_quality(arguments.folder)
         if not arguments.skip_speed:
-            recall_speed.measure(histories)
+            recall_speed.measure(read_conversations(arguments.folder / "recall_dev.json"))
 
 
 if __name__ == "__main__":

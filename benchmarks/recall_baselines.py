@@ -1,89 +1,73 @@
-"""What recall is held against: the newest messages, and the ranking the database brings along (any of the words).
+"""What recall is held against: plain BM25 with one neighbour.
 
-Both fill the budget with whole messages at 4 characters a token, and with nothing else.
+It fills the budget with whole messages, best first, each with the message that follows it or, behind an answer, the one
+before: a turn and its other half.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Any
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cache
+from math import log
+
+from benchmarks.recall_data import History
+from memory.tokens import estimate_text
 
 CHARS_PER_TOKEN = 4
+K1 = 1.2
+B = 0.75
+_PIECE = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|\w+")
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
-def latest(conversation_id: str, question: str, budget: int) -> list[str]:
-    """The question and the longest suffix that fits."""
-    return _fill(_newest_first(conversation_id), question, budget, skips_long=False)
-
-
-def _newest_first(conversation_id: str) -> Iterable[str]:
-    from chatapp.conversations.models import Message
-
-    rows = Message.objects.filter(conversation_id=conversation_id).order_by("-position")
-    return (parts[0]["text"] for parts in rows.values_list("parts", flat=True))
-
-
-def _fill(texts: Iterable[str], question: str, budget: int, *, skips_long: bool) -> list[str]:
-    chosen, left = [question], budget * CHARS_PER_TOKEN - len(question)
-    for text in texts:
-        if len(text) <= left:
-            chosen.append(text)
-            left -= len(text)
-        elif not skips_long:
-            break
-    return chosen
-
-
-class FullText:
-    """SQLite's FTS5 with bm25 and the porter stemmer, or PostgreSQL's ts_rank with its English configuration."""
-
-    def __init__(self) -> None:
-        from django.db import connection
-
-        self._is_postgres = connection.vendor == "postgresql"
-        self._known: set[str] = set()
-
-    def __call__(self, conversation_id: str, question: str, budget: int) -> list[str]:
-        if conversation_id not in self._known:
-            self._take_in(conversation_id)
-            self._known.add(conversation_id)
-        words = list(dict.fromkeys(re.findall(r"\w+", question.lower())))
-        return _fill(self._ranked(conversation_id, words), question, budget, skips_long=True)
-
-    def _take_in(self, conversation_id: str) -> None:
-        texts = list(_newest_first(conversation_id))[::-1]
-        if self._is_postgres:
-            self._run(f"CREATE TABLE {_table(conversation_id)} (text text, terms tsvector)")
-            statement = f"INSERT INTO {_table(conversation_id)} VALUES (%s, to_tsvector('english', %s))"
-            rows: list[tuple[str, ...]] = [(text, text) for text in texts]
+def _words(text: str) -> Iterator[str]:
+    for piece in _PIECE.findall(text.lower()):
+        if _UNSPACED.match(piece):
+            yield from (piece[at : at + 2] for at in range(max(1, len(piece) - 1)))
         else:
-            self._run(
-                f"CREATE VIRTUAL TABLE {_table(conversation_id)} USING fts5(text, tokenize = 'porter unicode61')"
-            )
-            statement = f"INSERT INTO {_table(conversation_id)} VALUES (%s)"
-            rows = [(text,) for text in texts]
-        for row in rows:
-            self._run(statement, row)
-
-    def _ranked(self, conversation_id: str, words: list[str]) -> list[str]:
-        table = _table(conversation_id)
-        if self._is_postgres:
-            query = (
-                f"SELECT text FROM {table}, to_tsquery('english', %s) asked WHERE terms @@ asked"
-                " ORDER BY ts_rank(terms, asked) DESC"
-            )
-            return [row[0] for row in self._run(query, (" | ".join(words),))]
-        query = f"SELECT text FROM {table} WHERE {table} MATCH %s ORDER BY bm25({table})"
-        return [row[0] for row in self._run(query, (" OR ".join(f'"{word}"' for word in words),))]
-
-    def _run(self, statement: str, values: tuple[str, ...] = ()) -> list[Any]:
-        from django.db import connection
-
-        with connection.cursor() as cursor:
-            cursor.execute(statement, values)
-            return cursor.fetchall() if cursor.description else []
+            yield piece
 
 
-def _table(conversation_id: str) -> str:
-    return f"words_{conversation_id.replace('-', '')}"
+class Bm25:
+    def __init__(self, history: History) -> None:
+        self._texts = [message["content"] for message in history.messages]
+        self._roles = [message["role"] for message in history.messages]
+        self._terms = [Counter(_words(text)) for text in self._texts]
+        self._lengths = [sum(terms.values()) for terms in self._terms]
+        self._containing = Counter(term for terms in self._terms for term in terms)
+
+    def fill(self, question: str, budget: int) -> list[str]:
+        """Return the texts that fit beside the question."""
+        tokens, chars = budget - estimate_text(question), budget * CHARS_PER_TOKEN - len(question)
+        chosen: dict[int, str] = {}
+        for at in self._best_first(question):
+            for each in (at, at + 1 if self._roles[at] == "user" else at - 1):
+                if each in chosen or not 0 <= each < len(self._texts):
+                    continue
+                text = self._texts[each]
+                if (cost := _cost(text)) <= tokens and len(text) <= chars:
+                    chosen[each] = text
+                    tokens, chars = tokens - cost, chars - len(text)
+        return list(chosen.values())
+
+    def _best_first(self, question: str) -> Sequence[int]:
+        words = set(_words(question))
+        scores = [self._score(at, words) for at in range(len(self._texts))]
+        return sorted((at for at, score in enumerate(scores) if score > 0), key=lambda at: -scores[at])
+
+    def _score(self, at: int, words: set[str]) -> float:
+        count, average = len(self._texts), sum(self._lengths) / len(self._texts)
+        norm = K1 * (1 - B + B * self._lengths[at] / average)
+        return sum(
+            log(1 + (count - self._containing[word] + 0.5) / (self._containing[word] + 0.5))
+            * (self._terms[at][word] * (K1 + 1))
+            / (self._terms[at][word] + norm)
+            for word in words & self._terms[at].keys()
+        )
+
+
+@cache
+def _cost(text: str) -> int:
+    return estimate_text(text)

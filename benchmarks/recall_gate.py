@@ -1,57 +1,64 @@
-"""Questions that have nothing to do with anybody's history: how many of them recall something all the same."""
+"""The gate's two errors, by language: own questions that recall nothing or little, and what recalls though it has
+nothing to do with the history."""
 
 from __future__ import annotations
 
-FOREIGN = """
-How does photosynthesis work?
-What is a monad?
-Make a table of the planets
-What is the capital of Mongolia?
-Explain the difference between TCP and UDP
-How do I sort a list in Python?
-What year did the Berlin Wall fall?
-Write a haiku about autumn
-Who wrote The Brothers Karamazov?
-What is the boiling point of ethanol?
-How do vaccines work?
-Translate "good morning" into Finnish
-What's the time complexity of quicksort?
-Give me a regular expression for e-mail addresses
-Who won the world cup in 1974?
-What is the square root of 1764?
-How long does it take to boil an egg?
-Summarise the plot of Hamlet
-What does the mitochondrion do?
-How many moons does Jupiter have?
-Explain recursion to a child
-What is the difference between affect and effect?
-How can I improve the performance of a SQL query?
-Name the seven wonders of the ancient world
-What causes inflation?
-Why is the sky blue?
-How does a transformer model work?
-Convert 75 Fahrenheit to Celsius
-What is the GDP of Brazil?
-Which elements are noble gases?
-"""
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks.recall_data import History, read_unrelated
+
+ROOM_TOKENS = 2_000
+LITTLE_TOKENS = 500
+"""A question about something else may recall so much."""
+COLUMNS = (
+    "own: nothing",
+    "own: little",
+    "own: asked",
+    "foreign: much",
+    "foreign: something",
+    "foreign: asked",
+    "small talk: something",
+    "small talk: asked",
+)
 
 
-def measure(name: str, user_id: object, own: list[str]) -> None:
-    """`own` are questions that the history answers."""
-    foreign = FOREIGN.strip().splitlines()
-    let_through = sum(_recalls(user_id, question) for question in foreign)
-    held_back = sum(not _recalls(user_id, question) for question in own)
-    print(
-        f"  {name}: {let_through} of {len(foreign)} foreign questions recall something,"
-        f" {held_back} of its own {len(own)} nothing",
-        flush=True,
-    )
+def measure(histories: Sequence[tuple[History, Any]]) -> None:
+    """`histories` with the key of the user who has each."""
+    unrelated = read_unrelated()
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for history, user_id in histories:
+        told = counts[history.language]
+        for asked in history.questions:
+            _count(told, "own", _recalled_tokens(user_id, asked.question))
+        for question in unrelated[history.language].foreign:
+            _count(told, "foreign", _recalled_tokens(user_id, question))
+    anybody = histories[0][1]
+    for language, item in unrelated.items():
+        owners = [user_id for history, user_id in histories if history.language == language] or [anybody]
+        for text in item.small:
+            for user_id in owners:
+                _count(counts[language], "small talk", _recalled_tokens(user_id, text))
+    print(f"The gate, with room for {ROOM_TOKENS:,} tokens; little is less than {LITTLE_TOKENS}")
+    for language, told in counts.items():
+        print(f"  {language}  " + ", ".join(f"{name} {told[name]}" for name in COLUMNS), flush=True)
 
 
-def _recalls(user_id: object, question: str) -> bool:
+def _count(told: Counter[str], what: str, tokens: int) -> None:
+    told[f"{what}: asked"] += 1
+    told[f"{what}: nothing"] += tokens == 0
+    told[f"{what}: something"] += tokens > 0
+    told[f"{what}: little"] += 0 < tokens <= LITTLE_TOKENS
+    told[f"{what}: much"] += tokens > LITTLE_TOKENS
+
+
+def _recalled_tokens(user_id: Any, question: str) -> int:
     from chatapp.operations import clock
     from chatapp.recall.turn_recall import recall_for
     from memory.ranking import RecallSize
 
-    room = RecallSize(2_000, 8_000)
-    return bool(recall_for(user_id=user_id, question=question, now=clock.now(), room=room))  # type: ignore[arg-type]
+    room = RecallSize(ROOM_TOKENS, 4 * ROOM_TOKENS)
+    return sum(
+        turn.tokens for turn in recall_for(user_id=user_id, question=question, now=clock.now(), room=room)
+    )

@@ -13,7 +13,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from memory.terms import STOP_WORDS, fold_text
+from memory.languages import fold_text
+from memory.terms import STOP_WORDS
 from tests.servers.embeddings_server import EmbeddingsServer
 
 MODEL = "hashed-letters"

@@ -9,9 +9,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -21,7 +21,8 @@ import httpx2
 from benchmarks import context_load
 from tests.environment import ROOT, clean_environment
 from tests.servers.postgres import Postgres
-from tests.servers.service import Service, run_manage
+from tests.servers.redis import Redis
+from tests.servers.service import OwnProcess, Service, run_manage
 
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 # Rows for a load: users, tokens and conversations, by the actions of the service itself.
@@ -70,37 +71,79 @@ def model_server(*arguments: str) -> Iterator[ModelProcess]:
         process.wait()
 
 
+@dataclass
+class Deployment:
+    """The processes of a running service."""
+
+    name: str
+    webs: list[Service]
+    worker: OwnProcess | None = None
+
+    @property
+    def processes(self) -> list[OwnProcess]:
+        return [*self.webs, *([self.worker] if self.worker else [])]
+
+    def cpu_seconds(self) -> float:
+        return sum(cpu_seconds(each.process.pid) for each in self.processes if each.process)
+
+    def peak_mb(self) -> float:
+        """Return the peak memory of the largest process."""
+        return max(peak_mb(each.process.pid) for each in self.processes if each.process)
+
+
 @contextmanager
 def running_service(
     model_url: str, people: int = 0, **env: str
 ) -> Iterator[tuple[Service, list[tuple[str, str]]]]:
     """The embedded service on a fresh folder, and `(token, conversation_id)` of each of its people."""
+    with deployment(model_url, people, **env) as (deployed, made):
+        yield deployed.webs[0], made
+
+
+@contextmanager
+def deployment(
+    model_url: str, people: int = 0, webs: int = 0, **env: str
+) -> Iterator[tuple[Deployment, list[tuple[str, str]]]]:
+    """The service on a fresh folder, embedded or as `webs` processes and a worker on PostgreSQL and Redis, and
+    `(token, conversation_id)` of each of its people."""
     clean_environment()
-    folder = Path(tempfile.mkdtemp(prefix="palimpsest-bench-"))
-    environment = {
-        "DATA_DIR": str(folder),
-        "OPENAI_BASE_URL": f"{model_url}/v1",
-        "OPENAI_API_KEY": "none",
-        "LLM_MODEL": "test-model",
-        "MESSAGES_PER_MINUTE": "100000",
-        **env,
-    }
-    service = Service([], folder / "service.log", environment)
-    try:
-        check(run_manage(environment, "migrate", "--verbosity=0"))
-        made = json.loads(
-            check(run_manage(environment, "shell", "-v0", "-c", PREPARE.format(count=people))).splitlines()[
-                -1
-            ]
-        )
-        service.start()
-        yield service, [(token, conversation) for token, conversation in made]
-    except BaseException:
-        print(service.output()[-5_000:], file=sys.stderr)
-        raise
-    finally:
-        service.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+    with ExitStack() as stack:
+        folder = Path(tempfile.mkdtemp(prefix="palimpsest-bench-"))
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        environment = {
+            "DATA_DIR": str(folder),
+            "OPENAI_BASE_URL": f"{model_url}/v1",
+            "OPENAI_API_KEY": "none",
+            "LLM_MODEL": "test-model",
+            "MESSAGES_PER_MINUTE": "100000",
+            **env,
+        }
+        name = "embedded on SQLite"
+        if webs:
+            postgres, redis = Postgres(), Redis()
+            environment["DATABASE_URL"] = postgres.start().new_database()
+            stack.callback(postgres.stop)
+            environment["REDIS_URL"] = redis.start().new_database()
+            stack.callback(redis.stop)
+            name = f"{webs} web processes and a worker on PostgreSQL and Redis"
+        services = [Service([], folder / f"service-{n}.log", environment) for n in range(max(1, webs))]
+        deployed = Deployment(name, services)
+        for service in services:
+            stack.callback(service.stop)
+        try:
+            check(run_manage(environment, "migrate", "--verbosity=0"))
+            printed = check(run_manage(environment, "shell", "-v0", "-c", PREPARE.format(count=people)))
+            if webs:
+                worker = ("-m", "celery", "-A", "chatapp", "worker", "--loglevel=WARNING", "--concurrency=1")
+                deployed.worker = services[0].companion("worker", *worker, "--pool=solo")
+                deployed.worker.launch()
+                stack.callback(deployed.worker.kill)
+            for service in services:
+                service.start()
+            yield deployed, [tuple(pair) for pair in json.loads(printed.splitlines()[-1])]
+        except BaseException:
+            print("\n".join(service.output()[-5_000:] for service in services), file=sys.stderr)
+            raise
 
 
 @contextmanager
@@ -135,6 +178,12 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
 
 
+def peak_mb(pid: int) -> float:
+    """Return the most memory that a process had resident."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+
 def percentile(values: Sequence[float], share: float) -> float:
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
@@ -146,3 +195,50 @@ def stopwatch() -> Iterator[list[float]]:
     started = time.perf_counter()
     yield taken
     taken.append(time.perf_counter() - started)
+
+
+# --- Transactions ----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Watched:
+    """The statements of the block, and how long each of its transactions lasted."""
+
+    statements: int = 0
+    held: list[tuple[float, float]] = field(default_factory=list)
+    began: tuple[float, float] = (0.0, 0.0)
+
+    def execute(self, run: Callable[..., Any], *arguments: Any) -> Any:
+        self.statements += 1
+        return run(*arguments)
+
+
+@contextmanager
+def watch() -> Iterator[Watched]:
+    from django.db import connection
+
+    watched, change = Watched(), connection.set_autocommit
+
+    def set_autocommit(autocommit: bool, *arguments: Any, **options: Any) -> None:
+        change(autocommit, *arguments, **options)
+        if autocommit:
+            watched.held.append(since(watched.began))
+        else:
+            watched.began = moment()
+
+    setattr(connection, "set_autocommit", set_autocommit)  # noqa: B010
+    try:
+        with connection.execute_wrapper(watched.execute):
+            yield watched
+    finally:
+        delattr(connection, "set_autocommit")
+
+
+def moment() -> tuple[float, float]:
+    return time.perf_counter(), time.thread_time()
+
+
+def since(began: tuple[float, float]) -> tuple[float, float]:
+    """Return milliseconds by the clock and of CPU."""
+    now = moment()
+    return (now[0] - began[0]) * 1_000, (now[1] - began[1]) * 1_000

@@ -1,157 +1,168 @@
-"""Users streaming at once through the socket, against the same load straight at the model server.
+"""Users who send at once, spread over time, and alone, through the socket; each load also straight at the model server.
 
-python -m benchmarks.streaming [--users 200] [--rate 50] [--tokens 1000]
+python -m benchmarks.streaming [--users 200] [--rate 50] [--tokens 100] [--rounds 3] [--spread 30] [--webs N]
+
+`--webs N`: PostgreSQL, Redis, N web processes and a worker instead of one embedded process on SQLite. The loads
+through the service and straight at the model server alternate, so that other work on the machine slows down both.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import json
-import time
-from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
-from websockets.asyncio.client import connect
+from benchmarks.load_client import Ask, Load, UserSocket, ask_model, offer, open_socket
+from benchmarks.stage import Deployment, deployment, model_server, percentile
 
-from benchmarks.stage import cpu_seconds, model_server, percentile, running_service
+SPREAD_S = 15.0
+ALONE = 10
+REST_S = 3.0
+"""What a load leaves behind is counted, too."""
 
 
 @dataclass
-class Load:
-    """What one client process saw. Times are wall-clock seconds."""
+class Measured:
+    """The same load through the service and straight, in rounds."""
 
-    tokens: int = 0
-    errors: list[str] = field(default_factory=list)
-    first: dict[str, float] = field(default_factory=dict)
-    started: float = 0.0
-    ended: float = 0.0
+    through: list[Load] = field(default_factory=list)
+    straight: list[Load] = field(default_factory=list)
+    cpu_s: float = 0.0
 
     @property
-    def tokens_per_s(self) -> float:
-        return self.tokens / (self.ended - self.started)
+    def share(self) -> float:
+        """Return the tokens a second through the service, of those straight at the model server."""
+        return self.tokens_per_s(self.through) / self.tokens_per_s(self.straight)
+
+    @property
+    def cpu_per_thousand(self) -> float:
+        return self.cpu_s / max(1, sum(load.tokens for load in self.through)) * 1000
+
+    @property
+    def errors(self) -> list[str]:
+        return [error for load in (*self.through, *self.straight) for error in load.errors]
+
+    def tokens_per_s(self, loads: Sequence[Load]) -> float:
+        return sum(load.tokens for load in loads) / sum(load.ended - load.started for load in loads)
+
+    def first_above_ms(self, share: float) -> float:
+        """Return a percentile of the time to the first text, above the median of the model server's own."""
+        own = percentile([after for load in self.straight for after in load.first_after], 0.5)
+        seen = [after for load in self.through for after in load.first_after]
+        return (percentile(seen, share) - own) * 1000 if seen else float("nan")
 
 
-async def read_socket(load: Load, ws_url: str, token: str, conversation: str, number: int) -> None:
-    """One user: sends, reads to the end, compares what came with what was stored."""
-    headers = {"Authorization": f"Bearer {token}"}
-    async with connect(ws_url, additional_headers=headers, compression=None, max_size=None) as socket:
-        await socket.send(json.dumps({"type": "subscribe", "conversation_id": conversation, "after_seq": 0}))
-        send = {"type": "message.send", "client_id": f"load-{number}", "conversation_id": conversation}
-        await socket.send(json.dumps({**send, "content": f"load-{number}"}))
-        shown = ""
-        async for raw in socket:
-            event = json.loads(raw)
-            if event["type"] == "text.delta":
-                load.first.setdefault(f"load-{number}", time.time())
-                if event["offset"] != len(shown):
-                    load.errors.append(f"{number}: a delta at {event['offset']} where {len(shown)} was shown")
-                shown += event["text"]
-            elif event["type"] == "message.completed" and event["message"]["content"] != shown:
-                load.errors.append(f"{number}: what was shown is not what was stored")
-            elif event["type"] == "error":
-                load.errors.append(f"{number}: {event['message']}")
-            elif event["type"] == "run.finished":
-                if event["status"] != "complete":
-                    load.errors.append(f"{number}: {event['status']} {event.get('error')}")
-                load.tokens += len(shown.split())
-                return
+async def measure(
+    service: Deployment, through: Sequence[Ask], straight: Sequence[Ask], over_s: float, rounds: int
+) -> Measured:
+    measured = Measured()
+    for _ in range(rounds):
+        measured.straight.append(await offer(straight, over_s))
+        before = service.cpu_seconds()
+        measured.through.append(await offer(through, over_s))
+        await asyncio.sleep(REST_S)
+        measured.cpu_s += service.cpu_seconds() - before
+    return measured
 
 
-async def read_model(load: Load, host: str, port: int, number: int) -> None:
-    """The same straight at the model server, over a plain socket, so that the client costs as little as it can."""
-    reader, writer = await asyncio.open_connection(host, port)
-    body = json.dumps(
-        {"model": "test-model", "stream": True, "messages": [{"role": "user", "content": f"load-{number}"}]}
-    ).encode()
-    head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: {host}\r\nContent-Length: {len(body)}\r\n\r\n"
-    writer.write(head.encode() + body)
-    while data := await reader.read(65536):
-        load.tokens += data.count(b'"content":')
-        if b"[DONE]" in data:
-            break
-    writer.close()
-
-
-async def _gather(load: Load, users: Sequence[Callable[[], Awaitable[None]]], ramp_s: float) -> Load:
-    async def one(number: int, user: Callable[[], Awaitable[None]]) -> None:
-        await asyncio.sleep(ramp_s * number / len(users))
-        try:
-            await user()
-        except Exception as error:
-            load.errors.append(f"{number}: {type(error).__name__} {error}")
-
-    load.started = time.time()
-    await asyncio.gather(*(one(number, user) for number, user in enumerate(users)))
-    load.ended = time.time()
-    return load
-
-
-def load_service(ws_url: str, people: list[tuple[str, str]], ramp_s: float) -> Load:
-    load = Load()
-    users = [
-        lambda token=token, conversation=conversation, number=number: read_socket(
-            load, ws_url, token, conversation, number
-        )
+async def measure_all(
+    service: Deployment, people: list[tuple[str, str]], model_url: str, asked: argparse.Namespace
+) -> dict[str, Measured]:
+    host, port = model_url.removeprefix("http://").split(":")
+    model = partial(ask_model, host=host, port=int(port))
+    sockets = [
+        await open_socket("127.0.0.1", service.webs[number % len(service.webs)].port, token, conversation)
         for number, (token, conversation) in enumerate(people)
     ]
-    return asyncio.run(_gather(load, users, ramp_s))
+    await sockets[0].ask(Load())  # the first answer of a process imports what the others find
+    all_at_once = [socket.ask for socket in sockets]
+    found = {
+        "at once": await measure(service, all_at_once, [model] * len(sockets), 1.0, asked.rounds),
+        "alone": await measure(service, [partial(in_turn, sockets[0], ALONE)], [model], 0.0, 1),
+    }
+    if asked.spread:
+        count = int(asked.spread * SPREAD_S)
+        idle: asyncio.Queue[UserSocket] = asyncio.Queue()
+        for socket in sockets:
+            idle.put_nowait(socket)
+        found["spread"] = await measure(
+            service, [partial(ask_idle, idle)] * count, [model] * count, SPREAD_S, 1
+        )
+    for socket in sockets:
+        socket.close()
+    return found
 
 
-def load_model(host: str, port: int, users: int, ramp_s: float) -> Load:
-    load = Load()
-    jobs = [lambda number=number: read_model(load, host, port, number) for number in range(users)]
-    return asyncio.run(_gather(load, jobs, ramp_s))
+async def in_turn(socket: UserSocket, turns: int, load: Load) -> None:
+    for _ in range(turns):
+        await socket.ask(load)
 
 
-def measure(users: int, rate: int, tokens: int, env: dict[str, str]) -> None:
-    ramp_s = 1.0 if users >= 50 else 0.2
-    with (
-        model_server("--rate", str(rate), "--tokens", str(tokens)) as model,
-        ProcessPoolExecutor(1) as client,
-    ):
-        host, port = model.url.removeprefix("http://").split(":")
-        straight = client.submit(load_model, host, int(port), users, ramp_s).result()
-        model.forget_requests()
-        with running_service(model.url, people=users, **env) as (service, people):
-            assert service.process is not None
-            cpu_before = cpu_seconds(service.process.pid)
-            through = client.submit(load_service, service.ws_url, people, ramp_s).result()
-            cpu_s = cpu_seconds(service.process.pid) - cpu_before
-        lags = first_delta_lags(model.requests(), through)
-    print(f"{users} users, {rate} tokens/s each, {tokens} tokens an answer")
-    print(f"  straight at the model server  {straight.tokens_per_s:9.0f} tokens/s")
-    print(f"  through the service           {through.tokens_per_s:9.0f} tokens/s")
-    print(f"  ratio                         {through.tokens_per_s / straight.tokens_per_s:9.2f}")
-    print(f"  CPU of the service            {cpu_s / through.tokens * 1000:9.3f} s per 1,000 tokens")
-    p95, median = (percentile(lags, share) * 1000 for share in (0.95, 0.5))
-    print(f"  first delta after first token {p95:9.1f} ms (p95; median {median:.1f})")
-    print(f"  errors                        {len(through.errors):9d} {through.errors[:3]}")
+async def ask_idle(idle: asyncio.Queue[UserSocket], load: Load) -> None:
+    """Ask as a user who waits for nothing. Where all of them wait, the service is behind: the send is late, too."""
+    socket = await idle.get()
+    try:
+        await socket.ask(load)
+    finally:
+        idle.put_nowait(socket)
 
 
-def first_delta_lags(requests: list[dict[str, object]], load: Load) -> list[float]:
-    """From the model's first token to the client's first delta, matched by the question."""
-    lags = []
-    for request in requests:
-        if request["kind"] != "chat":
-            continue
-        question = request["body"]["messages"][-1]["content"]  # type: ignore[index]
-        seen = load.first.get(question.strip())
-        times = request["times"]
-        if seen is not None and "first_token" in times:  # type: ignore[operator]
-            lags.append(seen - times["first_token"])  # type: ignore[index]
-    return lags or [float("nan")]
+def print_table(found: dict[str, Measured], service: Deployment, asked: argparse.Namespace) -> None:
+    at_once, alone = found["at once"], found["alone"]
+    print(f"{asked.users} users, {asked.tokens} tokens an answer at {asked.rate} a second, {service.name}")
+    rows = [
+        ("all within one second: straight, tokens/s", f"{at_once.tokens_per_s(at_once.straight):.0f}"),
+        ("  through the service, tokens/s", f"{at_once.tokens_per_s(at_once.through):.0f}"),
+        ("  share of straight", f"{at_once.share:.0%}"),
+        ("  first token above the model's own, p50", f"{at_once.first_above_ms(0.5):.0f} ms"),
+        ("  p95", f"{at_once.first_above_ms(0.95):.0f} ms"),
+        ("  CPU of the service per 1,000 tokens", f"{at_once.cpu_per_thousand:.3f} s"),
+    ]
+    if spread := found.get("spread"):
+        rows += [
+            (
+                f"{asked.spread} sends a second: first token above, p50",
+                f"{spread.first_above_ms(0.5):.0f} ms",
+            ),
+            ("  p95", f"{spread.first_above_ms(0.95):.0f} ms"),
+            ("  CPU of the service per 1,000 tokens", f"{spread.cpu_per_thousand:.3f} s"),
+        ]
+    errors = [error for measured in found.values() for error in measured.errors]
+    rows += [
+        ("one user alone: first token above, p50", f"{alone.first_above_ms(0.5):.0f} ms"),
+        ("  p95", f"{alone.first_above_ms(0.95):.0f} ms"),
+        ("peak memory of the largest process", f"{service.peak_mb():.0f} MB"),
+        ("errors, gaps, differences to what was stored", f"{len(errors)} {errors[:3] if errors else ''}"),
+    ]
+    for name, value in rows:
+        print(f"  {name:48s} {value:>12s}", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--users", type=int, default=200)
     parser.add_argument("--rate", type=int, default=50)
-    parser.add_argument("--tokens", type=int, default=1000)
-    arguments = parser.parse_args()
-    measure(arguments.users, arguments.rate, arguments.tokens, {})
-    measure(20, arguments.rate, 100, {})
+    parser.add_argument("--tokens", type=int, default=0, help="of an answer; without it 100, then 1,000")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--spread", type=int, default=30, help="sends a second; 0: not measured")
+    parser.add_argument("--webs", type=int, default=0)
+    asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that no process is left behind
+    for tokens in (asked.tokens,) if asked.tokens else (100, 1_000):
+        asked.tokens = tokens
+        if tokens > 500:
+            asked.spread, asked.rounds = 0, 1
+        with (
+            model_server("--rate", str(asked.rate), "--tokens", str(tokens)) as model,
+            deployment(model.url, people=asked.users, webs=asked.webs) as (service, people),
+        ):
+            print_table(asyncio.run(measure_all(service, people, model.url, asked)), service, asked)
+    subprocess.run([sys.executable, "-m", "benchmarks.turn"], check=True)
 
 
 if __name__ == "__main__":

@@ -7,13 +7,25 @@ import os
 from celery import Celery
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatapp.settings")
+# Django's checks of the code are for its authors. Each worker would import every page and the admin for them.
+os.environ.setdefault("CELERY_SKIP_CHECKS", "true")
 
 app = Celery("chatapp")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(
     [
         f"chatapp.{package}"
-        for package in ("agent_presets", "compaction", "forgetting", "long_term", "operations", "recall")
+        for package in (
+            "agent_presets",
+            "compaction",
+            "forgetting",
+            "importing",
+            "long_term",
+            "operations",
+            "recall",
+            "titles",
+            "webhooks",
+        )
     ]
 )
 # Threads other than the one that imports this find it as the current app, too.

@@ -10,6 +10,7 @@ import dj_database_url
 
 from agents.hooks import read_hooks
 from chatapp.operations import environment as env
+from chatapp.operations.mail_settings import mail
 from memory.bounds import MAX_RETENTION_DAYS, MAX_TOKENS
 from memory.policy import merge_policies
 
@@ -32,11 +33,15 @@ CSRF_TRUSTED_ORIGINS = [PUBLIC_URL] if PUBLIC_URL else []
 TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")  # addresses or networks whose X-Forwarded-For is believed
 # Open connections of one address whose user is not known yet; a signed-in socket does not count, nor a trusted proxy.
 CONNECTIONS_PER_ADDRESS = env.number("CONNECTIONS_PER_ADDRESS", 256, 1, 1_000_000)
+# As far as the settings can tell. A proxy on this machine looks like a program on this machine.
+IS_BEHIND_PROXY = bool(PUBLIC_URL or TRUSTED_PROXIES or set(ALLOWED_HOSTS) - env.LOOPBACK_HOSTS)
 DRAIN_TIMEOUT_S = env.number("DRAIN_TIMEOUT_S", 8, 0, DAY_S)  # how long answers may go on after SIGTERM
 
 # --- What the product is set to --------------------------------------------------------------------
 SIGNUP = env.choice("SIGNUP", "closed", ("open", "invite", "closed"))
 RETENTION_DAYS = env.number("RETENTION_DAYS", 30, 0, MAX_RETENTION_DAYS)
+# How long deleted conversations can be restored; 0 = not at all.
+TRASH_DAYS = env.number("TRASH_DAYS", 30, 0, MAX_RETENTION_DAYS)
 ENABLE_COMPACTION = env.flag("ENABLE_COMPACTION", True)
 # For the whole deployment, below models and agents.
 CONTEXT_POLICY = env.json_object("CONTEXT_POLICY", lambda fields: merge_policies(("environment", fields)))
@@ -52,6 +57,9 @@ MAX_OWN_AGENTS = env.number("MAX_OWN_AGENTS", 20, 0, 10_000)  # presets a user m
 # http_fetch is off until a host is named: docs.python.org, *.wikipedia.org, or * for all public ones.
 HTTP_FETCH_HOSTS = env.host_rules("HTTP_FETCH_HOSTS")
 HTTP_FETCH_OWN_HOSTS = env.host_rules("HTTP_FETCH_OWN_HOSTS")  # on your own network: wiki.example:8080
+# Where webhooks may lead: * for all public addresses; nowhere for "none".
+WEBHOOK_HOSTS = env.host_rules("WEBHOOK_HOSTS", "*")
+WEBHOOK_OWN_HOSTS = env.host_rules("WEBHOOK_OWN_HOSTS")  # on your own network: hooks.example:8080
 # Dotted names of tools of your own, each as agents/tools/protocol.py says.
 EXTRA_TOOLS = env.dotted_names("EXTRA_TOOLS")
 # Dotted name of the class that keeps what is too large for a context, as memory/protocols.py says.
@@ -63,6 +71,7 @@ OPENAI_BASE_URL = env.url("OPENAI_BASE_URL")
 LLM_MODEL = env.line("LLM_MODEL")
 FAST_LLM_MODEL = env.line("FAST_LLM_MODEL")
 LLM_CONTEXT_SIZE = env.number("LLM_CONTEXT_SIZE", 0, 0, MAX_TOKENS)
+FAST_LLM_CONTEXT_SIZE = env.number("FAST_LLM_CONTEXT_SIZE", 0, 0, MAX_TOKENS)
 LLM_MAX_OUTPUT_TOKENS = env.number("LLM_MAX_OUTPUT_TOKENS", 0, 0, MAX_TOKENS)
 OLLAMA_URL = env.url("OLLAMA_URL", "http://127.0.0.1:11434/v1")
 MODEL_CONNECT_TIMEOUT_S = env.number("MODEL_CONNECT_TIMEOUT_S", 10, 1, DAY_S)
@@ -75,6 +84,11 @@ MAX_ANSWER_BYTES = env.number("MAX_ANSWER_BYTES", 4 * 2**20, 1, MAX_BYTES)
 MAX_REQUEST_BYTES = env.number("MAX_REQUEST_BYTES", 64 * 2**20, 1_024, MAX_BYTES)
 MAX_FRAME_BYTES = env.number("MAX_FRAME_BYTES", 2**20, 1_024, MAX_BYTES)
 MAX_UPLOAD_BYTES = env.number("MAX_UPLOAD_BYTES", 20 * 2**20, 1, MAX_BYTES)
+MAX_STORED_BYTES = env.number("MAX_STORED_BYTES", 2 * 2**30, 0, 2**50)  # uploads of one user; 0: no limit
+CONNECTIONS_PER_USER = env.number(
+    "CONNECTIONS_PER_USER", 100, 1, 1_000_000
+)  # sockets and event streams, per process
+FRAMES_PER_MINUTE = env.number("FRAMES_PER_MINUTE", 1_200, 0, 10_000_000)  # of one socket; 0: no limit
 MAX_MESSAGE_CHARS = env.number("MAX_MESSAGE_CHARS", 1_000_000, 1, MAX_BYTES)
 MAX_IMAGE_PIXELS = env.number("MAX_IMAGE_PIXELS", 40_000_000, 1, 2**31 - 1)
 MESSAGES_PER_MINUTE = env.number("MESSAGES_PER_MINUTE", 120, 0, 10_000_000)  # 0: no limit
@@ -119,7 +133,8 @@ if _database["ENGINE"].endswith("sqlite3"):
 else:
     _database["OPTIONS"] = {
         **_database.get("OPTIONS", {}),
-        "pool": {"min_size": 1, "max_size": 20, "timeout": 20},
+        # Who asks while the database is away is told within 10 s.
+        "pool": {"min_size": 1, "max_size": 20, "timeout": 8},
     }
     _database["CONN_MAX_AGE"] = 0  # the pool keeps them
     _database["CONN_HEALTH_CHECKS"] = True  # a restarted server costs nobody a request
@@ -155,6 +170,21 @@ CELERY_TASK_DEFAULT_QUEUE = "palimpsest"
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "beat-schedule")
 CELERY_BEAT_SCHEDULE = {
     "sweep": {"task": "chatapp.operations.tasks.sweep", "schedule": SWEEP_S, "options": {"expires": 60}},
+    "titles": {
+        "task": "chatapp.titles.tasks.wake_waiting",
+        "schedule": SWEEP_S,
+        "options": {"expires": 60},
+    },
+    "webhooks": {
+        "task": "chatapp.webhooks.tasks.wake_waiting",
+        "schedule": SWEEP_S,
+        "options": {"expires": 60},
+    },
+    "imports": {
+        "task": "chatapp.importing.tasks.wake_waiting",
+        "schedule": SWEEP_S,
+        "options": {"expires": 60},
+    },
     "clean-up": {"task": "chatapp.operations.tasks.clean_up", "schedule": 3600.0},
     "consolidate": {
         "task": "chatapp.long_term.tasks.consolidate_due",
@@ -217,14 +247,14 @@ TIME_ZONE = "UTC"
 
 AUTH_USER_MODEL = "chatapp.User"
 SILENCED_SYSTEM_CHECKS = ["auth.W004"]  # e-mail addresses are unique whatever their case, by a constraint
-AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
+AUTHENTICATION_BACKENDS = ["chatapp.accounts.sign_in.BoundedBackend"]
 PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.Argon2PasswordHasher",
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",
 ]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
-    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "chatapp.accounts.passwords.LengthValidator"},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 LOGIN_URL = "account_login"
@@ -234,9 +264,22 @@ ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*", "password2*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_ADAPTER = "chatapp.accounts.sign_in.AccountAdapter"
+# Adding or changing addresses and second factors asks for the password, unless it was entered in the last minutes.
+ACCOUNT_REAUTHENTICATION_REQUIRED = True
+ACCOUNT_REAUTHENTICATION_TIMEOUT = 300
+ACCOUNT_FORMS = {"login": "chatapp.accounts.sign_in.SignInForm"}
+USERSESSIONS_ADAPTER = "chatapp.accounts.sign_in.SessionsAdapter"
 ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
 USERSESSIONS_TRACK_ACTIVITY = False  # would be a write to disk at every request
-EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
+# Without an EMAIL_URL no mail is sent, and nothing is offered that needs one: a mail's link belongs in no log.
+_mail = mail("EMAIL_URL", may_print=DEBUG)
+HAS_MAIL = bool(_mail.backend)
+EMAIL_BACKEND = _mail.backend or "django.core.mail.backends.dummy.EmailBackend"
+EMAIL_HOST, EMAIL_PORT = _mail.host, _mail.port
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _mail.user, _mail.password
+EMAIL_USE_SSL, EMAIL_USE_TLS = _mail.use_ssl, _mail.use_starttls
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = _mail.sender
 
 STATIC_URL = "/static/"
 STATIC_ROOT = Path(env.line("STATIC_ROOT", str(BASE_DIR / "staticfiles")))
@@ -254,14 +297,17 @@ STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.FileSystemFinder",
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
     "chatapp.operations.frontend.NodeModulesFinder",
+    "chatapp.operations.frontend.BundleFinder",
 ]
 
 _secure = PUBLIC_URL.startswith("https://")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _secure
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+DEVICE_COOKIE_NAME = "device"
 if _secure:
     # Browsers take such a cookie over TLS alone, for this host alone: no neighbour under the same domain can set it.
     SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "__Host-sessionid", "__Host-csrftoken"
+    DEVICE_COOKIE_NAME = "__Host-device"
     SECURE_HSTS_SECONDS = 365 * DAY_S
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if _secure else None
 SECURE_CONTENT_TYPE_NOSNIFF = True
@@ -278,14 +324,20 @@ LOGGING = {
     "formatters": {
         "line": {"()": "chatapp.operations.logs.build_formatter", "is_json": LOG_FORMAT == "json"}
     },
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {
+        "outages": {"()": "chatapp.operations.logs.OutageLines"},
+        "not found": {"()": "chatapp.operations.logs.NotFoundIsNoWarning"},
+    },
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["outages"]}},
     "root": {"handlers": ["console"], "level": LOG_LEVEL},
     "loggers": {
         "django.channels.server": {"level": "WARNING"},
+        "django.request": {"filters": ["not found"]},
         "daphne": {"level": "WARNING"},
         "celery": {"level": "WARNING" if EMBEDDED else LOG_LEVEL},
         "psycopg.pool": {"level": "ERROR"},
         "httpx2": {"level": "WARNING"},
+        "mcp": {"level": "WARNING"},
     },
 }
 

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
-from django.contrib import admin
-from django.urls import include, path
+from django.urls import URLResolver, include, path
+from django.urls.resolvers import RoutePattern
 
 from chatapp.accounts import api as accounts
 from chatapp.agent_presets import api as agent_presets
 from chatapp.compaction import api as compaction
-from chatapp.conversations.api import conversations, exports, imports, messages
+from chatapp.conversations.api import conversations, exports, folders, imports, messages
 from chatapp.files import api as files
 from chatapp.forgetting import api as forgetting
+from chatapp.forgetting.trash import api as trash
+from chatapp.importing import api as importing
 from chatapp.long_term.api import days, entries, profile, settings, shared, stats
+from chatapp.mcp_server.views import mcp
+from chatapp.openai_api.api import openai_urlpatterns
 from chatapp.operations import health, views
 from chatapp.operations.http.api import api_urlpatterns, build_api
 from chatapp.providers import api as providers
 from chatapp.realtime.api import events
 from chatapp.recall import api as recall
 from chatapp.runs.api import injecting, runs
+from chatapp.sharing import api as sharing
+from chatapp.sharing import views as sharing_views
+from chatapp.webhooks import api as webhooks
 
 ROUTERS = (
     accounts.router,
     providers.router,
     agent_presets.router,
     imports.router,  # before conversations: /conversations/import is not an id
+    importing.router,
     conversations.router,
+    folders.router,
+    trash.router,
     messages.router,
     injecting.router,
     events.router,
@@ -42,21 +52,31 @@ ROUTERS = (
     stats.stats_router,
     profile.profile_router,
     recall.search_router,
+    sharing.router,
+    webhooks.router,
 )
 
 api = build_api(ROUTERS)
 
+handler500 = "chatapp.operations.views.failed"
+
 urlpatterns = [
     *api_urlpatterns(api),
+    *openai_urlpatterns(),
+    path("mcp", mcp),
     path("healthz", health.healthz),
     path("readyz", health.readyz),
     path("metrics", health.metrics),
     path("", views.chat, name="chat"),
     path("c/<uuid:conversation_id>", views.chat, name="conversation"),
     path("memory", views.memory, name="memory"),
+    path("s/<str:token>", sharing_views.shared, name="shared"),
     path("setup/<str:token>", views.setup, name="setup"),
     path("manifest.webmanifest", views.manifest, name="manifest"),
     path("favicon.ico", views.favicon),
+    path("accounts/password/reset/", views.password_reset),
     path("accounts/", include("allauth.urls")),
-    path("admin/", admin.site.urls),
+    URLResolver(
+        RoutePattern("admin/"), "chatapp.operations.admin.addresses", app_name="admin", namespace="admin"
+    ),
 ]

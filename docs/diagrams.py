@@ -71,11 +71,11 @@ def tables_by_package() -> dict[str, list[type[Model]]]:
 
 
 def _package(package: str, models: list[type[Model]]) -> Iterator[str]:
-    yield f"## {package}\n\n```mermaid\nerDiagram"
+    yield f"## {package}\n```mermaid\nerDiagram"
     for model in models:
         relations = list(_relations(model))
         yield from relations or [f"  {model.__name__}"]
-    yield "```\n"
+    yield "```"
     for model in models:
         columns = ", ".join(_column(field) for field in model._meta.local_fields if field.name != "id")
         yield textwrap.fill(f"- **{model.__name__}**: {columns}", WIDTH, subsequent_indent="  ")

@@ -1,4 +1,4 @@
-"""Patterns of claims in German, French and Spanish, under the same names as the English ones.
+"""Patterns of claims beyond English, under the same names as the English ones, and of where others live.
 
 A fallback: in any language, the nightly consolidation names what is over (see `memory.consolidation`).
 """
@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import re
 
-VALUE = r"(?P<value>[^.,;:!?\n]{1,80})"
+VALUE = (
+    r"(?P<value>(?:\b(?:Dr|Mr|Mrs|Ms|St|Prof|Sr|Sra|Dra|Mme|Hr|Fr)\.(?=\s)|[^.,;:!?\n。，、！？；،؟।]){1,80})"
+)
+"""Up to the end of the clause; a title in front of a name does not end it."""
 _IN = r"(?:in|bei|nahe|nach)"
 _FIXED: tuple[tuple[str, str], ...] = (
     (
@@ -39,6 +42,35 @@ _FIXED: tuple[tuple[str, str], ...] = (
     ),
     ("employer", rf"\btrabajo\s+(?:ahora\s+)?(?:en|para)\s+{VALUE}"),
     ("age", r"\btengo\s+(?:ahora\s+)?(?P<value>\d{1,3})\s+años\b"),
+    (
+        "residence",
+        rf"\b(?:abito|vivo|mi\s+sono\s+trasferit[oa])\s+(?:adesso\s+|ora\s+)?(?:a|in)\s+{VALUE}",
+    ),
+    (
+        "residence",
+        rf"\b(?:moro|me\s+mudei|mudei-me)\s+(?:agora\s+)?(?:em|no|na|para)\s+{VALUE}",
+    ),
+    ("residence", rf"\bik\s+(?:woon|ben\s+verhuisd)\s+(?:nu\s+)?(?:in|naar|te)\s+{VALUE}"),
+    (
+        "residence",
+        rf"\bя\s+(?:теперь\s+|сейчас\s+|уже\s+)*(?:живу|переехала?)\s+(?:теперь\s+|сейчас\s+)?(?:во?|на)\s+{VALUE}",
+    ),
+    ("residence", rf"(?:أعيش|أسكن|انتقلت)\s+(?:الآن\s+)?(?:في|إلى)\s+{VALUE}"),
+    ("residence", r"मैं\s+(?:अब\s+)?(?P<value>[^।,\n]{1,30}?)\s+में\s+रहत[ाी]"),
+    ("residence", r"(?:artık\s+|şimdi\s+)?\b(?P<value>[\w]{2,30})['’][dt][ae]\s+(?:oturuyorum|yaşıyorum)"),
+    (
+        "residence",
+        r"我(?:现在|如今|目前|已经|已)*(?:住在|搬到了?|搬去了?|定居在?)(?P<value>[^。，,！？!?；\n了]{1,30})",
+    ),
+    ("employer", r"我(?:现在|如今|目前)*在(?P<value>[^。，,！？!?；\n]{1,30}?)(?:工作|上班)"),
+    (
+        "residence",
+        r"(?:私|僕|俺|わたし)は、?(?:今|いま|現在)?は?、?(?P<value>[^。、は\n]{1,30}?)[にへ](?:住んで|引っ越し|引越し)",
+    ),
+    (
+        "residence",
+        r"(?:저는|나는|전|난)\s+(?:지금\s+|현재\s+|이제\s+)?(?P<value>[^\s,.]{1,20}?)(?:에서?|으?로)\s*(?:살|이사)",
+    ),
     ("status", r"\b(?:estoy|soy)\s+(?P<value>solter|casad|divorciad|prometid|viud)[oa]\b"),
 )
 FIXED = tuple((name, re.compile(pattern, re.IGNORECASE)) for name, pattern in _FIXED)
@@ -49,6 +81,39 @@ SUBJECT = re.compile(
     rf"\b(?P<owner>{_OWNERS})\s+(?P<subject>[\w'’-]+(?:\s[\w'’-]+){{0,4}}?)\s+(?:{_NOW}\s+)?(?:{_STATES})"
     rf"\s+(?P<adverb>{_NOW}\s+)?{VALUE}",
     re.IGNORECASE,
+)
+_NOWADAYS = (
+    r"(?:now|currently|jetzt|nun|inzwischen|maintenant|désormais|ahora|adesso|ora|agora|nu|теперь|сейчас|"
+    r"现在|如今|已经|今|いま|現在|지금|이제)"
+)
+_OF_MINE = (
+    r"(?:my|our|meine?|unsere?|mon|ma|notre|mi|nuestr[oa]|(?:il\s+mio|la\s+mia)|(?:o\s+meu|a\s+minha)|mijn|onze|"
+    r"мо[йя]|наша?)"
+)
+_LIVES = (
+    r"(?P<verb>lives|is\s+living|moved|wohnt|lebt|habite|vit|vive|abita|mora|woont|живёт|живет|переехала?)"
+)
+LIVES = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"(?:\b{_OF_MINE}\s+)?\b(?P<subject>[\w'’-]+(?:\s[\w'’-]+){{0,2}}?)\s+(?P<now>{_NOWADAYS}\s+)?{_LIVES}"
+        rf"\s+(?P<later>{_NOWADAYS}\s+)?(?:in|to|at|near|bei|nach|à|au|en|a|em|te|во?|на)\s+{VALUE}",
+        rf"我的?(?P<subject>[^。，,！？\s在住搬现如已]{{1,8}})(?P<now>{_NOWADAYS})?(?P<verb>住在|搬到了?|搬去了?)"
+        r"(?P<later>)(?P<value>[^。，,！？!?；\n了]{1,30})",
+        rf"(?P<subject>[^。、は\s]{{1,10}})は、?(?P<now>{_NOWADAYS}は?、?)?(?P<value>[^。、は\n]{{1,30}}?)[にへ]"
+        r"(?P<verb>住んで|引っ越し|引越し)(?P<later>)",
+        rf"(?P<subject>[^\s,.]{{1,12}}?)(?:은|는|이|가)\s+(?P<now>{_NOWADAYS}\s+)?(?P<value>[^\s,.]{{1,20}}?)(?:에서?|으?로)"
+        r"\s*(?P<verb>살|이사)(?P<later>)",
+    )
+)
+"""Where somebody else lives."""
+MOVED = re.compile(r"moved|переехал|搬|引|이사", re.IGNORECASE)
+PRONOUN = re.compile(
+    r"(?:she|he|sie|er|elle|il|ella|él|lei|lui|ela|ele|zij|ze|hij|она|он|她|他|彼女|彼|그녀|그)",
+    re.IGNORECASE,
+)
+MENTION = re.compile(
+    rf"\b{_OF_MINE}\s+(?P<subject>[^\W\d]+)|我的?(?P<zh>[^。，\s在住叫是的现]{{1,6}})", re.IGNORECASE
 )
 DENIED = re.compile(r"nicht\s+mehr|n['’]habite\s+plus|ya\s+no", re.IGNORECASE)
 SEVERAL = re.compile(

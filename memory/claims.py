@@ -16,7 +16,7 @@ Key = tuple[str, ...]
 
 _ADVERBS = r"(?:now |just |recently |currently |still |actually |finally |no longer |not |soon )*"
 _HAVE = r"\b(?:I|we)(?:'m|'ve|'re|'ll| am| have| are| was| were| will)?\s+"
-_VALUE = r"(?P<value>[^.,;:!?\n]{1,80})"
+_VALUE = languages.VALUE
 _FIXED: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (name, re.compile(pattern, re.IGNORECASE))
     for name, pattern in (
@@ -75,12 +75,14 @@ class Claim:
 def find_claims(text: str, vocabulary: Vocabulary) -> Iterator[Claim]:
     """Yield the first claim of each sentence; questions claim nothing."""
     start = 0
+    before = ""
     for sentence in split_sentences(text):
-        claim = _read(sentence, vocabulary)
+        claim = _read(sentence, vocabulary) or _read_residence(sentence, before, vocabulary)
         if claim is not None:
             key, value, replaces = claim
             yield Claim(key, value, replaces, start, start + len(sentence.rstrip()))
         start += len(sentence)
+        before = sentence
 
 
 def _read(sentence: str, vocabulary: Vocabulary) -> tuple[Key, Key, bool] | None:
@@ -107,8 +109,11 @@ def _read_subject(sentence: str, vocabulary: Vocabulary) -> tuple[Key, Key, bool
     if not subject or not value:
         return None
     owner = "the" if match["owner"].lower() == "the" else "my"
+    kind = _kind_of(match["value"])
+    if kind in ("what", "where") and "moved" in (match["changed"] or "").lower():
+        return ("of", *subject, "residence"), value, True
     replaces = owner == "my" or match["changed"] is not None or _MARKED.search(sentence) is not None
-    return (owner, *subject, _kind_of(match["value"])), value, replaces
+    return (owner, *subject, kind), value, replaces
 
 
 def _read_subject_abroad(sentence: str, vocabulary: Vocabulary) -> tuple[Key, Key, bool] | None:
@@ -119,6 +124,35 @@ def _read_subject_abroad(sentence: str, vocabulary: Vocabulary) -> tuple[Key, Ke
     plain = languages.TAIL.sub("", match["value"])
     value = _value_of(plain, vocabulary, is_denied=_is_denied(match["adverb"] or ""))
     return (("my", *subject, _kind_of(plain)), value, True) if subject and value else None
+
+
+def _read_residence(sentence: str, before: str, vocabulary: Vocabulary) -> tuple[Key, Key, bool] | None:
+    """Return where somebody else lives; of "she" or "he" in the sentence behind, where they are mentioned there."""
+    if sentence.rstrip().endswith(("?", "？", "؟")) or languages.SEVERAL.search(sentence):
+        return None
+    for pattern in languages.LIVES:
+        match = pattern.search(sentence)
+        if match is None:
+            continue
+        named = _who(match["subject"], before)
+        words = vocabulary.telling_words(named) or frozenset(named.split() if not named.isascii() else ())
+        subject = tuple(sorted(words))
+        value = _value_of(match["value"], vocabulary, is_denied=_is_denied(match[0]))
+        is_now = (
+            match["now"]
+            or match["later"]
+            or languages.MOVED.search(match["verb"])
+            or _MARKED.search(sentence)
+        )
+        return (("of", *subject, "residence"), value, is_now is not None) if subject and value else None
+    return None
+
+
+def _who(subject: str, before: str) -> str:
+    if not languages.PRONOUN.fullmatch(subject.split()[-1]):
+        return subject
+    mentioned = languages.MENTION.search(before)
+    return (mentioned["subject"] or mentioned["zh"]) if mentioned else ""
 
 
 def _value_of(value: str, vocabulary: Vocabulary, *, is_denied: bool) -> Key:

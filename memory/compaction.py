@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from memory.budget import TokenBudget
@@ -14,7 +14,7 @@ from memory.policy import ContextPolicy
 from memory.reminder import reminder_message
 from memory.summary import summary_message
 from memory.tokens import UNCALIBRATED, Calibration, estimate_text, total_tokens
-from memory.turns import safe_split, safe_split_after
+from memory.turns import after_reply, before_question, safe_split, safe_split_after
 from memory.types import Checkpoint, Message
 from memory.view import prepare_history
 
@@ -145,13 +145,14 @@ def _worth_a_call(prepared: tuple[Message, ...], split: int, policy: ContextPoli
         return split
     sums = itertools.accumulate(message.tokens for message in prepared[:split])
     fitting = sum(1 for _ in itertools.takewhile(lambda used: used <= one_call, sums))
-    return safe_split(prepared, fitting) or safe_split_after(prepared, fitting)
+    split = before_question(prepared, safe_split(prepared, fitting))
+    return split or safe_split_after(prepared, after_reply(prepared, fitting))
 
 
 def _manual_split(prepared: tuple[Message, ...], policy: ContextPolicy, room: Room) -> int:
     keep = min(policy.keep_recent, max(0, len(prepared) - LEAST_MANUAL_MESSAGES))
     asked = policy.model_copy(update={"keep_recent": keep})
-    return find_tail(prepared, asked, Room(room.body, room.trigger, 0, room.summary_cap, 0, room.recall))
+    return find_tail(prepared, asked, replace(room, summary=0, tail=0, reminder=None))
 
 
 def _position_before(prepared: tuple[Message, ...], split: int) -> int | None:

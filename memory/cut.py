@@ -22,7 +22,15 @@ from memory.reminder import shorten_reminder
 from memory.summary import FRAME_TOKENS
 from memory.tokens import Calibration
 from memory.truncate import PINNED_SHARE
-from memory.turns import has_tool_calls, is_safe_split, reduce_turn, safe_split, safe_split_after, starts_turn
+from memory.turns import (
+    before_question,
+    has_tool_calls,
+    is_safe_split,
+    reduce_turn,
+    safe_split,
+    safe_split_after,
+    starts_turn,
+)
 from memory.types import Message
 
 RECALL_SHARE = 0.8
@@ -59,7 +67,9 @@ class Room:
     tail: int
     """Tokens of newest history that a cut leaves."""
     recall: int
-    """Most tokens of recalled text."""
+    """What is kept free for recalled text."""
+    recall_once: int
+    """Most tokens that one question recalls."""
     reminder: Message | None = None
     """The reminder as far as it fits; `body` is what is left beside it."""
     stand_in_cap: int = 0
@@ -83,8 +93,8 @@ class Room:
     @property
     def recall_uncut(self) -> int:
         if self.is_one_off:
-            return self.recall
-        return min(self.recall, max(LEAST_UNCUT_RECALL, self.body // UNCUT_RECALL_SHARE))
+            return self.recall_once
+        return min(self.recall_once, max(LEAST_UNCUT_RECALL, self.body // UNCUT_RECALL_SHARE))
 
     def recall_beside(self, question: int, tail: int) -> int:
         left = self.body - self.summary_cap - tail - question
@@ -123,8 +133,10 @@ def measure_room(
         tail = min(tail, int(policy.reserve_ratio * body))
     trigger = policy.trigger if policy.auto_compact else 1.0
     recall = calibration.invert(policy.recall_budget)
+    once = recall if is_one_off else min(recall, calibration.invert(policy.recall_tokens))
     stand_in = min(stand_in, cap)
-    return Room(body, trigger, min(summary_tokens, cap), cap, tail, recall, reminder, stand_in, is_one_off)
+    summary = min(summary_tokens, cap)
+    return Room(body, trigger, summary, cap, tail, recall, once, reminder, stand_in, is_one_off)
 
 
 def summary_limit(policy: ContextPolicy, budget_tokens: int) -> int:
@@ -138,10 +150,19 @@ def summary_limit(policy: ContextPolicy, budget_tokens: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """`messages[start:]` stay; of these, the turns before `text_only` keep user text and final reply alone."""
+    """`messages[start:]` stay; of these, the turns before `text_only` keep user text and final reply alone.
+
+    `asked` is the question that the last messages left for: from there on a request begins with the one before.
+    """
 
     start: int = 0
     text_only: int = 0
+    asked: int = 0
+
+    def asked_position(self, messages: Sequence[Message]) -> int:
+        """Return the position of the question that the last messages left for; behind all where it is asked now."""
+        positions = (message.position for message in messages[: self.asked])
+        return max((position + 1 for position in positions if position is not None), default=0)
 
 
 def find_cut(
@@ -209,6 +230,7 @@ class _Replay:
             self.policy.behaviour.plan_cut(self)
             if self.cut.start != start:
                 self.since = 0
+                self.cut = replace(self.cut, asked=end)
                 self._reduce_old(at_once=True)
         self.asked += 1
 
@@ -279,7 +301,7 @@ class _Replay:
         turn = bisect.bisect_right(self.starts, wanted) - 1
         if turn >= 0 and self.starts[turn] > self.cut.start and self._fits_whole(self.starts[turn], end):
             return self.starts[turn]
-        safe = safe_split(self.messages, wanted)
+        safe = before_question(self.messages, safe_split(self.messages, wanted))
         return safe if safe > self.cut.start else self._after(wanted, end)
 
     def _fits_whole(self, start: int, end: int) -> bool:

@@ -7,12 +7,13 @@ for the facts that no better sentence has; the most facts per token win.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
+from memory.sentences import split_sentences
 from memory.summary import EARLIER_TRUNCATED, bounded_summary
 from memory.tokens import estimate_text
-from memory.truncate import level
+from memory.truncate import level, split_whole, whole_end, whole_start
 from memory.types import Message, TextPart, ToolCallPart, ToolResultPart
 
 SENTENCE_CHARS = 320
@@ -23,9 +24,6 @@ STRONG_FACT = 2.0
 """From this weight on a fact is an identifier, an address or a number."""
 MISSING_LEAD = "Word for word:"
 
-_SENTENCE = re.compile(
-    r"[^\n.!?。！？؟।]*(?:[.!?](?![\s\"')\]]|$)[^\n.!?。！？؟।]*)*(?:[.!?。！？؟।]+[\"'”’)\]」』]*|\n|$)"
-)
 _CAPITAL = "A-ZÀ-ÖØ-ÞА-ЯЁΑ-Ω"
 _WORD = "A-Za-z0-9_"
 _MARKS = (
@@ -172,7 +170,7 @@ def _sample(messages: Sequence[Message], most_messages: int) -> Sequence[Message
 def _ends(text: str, cap: int) -> str:
     if len(text) <= cap:
         return text
-    return text[: cap - cap // 3] + "\n" + text[len(text) - cap // 3 :]
+    return text[: whole_end(text, cap - cap // 3)] + "\n" + text[whole_start(text, len(text) - cap // 3) :]
 
 
 def _source_text(message: Message) -> str:
@@ -185,13 +183,9 @@ def _source_text(message: Message) -> str:
     return "\n".join(texts)
 
 
-def _split_sentences(text: str) -> Iterable[str]:
-    for match in _SENTENCE.finditer(text):
-        sentence = match.group().strip()
-        for start in range(0, len(sentence), SENTENCE_CHARS):
-            piece = sentence[start : start + SENTENCE_CHARS].strip()
-            if len(piece) > 1:
-                yield piece
+def _split_sentences(text: str) -> Iterator[str]:
+    for sentence in split_sentences(text):
+        yield from (piece for piece in split_whole(sentence.strip(), SENTENCE_CHARS) if len(piece) > 1)
 
 
 def _weigh(order: int, message: Message, text: str) -> _Sentence:

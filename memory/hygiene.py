@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from memory.extractive import find_facts
 from memory.memorable import memorable_sentences
-from memory.sentences import Vocabulary, bare_sentence, split_sentences
+from memory.sentences import Vocabulary, are_alike, bare_sentence, split_sentences
 from memory.tombstones import Tombstones
 from memory.types import Message
 
@@ -95,6 +95,27 @@ def add_sentences(text: str, before: str, after: str) -> str:
     said = {bare_sentence(sentence) for one in (text, before) for sentence in split_sentences(one)}
     added = [bare_sentence(sentence) for sentence in split_sentences(after)]
     return "\n".join([text, *(sentence for sentence in added if sentence and sentence not in said)])
+
+
+def correct_text(text: str, before: str, after: str, vocabulary: Vocabulary) -> str:
+    """Return an entry's text after its summary was corrected from `before` to `after`.
+
+    What only the former summary said goes, and lines like it with a fact that the new one nowhere has. What else was
+    learned of the messages stays.
+    """
+    wrong = {bare_sentence(one) for one in split_sentences(before)}
+    wrong -= {bare_sentence(one) for one in split_sentences(after)}
+    gone = _facts_of(before) - _facts_of(after)
+    gists = [vocabulary.gist(sentence) for sentence in wrong]
+
+    def is_wrong(sentence: str) -> bool:
+        if bare_sentence(sentence) in wrong:
+            return True
+        has_gone = not gone.isdisjoint(_facts_of(sentence))
+        return has_gone and any(are_alike(vocabulary.gist(sentence), gist) for gist in gists)
+
+    kept = "".join(sentence for sentence in split_sentences(text) if not is_wrong(sentence))
+    return add_sentences(kept.strip(), before, after).strip()
 
 
 def _facts_of(sentence: str) -> frozenset[str]:

@@ -17,7 +17,10 @@ _ROLE_TOKENS = re.compile(
     r"|</?(?:start_of_turn|end_of_turn|start_of_image|end_of_image|bos|eos|s|pad|unk)>"
 )
 """In the case that templates write them: `Service<S>` and `[args]` are code."""
-_JOINS = "\U0001f000-\U0001faff\u2190-\u2bff\u200d\ufe0f\u0600-\u06ff\u0700-\u0dff"
+_JOINS = (
+    "\U0001f000-\U0001faff\u2190-\u2bff\u200d\ufe0f\u0600-\u06ff\u0700-\u0dff\u0f00-\u109f\u1780-\u17b3\u17b6-\u17ff"
+    "\u1800-\u180a\u1810-\u18af\u1900-\u1cff\ua8e0-\uaadf"
+)
 """Emoji, and letters of scripts in which a joiner changes how neighbours look: people see the difference."""
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff"

@@ -50,13 +50,19 @@ class ContextPolicy(BaseModel):
         default=0.75, gt=0, le=1, description="Share of the budget at which the view is compacted."
     )
     soft_trigger: float = Field(
-        default=0.60, gt=0, le=1, description="Share at which the next summary is prepared."
+        default=0.60,
+        gt=0,
+        le=1,
+        description="Share at which the next summary is prepared; at most four fifths of `trigger`.",
     )
     keep_recent: int = Field(
         default=10, ge=0, le=MAX_KEPT_MESSAGES, description="Newest messages that stay as they are."
     )
     reserve_ratio: float = Field(
-        default=0.10, ge=0, le=0.5, description="Share of the window the newest messages keep."
+        default=0.10,
+        ge=0,
+        le=0.5,
+        description="Share of the window the newest messages keep; at most a third of what is free.",
     )
     max_turns: int = Field(
         default=0, ge=0, le=MAX_TURNS, description="Turns in context; 0 = no limit (20 for `turns`)."
@@ -98,7 +104,13 @@ class ContextPolicy(BaseModel):
         default=2, ge=0, le=1_000, description="Turns before the next automatic compaction."
     )
     auto_compact: bool = Field(default=True, description="Compact without being asked.")
-    recall_budget: Tokens = Field(default=8_000, description="Most tokens of recalled text.")
+    recall_budget: Tokens = Field(
+        default=8_000,
+        description="Room kept for recalled text, and the most an inspection with a budget fills.",
+    )
+    recall_tokens: Tokens = Field(
+        default=3_000, description="Most tokens that one question recalls; they stay with its turn."
+    )
     profile_budget: int = Field(
         default=1_000, ge=0, le=100_000, description="Most tokens of the profile; 0 = it is not sent."
     )
@@ -204,7 +216,8 @@ def merge_policies(*layers: tuple[str, Mapping[str, object]]) -> EffectivePolicy
     values: dict[str, object] = {}
     origins = dict.fromkeys(ContextPolicy.model_fields, "default")
     for origin, fields in layers:
-        for given, value in fields.items():
+        # A field by its own name last: it stands above its other names, in whatever order they are written.
+        for given, value in sorted(fields.items(), key=lambda field: (field[0] not in ALIASES, field[0])):
             name = ALIASES.get(given, given)
             if name not in ContextPolicy.model_fields:
                 raise PolicyError(given, origin, "there is no such setting")
@@ -242,6 +255,7 @@ USER_FIELDS = frozenset(
         "cooldown_turns",
         "auto_compact",
         "recall_budget",
+        "recall_tokens",
         "profile_budget",
         "wait_for_summary",
     }
@@ -253,6 +267,7 @@ _COSTS = (
     "max_input_tokens",
     "summary_max_tokens",
     "recall_budget",
+    "recall_tokens",
     "profile_budget",
     "max_steps",
 )

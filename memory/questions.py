@@ -1,64 +1,76 @@
-"""Reads what a question asks for: its terms with their weights, the kinds, names, dates and times in it."""
+"""Reads what a question asks for: its terms with their weights, and the names, dates and times in it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 
-from memory.dates import DateSpan, find_dates
-from memory.query_expansion import read_forms, read_kinds
-from memory.small_talk import EVERYDAY, REQUESTED, REQUESTING, SMALL_TALK, is_request, needs_no_memory
-from memory.terms import ASKS, QUESTION, Analyzer, fold_text, prefix_of
+from memory.dates import Dates, find_dates
+from memory.irregular_forms import read_forms
+from memory.languages import SCRIPTS, fold_text, latin_language, script_of, stop_words, unspaced_language
+from memory.sessions import Session, find_session
+from memory.small_talk import is_courtesy
+from memory.terms import (
+    ASKS,
+    QUESTION,
+    Analyzer,
+    characters_of,
+    is_letters,
+    pairs_of,
+    prefix_of,
+    split_pieces,
+)
 
 PREFIX_WEIGHT = 0.4
-KIND_WEIGHT = 0.65
-"""Weight of a word that belongs to a kind, beside 1 for the word that names the kind."""
+CHARACTER_WEIGHT = 0.4
+STOP_WEIGHT = 0.4
+"""Weight of a word that says how is asked. It still counts: some such words are what a question is about."""
+HALF_STOP_WEIGHT = 0.5
+"""Weight of a pair of characters of which one is a word of how is asked: nearly always it is no word."""
+NUMBER_WEIGHT = 0.4
+"""Weight of a number with one or two digits, which says little without what it counts."""
 IRREGULAR_WEIGHT = 0.5
 """Irregular words are everyday words, and tell less than their rarity suggests."""
 SPEAKER_NAME_WEIGHT = 0.15
 """A speaker's name in a text tells little, because the other speakers use it all the time."""
+TELLING = 0.6
+"""Words of this weight and above say what the question is about, and numbers: "What is 3 times 4?" is not about
+times."""
 
 _TIME_WORDS = """
     yesterday today tonight tomorrow last next ago week weekend month year day recently monday tuesday wednesday
     thursday friday saturday sunday january february march april june july august september october november december
 """
-_ASKS = frozenset(["what", "who", "whose", "which", "why", "how", "when", "where", "does"])
-"""Words that begin a question in English, and in no other language with this alphabet."""
-_SOMEBODY = """
-    i me my mine myself we us our ours you your yours he him his she her hers they them their theirs
-"""
-_HOW_IT_ASKS = "kind type sort like likely probably possibly potentially perhaps consider seem"
-"""Words of the question form, not of its subject: "what kind of", "would she likely"."""
-_LEAST_SUBJECT = 2
-"""With fewer other words, those of the question form may be its subject: "What does Ann like?"."""
-_WHAT_WAS_SAID = frozenset(_SOMEBODY.split()) | {"did", "was", "were", "had"}
-"""A question with one of these is about somebody, or about what happened."""
 _WORD = re.compile(r"[^\W_]+")
-_HOW_TO = re.compile(r"how (?:do|can|could|should|would) (?:i|we|you)\b")
-_OF_SOMEBODY = re.compile(r"(?<=\s)[A-Z][^\W_]*['’]s?(?!\w)")
 _NAME = re.compile(r"(?<=[^.!?…:\s]\s)[\"'“‘«(]?([A-Z][a-z]+)\b")
 """Written with a capital inside a sentence: it has no other forms."""
 _ASKS_WHEN = re.compile(r"\s*(?:and |so |but )?when\b", re.IGNORECASE)
+_SHORT_WORDS = 5
+_SHORT_CHARACTERS = 9
+_HIRAGANA = re.compile("[\u3040-\u309f]")
+_ASKING = ("?", "？", "؟")
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """`words` are the plain terms; `names` those that may be a speaker's, by the term of each; `forms` the terms of
-    other forms of a word, by its own; `kinds` the terms of what is of a kind, by the word that names it; `times` the
-    terms that tell a time, where one is asked for.
-    `telling` are the words that say what it is about: of a request all but what is to be done, of a general question
-    all but everyday words."""
+    """`words` are the plain terms with their weights, `characters` those of single characters; `names` those that may
+    be a speaker's, by the term of each; `forms` the terms of other forms of a word, by its own; `times` the terms that
+    tell a time, where one is asked for. `telling` are the words that say what it is about.
 
-    words: tuple[str, ...]
+    `is_remark`: it is short and asks nothing; without evidence it needs none.
+    """
+
+    words: Mapping[str, float]
+    characters: tuple[str, ...]
     telling: tuple[str, ...]
     names: Mapping[str, str]
     forms: Mapping[str, frozenset[str]]
-    kinds: Mapping[str, frozenset[str]]
-    dates: tuple[DateSpan, ...]
+    dates: Dates
+    session: Session | None
     is_small_talk: bool
-    is_request: bool
+    is_remark: bool
     times: tuple[str, ...] = ()
 
     @property
@@ -66,94 +78,119 @@ class Question:
         """Return every term whose postings the score may need."""
         prefixes = {prefix for word in self.words if (prefix := prefix_of(word))}
         speakers = {f"@{name}" for name in self.names.values()}
-        marks = {QUESTION, ASKS}
-        return {*self.own, *prefixes, *self.times, *speakers, *marks}.union(*self.kinds.values())
+        return {*self.own, *self.characters, *prefixes, *self.times, *speakers, QUESTION, ASKS}
 
     @property
     def own(self) -> set[str]:
         """Return its words in all their forms."""
         return set(self.words).union(*self.forms.values())
 
+    @property
+    def names_a_time(self) -> bool:
+        return bool(self.dates) or self.session is not None
+
     def as_written(self) -> Question:
-        """Return the question for its words alone: without other forms, and without what belongs to a
-        kind."""
-        return replace(self, forms={}, kinds={})
+        """Return the question for its words alone, without other forms."""
+        return replace(self, forms={})
 
     def weights(self, speakers: Iterable[str]) -> dict[str, float]:
         """Return the weight of each text term, once it is known which names are speakers' (plain terms)."""
         known = set(speakers)
-        weights = {word: IRREGULAR_WEIGHT if word in self.forms else 1.0 for word in self.words}
-        weights |= {word: SPEAKER_NAME_WEIGHT for word in self.words if word in known}
-        for word in self.words:
+        weights = {word: SPEAKER_NAME_WEIGHT if word in known else own for word, own in self.words.items()}
+        for word, own in self.words.items():
             prefix = prefix_of(word)
-            if prefix and word not in known and word not in self.forms:
-                weights[prefix] = PREFIX_WEIGHT
-        return weights | {kind_term(word): KIND_WEIGHT for word in self.kinds if word not in known}
-
-
-def kind_term(word: str) -> str:
-    """Return the term that stands for everything of a kind as if it were one word."""
-    return f"#{word}"
-
-
-def _asks(text: str) -> bool:
-    """Return whether it is written as an English question."""
-    first = _WORD.search(fold_text(text))
-    return text.rstrip().endswith("?") or (first is not None and first[0] in _ASKS)
-
-
-def is_general(text: str) -> bool:
-    """Return whether it asks, in English, about nobody and no time: "how does a vaccine work?", not "how
-    did the car work?"."""
-    words = _WORD.findall(_HOW_TO.sub("how", fold_text(text)))
-    asks = bool(words) and words[0] in _ASKS
-    return asks and _WHAT_WAS_SAID.isdisjoint(words) and not _OF_SOMEBODY.search(text)
+            if prefix and word not in known and own != IRREGULAR_WEIGHT:
+                weights[prefix] = max(weights.get(prefix, 0.0), PREFIX_WEIGHT * own)
+        return weights | dict.fromkeys(self.characters, CHARACTER_WEIGHT)
 
 
 class QuestionReader:
     def __init__(self, analyzer: Analyzer) -> None:
         self._analyzer = analyzer
-        self._kinds = read_kinds(analyzer)
         self._forms = read_forms(analyzer)
-        self._how_it_asks = frozenset(analyzer.words(_HOW_IT_ASKS))
         self._times = tuple(analyzer.words(_TIME_WORDS))
-        self._requesting = frozenset(analyzer.words(" ".join(REQUESTING | SMALL_TALK)))
-        self._requested = frozenset(analyzer.words(" ".join(REQUESTED)))
-        self._everyday = frozenset(analyzer.words(EVERYDAY))
 
     def read(self, text: str, today: date) -> Question:
-        words = self._words(text)
-        capitalised = {*self._analyzer.words(" ".join(_NAME.findall(text)))}
         dates = find_dates(text, today)
-        wants_something_done = is_request(text)
-        asks_in_general = not wants_something_done and is_general(text)
-        telling = self._subject(words) if wants_something_done else words
+        session = find_session(text)
+        pieces = split_pieces(fold_text(text))
+        language = latin_language(word for _, word in pieces if is_letters(word))
+        words = self._weigh(text, pieces, language)
+        capitalised = {*self._analyzer.words(" ".join(_NAME.findall(text)))}
+        irregular = {
+            word: self._forms[word] for word in words if word in self._forms and word not in capitalised
+        }
+        words |= {word: min(words[word], IRREGULAR_WEIGHT) for word in irregular}
         return Question(
             words=words,
-            telling=tuple(word for word in telling if not (asks_in_general and word in self._everyday)),
-            names=self._names(text),
-            forms={
-                word: self._forms[word] for word in words if word in self._forms and word not in capitalised
-            },
-            kinds={word: self._kinds[word].difference(words) for word in words if word in self._kinds},
+            characters=tuple(self._characters(pieces)),
+            telling=tuple(word for word, weight in words.items() if weight >= TELLING or word.isdecimal()),
+            names=self._names(pieces),
+            forms=self._with_stems(pieces, language, irregular),
             dates=dates,
-            is_small_talk=needs_no_memory(text) and not dates,
-            is_request=wants_something_done,
+            session=session,
+            is_small_talk=is_courtesy(text) and not dates and session is None,
+            is_remark=_is_short(pieces) and not any(mark in text for mark in _ASKING),
             times=self._times if _ASKS_WHEN.match(text) else (),
         )
 
-    def _words(self, text: str) -> tuple[str, ...]:
-        words = tuple(dict.fromkeys(self._analyzer.words(text)))
-        about = tuple(word for word in words if word not in self._how_it_asks)
-        return about if _asks(text) and len(about) >= _LEAST_SUBJECT else words
+    def _weigh(self, text: str, pieces: list[tuple[str, str]], language: str) -> dict[str, float]:
+        """Return the weight of each plain term, in the order of the text."""
+        weights: dict[str, float] = {}
+        for run, word in pieces:
+            if run:
+                for pair in pairs_of(run):
+                    weights[pair] = max(weights.get(pair, 0.0), _weigh_pair(pair, run))
+                continue
+            for term in self._analyzer.words(word):
+                weights[term] = max(weights.get(term, 0.0), _weigh_word(word, language))
+        return weights | {term: 1.0 for term in self._analyzer.words(text) if term not in weights}
 
-    def _subject(self, words: tuple[str, ...]) -> tuple[str, ...]:
-        """Return what a request is about: "my violin" of a poem about it, and the poem where it names
-        nothing else."""
-        wanted = tuple(word for word in words if word not in self._requesting)
-        return tuple(word for word in wanted if word not in self._requested) or wanted
+    def _characters(self, pieces: list[tuple[str, str]]) -> Iterator[str]:
+        for run, _ in pieces:
+            stops = stop_words(unspaced_language(run)) if run else frozenset()
+            yield from (term for term in characters_of(run) if run and term[1:] not in stops)
 
-    def _names(self, text: str) -> dict[str, str]:
+    def _with_stems(
+        self, pieces: list[tuple[str, str]], language: str, irregular: Mapping[str, frozenset[str]]
+    ) -> dict[str, frozenset[str]]:
+        """Return the other forms of each word: irregular ones, and its stem in the language of the question."""
+        forms = dict(irregular)
+        for _, word in pieces:
+            if is_letters(word):
+                for term in self._analyzer.words(word):
+                    stems = frozenset(self._analyzer.language_terms([word], language))
+                    if stems:
+                        forms[term] = forms.get(term, frozenset()) | stems
+        return forms
+
+    def _names(self, pieces: list[tuple[str, str]]) -> dict[str, str]:
         """Return each word that is one term, by that term."""
-        folded = _WORD.findall(re.sub(r"['’]s\b", "", fold_text(text)))
-        return {terms[0]: name for name in folded if len(terms := self._analyzer.words(name)) == 1}
+        return {
+            terms[0]: word for _, word in pieces if word and len(terms := self._analyzer.words(word)) == 1
+        }
+
+
+def _weigh_word(word: str, language: str) -> float:
+    if word.isdecimal() and len(word) < 3:
+        return NUMBER_WEIGHT
+    script = SCRIPTS.get(script_of(word[0]))
+    return STOP_WEIGHT if word in stop_words(script[0] if script else language) else 1.0
+
+
+def _weigh_pair(pair: str, run: str) -> float:
+    """Return the weight of two characters: less where they are, or begin or end, a word of how is asked."""
+    language = unspaced_language(run)
+    stops = stop_words(language)
+    if pair in stops or run in stops:
+        return STOP_WEIGHT / 2
+    if language == "ko":
+        # Behind the first pair of a word stand its particles and endings.
+        return 1.0 if run.startswith(pair) or (len(run) > 3 and run[1:3] == pair) else HALF_STOP_WEIGHT
+    stopping = sum(character in stops or _HIRAGANA.match(character) is not None for character in pair)
+    return (1.0, HALF_STOP_WEIGHT, STOP_WEIGHT / 2)[stopping]
+
+
+def _is_short(pieces: list[tuple[str, str]]) -> bool:
+    words = sum(1 for _, word in pieces if word)
+    return words <= _SHORT_WORDS and sum(len(run) for run, _ in pieces) <= _SHORT_CHARACTERS

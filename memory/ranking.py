@@ -35,10 +35,12 @@ FEEDBACK_WEIGHT = 0.25
 """Weight of the most telling word of the best turns, beside 1 for the question's own."""
 LEAST_SHARE = 0.3
 """A turn with less than this share of the best score is not recalled, however much room is left."""
-MIN_COVERAGE = 0.2
-"""Least share of the question's terms, by idf, that the best turn has; with less, nothing is recalled."""
-MIN_COVERAGE_OF_REQUEST = 0.5
-"""The same for a request, which brings most of its subject itself."""
+DAY_BONUS = 1.0
+"""For what was said on the very day, or in the conversation, that the question asks for: it outweighs words."""
+CLEAR_EVIDENCE = 0.35
+"""With less evidence than this, little is recalled."""
+REMARK_EVIDENCE = 0.25
+"""With less, a short message that asks nothing recalls nothing."""
 
 
 def idf(document_count: int, containing: int) -> float:
@@ -112,14 +114,19 @@ class RecallSize:
     def less(self, tokens: int, chars: int) -> RecallSize:
         return RecallSize(self.tokens - tokens, self.chars - chars)
 
+    def at_most(self, other: RecallSize) -> RecallSize:
+        return RecallSize(min(self.tokens, other.tokens), min(self.chars, other.chars))
+
     @property
     def is_left(self) -> bool:
         return self.tokens >= 0 and self.chars >= 0
 
 
+LITTLE = RecallSize(300, 1_200)
+"""What is recalled where little speaks for it: a memory that is missed costs more than some lines too many."""
 LEAST_ROOM = RecallSize(6, 24)
 """With less room hardly a turn fits any more."""
-MOST_PASSED_OVER = 40
+MOST_PASSED_OVER = 15
 """When so many in a row do not fit, what little room is left stays empty: reading on costs more than it brings."""
 DAY_SIZE = RecallSize(8, 12)
 """The heading under which a day's recalled turns stand."""

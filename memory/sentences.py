@@ -4,13 +4,42 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
+
+from sentencex import segment
 
 from memory.small_talk import EVERYDAY, SMALL_TALK
 from memory.terms import Analyzer
 
-_END = re.compile(r"\n+|(?<=[.!?…؟।])[\"'”’)\]»]*[ \t]+|(?<=[。！？])")
+_END = re.compile(r"\n+|(?<=[.!?…؟।])[\"'”’)\]»]*[ \t]+|(?<=[。！？])[」』”’）]*")
 _FRAME = re.compile(r"^(?:[-*•]|\d+\.|(?:User|Assistant|Tool|System|user|assistant|tool|memory):|\s)+")
 _BETWEEN = re.compile(r"[\W_]+")
+
+_LAST_WORD = re.compile(r"(?:^|[\s(\[\"'“‘«/-])([^\W_]+(?:\.[^\W_]+)*)\.$")
+LONGEST_ABBREVIATION = 6
+_BEFORE = 40
+"""Characters that tell whether a full stop is that of an abbreviation."""
+_ORDINAL = re.compile(
+    r"(?:^|(?:^|\s)(?:am|vom|zum|der|den|dem|des|bis|ab|seit|beim|und|im)\s)\s*(?:[12]?\d|3[01])\.$",
+    re.IGNORECASE,
+)
+"""3. Mai, and the number in front of an item of a list."""
+_NUMBERED = frozenset(("no", "nr", "n", "nº", "art", "fig"))
+_TITLES = frozenset(["mme", "mlle", "mevr", "dhr", "dra", "sra", "hr"])
+"""Abbreviations that the library does not know in every language."""
+_MARKS = {
+    "de": frozenset(["der", "die", "das", "und", "ist", "nicht", "ich"]),
+    "es": frozenset(["el", "los", "es", "una", "que", "en", "vive"]),
+    "fr": frozenset(["le", "les", "et", "est", "je", "une", "des"]),
+    "it": frozenset(["il", "gli", "è", "che", "sono", "una", "qui"]),
+    "nl": frozenset(["het", "een", "ik", "en", "van", "niet"]),
+    "pt": frozenset(["o", "os", "é", "não", "uma", "que"]),
+    "tr": frozenset(["bir", "ve", "bu", "için", "ben"]),
+}
+"""Words that tell which abbreviations a text may use."""
+_CYRILLIC = re.compile("[а-яё]", re.IGNORECASE)
+_WORD = re.compile(r"[^\W\d_]+")
+_READ_FOR_LANGUAGE = 2_000
 
 
 def split_sentences(text: str) -> list[str]:
@@ -19,13 +48,63 @@ def split_sentences(text: str) -> list[str]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    start = 0
+    start = last = 0
+    languages: tuple[str, ...] = ()
+    is_blank = True
     for match in _END.finditer(text):
-        if text[start : match.end()].strip():
-            yield text[start : match.end()]
-            start = match.end()
+        is_blank = is_blank and not text[last : match.end()].strip()
+        last = match.end()
+        if is_blank:
+            continue
+        if word := _abbreviation_before(text, match):
+            languages = languages or _languages_of(text)
+            if _is_abbreviated(word, text, match, languages):
+                continue
+        yield text[start:last]
+        start, is_blank = last, True
     if start < len(text):
         yield text[start:]
+
+
+def _abbreviation_before(text: str, end: re.Match[str]) -> str:
+    """Return the word before a full stop that may be one of an abbreviation; empty where there is none."""
+    if end[0].startswith("\n") or text[end.start() - 1] != ".":
+        return ""
+    word = _LAST_WORD.search(text, max(0, end.start() - _BEFORE), end.start())
+    return word[1] if word and len(word[1]) <= LONGEST_ABBREVIATION else ""
+
+
+def _is_abbreviated(word: str, text: str, end: re.Match[str], languages: tuple[str, ...]) -> bool:
+    following = text[end.end() : end.end() + 1]
+    if word.isdigit():
+        line = text.rfind("\n", 0, end.start()) + 1
+        before = text[max(line, end.start() - _BEFORE) : end.start()]
+        return following.isupper() and _ORDINAL.search(before) is not None
+    if word.casefold() in _NUMBERED:
+        return following.isdigit()
+    if word.casefold() in _TITLES or ("." in word and following.islower()):
+        return True
+    return any(_is_abbreviation(language, word, following.isdigit()) for language in languages)
+
+
+@lru_cache(maxsize=10_000)
+def _is_abbreviation(language: str, word: str, is_before_number: bool) -> bool:
+    """Return whether the library goes on behind the word. It takes a small letter for a sentence that goes on, and not
+    everybody writes capitals: so it is asked about a capital."""
+    probe = f"Is {word}. "
+    return not any(
+        piece == probe for piece in segment(language, f"{probe}{'5' if is_before_number else 'Anna'} is")
+    )
+
+
+def _languages_of(text: str) -> tuple[str, ...]:
+    """Return English and the languages whose words the text has most of."""
+    begin = text[:_READ_FOR_LANGUAGE]
+    words = set(_WORD.findall(begin.casefold()))
+    counts = {language: len(words & marks) for language, marks in _MARKS.items()}
+    most = max(counts.values())
+    found = tuple(language for language, count in counts.items() if count == most) if most else ()
+    return ("en", *found, "ru") if _CYRILLIC.search(begin) else ("en", *found)
 
 
 def bare_sentence(sentence: str) -> str:

@@ -57,7 +57,7 @@ def structured_prompt(schema_json: str, *, max_tokens: int, keep: str = "", cust
     )
 
 
-def summary_input(previous: str, transcript: str) -> str:
-    """Return the user message of one summary: what is to be merged, fenced."""
+def summary_input(previous: str, transcript: str, known: str = "") -> str:
+    """Return the user message of one summary: what is to be merged, fenced. `known` is fenced already."""
     earlier = f"{fence('previous_summary', previous)}\n\n" if previous.strip() else ""
-    return f"{earlier}{fence('conversation', transcript)}"
+    return "\n\n".join(filter(None, (known, f"{earlier}{fence('conversation', transcript)}")))

@@ -1,7 +1,8 @@
 """What was forgotten, known again without being kept: keyed fingerprints of its sentences, and no text.
 
 A sentence is known again word for word, or by its telling words, of which 0.9 are the same both ways: one that says
-more, of somebody else perhaps, is another one. Who does not have the key cannot try words out.
+more is another one, and so is one that begins with "She" or "His": it is about somebody else. Who does not have the
+key cannot try words out.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ _LEAD = re.compile(
     r"^(?:by the way|btw|as i (?:said|told you)|actually|well|also|and|oh|fyi|übrigens|au fait|por cierto)[,:]?\s+",
     re.IGNORECASE,
 )
+_SOMEBODY_ELSE = re.compile(r"(?:she|he|her|his|er|sein|seine[mrns]?|elle|él|ella)\b", re.IGNORECASE)
+"""How a sentence begins that is about somebody else. `They` is how summaries speak of the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,8 @@ class Fingerprinter:
         words = self._vocabulary.gist(bare)
         if len(words) < LEAST_WORDS:
             return None
-        hashed = sorted(self._hash(word) for word in words)[:MAX_WORDS]
+        about = {"@somebody else"} if _SOMEBODY_ELSE.match(bare.strip()) else set()
+        hashed = sorted(self._hash(word) for word in words | about)[:MAX_WORDS]
         return Fingerprint(self._hash(" ".join(bare_sentence(sentence).casefold().split())), tuple(hashed))
 
     def fingerprints(self, texts: Iterable[str]) -> Iterator[Fingerprint]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 
 from memory.tokens import estimate_text
-from memory.truncate import cut_middle
+from memory.truncate import cut_middle, whole_end
 from memory.types import ImagePart, Message, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 
 RESULT_CHARS = 4_000
@@ -74,6 +74,6 @@ def _split(text: str, max_tokens: int) -> Iterator[str]:
         yield text
         return
     middle = len(text) // 2
-    border = text.rfind(" ", len(text) // 4, middle) + 1 or middle
+    border = text.rfind(" ", len(text) // 4, middle) + 1 or whole_end(text, middle) or middle
     yield from _split(text[:border], max_tokens)
     yield from _split(text[border:], max_tokens)

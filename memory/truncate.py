@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 
 from memory.tokens import MESSAGE_OVERHEAD, total_tokens, with_parts
 from memory.turns import bind_groups, starts_turn
@@ -14,14 +15,66 @@ PINNED_SHARE = 0.5
 LEAST_MESSAGE_TOKENS = 16
 """Tokens that a message keeps when it is cut to make room: its overhead, the mark and a few words."""
 
+LONGEST_UNIT = 200
+_UNIT_CHARS = r"[A-Za-z0-9À-ɏͰ-ԯ_./@:#+-]+"
+_UNIT = re.compile(_UNIT_CHARS)
+_UNIT_BEFORE = re.compile(f"{_UNIT_CHARS}$")
+"""Words, numbers and identifiers, in scripts that part them by spaces."""
+
 Cutter = Callable[[str, int], str]
+
+
+def _is_within(text: str, at: int) -> bool:
+    return 0 < at < len(text) and _UNIT.match(text[at - 1]) is not None and _UNIT.match(text[at]) is not None
+
+
+def whole_end(text: str, at: int) -> int:
+    """Return the last place up to `at` that is within no word, number or identifier; `at` where one is so long that it
+    is none."""
+    if not _is_within(text, at):
+        return at
+    start, end = _unit_around(text, at)
+    return start if end - start <= LONGEST_UNIT else at
+
+
+def whole_start(text: str, at: int) -> int:
+    """Return the first such place from `at` on."""
+    if not _is_within(text, at):
+        return at
+    start, end = _unit_around(text, at)
+    return end if end - start <= LONGEST_UNIT else at
+
+
+def _unit_around(text: str, at: int) -> tuple[int, int]:
+    """Return where the unit that `at` is within begins and ends, looking a little further than the longest goes."""
+    before = _UNIT_BEFORE.search(text, max(0, at - LONGEST_UNIT), at)
+    after = _UNIT.match(text, at, at + LONGEST_UNIT)
+    return before.start() if before else at, after.end() if after else at
+
+
+def split_whole(text: str, most_chars: int) -> Iterator[str]:
+    """Yield the text in pieces of at most so many characters, each of whole words, numbers and identifiers. One that is
+    longer by itself is left out."""
+    start = 0
+    while len(text) - start > most_chars:
+        latest = start + most_chars
+        end = following = text.rfind(" ", start + most_chars // 2, latest) + 1 or whole_end(text, latest)
+        if end <= start or _is_within(text, end):
+            unit = _UNIT_BEFORE.search(text, start, latest)
+            rest = _UNIT.match(text, latest)
+            end, following = unit.start() if unit else latest, rest.end() if rest else latest
+        if piece := text[start:end].strip():
+            yield piece
+        start = following
+    if piece := text[start:].strip():
+        yield piece
 
 
 def cut_end(text: str, char_limit: int) -> str:
     """Return the beginning of a text, and a mark. At most `char_limit` characters where the mark fits."""
     if len(text) <= char_limit:
         return text
-    return text[: max(0, char_limit - len(TRUNCATED) - 1)] + "\n" + TRUNCATED
+    return text[: whole_end(text, max(0, char_limit - len(TRUNCATED) - 1))] + "\n" + TRUNCATED
 
 
 def cut_middle(text: str, char_limit: int) -> str:
@@ -31,7 +84,7 @@ def cut_middle(text: str, char_limit: int) -> str:
     mark = f"\n{TRUNCATED} {len(text) - char_limit:,} characters left out\n"
     room = max(0, char_limit - len(mark))
     head, tail = room - room // 3, room // 3
-    return text[:head] + mark + text[len(text) - tail :]
+    return text[: whole_end(text, head)] + mark + text[whole_start(text, len(text) - tail) :]
 
 
 def cut_message(message: Message, char_limit: int, cut: Cutter = cut_end) -> Message:

@@ -44,6 +44,7 @@ def starts_turn(message: Message) -> bool:
         "reminder",
         "summary",
         "profile",
+        "quoted",
     )
 
 
@@ -83,6 +84,22 @@ def safe_split_after(messages: Sequence[Message], index: int) -> int:
         if any(result.call_id in called for result in messages[at].tool_results):
             last = at
     return last + 1
+
+
+def before_question(messages: Sequence[Message], index: int) -> int:
+    """Return the split itself, or the one before the question whose reply it would part from it."""
+    at = index
+    while 0 < at < len(messages) and messages[at].role == "assistant" and starts_turn(messages[at - 1]):
+        at -= 1
+    return at
+
+
+def after_reply(messages: Sequence[Message], index: int) -> int:
+    """Return the split itself, or the one behind the reply that it would part from its question."""
+    at = index
+    while 0 < at < len(messages) and messages[at].role == "assistant" and starts_turn(messages[at - 1]):
+        at += 1
+    return at
 
 
 def _previous_assistant(messages: Sequence[Message], index: int) -> int | None:

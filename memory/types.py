@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Literal
 
 Role = Literal["system", "user", "assistant", "tool"]
-Kind = Literal["message", "question", "injected", "summary", "reminder", "recall", "profile"]
+Kind = Literal["message", "question", "injected", "summary", "reminder", "recall", "profile", "quoted"]
 
 
 @dataclass(frozen=True, slots=True)

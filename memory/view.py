@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from memory.budget import TokenBudget
 from memory.cut import Cut, Room, find_cut, measure_room
@@ -24,6 +25,11 @@ from memory.turns import reduce_turns, repair_tool_calls
 from memory.types import Checkpoint, Message
 
 LEAST_SUMMARY_TOKENS = 24
+RECALLING_QUESTIONS = 3
+"""In a small window at least so many questions find room for what they recall, before it has to be made."""
+Recalled = Mapping[str, Message]
+"""What stands before the questions with these ids, where it was recalled for them."""
+NOTHING: Recalled = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +79,11 @@ class View:
     """Stored messages that this view represents, without the question."""
     budget_tokens: int
     recall_tokens: int
-    """Room for recalled text between history and question, as the model counts."""
+    """What this question may recall, as the model counts."""
+    recall_room: int
+    """What this and earlier questions may have recalled together."""
+    recalled_from: int
+    """The position from which on what questions recalled stands: the last cut took away what was before."""
     tools_tokens: int
     calibration: Calibration
     notes: tuple[Message, ...] = ()
@@ -88,21 +98,28 @@ class View:
         """Return the stored messages that are still in the view."""
         return sum(1 for message in self.history if message.position is not None or message.id is not None)
 
-    def messages(self, recall: Message | None = None) -> tuple[Message, ...]:
-        """Return the request: system prompt, profile, summary, reminder, history, what was recalled,
-        notes, question."""
+    def messages(self, recall: Message | None = None, earlier: Recalled = NOTHING) -> tuple[Message, ...]:
+        """Return the request: system prompt, profile, summary, reminder, history with what its questions recalled
+        `earlier`, what this one recalled, notes, question."""
         frame = (message for message in (self.profile, self.summary, self.reminder) if message)
         recalled = (recall,) if recall else ()
-        return (self.system, *frame, *self.history, *recalled, *self.notes, self.question)
+        history = self._history_with(earlier) if earlier else self.history
+        return (self.system, *frame, *history, *recalled, *self.notes, self.question)
 
-    def parts(self, recall: Message | None = None) -> ViewParts:
+    def _history_with(self, earlier: Recalled) -> Iterator[Message]:
+        for message in self.history:
+            if message.id is not None and message.id in earlier:
+                yield earlier[message.id]
+            yield message
+
+    def parts(self, recall: Message | None = None, earlier: Recalled = NOTHING) -> ViewParts:
         sizes = (
             self.system.tokens,
             self.profile.tokens if self.profile else 0,
             self.tools_tokens,
             total_tokens([message for message in (self.summary, self.reminder) if message]),
             total_tokens(self.history),
-            (recall.tokens if recall else 0) + total_tokens(self.notes),
+            total_tokens([*earlier.values(), *((recall,) if recall else ()), *self.notes]),
             self.question.tokens,
         )
         counted, done, shares = 0, 0, []
@@ -180,7 +197,8 @@ def fit_view(inputs: ViewInputs) -> View:
     if missing and summary is None:
         history = without_leading_replies(history)
     used = total_tokens(history) + asked_tokens + (summary.tokens if summary else 0)
-    recall = min(room.recall if missing or checkpoint else room.recall_uncut, room.body - used)
+    free = max(0, room.body - used)
+    recall = room.recall_once if missing or checkpoint else room.recall_uncut
     return View(
         system=system,
         profile=profile,
@@ -192,7 +210,9 @@ def fit_view(inputs: ViewInputs) -> View:
         dropped=_dropped(messages, gone, history, left_out) if missing else None,
         original_count=_count_original(messages, checkpoint) + left_out.count,
         budget_tokens=budget.input_tokens,
-        recall_tokens=calibration.apply(max(0, recall)),
+        recall_tokens=calibration.apply(min(recall, free if is_one_off else free // RECALLING_QUESTIONS)),
+        recall_room=calibration.apply(free),
+        recalled_from=cut.asked_position(prepared),
         tools_tokens=inputs.tools_tokens,
         calibration=calibration,
         notes=inputs.notes,
@@ -250,7 +270,7 @@ def _past_pins(
     behind = sum(1 for message in prepared if message.position is not None and message.position <= covered)
     if behind <= cut.start or total_tokens(prepared) <= room.body - question_tokens - room.summary:
         return cut
-    return Cut(start=behind, text_only=max(behind, cut.text_only))
+    return replace(cut, start=behind, text_only=max(behind, cut.text_only))
 
 
 def _select(

@@ -5,6 +5,7 @@ Coroutine tests run as Django runs its own: on `async_to_sync`, so that their da
 
 from __future__ import annotations
 
+import fcntl
 import inspect
 import os
 import shutil
@@ -16,11 +17,14 @@ import django
 import hypothesis
 import pytest
 from asgiref.sync import async_to_sync
+from django.conf import settings
 from django.core.management import call_command
+from django.db import connection
 from django.test import TransactionTestCase
 
 from tests.databases import is_on_both
 from tests.environment import clean_environment
+from tests.servers.made_once import MIGRATED, copy_migrated_sqlite, start_migrated_postgres
 from tests.servers.postgres import Postgres
 from tests.servers.redis import Redis
 
@@ -36,6 +40,8 @@ BROWSER_FIXTURES = {"chromium"}
 PROCESS_FIXTURES = {"processes", "start_shared", "installation", "production", "embedded"}
 STARTED = pytest.StashKey[list[Postgres | Redis]]()
 DATA_FOLDER = pytest.StashKey[Path]()
+SHARED_FOLDER = "TEST_SHARED_FOLDER"
+"""The variable by which the workers of a run know the folder that they share."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -52,14 +58,17 @@ def pytest_configure(config: pytest.Config) -> None:
     """Before pytest-django reads the settings. With `-n`, each process that runs tests has data and servers of its own."""
     config.stash[STARTED] = []
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        config.stash[DATA_FOLDER] = Path(tempfile.mkdtemp(prefix="palimpsest-shared-"))
+        os.environ[SHARED_FOLDER] = str(config.stash[DATA_FOLDER])
         return
     if "chatapp.settings" in sys.modules:
         raise pytest.UsageError("Unset DJANGO_SETTINGS_MODULE: the tests bring their own environment.")
     config.stash[DATA_FOLDER] = Path(tempfile.mkdtemp(prefix="palimpsest-data-"))
     clean_environment()
     os.environ["DATA_DIR"] = str(config.stash[DATA_FOLDER])
-    os.environ["STATIC_ROOT"] = str(config.stash[DATA_FOLDER] / "static")
-    Path(os.environ["STATIC_ROOT"]).mkdir()
+    static_root = Path(os.environ.get(SHARED_FOLDER, config.stash[DATA_FOLDER])) / "static"
+    static_root.mkdir(exist_ok=True)
+    os.environ["STATIC_ROOT"] = str(static_root)
     if config.getoption("database") == "postgres":
         start_servers(config)
     os.environ["DJANGO_SETTINGS_MODULE"] = "chatapp.settings"
@@ -69,9 +78,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def start_servers(config: pytest.Config) -> None:
-    postgres, redis = Postgres(), Redis()
+    postgres, redis = start_migrated_postgres(), Redis()
     config.stash[STARTED] += [postgres, redis]
-    os.environ["DATABASE_URL"] = postgres.start().new_database()
+    os.environ["DATABASE_URL"] = postgres.new_database()
     os.environ["REDIS_URL"] = redis.start().new_database()
 
 
@@ -125,7 +134,21 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 @pytest.fixture(scope="session")
 def static_files() -> None:
     """For tests that look at pages: the hashed files and their manifest, of this moment's sources."""
-    call_command("collectstatic", interactive=False, verbosity=0)
+    root = Path(settings.STATIC_ROOT)
+    with root.with_name("static.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (root / "staticfiles.json").exists():
+            call_command("collectstatic", interactive=False, verbosity=0)
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
+    """Begin the test database as a copy of a migrated one: pytest-django then finds nothing to migrate."""
+    database = settings.DATABASES["default"]
+    if database["ENGINE"].endswith("sqlite3"):
+        copy_migrated_sqlite(Path(database["TEST"]["NAME"]))
+    else:
+        connection.settings_dict["TEST"]["TEMPLATE"] = MIGRATED
 
 
 @pytest.fixture(scope="session")

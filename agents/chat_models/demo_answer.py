@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from agents.chat_models.demo_tools import describe_calls, split_calls
 from agents.prompts import CONTINUE_PROMPT
 from agents.types import ModelRequest
+from memory.sentences import split_sentences
 from memory.tokens import total_tokens
 from memory.types import ImagePart, Message
 
@@ -55,9 +56,9 @@ _GREETING = re.compile(
     r"(?i)^\W*(?:hi|hello|hey|good (?:morning|evening|day)|who are you|what (?:are you|can you do)).{0,30}$"
 )
 _EMPTY = (
-    "a about am an and any are as at be been but by can could did do does for from had has have how i if in is it its "
-    "just know last me my of on or our please remember said say should so tell than that the their them then there "
-    "they this time to told was we were what when where which who why will with would you your"
+    "about an and are at be can could did do does for from has have how if in is it just know last me my of on or our "
+    "please remember said say should tell that the their then there they this time to told was we were what when "
+    "where which who why will with would you your"
 )
 _EMPTY_WORDS = frozenset(_EMPTY.split())
 
@@ -132,7 +133,7 @@ def _find(words: frozenset[str], before: Iterable[Message]) -> Iterable[_Finding
     for message in before:
         if message.role == "system":
             continue
-        for sentence in _split_sentences(message.text):
+        for sentence in _sentences(message.text):
             order += 1
             score = len(words & _read_words(sentence))
             if score:
@@ -162,8 +163,8 @@ def _stem(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
-def _split_sentences(text: str) -> list[str]:
-    pieces = re.split(r"(?<=[.!?。！？])\s+|\n+", text)
+def _sentences(text: str) -> list[str]:
+    pieces = split_sentences(text)
     return [piece.strip() for piece in pieces if piece.strip() and not re.match(r"\s*</?\w+>\s*$", piece)]
 
 

@@ -51,7 +51,8 @@ def write_body(request: ModelRequest, model_id: str, dialect: Dialect) -> dict[s
         body["stream_options"] = {"include_usage": True}
     if dialect.has_temperature and request.temperature is not None:
         body["temperature"] = request.temperature
-    return body
+    about_tools = () if request.tools else ("tool_choice", "parallel_tool_calls")
+    return {name: value for name, value in request.options.items() if name not in about_tools} | body
 
 
 def adapt_dialect(dialect: Dialect, refusal: str) -> Dialect | None:

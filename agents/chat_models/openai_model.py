@@ -12,21 +12,29 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Se
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-import aiohttp
-import anyio
 import httpx2
-import openai
 
 from agents.chat_models.dialect import OPENAI_ADDRESS, Dialect, adapt_dialect, guess_dialect, write_body
 from agents.chat_models.read_deadline import ReadDeadline
 from agents.chat_models.stream_parser import StreamParser
 from agents.error_mapping import describe_error, map_error, read_error_text, redact_words
 from agents.errors import ModelError, ModelErrorCategory
+from agents.libraries import Library
 from agents.overflow import find_overflow
 from agents.types import Finished, ModelEndpoint, ModelItem, ModelRequest, RequestSent
 from agents.usage import OutputBounds, OutputText, estimate_usage
+
+if TYPE_CHECKING:
+    import aiohttp
+    import anyio
+    import openai
+
+    RawResponse = openai.AsyncAPIResponse[Any]
+else:
+    aiohttp, anyio, openai = Library("aiohttp"), Library("anyio"), Library("openai")
 
 log = logging.getLogger(__name__)
 
@@ -43,9 +51,6 @@ KEEPALIVE_S = 4.0
 NO_KEY = "no-key"
 """The SDK insists on a key; local servers need none."""
 
-RawResponse = openai.AsyncAPIResponse[Any]
-_TRANSPORT_ERRORS = (httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, anyio.EndOfStream, OSError)
-
 
 class OpenAIModel:
     """A ChatModel at an address. Remembers what its server refuses of the protocol."""
@@ -58,6 +63,7 @@ class OpenAIModel:
         return self.endpoint.model_id
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
+        await _import_sdk()  # which is not the server's time
         deadline = ReadDeadline(self.endpoint.first_token_timeout_s)
         response: RawResponse | None = None
         try:
@@ -87,6 +93,9 @@ class OpenAIModel:
                 yield item
             if parser.broken_events:
                 log.warning("%s sent %s events that cannot be read.", self.name, parser.broken_events)
+            if parser.unknown_reason:
+                words = redact_words(parser.unknown_reason, (self.endpoint.api_key,))
+                log.warning("%s ended an answer with an unknown finish_reason: %s", self.name, words)
             yield Finished(parser.read_finish(), parser.usage or estimate_usage(request, output))
         except ModelError as error:
             self._log(error)
@@ -157,8 +166,8 @@ async def fetch_models(endpoint: ModelEndpoint) -> object:
     """Return the parsed answer of GET /models. Raise ModelError."""
     try:
         with _plain_errors():
+            client = await client_of(endpoint)  # imports the SDK, which is not the server's time
             async with asyncio.timeout(endpoint.connect_timeout_s):
-                client = await client_of(endpoint)
                 return await client.get("/models", cast_to=object)
     except openai.APIStatusError as refusal:
         raise _map_refusal(refusal, endpoint) from refusal
@@ -210,7 +219,7 @@ def _plain_errors() -> Iterator[None]:
         raise
     except TimeoutError as error:
         raise describe_error("timeout") from error
-    except (openai.APIError, *_TRANSPORT_ERRORS) as error:
+    except _transport_errors(openai.APIError) as error:
         root = _root_of(error)
         is_address = isinstance(root, aiohttp.InvalidURL | aiohttp.NonHttpUrlClientError)
         raise describe_error("not_found" if is_address else "connection", _name_error(root)) from error
@@ -251,11 +260,15 @@ async def _read_chunk(
         if parser.finish_reason is not None:
             return None
         raise describe_error("stalled" if parser.has_output else "timeout") from error
-    except _TRANSPORT_ERRORS as error:
+    except _transport_errors() as error:
         if parser.finish_reason is not None:
             return None
         category: ModelErrorCategory = "cut" if parser.has_output else "connection"
         raise describe_error(category, _name_error(_root_of(error))) from error
+
+
+def _transport_errors(*others: type[Exception]) -> tuple[type[Exception], ...]:
+    return *others, httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, anyio.EndOfStream, OSError
 
 
 def _root_of(error: BaseException) -> BaseException:
@@ -302,6 +315,7 @@ def _tls_context() -> ssl.SSLContext:
 
 
 async def client_of(endpoint: ModelEndpoint) -> openai.AsyncOpenAI:
+    await _import_sdk()
     loop = asyncio.get_running_loop()
     clients = _loops.get(loop) or await _add_loop(loop)
     key = (endpoint.base_url, endpoint.api_key, endpoint.connect_timeout_s)
@@ -309,6 +323,12 @@ async def client_of(endpoint: ModelEndpoint) -> openai.AsyncOpenAI:
     if client is None:
         client = clients.by_endpoint[key] = _make_client(endpoint, clients.http)
     return client
+
+
+async def _import_sdk() -> None:
+    """Import it in a thread at its first use: that takes a second, for which this loop would stand still."""
+    if asyncio.get_running_loop() not in _loops:
+        await asyncio.to_thread(import_module, "openai")
 
 
 async def _add_loop(loop: asyncio.AbstractEventLoop) -> _LoopClients:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from agents.chat_models.call_fences import CLOSE, OPEN, CallFences
 from agents.errors import ModelError
 from agents.types import (
+    BROKEN_OFF,
     ChatModel,
     Finished,
     ModelItem,
@@ -61,7 +62,7 @@ class PromptedModel:
                     case Finished():
                         for found in fences.close():
                             yield found
-                        has_calls = fences.call_count > 0 and item.reason != "bound"
+                        has_calls = fences.call_count > 0 and item.reason not in BROKEN_OFF
                         yield replace(item, reason="tool_calls") if has_calls else item
                     case _:
                         yield item

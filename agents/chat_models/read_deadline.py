@@ -7,16 +7,23 @@ from collections.abc import Awaitable
 from typing import TypeVar
 
 T = TypeVar("T")
+LATE_S = 0.5
+"""So late is a timer only where this process stood still, or the machine slept: nothing was sent or read meanwhile."""
 
 
 class ReadDeadline:
-    """A deadline for each `wait`, which may be moved between them. `close` stops the timer."""
+    """A deadline for each `wait`, which may be moved between them. `close` stops the timer.
+
+    Once, its time begins anew where it passed while this process stood still: that was not the server's silence.
+    """
 
     def __init__(self, seconds: float) -> None:
         self._loop = asyncio.get_running_loop()
+        self._seconds = seconds
         self._when = self._loop.time() + seconds
         self._waiting: asyncio.Task[object] | None = None
         self._has_expired = False
+        self._had_grace = False
         self._timer = self._loop.call_at(self._when, self._check)
 
     def move(self, seconds: float) -> None:
@@ -25,7 +32,8 @@ class ReadDeadline:
         if when < self._when:
             self._timer.cancel()
             self._timer = self._loop.call_at(when, self._check)
-        self._when = when
+        self._seconds, self._when = seconds, when
+        self._had_grace = False
 
     async def wait(self, awaitable: Awaitable[T]) -> T:
         """Return the result. Raise TimeoutError past the deadline; a cancellation from outside stays one."""
@@ -44,7 +52,11 @@ class ReadDeadline:
         self._timer.cancel()
 
     def _check(self) -> None:
-        if self._loop.time() < self._when:
+        if self._loop.time() - self._timer.when() > LATE_S and not self._had_grace:
+            self._had_grace = True
+            self._when = self._loop.time() + max(self._seconds, LATE_S)
+            self._timer = self._loop.call_at(self._when, self._check)
+        elif self._loop.time() < self._when:
             self._timer = self._loop.call_at(self._when, self._check)
         elif self._waiting is None:
             # Between two reads the reader itself is busy: check again soon.

@@ -17,7 +17,9 @@ MAX_COUNT_TOKENS = 20_000_000
 """No call takes more. A larger count is a fault of the server, and our own estimate is nearer to the truth."""
 _THINK_TAGS = (("<think>", "</think>"), ("<thinking>", "</thinking>"))
 
+_STOPS = "stop stop_sequence end_turn eos eos_token end_of_text end complete completed finish finished done normal none"
 _FINISH_REASONS: dict[str, FinishReason] = {
+    **dict.fromkeys(_STOPS.split(), "stop"),
     "length": "length",
     "max_tokens": "length",
     "model_length": "length",
@@ -39,7 +41,7 @@ class StreamParser:
     """Parse what each network read brings into items; neighbouring text becomes one delta.
 
     `error` is what the stream broke with, if it did: the items before it are given first. An event that cannot be
-    read is left out and counted in `broken_events`; the others go on.
+    read is left out and counted in `broken_events`; the others go on, and the answer has lost a part.
     """
 
     def __init__(self) -> None:
@@ -49,6 +51,9 @@ class StreamParser:
         self.has_output = False
         self.error: ModelError | None = None
         self.broken_events = 0
+        self.unknown_reason = ""
+        """The provider's word, where it is one that we do not know."""
+        self._has_lost_part = False
         self._rest = b""
         self._stray = b""
         self._event: list[bytes] = []
@@ -96,7 +101,9 @@ class StreamParser:
             raise self.error
         if self.finish_reason is None:
             raise self._describe_end()
-        return self.finish_reason
+        # What a limit ended is known to be unfinished.
+        is_told = self.finish_reason in ("length", "content_filter")
+        return "lost" if self._has_lost_part and not is_told else self.finish_reason
 
     def _describe_end(self) -> ModelError:
         if self.has_output:
@@ -152,6 +159,9 @@ class StreamParser:
     def _drop_event(self) -> None:
         if self._event:
             self.broken_events += 1
+            # What a server sends to keep a connection alive is no object.
+            begins = self._event[0].lstrip()[:1]
+            self._has_lost_part |= begins == b"{" and self.finish_reason is None
             self._event, self._event_bytes = [], 0
 
     def _keep_stray(self, line: bytes) -> None:
@@ -196,7 +206,8 @@ class StreamParser:
             if choice.get("error"):
                 raise map_error(_read_status(choice["error"]), {"error": choice["error"]})
             raise describe_error("cut" if self.has_output else "server", f"finish_reason: {reason}")
-        self.finish_reason = _FINISH_REASONS.get(reason, "stop")
+        self.finish_reason = _FINISH_REASONS.get(reason, "unknown_reason")
+        self.unknown_reason = reason if self.finish_reason == "unknown_reason" else ""
 
     # --- text, reasoning and calls
 

@@ -6,10 +6,9 @@ import asyncio
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import httpx2
-from inscriptis import get_text
 from pydantic import Field
 
 from agents.guarded_http import (
@@ -20,9 +19,15 @@ from agents.guarded_http import (
     host_and_port,
     resolve_host,
 )
+from agents.libraries import Library
 from agents.tools.arguments import Arguments, read_arguments, schema_of
 from agents.tools.protocol import ToolCaller, ToolFailure, ToolOutput, ToolTraits
 from agents.types import ToolSpec
+
+if TYPE_CHECKING:
+    import inscriptis
+else:
+    inscriptis = Library("inscriptis")
 
 MAX_REDIRECTS = 5
 MAX_BYTES = 2 * 2**20
@@ -151,4 +156,4 @@ def page_text(page: Page) -> str:
     if "html" not in page.content_type:
         return text
     # lxml refuses a str that declares its own encoding, and NUL.
-    return get_text(text.replace("\x00", "")).strip() or "(The page shows no text.)"
+    return inscriptis.get_text(text.replace("\x00", "")).strip() or "(The page shows no text.)"

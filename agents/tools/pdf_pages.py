@@ -13,10 +13,15 @@ import resource
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pypdf
-
+from agents.libraries import Library
 from agents.tools.protocol import ToolFailure
+
+if TYPE_CHECKING:
+    import pypdf
+else:
+    pypdf = Library("pypdf")
 
 CPU_S = 20
 MEMORY_BYTES = 1 << 30

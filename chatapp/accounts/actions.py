@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from hmac import compare_digest
 from typing import Any
 from uuid import UUID
@@ -19,16 +19,18 @@ from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 
+from chatapp.accounts.idempotency_keys import record_made
 from chatapp.accounts.models import ApiToken, SetupLink, User
 from chatapp.accounts.selectors import SCOPES, accessible_token, has_admin, hash_token, is_only_admin
-from chatapp.operations import clock
+from chatapp.operations import audit, clock
 from chatapp.operations.errors import Conflict, InvalidInput, NotFound
-from chatapp.operations.models import Fence
+from chatapp.operations.models import AuditEvent, Fence
 from chatapp.operations.text import normalize_text
 
 TOKEN_PREFIX = "pal_"
 PREFIX_CHARS = 10
 USE_IS_RECORDED_EVERY = timedelta(minutes=1)
+EXPIRED_IS_SHOWN_FOR = timedelta(days=30)
 
 
 def create_user(*, email: str, password: str, name: str = "", is_admin: bool = False) -> User:
@@ -83,10 +85,13 @@ def delete_user(*, user: User) -> None:
         of_users = ContentType.objects.get_for_model(User)
         LogEntry.objects.filter(content_type=of_users, object_id=str(user.pk)).delete()
         Fence.objects.filter(pk=user.pk).delete()
+        audit.record(AuditEvent.Kind.ACCOUNT_DELETED, user_id=user.pk)
         user.delete()
 
 
-def create_token(*, user: User, name: str, scopes: Sequence[str]) -> tuple[ApiToken, str]:
+def create_token(
+    *, user: User, name: str, scopes: Sequence[str], expires_at: datetime | None = None
+) -> tuple[ApiToken, str]:
     """Store a token and return (the row, the secret). The secret itself is not stored. Raises InvalidInput."""
     unknown = sorted(set(scopes) - set(SCOPES))
     if unknown or not scopes:
@@ -102,14 +107,24 @@ def create_token(*, user: User, name: str, scopes: Sequence[str]) -> tuple[ApiTo
             prefix=raw[:PREFIX_CHARS],
             token_hash=hash_token(raw),
             scopes=[scope for scope in SCOPES if scope in scopes],
+            expires_at=expires_at,
         )
+        record_made(token.pk)
+        audit.record(AuditEvent.Kind.TOKEN_CREATED, user_id=user.pk, token=token.prefix, scopes=token.scopes)
     return token, raw
 
 
 def delete_token(*, user: User, token_id: UUID | str) -> None:
     """Delete a token. Raises NotFound, also for another user's."""
     with transaction.atomic():
-        accessible_token(user, token_id).delete()
+        token = accessible_token(user, token_id)
+        audit.record(AuditEvent.Kind.TOKEN_REVOKED, user_id=user.pk, token=token.prefix)
+        token.delete()
+
+
+def delete_expired_tokens(*, now: datetime) -> int:
+    """Delete the tokens that expired a month ago or earlier, and return their number."""
+    return ApiToken.objects.filter(expires_at__lt=now - EXPIRED_IS_SHOWN_FOR).delete()[0]
 
 
 def record_token_use(*, token: ApiToken) -> None:
@@ -150,6 +165,7 @@ def _save_new(user: User) -> None:
     try:
         with transaction.atomic():
             user.save(force_insert=True)
+            audit.record(AuditEvent.Kind.ACCOUNT_CREATED, user_id=user.pk)
     except IntegrityError:
         raise Conflict(
             "There is an account with this e-mail address already.", details={"field": "email"}

@@ -164,11 +164,11 @@ class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]
 class ApiTokenAdmin(ViewOnlyAdmin):
     """The secrets themselves are not stored; deleting a token locks its program out at once."""
 
-    list_display = ("name", "prefix", "user", "scopes", "created_at", "last_used_at")
+    list_display = ("name", "prefix", "user", "scopes", "created_at", "last_used_at", "expires_at")
     list_select_related = ("user",)
     search_fields = ("name", "prefix", "user__email")
     ordering = ("-created_at",)
-    fields = ("name", "prefix", "user", "scopes", "created_at", "last_used_at")
+    fields = ("name", "prefix", "user", "scopes", "created_at", "last_used_at", "expires_at")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return admin.ModelAdmin.has_delete_permission(self, request, obj)

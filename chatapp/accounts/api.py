@@ -13,9 +13,10 @@ from ninja import Router, Status
 
 from chatapp.accounts.actions import create_token, delete_token
 from chatapp.accounts.archive import write_account_archive
-from chatapp.accounts.callers import ApiRequest, Caller, allow, client_address
+from chatapp.accounts.callers import ApiRequest, Caller, allow
+from chatapp.accounts.confirming import confirm_identity, confirm_password
+from chatapp.accounts.idempotency import creates
 from chatapp.accounts.models import User
-from chatapp.accounts.rate_limits import check_failed_sign_in
 from chatapp.accounts.schemas import (
     AccountDeletion,
     CreatedToken,
@@ -30,14 +31,16 @@ from chatapp.accounts.selectors import accessible_token, visible_tokens
 from chatapp.agent_presets.services import agent_files
 from chatapp.compaction.selectors import compaction_list
 from chatapp.conversations.export import conversation_files
+from chatapp.conversations.folders.selectors import folder_files
 from chatapp.files.archive import offloaded_files, uploaded_files
-from chatapp.forgetting.accounts import delete_own_account
+from chatapp.forgetting.accounts import delete_account
 from chatapp.long_term.actions.settings import update_settings
 from chatapp.long_term.archive import memory_files
-from chatapp.operations import clock
+from chatapp.operations import audit, clock
 from chatapp.operations.database import beside_database, in_database
 from chatapp.operations.errors import Forbidden
 from chatapp.operations.http.schemas import Page, answers
+from chatapp.operations.models import AuditEvent
 from chatapp.providers.usage import usage_files
 
 router = Router(tags=["account"])
@@ -50,6 +53,7 @@ ARCHIVE_PARTS = (
     offloaded_files,
     memory_files,
     agent_files,
+    folder_files,
     usage_files,
 )
 
@@ -71,20 +75,11 @@ async def change_me(request: ApiRequest, changes: MeChanges) -> Any:
 async def delete_me(request: ApiRequest, sure: AccountDeletion = AccountDeletion()) -> Any:
     """The account with everything in it: conversations, memory, files, tokens, usage. It cannot be undone.
 
-    A page sends the `password`; a token needs the scopes `chat` and `memory`.
+    For a page, with the `password`; a token cannot do it.
     """
-    caller = request.auth
-    if not {"chat", "memory"} <= caller.scopes:
-        raise Forbidden("This needs a token with the scopes chat and memory.", code="insufficient_scope")
-    try:
-        await sync_to_async(delete_own_account)(
-            caller.user, sure.password, needs_password=caller.token_id is None, now=clock.now()
-        )
-    except Forbidden:
-        await check_failed_sign_in(client_address(request))
-        raise
-    if caller.session_key is not None:
-        await sync_to_async(request.session.flush)()
+    await confirm_password(request, sure.password)
+    await sync_to_async(delete_account)(request.auth.user, now=clock.now())
+    await sync_to_async(request.session.flush)()
     return Status(204, None)
 
 
@@ -101,7 +96,9 @@ async def export_everything(request: ApiRequest) -> HttpResponseBase:
     if "read" not in scopes and not {"chat", "memory"} <= scopes:
         message = "This needs a token with the scope read, or with chat and memory."
         raise Forbidden(message, code="insufficient_scope")
-    archive = await beside_database(write_account_archive)(request.auth.user, ARCHIVE_PARTS)
+    user = request.auth.user
+    await sync_to_async(audit.record)(AuditEvent.Kind.EXPORTED, user_id=user.pk)
+    archive = await beside_database(write_account_archive)(user, ARCHIVE_PARTS)
     response = StreamingHttpResponse(_chunks(archive), content_type="application/zip")
     name = f"palimpsest-{clock.now().date().isoformat()}.zip"
     response["Content-Disposition"] = f'attachment; filename="{name}"'
@@ -123,16 +120,24 @@ def _tokens(user: User) -> list[dict[str, Any]]:
     return [token_shape(row) for row in visible_tokens(user)]
 
 
+async def _token_again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
+    row = await sync_to_async(accessible_token)(request.auth.user, made)
+    return Status(201, {**token_shape(row), "token": None})
+
+
 @router.post("/tokens", auth=allow("chat"), response=answers(created=CreatedToken))
+@creates(_token_again, "/tokens/{made}")
 async def new_token(request: ApiRequest, new: NewToken = NewToken()) -> Any:
-    """The secret is told this once. A token cannot make one that may do more than itself."""
+    """The secret is told this once. For a page, soon after its user signed in or with the `password`; a token cannot
+    do it."""
+    await confirm_identity(request, new.password)
     return Status(201, await sync_to_async(_create_token)(request.auth, new))
 
 
 def _create_token(caller: Caller, new: NewToken) -> dict[str, Any]:
     scopes = sorted(set(new.scopes or caller.scopes - {"admin"}))
     _check_scopes(caller, scopes)
-    row, secret = create_token(user=caller.user, name=new.name, scopes=scopes)
+    row, secret = create_token(user=caller.user, name=new.name, scopes=scopes, expires_at=new.expires_at)
     return {**token_shape(row), "token": secret}
 
 

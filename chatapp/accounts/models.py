@@ -10,6 +10,7 @@ from django.db import models
 from django.db.models.functions import Lower
 
 from chatapp.operations.ids import new_id
+from memory.bounds import MAX_PASSWORD_CHARS
 
 
 class UserManager(BaseUserManager["User"]):
@@ -53,6 +54,10 @@ class User(AbstractBaseUser, PermissionsMixin):
     def __str__(self) -> str:
         return self.email
 
+    def check_password(self, raw_password: str | None) -> bool:
+        """Return whether it is the password. One that is too long to be is not hashed."""
+        return len(raw_password or "") <= MAX_PASSWORD_CHARS and super().check_password(raw_password)
+
     def get_full_name(self) -> str:
         return self.name or self.email
 
@@ -71,12 +76,26 @@ class ApiToken(models.Model):
     scopes = models.JSONField(default=list)
     created_at = models.DateTimeField(auto_now_add=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         verbose_name = "API token"
 
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}…)"
+
+
+class IdempotencyKey(models.Model):
+    """What a request with an `Idempotency-Key` made (see `idempotency`). Keys and requests are kept as hashes."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="idempotency_keys")
+    key_hash = models.CharField(max_length=64)
+    request_hash = models.CharField(max_length=64)
+    made_id = models.UUIDField()
+    created_at = models.DateTimeField(db_index=True)  # finds those old enough to go
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "key_hash"], name="idempotency_key_once")]
 
 
 class SetupLink(models.Model):

@@ -1,4 +1,5 @@
-"""Limits messages per user and address, and failed sign-ins per address."""
+"""Limits messages per user and address, failed sign-ins per address, and passwords per user; answers tell how much is
+left."""
 
 from __future__ import annotations
 
@@ -7,23 +8,54 @@ import logging
 import math
 import time
 from collections.abc import Sequence
-from typing import Any
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from django.conf import settings
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from limits import RateLimitItem, RateLimitItemPerMinute
 from limits.aio.storage import MemoryStorage, RedisStorage
 from limits.aio.strategies import MovingWindowRateLimiter
-from redis.exceptions import RedisError
 
+from agents.libraries import Library
 from chatapp.operations.errors import RateLimited
+from chatapp.operations.http.bodies import Run
+
+if TYPE_CHECKING:
+    import redis
+else:
+    redis = Library("redis")
 
 log = logging.getLogger(__name__)
 
 USERS_BEHIND_ONE_ADDRESS = 50
 FAILED_SIGN_INS_PER_MINUTE = 60
+PASSWORDS_PER_MINUTE = 10
 REDIS_TIMEOUT_S = 1.0
 RETRY_REDIS_AFTER_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What is left of a limit after one more was asked for."""
+
+    limit: int
+    remaining: int
+    reset_at: float
+    """When the oldest one counts no more, in seconds since the epoch."""
+    is_refused: bool
+
+    @property
+    def reset_s(self) -> int:
+        return max(1, math.ceil(self.reset_at - time.time()))
+
+
+_taken: ContextVar[list[Taken] | None] = ContextVar("taken", default=None)
+"""The limits that the request being answered counted against."""
 
 # A Redis connection and the locks of the memory storage belong to one event loop.
 _counters: WeakKeyDictionary[asyncio.AbstractEventLoop, _Counter] = WeakKeyDictionary()
@@ -47,11 +79,40 @@ async def check_failed_sign_in(address: str) -> None:
     await _take(RateLimitItemPerMinute(FAILED_SIGN_INS_PER_MINUTE), sentence, "failed_sign_ins", address)
 
 
+async def check_password_guess(user_id: Any) -> None:
+    """Count one password that somebody who is signed in entered to prove who it is. Raises RateLimited."""
+    sentence = "You entered your password too often."
+    await _take(RateLimitItemPerMinute(PASSWORDS_PER_MINUTE), sentence, "passwords", str(user_id))
+
+
+def tell_rate_limits(run: Run) -> Run:
+    """Return the operation with `RateLimit-*` headers on each answer that counted: of the limit that is nearest."""
+
+    @wraps(run)
+    async def answer(request: HttpRequest, **path: Any) -> HttpResponseBase:
+        found: list[Taken] = []
+        before = _taken.set(found)
+        try:
+            response = await run(request, **path)
+        finally:
+            _taken.reset(before)
+        if found:
+            nearest = min(found, key=lambda taken: taken.remaining / taken.limit)
+            response["RateLimit-Limit"] = str(nearest.limit)
+            response["RateLimit-Remaining"] = str(nearest.remaining)
+            response["RateLimit-Reset"] = str(nearest.reset_s)
+        return response
+
+    return answer
+
+
 async def _take(item: RateLimitItem, sentence: str, *names: str) -> None:
-    free_at = await _counter().take(item, names)
-    if free_at is not None:
-        wait_s = max(1, math.ceil(free_at - time.time()))
-        raise RateLimited(f"{sentence} Please wait {wait_s} s.", retry_after_s=wait_s)
+    taken = await _counter().take(item, names)
+    if (noted := _taken.get()) is not None:
+        noted.append(taken)
+    if taken.is_refused:
+        message = f"{sentence} Please wait {taken.reset_s} s."
+        raise RateLimited(message, retry_after_s=taken.reset_s)
 
 
 def _counter() -> _Counter:
@@ -69,22 +130,22 @@ class _Counter:
         self._shared = MovingWindowRateLimiter(_redis()) if settings.REDIS_URL else None
         self._away_until = 0.0
 
-    async def take(self, item: RateLimitItem, names: Sequence[str]) -> float | None:
-        """Return None where it was counted; else when the next one is allowed, in seconds since the epoch."""
+    async def take(self, item: RateLimitItem, names: Sequence[str]) -> Taken:
+        """Count one, unless there are too many."""
         if self._shared is not None and time.monotonic() >= self._away_until:
             try:
                 async with asyncio.timeout(REDIS_TIMEOUT_S):
                     return await _hit(self._shared, item, names)
-            except (OSError, RedisError) as error:
+            except (OSError, redis.RedisError) as error:
                 self._away_until = time.monotonic() + RETRY_REDIS_AFTER_S
                 log.warning("Redis is away (%s); each process counts its own requests.", error)
         return await _hit(self._local, item, names)
 
 
-async def _hit(limiter: MovingWindowRateLimiter, item: RateLimitItem, names: Sequence[str]) -> float | None:
-    if await limiter.hit(item, *names):
-        return None
-    return (await limiter.get_window_stats(item, *names)).reset_time
+async def _hit(limiter: MovingWindowRateLimiter, item: RateLimitItem, names: Sequence[str]) -> Taken:
+    is_refused = not await limiter.hit(item, *names)
+    window = await limiter.get_window_stats(item, *names)
+    return Taken(item.amount, 0 if is_refused else window.remaining, window.reset_time, is_refused)
 
 
 def _redis() -> RedisStorage:

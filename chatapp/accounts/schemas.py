@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, AwareDatetime, Field
 
 from chatapp.accounts.models import ApiToken, User
+from chatapp.operations import clock
 from chatapp.operations.clock import iso_time
 from chatapp.operations.http.schemas import Body, Changes, Moment, Name, Shape, single_line
+from memory.bounds import MAX_PASSWORD_CHARS
+
+MAX_TOKEN_LIFE = timedelta(days=3_660)
 
 
 class Me(Shape):
@@ -43,10 +48,13 @@ class Token(Shape):
     scopes: list[str]
     created_at: Moment
     last_used_at: Moment | None
+    expires_at: Moment | None = Field(description="From then on it is refused; null: never.")
 
 
 class CreatedToken(Token):
-    token: str = Field(description="The secret. It is shown this once.")
+    token: str | None = Field(
+        description="The secret. It is shown this once: a repeat with the same `Idempotency-Key` has null."
+    )
 
 
 def token_shape(row: ApiToken) -> dict[str, Any]:
@@ -58,6 +66,7 @@ def token_shape(row: ApiToken) -> dict[str, Any]:
         "scopes": row.scopes,
         "created_at": iso_time(row.created_at),
         "last_used_at": iso_time(row.last_used_at),
+        "expires_at": iso_time(row.expires_at),
     }
 
 
@@ -75,8 +84,24 @@ TimeZone = Annotated[str, Field(max_length=64), AfterValidator(_time_zone)]
 Scope = Literal["chat", "read", "memory", "admin"]
 
 
+Password = Annotated[str, Field(max_length=MAX_PASSWORD_CHARS)]
+
+
+def _expiry(moment: datetime) -> datetime:
+    now = clock.now()
+    if not now < moment <= now + MAX_TOKEN_LIFE:
+        raise ValueError("must be in the future, and not more than ten years away")
+    return moment.astimezone(UTC)
+
+
 class NewToken(Body):
     name: Annotated[str, AfterValidator(single_line), Field(max_length=100)] = ""
+    expires_at: Annotated[AwareDatetime, AfterValidator(_expiry)] | None = Field(
+        None, description="From then on it is refused. By default it does not expire."
+    )
+    password: Password | None = Field(
+        None, description="Asked for where you signed in more than five minutes ago."
+    )
     scopes: list[Scope] | None = Field(
         None, min_length=1, max_length=10, description="By default those of the caller, without admin."
     )
@@ -88,4 +113,4 @@ class MeChanges(Changes):
 
 
 class AccountDeletion(Body):
-    password: str | None = Field(None, max_length=1_000, description="Asked of a page, not of a program.")
+    password: Password | None = None

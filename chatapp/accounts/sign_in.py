@@ -1,33 +1,41 @@
-"""Signing up, in and out with django-allauth; connections end when the rights behind them do."""
+"""Signing up, in and out with django-allauth."""
 
 from __future__ import annotations
 
-from functools import partial
+import logging
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from allauth.account.adapter import DefaultAccountAdapter
-from allauth.account.signals import password_changed, password_reset, password_set
+from allauth.account.auth_backends import AuthenticationBackend
+from allauth.account.forms import LoginForm
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.usersessions.adapter import DefaultUserSessionsAdapter
 from allauth.usersessions.models import UserSession
 from django import forms
 from django.conf import settings
+from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.password_validation import password_validators_help_text_html
-from django.contrib.auth.signals import user_logged_out
 from django.core import signing
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models.signals import post_delete, post_save
-from django.dispatch import receiver
 from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from chatapp.accounts.models import ApiToken, User
-from chatapp.realtime.hub import close_user
+from chatapp.accounts.guessing import count_guess, remember_browser
+from chatapp.accounts.models import User
+from chatapp.operations import audit
+from chatapp.operations.models import AuditEvent
+from memory.bounds import MAX_PASSWORD_CHARS
+
+log = logging.getLogger(__name__)
 
 INVITATION_SALT = "palimpsest.invitation"
 INVITATION_DAYS = 7
 INVITATION_KEY = "invitation"
-FIELDS_WITH_RIGHTS = frozenset({"is_active", "is_staff", "is_superuser", "password"})
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth is not typed
@@ -47,6 +55,67 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth is 
 
     def get_password_change_redirect_url(self, request: HttpRequest) -> str:
         return reverse("chat")
+
+    def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
+        """Send a mail, or answer with a page that says that it was not sent."""
+        try:
+            if not settings.HAS_MAIL:
+                raise ConnectionError("EMAIL_URL is not set")
+            super().send_mail(template_prefix, email, context)
+        except OSError as error:  # SMTPException is one
+            # Not the error's words, which may repeat the mail with its link.
+            log.error("A mail was not sent: %s.", type(error).__name__)
+            page = render(self.request, "account/no_mail.html", {"is_away": settings.HAS_MAIL}, status=503)
+            raise ImmediateHttpResponse(page) from None
+
+    def get_reset_password_from_key_url(self, key: str) -> str:
+        return at_public_address(super().get_reset_password_from_key_url(key))
+
+    def get_email_confirmation_url(self, request: HttpRequest, emailconfirmation: Any) -> str:
+        return at_public_address(super().get_email_confirmation_url(request, emailconfirmation))
+
+    def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
+        """Count a guess in our own way: allauth's lets a stranger lock out the owner. Raises ValidationError."""
+        self._login_failed_rl_usage = count_guess(request, credentials.get("email", ""))
+        if self._login_failed_rl_usage is None:
+            raise self.validation_error("too_many_login_attempts")
+
+    def post_login(self, request: HttpRequest, user: User, **details: Any) -> HttpResponseBase:
+        response: HttpResponseBase = super().post_login(request, user, **details)
+        remember_browser(request, response, user.pk)
+        return response
+
+
+def at_public_address(url: str) -> str:
+    """Return a link of a mail at our own address, whatever Host header asked for the mail."""
+    path = urlsplit(url)._replace(scheme="", netloc="").geturl()
+    return f"{settings.PUBLIC_URL}{path}" if settings.PUBLIC_URL else url
+
+
+class SignInForm(LoginForm):  # type: ignore[misc]
+    """Offers to reset a password by mail only where mail is sent."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if not settings.HAS_MAIL:
+            self.fields["password"].help_text = ""
+
+
+class BoundedBackend(AuthenticationBackend):  # type: ignore[misc]
+    """Refuses a password that nobody can have, before it is hashed."""
+
+    def authenticate(self, request: HttpRequest | None, **credentials: Any) -> AbstractBaseUser | None:
+        if len(credentials.get("password") or "") > MAX_PASSWORD_CHARS:
+            return None
+        return cast("AbstractBaseUser | None", super().authenticate(request, **credentials))
+
+
+class SessionsAdapter(DefaultUserSessionsAdapter):  # type: ignore[misc]
+    def end_sessions(self, sessions: list[UserSession]) -> None:
+        with transaction.atomic():
+            super().end_sessions(sessions)
+            for session in sessions:
+                audit.record(AuditEvent.Kind.SESSION_ENDED, user_id=session.user_id)
 
 
 def invitation_path(email: str) -> str:
@@ -78,45 +147,7 @@ class SetupForm(forms.Form):
     password = forms.CharField(
         label="Password",
         strip=False,
-        max_length=1000,
+        max_length=MAX_PASSWORD_CHARS,
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
         help_text=password_validators_help_text_html,
     )
-
-
-@receiver(user_logged_out)
-def disconnect_signed_out(sender: Any, user: User | None, **_: Any) -> None:
-    if user is not None:
-        disconnect(user.pk)
-
-
-@receiver([password_changed, password_set, password_reset])
-def disconnect_former_password(sender: Any, user: User, **_: Any) -> None:
-    disconnect(user.pk)
-
-
-@receiver(post_delete, sender=UserSession)
-def disconnect_ended_session(sender: Any, instance: UserSession, **_: Any) -> None:
-    disconnect(instance.user_id)
-
-
-@receiver(post_save, sender=User)
-def disconnect_changed_user(sender: Any, created: bool, update_fields: Any, instance: User, **_: Any) -> None:
-    may_have_lost_rights = update_fields is None or FIELDS_WITH_RIGHTS & set(update_fields)
-    if may_have_lost_rights and not created:
-        disconnect(instance.pk)
-
-
-@receiver(post_delete, sender=ApiToken)
-def disconnect_revoked_token(sender: Any, instance: ApiToken, **_: Any) -> None:
-    disconnect(instance.user_id)
-
-
-@receiver(post_delete, sender=User)
-def disconnect_deleted_user(sender: Any, instance: User, **_: Any) -> None:
-    disconnect(instance.pk)
-
-
-def disconnect(user_id: Any) -> None:
-    """Close every connection of the user after the commit; valid sessions reconnect by themselves."""
-    transaction.on_commit(partial(close_user, user_id))

@@ -17,9 +17,11 @@ from django.db.models import Q
 from agents.agent_file import ADDRESSES, AgentFile, AgentProfile, Brain
 from agents.hooks import Hook, write_hooks
 from agents.mcp import McpToolFacts
+from chatapp.accounts.idempotency_keys import record_made
 from chatapp.accounts.models import User
 from chatapp.agent_presets.hook_actions import check_hooks
 from chatapp.agent_presets.models import Agent, DeploymentHook, McpServer
+from chatapp.agent_presets.selectors import listing_fingerprint
 from chatapp.conversations.actions.conversations import update_conversation
 from chatapp.conversations.models import Conversation
 from chatapp.operations import encryption, jobs
@@ -140,6 +142,7 @@ def create_agent(*, owner: User | None, values: AgentValues) -> Agent:
         with _unique_name(owner.pk if owner else None, values, None):
             agent = Agent.objects.create(owner=owner, **values.columns)
         agent.mcp_servers.set(values.servers or ())
+        record_made(agent.pk)
         return agent
 
 
@@ -218,7 +221,7 @@ def save_mcp_server(*, server: McpServer, headers: Mapping[str, str] | None = No
     server.asked_at = None
     former = McpServer.objects.filter(pk=server.pk).first()
     if former and former.url != server.url:
-        server.tools, server.listed_at, server.problem = [], None, ""
+        server.tools, server.approved_tools, server.listed_at, server.problem = [], [], None, ""
     server.save()
     if server.enabled:
         jobs.wake_worker("chatapp.agent_presets.tasks.list_mcp_tools", str(server.pk))
@@ -232,8 +235,23 @@ def claim_listing(*, server_id: UUID, now: datetime) -> bool:
 
 
 def record_tools(*, server_id: UUID, tools: Sequence[McpToolFacts], now: datetime) -> None:
+    """Store what the server lists. Its first list is approved with the server; later changes wait for an operator."""
     listed = [asdict(facts) for facts in tools]
-    McpServer.objects.filter(pk=server_id).update(tools=listed, listed_at=now, asked_at=now, problem="")
+    rows = McpServer.objects.filter(pk=server_id)
+    with transaction.atomic():
+        rows.filter(listed_at=None).update(approved_tools=listed)
+        rows.update(tools=listed, listed_at=now, asked_at=now, problem="")
+
+
+def approve_tools(*, server_id: UUID, fingerprint: str) -> bool:
+    """Approve the list of this fingerprint. Return False where the server lists something else by now."""
+    with transaction.atomic():
+        server = McpServer.objects.select_for_update().filter(pk=server_id).first()
+        if server is None or listing_fingerprint(server) != fingerprint:
+            return False
+        server.approved_tools = server.tools
+        server.save(update_fields=["approved_tools"])
+    return True
 
 
 def record_problem(*, server_id: UUID, problem: str, now: datetime) -> None:

@@ -10,6 +10,7 @@ from ninja import Router, Status
 
 from agents.presets import Preset, PresetError, read_preset, write_preset
 from chatapp.accounts.callers import ApiRequest, Caller, allow
+from chatapp.accounts.idempotency import creates
 from chatapp.accounts.models import User
 from chatapp.agent_presets import schemas
 from chatapp.agent_presets.actions import AgentValues, create_agent, delete_agent, update_agent
@@ -50,7 +51,12 @@ def _agents(user: User) -> list[dict[str, Any]]:
     return [DEFAULT_AGENT, *(agent_shape(row) for row in visible_agents(user))]
 
 
+async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
+    return Status(201, await sync_to_async(_read)(request.auth, made))
+
+
 @router.post("/agents", auth=allow("chat"), response=answers(409, created=AgentDetails))
+@creates(_again, "/agents/{made}")
 async def create(request: ApiRequest, new: NewAgent) -> Any:
     """An agent of your own, among the models and tools that everybody has; an operator's `for_everyone`, too."""
     return Status(201, await sync_to_async(_create)(request.auth, new, new.for_everyone))
@@ -70,6 +76,7 @@ def _create(caller: Caller, preset: Preset, for_everyone: bool, *, is_import: bo
     response=answers(409, created=AgentDetails),
     openapi_extra=IMPORTED,
 )
+@creates(_again, "/agents/{made}")
 async def import_agent(request: ApiRequest, body: AgentYaml) -> Any:
     """From the YAML of an export: as `{"yaml": …}`, or as a body of type application/yaml. What this deployment has
     not, a model or a tool, is left out and told in `notes`."""

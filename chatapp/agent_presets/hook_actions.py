@@ -41,7 +41,7 @@ def _archive(conversation: Conversation, params: _NoParams) -> str:
 
 
 def _rename(conversation: Conversation, params: _Title) -> str:
-    conversation.title = params.title
+    conversation.title, conversation.title_made_of = params.title, None
     return f"The conversation was named {params.title}."
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from agents.mcp import McpEndpoint, McpListing, McpProblem, McpTool, McpToolFacts, list_tools, offer_tools
+from agents.mcp import McpEndpoint, McpListing, McpProblem, McpTool, list_tools, offer_tools
 from chatapp.agent_presets.actions import claim_listing, record_problem, record_tools
 from chatapp.agent_presets.models import McpServer
+from chatapp.agent_presets.selectors import listed_facts, waiting_tools
 from chatapp.operations import clock, encryption
 from chatapp.providers.chat_models import ask_in_thread
 
@@ -37,13 +39,14 @@ def endpoint_of(server: McpServer) -> McpEndpoint:
 
 
 def offered_tools(server: McpServer) -> list[McpTool]:
-    """Return the tools that the server listed last; none where its headers cannot be read."""
+    """Return the tools that the server listed last, as they were approved; none where its headers cannot be read."""
     try:
         endpoint = endpoint_of(server)
     except encryption.SecretUnreadable:
         log.error("The MCP server %s is left out. %s", server.name, NO_HEADERS)
         return []
-    listed = (McpToolFacts(**facts) for facts in server.tools)
+    waiting = waiting_tools(server)
+    listed = (facts for facts in listed_facts(server) if facts.name not in waiting)
     chosen = [facts for facts in listed if not server.tool_filter or facts.name in server.tool_filter]
     return offer_tools(endpoint, chosen, needs_consent=server.needs_consent)
 
@@ -58,17 +61,20 @@ def check_server(server: McpServer) -> ServerCheck:
         check = ServerCheck(False, str(problem))
     else:
         record_tools(server_id=server.pk, tools=listing.tools, now=clock.now())
-        return ServerCheck(True, _describe(listing))
+        server.refresh_from_db(fields=["tools", "approved_tools"])
+        return ServerCheck(True, _describe(listing, waiting_tools(server)))
     record_problem(server_id=server.pk, problem=check.text, now=clock.now())
     return check
 
 
-def _describe(listing: McpListing) -> str:
+def _describe(listing: McpListing, waiting: Sequence[str]) -> str:
     names = ", ".join(facts.name for facts in listing.tools) or "none"
     text = f"It answers. Its tools: {names}."
     if listing.left_out:
         names = ", ".join(listing.left_out)
         text += f" Left out, because their schemas or names cannot be used or hide something: {names}."
+    if waiting:
+        text += f" Not offered until you approve what changed: {', '.join(waiting)}."
     return text
 
 

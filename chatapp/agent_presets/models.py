@@ -11,7 +11,10 @@ from chatapp.providers.models import endpoint_address
 
 
 class McpServer(models.Model):
-    """`tools` is what it listed at `listed_at`: runs read that and never wait for the server."""
+    """`tools` is what it listed at `listed_at`, and `approved_tools` what an operator approved of it.
+
+    Runs are offered a tool that is listed as it was approved, and never wait for the server.
+    """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     name = models.CharField(
@@ -51,6 +54,7 @@ class McpServer(models.Model):
         help_text="Seconds one call may take.",
     )
     tools = models.JSONField(default=list, editable=False)
+    approved_tools = models.JSONField(default=list, editable=False)
     listed_at = models.DateTimeField(null=True, editable=False)
     asked_at = models.DateTimeField(null=True, editable=False)
     problem = models.TextField(blank=True, editable=False)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
 from django.db.models import F, Q, QuerySet
 
+from agents.mcp import McpToolFacts, changed_tools
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent, DeploymentHook, McpServer
+from chatapp.operations.editions import keep
 from chatapp.operations.errors import NotFound
 
 
@@ -38,7 +42,8 @@ def _is_named(name_or_id: str) -> Q:
 
 def deployment_hooks() -> list[dict[str, Any]]:
     """Return the declarations of enabled hooks, the oldest first."""
-    return list(DeploymentHook.objects.filter(enabled=True).values_list("declaration", flat=True))
+    enabled = DeploymentHook.objects.filter(enabled=True)
+    return keep("deployment hooks", lambda: list(enabled.values_list("declaration", flat=True)))
 
 
 def servers_for_everyone() -> list[McpServer]:
@@ -50,20 +55,42 @@ def servers_of(agent: Agent | None) -> list[McpServer]:
 
     An agent that a user made has only those for everyone.
     """
-    wanted = Q()
-    if agent is None or agent.tools is None:
-        wanted |= Q(for_everyone=True)
-    if agent is not None:
-        wanted |= Q(agents=agent)
-    rows = McpServer.objects.filter(wanted, enabled=True)
+    servers, named = keep("enabled servers", _enabled_servers)
+    own = named.get(agent.pk, frozenset()) if agent is not None else frozenset()
+    is_everyones = agent is None or agent.tools is None
+    found = [server for server in servers if server.pk in own or (is_everyones and server.for_everyone)]
     if agent is not None and agent.owner_id is not None:
-        rows = rows.filter(for_everyone=True)
-    return list(rows.distinct())
+        found = [server for server in found if server.for_everyone]
+    return found
+
+
+def _enabled_servers() -> tuple[list[McpServer], Mapping[UUID, Collection[UUID]]]:
+    """Return (the enabled servers, the keys of servers that each agent names)."""
+    named: dict[UUID, set[UUID]] = defaultdict(set)
+    for agent_id, server_id in Agent.mcp_servers.through.objects.values_list("agent_id", "mcpserver_id"):
+        named[agent_id].add(server_id)
+    return list(McpServer.objects.filter(enabled=True)), named
 
 
 def servers_by_name(names: Sequence[str], *, only_for_everyone: bool) -> list[McpServer]:
     rows = McpServer.objects.filter(name__in=list(names))
     return list(rows.filter(for_everyone=True, enabled=True) if only_for_everyone else rows)
+
+
+def listed_facts(server: McpServer) -> list[McpToolFacts]:
+    """Return the tools that the server listed last, approved or not."""
+    return [McpToolFacts(**facts) for facts in server.tools]
+
+
+def waiting_tools(server: McpServer) -> tuple[str, ...]:
+    """Return the names of the listed tools that are new or changed since an operator approved them."""
+    approved = {facts["name"]: McpToolFacts(**facts).fingerprint for facts in server.approved_tools}
+    return changed_tools(approved, listed_facts(server))
+
+
+def listing_fingerprint(server: McpServer) -> str:
+    """Return a hash of all tools that the server listed last."""
+    return sha256("".join(facts.fingerprint for facts in listed_facts(server)).encode()).hexdigest()
 
 
 def servers_to_list(before: datetime) -> list[UUID]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from asgiref.sync import sync_to_async
 from ninja import Router
 
 from chatapp.accounts.callers import ApiRequest, allow
+from chatapp.accounts.idempotency import creates
 from chatapp.accounts.models import User
-from chatapp.compaction import schemas, shapes
-from chatapp.compaction.actions import edit_summary, redo_compaction, undo_compaction
+from chatapp.compaction import schemas
+from chatapp.compaction.actions.compactions import edit_summary, redo_compaction, undo_compaction
+from chatapp.compaction.models import Compaction
 from chatapp.compaction.requests import clear_conversation, compact_now, preview_compaction
 from chatapp.compaction.schemas import CompactRequest, SummaryChange
-from chatapp.compaction.selectors import compaction_list
+from chatapp.compaction.selectors import accessible_compaction, compaction_list
 from chatapp.context import schemas as context_schemas
 from chatapp.context.inspector import inspect_context
 from chatapp.context.schemas import ContextQuestion
@@ -43,11 +46,17 @@ async def inspect(
     )
 
 
+async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
+    row = await sync_to_async(accessible_compaction)(request.auth.user, values["conversation_id"], made)
+    return schemas.compaction_shape(row)
+
+
 @router.post(
     "/conversations/{conversation_id}/compact",
     auth=allow("chat"),
     response=answers(404, 409, ok=schemas.Compaction | schemas.CompactionPreview),
 )
+@creates(_again)
 async def compact(
     request: ApiRequest, conversation_id: str, wanted: CompactRequest = CompactRequest()
 ) -> Any:
@@ -55,18 +64,9 @@ async def compact(
     `preview` it tells what would be summarised and kept, and nothing happens."""
     if wanted.preview:
         return await sync_to_async(preview_compaction)(
-            user=request.auth.user,
-            conversation_id=conversation_id,
-            keep=wanted.keep,
-            strategy=wanted.strategy,
+            user=request.auth.user, conversation_id=conversation_id, wanted=wanted
         )
-    return await compact_now(
-        user=request.auth.user,
-        conversation_id=conversation_id,
-        keep=wanted.keep,
-        strategy=wanted.strategy,
-        wait=wanted.wait,
-    )
+    return await compact_now(user=request.auth.user, conversation_id=conversation_id, wanted=wanted)
 
 
 @router.get(
@@ -94,19 +94,25 @@ async def change_summary(
     request: ApiRequest, conversation_id: str, compaction_id: str, change: SummaryChange
 ) -> Any:
     """Your words stand for these messages from now on."""
-    return await sync_to_async(_change)(request.auth.user, conversation_id, compaction_id, change.summary)
+    words = {"summary": change.summary, "tokens": estimate_text(change.summary)}
+    return await _changed(edit_summary, request, conversation_id, compaction_id, **words)
 
 
-def _change(user: User, conversation_id: str, compaction_id: str, summary: str) -> dict[str, Any]:
-    row = edit_summary(
-        user=user,
+async def _changed(
+    action: Callable[..., Compaction],
+    request: ApiRequest,
+    conversation_id: str,
+    compaction_id: str,
+    **more: Any,
+) -> dict[str, Any]:
+    row = await sync_to_async(action)(
+        user=request.auth.user,
         conversation_id=conversation_id,
         compaction_id=compaction_id,
-        summary=summary,
-        tokens=estimate_text(summary),
         now=clock.now(),
+        **more,
     )
-    return shapes.compaction_shape(row)
+    return schemas.compaction_shape(row)
 
 
 @router.post(
@@ -116,13 +122,7 @@ def _change(user: User, conversation_id: str, compaction_id: str, summary: str) 
 )
 async def undo(request: ApiRequest, conversation_id: str, compaction_id: str) -> Any:
     """The messages are in context again, byte for byte as before. Only the latest summary can be undone."""
-    row = await sync_to_async(undo_compaction)(
-        user=request.auth.user,
-        conversation_id=conversation_id,
-        compaction_id=compaction_id,
-        now=clock.now(),
-    )
-    return shapes.compaction_shape(row)
+    return await _changed(undo_compaction, request, conversation_id, compaction_id)
 
 
 @router.post(
@@ -132,13 +132,7 @@ async def undo(request: ApiRequest, conversation_id: str, compaction_id: str) ->
 )
 async def redo(request: ApiRequest, conversation_id: str, compaction_id: str) -> Any:
     """The summary that was undone stands again."""
-    row = await sync_to_async(redo_compaction)(
-        user=request.auth.user,
-        conversation_id=conversation_id,
-        compaction_id=compaction_id,
-        now=clock.now(),
-    )
-    return shapes.compaction_shape(row)
+    return await _changed(redo_compaction, request, conversation_id, compaction_id)
 
 
 @router.post(
@@ -146,6 +140,7 @@ async def redo(request: ApiRequest, conversation_id: str, compaction_id: str) ->
     auth=allow("chat"),
     response=answers(404, 409, ok=schemas.Compaction),
 )
+@creates(_again)
 async def clear(request: ApiRequest, conversation_id: str) -> Any:
     """A new context in the same conversation: nothing is deleted, and the clearing can be undone."""
     return await sync_to_async(clear_conversation)(request.auth.user, conversation_id)

@@ -14,7 +14,7 @@ from django.conf import settings
 
 from agents.context import AssembledContext
 from agents.summarise import SummaryResult, extract_fallback, summarise
-from chatapp.compaction.actions import (
+from chatapp.compaction.actions.compactions import (
     claim_compaction,
     complete_compaction,
     fail_compaction,
@@ -36,13 +36,14 @@ from chatapp.compaction.planning import (
 )
 from chatapp.compaction.selectors import active_compaction
 from chatapp.compaction.values import CompactionLease, PlannedSpan
-from chatapp.compaction.work import CompactionWork, finished_summary, read_work
+from chatapp.compaction.work import CompactionWork, finished_summary, read_new_work
 from chatapp.context.assembly import LoadedContext
 from chatapp.long_term import files as memory_files
 from chatapp.operations import clock
 from chatapp.operations.database import AWAY, in_database
 from chatapp.operations.errors import LeaseLost
 from chatapp.operations.separate_loop import run_in_separate_loop
+from chatapp.providers.actions import note_named_window
 from chatapp.providers.chat_models import chat_model_for
 from memory.tokens import estimate_text
 
@@ -120,7 +121,7 @@ def compact(compaction_id: UUID) -> None:
     if lease is None:
         return
     try:
-        work = read_work(lease)
+        work = read_new_work(lease)
         done = asyncio.run(_summarise(work))
         complete_compaction(lease=lease, result=finished_summary(work, done), now=clock.now())
     except LeaseLost as lost:
@@ -172,7 +173,7 @@ def _begin_inline(loaded: LoadedContext, options: CompactionOptions) -> Compacti
     row = _queue(loaded, span, HOLDER)
     if row is None:
         return active_compaction(loaded.conversation.pk)
-    return read_work(CompactionLease(row.pk, row.fence))
+    return read_new_work(CompactionLease(row.pk, row.fence))
 
 
 async def _wait_for(row: Compaction) -> bool:
@@ -203,7 +204,7 @@ async def _summarise(work: CompactionWork) -> SummaryResult:
         await in_database(renew_compaction)(lease=work.lease, now=clock.now())
 
     summary = summarise(
-        chat_model_for(work.config),
+        chat_model_for(work.config, work.spender),
         work.messages,
         previous=work.previous,
         policy=work.policy,
@@ -211,8 +212,18 @@ async def _summarise(work: CompactionWork) -> SummaryResult:
         calibration=work.rules.calibration,
         keep=work.row.keep_hint,
         before_call=stay_alive,
+        known=[one.text for one in work.known],
     )
-    return await _while_held(work.lease, summary)
+    done = await _while_held(work.lease, summary)
+    if done.window_tokens:
+        await in_database(note_named_window)(
+            config=work.config,
+            conversation_id=work.row.conversation_id,
+            tokens=done.window_tokens,
+            named_by=str(work.row.pk),
+            now=clock.now(),
+        )
+    return done
 
 
 async def _while_held(lease: CompactionLease, summary: Coroutine[Any, Any, SummaryResult]) -> SummaryResult:

@@ -7,7 +7,7 @@ import logging
 from datetime import timedelta
 from uuid import UUID
 
-from chatapp.compaction.actions import mark_context_kept
+from chatapp.compaction.actions.compactions import mark_context_kept
 from chatapp.compaction.selectors import (
     compaction_to_keep,
     may_be_kept_already,

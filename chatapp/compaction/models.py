@@ -65,6 +65,7 @@ class Compaction(models.Model):
         null=True,
         help_text="Something it covers was forgotten then: an extract until a worker wrote it anew.",
     )
+    rewrite_after = models.DateTimeField(null=True, help_text="It failed and is not tried again before.")
     context_kept_at = models.DateTimeField(null=True, help_text="When context.jsonl held what left by it.")
 
     class Meta:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from agents.context import AssembledContext
@@ -19,6 +20,7 @@ from chatapp.providers.selectors import accessible_model, fast_model_of, model_o
 from memory.compaction import CompactionPlan, PlanInputs, plan_span
 from memory.errors import ContextError
 from memory.tokens import text_message
+from memory.types import Message
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +44,7 @@ class CompactionOptions:
 
 AUTOMATIC = CompactionOptions()
 FINAL = CompactionOptions(is_final=True)
+AT_ONCE = CompactionOptions(at_once=True)
 
 
 def load_for_planning(conversation_id: UUID) -> LoadedContext | None:
@@ -89,6 +92,25 @@ def find_span(loaded: LoadedContext, options: CompactionOptions = AUTOMATIC) -> 
     if plan is None or (not options.by_user and _was_undone(loaded, plan)):
         return None
     return _measured(loaded, plan, options)
+
+
+def may_be_due(loaded: LoadedContext, said: Sequence[Message]) -> bool:
+    """Return whether a compaction may be due once these messages follow what was loaded, or something waits to be
+    summarised: from values in hand. Where this says no, `find_span` finds none."""
+    rules, inputs = loaded.rules, loaded.inputs
+    if rules.leaves_it_to_hooks or not rules.policy.has_summary or rules.policy.is_inline:
+        return False  # neither prepares a summary behind an answer
+    if loaded.conversation.summary_waits or inputs.left_out.count:
+        return True
+    after = PlanInputs(
+        messages=(*inputs.messages, *said),
+        checkpoint=inputs.checkpoint,
+        policy=rules.policy,
+        budget=rules.budget,
+        calibration=rules.calibration,
+        system_tokens=inputs.fixed_tokens + count_tools(inputs.tools),
+    )
+    return any(plan_span(replace(after, is_patient=is_patient)) for is_patient in (True, False))
 
 
 def find_emergency_span(loaded: LoadedContext, sent: AssembledContext) -> PlannedSpan | None:

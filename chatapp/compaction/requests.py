@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from asgiref.sync import sync_to_async
+
 from chatapp.accounts.models import User
-from chatapp.compaction import shapes
-from chatapp.compaction.actions import CLEARED, clear_context
+from chatapp.compaction import schemas
+from chatapp.compaction.actions.compactions import CLEARED, clear_context
 from chatapp.compaction.compactor import WAIT_STEP_S, queue_due
 from chatapp.compaction.models import Compaction
 from chatapp.compaction.planning import CompactionOptions, find_span, load_end
+from chatapp.compaction.schemas import CompactRequest
 from chatapp.compaction.selectors import active_compaction, span_messages
 from chatapp.compaction.values import PlannedSpan
 from chatapp.context.assembly import LoadedContext
@@ -26,24 +29,23 @@ from memory.tokens import estimate_text
 WAIT_LIMIT_S = 300.0
 
 
-async def compact_now(
-    *, user: User, conversation_id: str, keep: str | None, strategy: str | None, wait: bool
-) -> dict[str, Any]:
+async def compact_now(*, user: User, conversation_id: str, wanted: CompactRequest) -> dict[str, Any]:
     """Queue a compaction of all but the newest messages, and return it; with `wait`, when it has ended.
 
     Raises Conflict when one is active, or there is too little to summarise.
     """
-    row = await in_database(_queue_asked)(user, conversation_id, keep or "", strategy)
+    row = await sync_to_async(_queue_asked)(user, conversation_id, wanted)
     deadline = asyncio.get_running_loop().time() + WAIT_LIMIT_S
-    while wait and row.status in Compaction.ACTIVE and asyncio.get_running_loop().time() < deadline:
+    while wanted.wait and row.status in Compaction.ACTIVE and asyncio.get_running_loop().time() < deadline:
         await asyncio.sleep(WAIT_STEP_S)
         await in_database(row.refresh_from_db)()
-    return shapes.compaction_shape(row)
+    return schemas.compaction_shape(row)
 
 
-def _queue_asked(user: User, conversation_id: str, keep: str, strategy: str | None) -> Compaction:
+def _queue_asked(user: User, conversation_id: str, wanted: CompactRequest) -> Compaction:
     conversation = accessible_conversation(user, conversation_id)
-    row = queue_due(load_end(conversation), _options(keep, strategy))
+    loaded = load_end(conversation)
+    row = queue_due(loaded, _options(loaded, wanted))
     if row is not None:
         return row
     if active_compaction(conversation.pk):
@@ -63,19 +65,17 @@ def clear_conversation(user: User, conversation_id: str) -> dict[str, Any]:
         tokens=estimate_text(CLEARED),
         now=clock.now(),
     )
-    return shapes.compaction_shape(row)
+    return schemas.compaction_shape(row)
 
 
-def preview_compaction(
-    *, user: User, conversation_id: str, keep: str | None, strategy: str | None
-) -> dict[str, Any]:
+def preview_compaction(*, user: User, conversation_id: str, wanted: CompactRequest) -> dict[str, Any]:
     """Return what `compact_now` would cover and leave, with a draft of its summary that no model wrote.
     Writes nothing.
 
     Raises NotFound, and Conflict where there is too little to summarise.
     """
     loaded = load_end(accessible_conversation(user, conversation_id))
-    span = find_span(loaded, _options(keep or "", strategy))
+    span = find_span(loaded, _options(loaded, wanted))
     if span is None:
         raise Conflict("There is too little here to summarise.", code="nothing_to_compact")
     draft = _draft(loaded, span)
@@ -99,5 +99,13 @@ def _draft(loaded: LoadedContext, span: PlannedSpan) -> str:
     return strategy_named(span.strategy).draft(previous, messages, longest)
 
 
-def _options(keep: str, strategy: str | None) -> CompactionOptions:
-    return CompactionOptions(at_once=True, by_user=True, keep_hint=keep, strategy=strategy or "")
+def _options(loaded: LoadedContext, wanted: CompactRequest) -> CompactionOptions:
+    longest = min(wanted.summary_max_tokens or 0, loaded.rules.policy.summary_max_tokens)
+    return CompactionOptions(
+        at_once=True,
+        by_user=True,
+        keep_hint=wanted.keep or "",
+        strategy=wanted.strategy or "",
+        keep_recent=wanted.keep_recent,
+        summary_max_tokens=longest,
+    )

@@ -9,8 +9,11 @@ from pydantic import (
     Field,
 )
 
+from chatapp.compaction.models import Compaction as CompactionRow
 from chatapp.conversations.schemas.messages import normalize_message_text
+from chatapp.operations.clock import iso_time
 from chatapp.operations.http.schemas import Body, Moment, Shape
+from memory.bounds import MAX_KEPT_MESSAGES, MAX_SUMMARY_TOKENS, MIN_SUMMARY_TOKENS
 from memory.strategies.registry import StrategyName
 
 
@@ -46,6 +49,15 @@ class CompactRequest(Body):
         None, description="What the summary should keep, in the user's words."
     )
     strategy: StrategyName | None = None
+    keep_recent: int | None = Field(
+        None, ge=0, le=MAX_KEPT_MESSAGES, description="Newest messages that stay, for this compaction alone."
+    )
+    summary_max_tokens: int | None = Field(
+        None,
+        ge=MIN_SUMMARY_TOKENS,
+        le=MAX_SUMMARY_TOKENS,
+        description="Longest summary, for this compaction alone; no more than the conversation's own.",
+    )
     wait: bool = Field(False, description="Answer when the summary is done.")
     preview: bool = Field(
         False, description="Only tell what would be summarised; calls no model, writes nothing."
@@ -54,3 +66,26 @@ class CompactRequest(Body):
 
 class SummaryChange(Body):
     summary: Annotated[str, AfterValidator(normalize_message_text), Field(min_length=1, max_length=100_000)]
+
+
+def compaction_shape(row: CompactionRow) -> dict[str, Any]:
+    return {
+        "id": str(row.id),
+        "conversation_id": str(row.conversation_id),
+        "status": row.status,
+        "strategy": row.strategy,
+        "summary": row.summary,
+        "reminder": row.reminder or None,
+        "message_count": row.message_count,
+        "kept_count": row.kept_count,
+        "first_position": row.first_position,
+        "last_position": row.last_position,
+        "tokens_before": row.tokens_before,
+        "tokens_after": row.tokens_after,
+        "is_extract": bool(row.fallback_reason),
+        "fallback_reason": row.fallback_reason or None,
+        "error": row.error or None,
+        "usage": row.usage or {},
+        "created_at": iso_time(row.created_at),
+        "finished_at": iso_time(row.finished_at),
+    }

@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db.models import Count, Q, Sum
 
 from chatapp.accounts.models import User
-from chatapp.compaction import shapes
+from chatapp.compaction import schemas
 from chatapp.compaction.models import Compaction
 from chatapp.conversations.branches import visible_compactions, visible_messages
 from chatapp.conversations.message_values import MESSAGE_COLUMNS, messages_from_columns
@@ -31,7 +31,7 @@ def accessible_compaction(user: User, conversation_id: str | UUID, compaction_id
 def compaction_list(branch: Branch) -> list[dict[str, Any]]:
     """Return the compactions that cover only what this branch shows, oldest first."""
     rows = visible_compactions(branch).order_by("created_at", "first_position", "pk")
-    return [shapes.compaction_shape(row) for row in rows]
+    return [schemas.compaction_shape(row) for row in rows]
 
 
 PICKED_UP_AFTER = timedelta(seconds=5)

@@ -13,6 +13,7 @@ from chatapp.compaction.models import Compaction
 from chatapp.conversations.models import Branch
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.usage import CallUsage
+from chatapp.recall.selectors.claims import SaidAt
 from memory.strategies.registry import strategy_named
 
 MAX_ATTEMPTS = 3
@@ -71,6 +72,8 @@ class FinishedSummary:
     reminder: str = ""
     repeated_entries: Sequence[str] = ()
     """Ids of memory entries that say some of it already."""
+    superseded: Sequence[tuple[SaidAt, SaidAt]] = ()
+    """Places of statements that are over, each with that of what holds instead."""
 
 
 def divider_text(row: Compaction) -> str:

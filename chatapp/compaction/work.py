@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from agents.summarise import SummaryResult
+from chatapp.budgets.selectors import spender_of
+from chatapp.budgets.values import Spender
 from chatapp.compaction.models import Compaction
 from chatapp.compaction.selectors import span_ends, span_messages
 from chatapp.compaction.values import CompactionLease, FinishedSummary
@@ -14,7 +16,8 @@ from chatapp.context.policies import ContextRules, rules_for
 from chatapp.context.tools.registry import tools_for
 from chatapp.conversations.models import Conversation
 from chatapp.long_term.learning import learn_from
-from chatapp.long_term.selectors.pauses import off_record, was_paused
+from chatapp.long_term.selectors.pauses import pauses_of, was_paused
+from chatapp.long_term.superseding import Known, known_statements, superseding_places
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import default_model, model_of
 from chatapp.providers.usage import priced_call
@@ -33,6 +36,7 @@ class CompactionWork:
     row: Compaction
     lease: CompactionLease
     config: ModelConfig
+    spender: Spender
     rules: ContextRules
     """Of the summary model: its own window, its own calibration."""
     policy: ContextPolicy
@@ -41,12 +45,14 @@ class CompactionWork:
     last_message_id: UUID
     was_paused: bool
     """Whether the summary covers messages that memory may not keep."""
+    known: Sequence[Known] = ()
+    """Statements of memory that the summary model is asked about, because the messages may supersede them."""
 
     @property
-    def on_record(self) -> Sequence[Message]:
+    def learnable_messages(self) -> Sequence[Message]:
         if not self.was_paused:
             return self.messages
-        pauses, here = off_record(self.row.conversation.owner_id), self.row.conversation_id
+        pauses, here = pauses_of(self.row.conversation.owner_id), self.row.conversation_id
         return [
             message
             for message in self.messages
@@ -56,6 +62,14 @@ class CompactionWork:
     @property
     def previous(self) -> str:
         return self.row.previous.summary if self.row.previous else ""
+
+
+def read_new_work(lease: CompactionLease) -> CompactionWork:
+    """Return the work of a compaction that is done for the first time."""
+    work = read_work(lease)
+    if not (work.policy.behaviour.writes_summaries and work.row.conversation.uses_memory):
+        return work
+    return replace(work, known=known_statements(work.row, work.learnable_messages))
 
 
 def read_work(lease: CompactionLease) -> CompactionWork:
@@ -74,7 +88,8 @@ def read_work(lease: CompactionLease) -> CompactionWork:
         row=row,
         lease=lease,
         config=config,
-        rules=rules_for(config),
+        spender=spender_of(row.conversation.owner_id),
+        rules=rules_for(config, asked_in=row.conversation),
         policy=_policy_of(row),
         messages=list(span_messages(*span)),
         first_message_id=first_id,
@@ -103,6 +118,7 @@ def finished_summary(work: CompactionWork, done: SummaryResult) -> FinishedSumma
         strategy=work.row.strategy,
         entry_text=learned.text,
         repeated_entries=learned.repeated,
+        superseded=superseding_places(work.row, work.learnable_messages, work.known, done.superseded),
         first_message_id=work.first_message_id,
         last_message_id=work.last_message_id,
         model=work.config,
@@ -138,7 +154,7 @@ def learned_from(work: CompactionWork, done: SummaryResult) -> Learned:
     return learn_from(
         work.row,
         "" if is_plain else done.text,
-        work.on_record,
+        work.learnable_messages,
         first_id=work.first_message_id,
         last_id=work.last_message_id,
     )

@@ -13,6 +13,8 @@ from django.conf import settings
 from agents.context import AssembledContext, ContextInputs
 from agents.prompts import system_prompt
 from agents.tools.protocol import Tool
+from chatapp.budgets.selectors import spender_of
+from chatapp.budgets.values import Spender
 from chatapp.context.loading import DbMemory, load_history
 from chatapp.context.policies import ContextRules, agent_of, rules_for
 from chatapp.context.tools.registry import tools_for
@@ -35,6 +37,7 @@ class LoadedContext:
     rules: ContextRules
     history: DbMemory
     inputs: ContextInputs
+    spender: Spender
     tools: tuple[Tool, ...] = ()
     turn_position: int | None = None
     """Position of the question that began this turn; None where it is not stored, or not asked yet."""
@@ -83,8 +86,10 @@ def load_context(
     agent = agent_of(conversation)
     tools = tools_for(conversation)
     prompt = (agent.system_prompt.strip() if agent else "") or config.system_prompt
+    instructions = conversation.folder.instructions if conversation.folder else ""
+    system = system_prompt(prompt, today, has_tools=bool(tools), more=instructions)
     inputs = ContextInputs(
-        system=text_message("system", system_prompt(prompt, today, has_tools=bool(tools))),
+        system=text_message("system", system),
         checkpoint=history.checkpoint,
         messages=history.get_messages(),
         question=question,
@@ -96,4 +101,5 @@ def load_context(
         tools=tuple(tool.spec for tool in tools),
         temperature=agent.temperature if agent else None,
     )
-    return LoadedContext(conversation, branch, config, rules, history, inputs, tools, turn_position)
+    spender = spender_of(conversation.owner_id)
+    return LoadedContext(conversation, branch, config, rules, history, inputs, spender, tools, turn_position)

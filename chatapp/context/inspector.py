@@ -8,7 +8,7 @@ from typing import Any
 from agents.context import AssembledContext, Piece
 from chatapp.accounts.models import User
 from chatapp.compaction.planning import summary_model_of
-from chatapp.compaction.shapes import compaction_shape
+from chatapp.compaction.schemas import compaction_shape
 from chatapp.context.assembly import LoadedContext, load_context
 from chatapp.context.policies import ContextRules, rules_for
 from chatapp.context.recalled import FAILED_SENTENCE, Recalled, recall_turns
@@ -58,7 +58,7 @@ def inspect_context(
     except (ContextError, PolicyError) as error:
         raise InvalidInput(str(error)) from None
     recalled = recall_turns(loaded, context, now, asked_by=f"a look at conversation {conversation.pk}")
-    return _describe(loaded, replace(context, recall=recalled.message), recalled)
+    return _describe(loaded, recalled.place_in(context), recalled)
 
 
 def _model_for(conversation: Conversation, model: str | None) -> ModelConfig:
@@ -102,7 +102,7 @@ def _describe(loaded: LoadedContext, context: AssembledContext, recalled: Recall
         "original_count": view.original_count,
         "kept_count": view.compacted_count,
         "compaction": compaction_shape(row) if row else None,
-        "recalled": [item.model_dump(mode="json") for item in recalled.items],
+        "recalled": [item.model_dump(mode="json") for item in recalled.items_in_view],
         "policy": {
             name: {"value": value, "from": effective.origins[name]}
             for name, value in effective.policy.model_dump(mode="json").items()

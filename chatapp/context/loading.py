@@ -73,11 +73,13 @@ def load_history(branch: Branch, *, before_position: int, budget_tokens: int, li
     A million older messages cost nothing. `budget_tokens` are as the model counts, `limits` in uncalibrated
     estimates.
     """
+    if before_position <= 0:
+        return DbMemory(None, None, (), NOTHING_LEFT_OUT)
     row = usable_checkpoint(branch, before_position=before_position, budget_tokens=budget_tokens)
     after = row.last_position if row else -1
     start, tokens = _start_of(branch, after, before_position, limits, limits.window if row else limits.uncut)
     loaded = _messages(branch, start, before_position)
-    pins = _pinned_before(branch, start, int(limits.window * PINNED_SHARE))
+    pins = _pinned_before(branch, start, int(limits.window * PINNED_SHARE)) if start > 0 else []
     count = start - after - 1 - sum(1 for pin in pins if (pin.position or 0) > after)
     return DbMemory(
         checkpoint=checkpoint_value(row, covered_count(branch, row)) if row else None,

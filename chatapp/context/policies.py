@@ -12,8 +12,9 @@ from agents.hooks import EffectiveHooks, Hook, compacts_itself, join_hooks, read
 from chatapp.agent_presets.models import Agent
 from chatapp.agent_presets.selectors import deployment_hooks
 from chatapp.conversations.models import Conversation
+from chatapp.operations import clock
 from chatapp.providers.models import ModelConfig
-from chatapp.providers.selectors import model_of, resolve_budget_inputs
+from chatapp.providers.selectors import model_of, named_window, resolve_budget_inputs
 from memory.budget import ResolvedBudget, Sizes, TokenBudget, resolve_budget
 from memory.policy import ContextPolicy, EffectivePolicy, check_user_fields, merge_policies
 from memory.tokens import Calibration
@@ -67,10 +68,17 @@ def agent_of(conversation: Conversation | None) -> Agent | None:
 
 
 def rules_for(
-    config: ModelConfig, conversation: Conversation | None = None, agent: Agent | None = None
+    config: ModelConfig,
+    conversation: Conversation | None = None,
+    agent: Agent | None = None,
+    *,
+    asked_in: Conversation | None = None,
 ) -> ContextRules:
-    """Return the rules in force for the model actually used. Raises memory.errors.PolicyError for a stored
-    policy that is not valid."""
+    """Return the rules in force for the model actually used.
+
+    `asked_in` is the conversation that a model works for without being the one that answers there: its provider may
+    have named a smaller window in it. Raises memory.errors.PolicyError for a stored policy that is not valid.
+    """
     agent = agent or agent_of(conversation)
     # Without either it is about what the model can hold, and nobody's turn.
     has_turns = conversation is not None or agent is not None
@@ -84,7 +92,9 @@ def rules_for(
     )
     return ContextRules(
         effective=effective,
-        resolved=_resolve_budget(config, effective),
+        resolved=_resolve_budget(
+            config, effective, named_window(config, asked_in or conversation, clock.now())
+        ),
         calibration=Calibration(config.token_ratio, config.token_ratio_samples),
         effective_hooks=with_auto_compact(declared, effective.policy),
     )
@@ -131,17 +141,22 @@ def _switches(declared: Sequence[Hook]) -> list[tuple[str, Mapping[str, Any]]]:
     return [("hooks", {"auto_compact": False})] if compacts_itself(declared) else []
 
 
-def _resolve_budget(config: ModelConfig, effective: EffectivePolicy) -> ResolvedBudget:
+def _resolve_budget(config: ModelConfig, effective: EffectivePolicy, named: int | None) -> ResolvedBudget:
     """Return the budget. A window of the whole deployment is below the one an operator entered for this
-    model."""
+    model; none is larger than what the provider has named in a refusal."""
     inputs = resolve_budget_inputs(config)
-    return resolve_budget(
+    resolved = resolve_budget(
         model=_first_said(_sizes_of(effective, of_deployment=False), inputs.model),
         environment=_first_said(_sizes_of(effective, of_deployment=True), inputs.environment),
         detected=inputs.detected,
         system_reserve=effective.policy.system_reserve,
         input_limit=effective.policy.max_input_tokens,
     )
+    if named is None or named >= resolved.budget.context_size:
+        return resolved
+    output = min(resolved.budget.max_output_tokens, max(1, named // 2))
+    budget = replace(resolved.budget, context_size=named, max_output_tokens=output)
+    return replace(resolved, budget=budget, context_size_from="detected")
 
 
 def _sizes_of(effective: EffectivePolicy, *, of_deployment: bool) -> Sizes:

@@ -8,7 +8,9 @@ from pydantic import (
     Field,
 )
 
+from chatapp.context.models import SentRequest
 from chatapp.conversations.schemas.messages import MessageText
+from chatapp.operations.clock import iso_time
 from chatapp.operations.http.schemas import Body, Shape
 from memory.bounds import (
     MAX_TOKENS,
@@ -41,3 +43,14 @@ class ContextQuestion(Body):
         description="For all messages together. Tool schemas are not part of it: they stand in the model's reserve.",
     )
     model: Id | None = None
+
+
+def request_shape(row: SentRequest) -> dict[str, Any]:
+    return {
+        "n": row.n,
+        "purpose": row.purpose,
+        "model": row.model_name,
+        "sha256": row.sha256,
+        "tokens": row.tokens,
+        "created_at": iso_time(row.created_at),
+    }

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from agents.manifest import ShownPiece, hash_body, rebuild_body, show_pieces
+from chatapp.context.schemas import request_shape
 from chatapp.context.selectors import requests_of, stored_request
-from chatapp.context.shapes import request_shape
 from chatapp.conversations.message_values import parts_to_json
 from chatapp.conversations.schemas.messages import content_of
 from chatapp.files.attachments import data_urls_of

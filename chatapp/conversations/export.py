@@ -27,11 +27,12 @@ CompactionsOf = Callable[[Branch], list[dict[str, Any]]]
 
 def json_pieces(row: Conversation, compactions_of: CompactionsOf) -> Iterator[str]:
     """Yield one JSON object. `messages` is what the conversation shows, and what an import takes; `other_versions` are
-    messages that were edited or answered anew."""
+    messages that were edited or answered anew. `branches` has the lineage of each branch that a message names."""
     assert row.branch is not None
     head = {"format": "palimpsest", "version": 1, "exported_at": clock.now().isoformat()}
     compactions = [shape for shape in compactions_of(row.branch) if shape["status"] == "done"]
-    head |= full_conversation(row) | {"compactions": compactions}
+    branches = {str(branch.pk): branch.lineage for branch in row.branches.order_by("created_at", "pk")}
+    head |= full_conversation(row) | {"branches": branches, "compactions": compactions}
     yield json.dumps(head, ensure_ascii=False)[:-1] + ', "messages": ['
     yield from _joined(export_pages(visible_messages(row.branch)))
     yield '\n], "other_versions": ['
@@ -85,7 +86,7 @@ def export_pages(messages: QuerySet[Message]) -> Iterator[list[dict[str, Any]]]:
 
 def _exported(row: Message) -> dict[str, Any]:
     attachments = [_attachment_shape(attachment) for attachment in row.attachments.all()]
-    return {**message_shape(row), "attachments": attachments}
+    return {**message_shape(row), "branch": str(row.branch_id), "attachments": attachments}
 
 
 def _attachment_shape(attachment: Attachment) -> dict[str, Any]:

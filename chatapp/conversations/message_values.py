@@ -14,6 +14,7 @@ from django.db.models.functions import Cast
 from agents.tools.registry import READING_WHAT_IS_KEPT
 from chatapp.conversations.models import Message
 from memory import types
+from memory.summary import quoted_message
 
 
 def _file_line(*, file_id: str, name: str, mime_type: str, size_bytes: int, type: str) -> types.TextPart:
@@ -59,7 +60,7 @@ MESSAGE_COLUMNS = (
 def messages_from_columns(rows: Sequence[tuple[Any, ...]]) -> list[types.Message]:
     """Return the values of rows of MESSAGE_COLUMNS, in their order. The parts of all are parsed at once."""
     all_parts = json.loads(f"[{','.join(row[2] for row in rows)}]")
-    return [
+    found = [
         types.Message(
             role,
             _read_parts(parts),
@@ -74,6 +75,12 @@ def messages_from_columns(rows: Sequence[tuple[Any, ...]]) -> list[types.Message
             rows, all_parts, strict=True
         )
     ]
+    return [_as_data(message) if message.role == "system" else message for message in found]
+
+
+def _as_data(message: types.Message) -> types.Message:
+    """Return a system message as it is where a client of ours keeps it in force, pinned; else quoted."""
+    return message if message.pinned else quoted_message(message)
 
 
 def _read_parts(stored: list[dict[str, Any]]) -> tuple[types.Part, ...]:
@@ -95,7 +102,7 @@ def read_moment(stored: str) -> datetime:
 
 
 def message_value(row: Message) -> types.Message:
-    return types.Message(
+    message = types.Message(
         role=cast(types.Role, row.role),
         parts=parts_from_json(row.parts),
         tokens=row.token_estimate,
@@ -105,6 +112,7 @@ def message_value(row: Message) -> types.Message:
         created_at=row.created_at,
         kind=cast(types.Kind, row.kind),
     )
+    return _as_data(message) if message.role == "system" else message
 
 
 def text_of(parts: Sequence[Mapping[str, Any]]) -> str:

@@ -26,6 +26,23 @@ class OwnedConversations(models.Manager["Conversation"]):
         return super().get_queryset().filter(user__isnull=False)
 
 
+class Folder(models.Model):
+    """What conversations of one user have in common: a name, instructions and a default agent."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    name = models.CharField(max_length=150)
+    instructions = models.TextField(blank=True)
+    agent = models.ForeignKey(Agent, null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "name"], name="folder_name_once")]
+
+    def __str__(self) -> str:
+        return str(self.id)  # not the name: operators see this
+
+
 class Conversation(models.Model):
     """One thread of one user; without a user while it is imported or deleted (see `Removal`).
 
@@ -42,6 +59,9 @@ class Conversation(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="conversations", **_NULLABLE
     )
     title = models.CharField(max_length=200, blank=True)
+    title_made_of = models.PositiveBigIntegerField(
+        null=True, editable=False, help_text="The last position that its generated title was made of."
+    )
     model = models.ForeignKey("chatapp.ModelConfig", null=True, blank=True, on_delete=models.SET_NULL)
     agent = models.ForeignKey(
         "chatapp.Agent", null=True, blank=True, on_delete=models.SET_NULL, related_name="conversations"
@@ -61,12 +81,15 @@ class Conversation(models.Model):
         db_index=True,  # forgetting: which conversations knew what somebody else forgets
         help_text="The id of that agent, also when it is deleted: forgetting follows it.",
     )
+    folder = models.ForeignKey(Folder, null=True, on_delete=models.SET_NULL, related_name="conversations")
     mode = models.CharField(max_length=10, blank=True, choices=Agent.Mode, help_text="Empty: the agent's.")
     branch = models.ForeignKey("Branch", null=True, on_delete=models.SET_NULL, related_name="+")
     hook_state = models.JSONField(
         default=dict, blank=True, help_text="When each hook fired last, and what they left for the next turn."
     )
     context_policy = models.JSONField(default=dict, blank=True)
+    named_windows = models.JSONField(default=dict, blank=True, editable=False)
+    """By model: the window that its provider named when it refused a request of this conversation."""
     hooks = models.JSONField(
         default=list, blank=True, help_text="Its own, after the deployment's and the agent's."
     )
@@ -108,7 +131,11 @@ class Conversation(models.Model):
     @property
     def fence_keys(self) -> list[UUID]:
         """Return the keys of the fences that forgetting raises for what is known in it."""
-        return [self.owner_id, *([self.shared_in] if self.shared_in else [])]
+        return self.fence_keys_of(self.owner_id)
+
+    def fence_keys_of(self, user_id: UUID) -> list[UUID]:
+        """Return them for whoever has it when it has no user."""
+        return [user_id, *([self.shared_in] if self.shared_in else [])]
 
     @property
     def uses_memory(self) -> bool:
@@ -183,6 +210,12 @@ class Message(models.Model):
         indexes = [
             # Loading a context and paging a view: one branch, by position.
             models.Index(fields=["branch", "position"], name="message_branch_position"),
+            # Whether anything was forgotten while what left a context was kept.
+            models.Index(
+                fields=["conversation", "forgotten_at"],
+                condition=Q(forgotten_at__isnull=False),
+                name="message_forgotten",
+            ),
             # The pinned ones among them, however long ago.
             models.Index(fields=["branch", "position"], condition=Q(pinned=True), name="message_pinned"),
         ]

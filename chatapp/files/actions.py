@@ -10,9 +10,10 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Q
 
+from chatapp.accounts.idempotency_keys import record_made
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
-from chatapp.conversations.models import Conversation
+from chatapp.conversations.models import Conversation, Message
 from chatapp.files.models import Attachment, Offload
 from chatapp.operations.errors import NotFound
 
@@ -21,19 +22,31 @@ from chatapp.operations.errors import NotFound
 def create_attachment(
     *, user: User, name: str, sha256: str, mime_type: str, width: int, height: int, size_bytes: int
 ) -> Attachment:
-    return Attachment.objects.create(
-        user=user,
-        name=name[:255],
-        sha256=sha256,
-        mime_type=mime_type,
-        width=width,
-        height=height,
-        size_bytes=size_bytes,
-    )
+    with transaction.atomic():
+        row = Attachment.objects.create(
+            user=user,
+            name=name[:255],
+            sha256=sha256,
+            mime_type=mime_type,
+            width=width,
+            height=height,
+            size_bytes=size_bytes,
+        )
+        record_made(row.pk)
+    return row
+
+
+GONE = {"type": "text", "text": "[A file was here. It was deleted.]"}
 
 
 @transaction.atomic
 def delete_attachment(attachment: Attachment) -> None:
+    """Delete an attachment, and name it in no message any more."""
+    messages = Message.objects.select_for_update(of=("self",)).filter(attachments=attachment)
+    for message in messages.order_by("pk"):
+        kept = [part for part in message.parts if part.get("file_id") != str(attachment.pk)]
+        message.parts = kept or [GONE]
+        message.save(update_fields=["parts"])
     Attachment.objects.filter(pk=attachment.pk).delete()
 
 

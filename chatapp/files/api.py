@@ -5,17 +5,20 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from asgiref.sync import sync_to_async
-from django.http import FileResponse, HttpResponse
+from django.http import FileResponse, HttpResponse, HttpResponseNotModified
+from django.http.response import HttpResponseBase
 from ninja import File, Query, Router, Status, UploadedFile
 from pydantic import Field
 
 from chatapp.accounts.callers import ApiRequest, allow
+from chatapp.accounts.idempotency import creates
 from chatapp.accounts.models import User
 from chatapp.files.attachments import check_size, content_path, delete_attachment, store_upload
 from chatapp.files.models import Attachment, Offload
 from chatapp.files.offloads import PAGE_CHARS, read_content, read_text
 from chatapp.files.selectors import accessible_attachments, accessible_offload
 from chatapp.operations.errors import NotFound
+from chatapp.operations.http.etags import IfNoneMatch
 from chatapp.operations.http.schemas import Moment, Shape, answers
 from chatapp.operations.text import normalize_text
 from memory.bounds import Position
@@ -30,7 +33,6 @@ EXTENSIONS = {
     "text/csv": "csv",
     "text/plain": "txt",
 }
-YEAR_S = 365 * 24 * 3600
 
 
 class StoredFile(Shape):
@@ -57,7 +59,13 @@ def _shape(row: Attachment) -> dict[str, Any]:
     }
 
 
+async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
+    [row] = await sync_to_async(accessible_attachments)(request.auth.user, [made])
+    return Status(201, _shape(row))
+
+
 @files_router.post("/files", auth=allow("chat"), response=answers(413, created=StoredFile))
+@creates(_again, "/files/{made}")
 async def upload(request: ApiRequest, file: File[UploadedFile]) -> Any:
     """As the form field `file`: a PNG, JPEG, WebP or GIF image, which is stored upright and without metadata; or a
     text, a CSV or a PDF, which the tool `files_read` reads. What a file is, its content says."""
@@ -81,13 +89,39 @@ SHOWN = frozenset({"image/png", "image/jpeg", "image/webp"})
     response=answers(404, ok=None),
     openapi_extra=DOWNLOAD,
 )
-async def download(request: ApiRequest, file_id: str) -> Any:
-    """The file itself; what is no image as a download."""
-    return await sync_to_async(_response)(request.auth.user, file_id)
+async def download(
+    request: ApiRequest,
+    file_id: str,
+    if_none_match: IfNoneMatch = "",
+) -> Any:
+    """The file itself; what is no image as a download. A browser may keep it, and asks each time whether it is still
+    there and yours: `If-None-Match` with its `ETag` is answered with 304."""
+    return await sync_to_async(_response)(request.auth.user, file_id, if_none_match)
 
 
-def _response(user: User, file_id: str) -> FileResponse:
+def _response(user: User, file_id: str, known: str) -> HttpResponseBase:
     [row] = accessible_attachments(user, [file_id])
+    etag = f'"{row.sha256}"'
+    if etag in known and content_path(row.sha256).exists():
+        return _revalidated(HttpResponseNotModified(), etag)
+    return _revalidated(file_response(row), etag)
+
+
+def _revalidated(response: HttpResponseBase, etag: str) -> HttpResponseBase:
+    response["Cache-Control"] = "private, no-cache"
+    response["ETag"] = etag
+    # Also with a 304, whose headers replace those of what the browser kept.
+    return _inert(response)
+
+
+def _inert(response: HttpResponseBase) -> HttpResponseBase:
+    response["X-Content-Type-Options"] = "nosniff"
+    response["Content-Security-Policy"] = "default-src 'none'; sandbox"
+    return response
+
+
+def file_response(row: Attachment) -> HttpResponseBase:
+    """Return the content, without headers for caches. Raise NotFound."""
     path = content_path(row.sha256)
     if not path.exists():
         raise NotFound("The content of this file is gone.")
@@ -96,10 +130,7 @@ def _response(user: User, file_id: str) -> FileResponse:
     # An image was encoded by this service. Anything else is a download, because a browser might run it.
     kind = "inline" if row.mime_type in SHOWN else "attachment"
     response["Content-Disposition"] = f'{kind}; filename="{row.pk}.{extension or "bin"}"'
-    response["X-Content-Type-Options"] = "nosniff"
-    response["Content-Security-Policy"] = "default-src 'none'; sandbox"
-    response["Cache-Control"] = f"private, max-age={YEAR_S}, immutable"
-    return response
+    return _inert(response)
 
 
 @files_router.delete("/files/{file_id}", auth=allow("chat"), response=answers(404))

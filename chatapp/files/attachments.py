@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import fcntl
 import hashlib
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -21,6 +20,7 @@ from chatapp.files.documents import read_document
 from chatapp.files.images import clean_image
 from chatapp.files.models import Attachment
 from chatapp.operations.database import persistently
+from chatapp.operations.durable_files import replace_file
 from chatapp.operations.errors import TooLarge
 
 KEEP_UNUSED = timedelta(hours=24)
@@ -48,17 +48,7 @@ def _write_content(path: Path, content: bytes) -> None:
     if path.exists() and path.stat().st_size == len(content):
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f"{path.name}.new")
-    with open(draft, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(draft, path)
-    descriptor = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    replace_file(path, content, draft=f"{path.name}.new")  # a name that the sweep finds
 
 
 def check_size(size_bytes: int) -> None:
@@ -66,6 +56,17 @@ def check_size(size_bytes: int) -> None:
     if size_bytes > settings.MAX_UPLOAD_BYTES:
         limit = settings.MAX_UPLOAD_BYTES / 2**20
         raise TooLarge(f"The file is too large; at most {limit:,.0f} MB are accepted.")
+
+
+def check_room(user: User, size_bytes: int) -> None:
+    """Raise TooLarge where the user's files would become more than one user may keep.
+
+    Uploads at the same moment do not see each other: they are few, and of a bounded size.
+    """
+    most = settings.MAX_STORED_BYTES
+    if most and file_selectors.stored_bytes(user.pk) + size_bytes > most:
+        sentence = f"Your files would become larger than {most / 2**20:,.0f} MB. Delete some first."
+        raise TooLarge(sentence, code="storage_full")
 
 
 def store_upload(*, user: User, name: str, content: bytes) -> Attachment:
@@ -86,7 +87,8 @@ def store_image(*, user: User, name: str, content: bytes) -> Attachment:
 def _store(
     user: User, name: str, content: bytes, mime_type: str, width: int = 0, height: int = 0
 ) -> Attachment:
-    """Store the bytes, then the row that names them."""
+    """Store the bytes, then the row that names them. Raise TooLarge."""
+    check_room(user, len(content))
     sha256 = hashlib.sha256(content).hexdigest()
     with _sole_user(sha256):
         _write_content(content_path(sha256), content)
@@ -98,6 +100,20 @@ def _store(
             width=width,
             height=height,
             size_bytes=len(content),
+        )
+
+
+def copy_attachment(original: Attachment, *, user: User) -> Attachment:
+    """Return a row of the user's own for the same bytes, which are stored once."""
+    with _sole_user(original.sha256):
+        return file_actions.create_attachment(
+            user=user,
+            name=original.name,
+            sha256=original.sha256,
+            mime_type=original.mime_type,
+            width=original.width,
+            height=original.height,
+            size_bytes=original.size_bytes,
         )
 
 

@@ -7,10 +7,15 @@ import io
 import threading
 import warnings
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from PIL import Image, ImageOps, UnidentifiedImageError
-
+from agents.libraries import Library
 from chatapp.operations.errors import InvalidInput, TooLarge
+
+if TYPE_CHECKING:
+    from PIL import Image, ImageOps
+else:
+    Image, ImageOps = Library("PIL.Image"), Library("PIL.ImageOps")
 
 ACCEPTED_FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
 # A decoded image takes up to 160 MB: a few at a time, however many are uploaded at once.
@@ -40,7 +45,7 @@ def _open_image(content: bytes) -> Image.Image:
             return Image.open(io.BytesIO(content), formats=ACCEPTED_FORMATS)
     except Image.DecompressionBombError:
         raise _too_many_pixels() from None
-    except (UnidentifiedImageError, OSError, ValueError, SyntaxError):
+    except (OSError, ValueError, SyntaxError):  # PIL's own is an OSError
         raise InvalidInput(_NOT_AN_IMAGE, code="not_an_image") from None
 
 

@@ -8,16 +8,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import obstore
-from obstore.exceptions import BaseError
-from obstore.store import S3Store
-
+from agents.libraries import Library
+from chatapp.operations.durable_files import replace_file, sync_folder
 from chatapp.operations.ids import new_id
 
-AWAY = (OSError, BaseError)
-"""Raised by a full disk or a bucket that does not answer."""
+if TYPE_CHECKING:
+    import obstore
+    from obstore.store import S3Store
+else:
+    obstore = Library("obstore")
+
+
+def failures() -> tuple[type[Exception], ...]:
+    """Return what a full disk or a bucket that does not answer raises."""
+    return OSError, obstore.exceptions.BaseError
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +60,7 @@ class DiskStore:
 
     def write(self, path: str, content: bytes) -> None:
         target = self._made(path)
-        draft = target.with_name(f".{target.name}.{new_id()}")
-        with open(draft, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, target)
-        _sync_folder(target.parent)
+        replace_file(target, content, draft=f".{target.name}.{new_id()}")
 
     def append(self, path: str, content: bytes) -> None:
         """Append with one `write`: the system does not mix those of several processes."""
@@ -68,7 +68,7 @@ class DiskStore:
         with open(target, "ab", buffering=0) as file:
             file.write(content)
             os.fsync(file.fileno())
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
 
     def read(self, path: str) -> bytes:
         return (self.root / path).read_bytes()
@@ -89,14 +89,6 @@ class DiskStore:
         target = self.root / path
         target.parent.mkdir(parents=True, exist_ok=True)
         return target
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from uuid import UUID
 
 from django.conf import settings
 from django.utils.module_loading import import_string
-from obstore.store import S3Store
 
+from agents.libraries import Library
 from chatapp.conversations import message_values
 from chatapp.files import actions as offload_actions
 from chatapp.files.images import clean_image
@@ -33,7 +33,10 @@ from memory.protocols import Offloader
 from memory.types import Message, ToolResultPart
 
 if TYPE_CHECKING:
-    from obstore.store import ClientConfig, RetryConfig, S3Config
+    from obstore import store as bucket_stores
+    from obstore.store import ClientConfig, RetryConfig, S3Config, S3Store
+else:
+    bucket_stores = Library("obstore.store")
 
 
 CONTEXT_FILE = "context.jsonl"
@@ -69,11 +72,13 @@ def _bucket(bucket: str, endpoint: str, region: str, key_id: str, secret: str) -
     if key_id:
         config["access_key_id"], config["secret_access_key"] = key_id, secret
     options: ClientConfig = {"allow_http": endpoint.startswith("http://"), "timeout": "30s"}
-    return S3Store(bucket, prefix="offloads", config=config, client_options=options, retry_config=RETRIES)
+    return bucket_stores.S3Store(
+        bucket, prefix="offloads", config=config, client_options=options, retry_config=RETRIES
+    )
 
 
 def probe_store() -> None:
-    """Write, read and delete an object. Raise one of `object_store.AWAY`."""
+    """Write, read and delete an object. Raise one of `object_store.failures()`."""
     store, path, content = object_store(), f"probe-{new_id()}", b"doctor"
     store.write(path, content)
     if store.read(path) != content:

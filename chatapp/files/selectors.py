@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet, Sum
 
 from agents.tools.offloaded import CONTEXT_REFERENCE
 from chatapp.accounts.models import User
@@ -51,6 +51,12 @@ def attachments_by_id(user_id: UUID, raw_ids: Iterable[str]) -> dict[str, Attach
     """Return attachments by id: those that exist and belong to the user."""
     rows = shown_attachments(user_id).filter(pk__in=_known_ids(raw_ids))
     return {str(row.pk): row for row in rows}
+
+
+def stored_bytes(user_id: UUID) -> int:
+    """Return the size of all uploads of a user; bytes that two of them share count twice."""
+    sizes = Attachment.objects.filter(user=user_id).aggregate(size=Sum("size_bytes", default=0))
+    return int(sizes["size"])
 
 
 def is_referenced(sha256: str) -> bool:

@@ -18,15 +18,7 @@ from chatapp.forgetting.actions.whole import Begun, forget_everything
 from chatapp.forgetting.removing import Removing, go_on_with
 from chatapp.forgetting.services import finish
 from chatapp.long_term.files import user_folder
-from chatapp.operations.errors import Forbidden
 from chatapp.operations.work_budget import TO_THE_END
-
-
-def delete_own_account(user: User, password: str | None, *, needs_password: bool, now: datetime) -> None:
-    """Delete the caller's account. Raises Forbidden for a wrong password, Conflict for the only admin."""
-    if needs_password and not user.check_password(password or ""):
-        raise Forbidden("Enter your password to delete the account.", code="wrong_password")
-    delete_account(user, now=now)
 
 
 def delete_account(user: User, *, now: datetime) -> None:

@@ -9,6 +9,7 @@ from ninja import Router, Status
 from pydantic import Field, model_validator
 
 from chatapp.accounts.callers import ApiRequest, allow
+from chatapp.accounts.idempotency import creates
 from chatapp.accounts.models import User
 from chatapp.conversations.schemas.messages import MessageText
 from chatapp.forgetting.actions.forget import Done
@@ -136,7 +137,12 @@ def _carry_out(user: User, wish: Wish) -> Done:
     return forget_all(user, now=now, for_good=for_good)
 
 
+async def _proposed_again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
+    return await sync_to_async(_read_proposal)(request.auth.user, made)
+
+
 @forgetting_router.post("/memory/forget/propose", auth=allow("memory"), response=answers(422, ok=Proposal))
+@creates(_proposed_again)
 async def propose(request: ApiRequest, question: Question) -> Any:
     """What a wish such as "forget that I live in Paris" may mean. Nothing is forgotten before it is confirmed."""
     return await sync_to_async(_propose)(request.auth.user, question.query)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from django.conf import settings
 from django.db import models
 
@@ -69,13 +71,16 @@ class ForgetProposal(models.Model):
 
 
 class Removal(models.Model):
-    """The work of deleting one conversation that has no user any more, done in pieces.
+    """The work of deleting one conversation that has no user any more, or of forgetting many messages and entries, done
+    in pieces.
 
     An import begins with one, too, and removes it when it is complete: what an import leaves half done is deleted.
     Ids instead of foreign keys: it outlives the conversation, whose files go last, and says whose it was.
     """
 
     class Phase(models.TextChoices):
+        CHOSEN = "chosen", "messages and entries are to be forgotten"
+        BEHIND = "behind", "they are; what requests kept of them and their place in the index go"
         IMPORT = "import", "rows are still being added"
         HIDE = "hide", "the index is told not to score it"
         TRACES = "traces", "what was made of it elsewhere is redacted"
@@ -83,10 +88,14 @@ class Removal(models.Model):
         ROWS = "rows", "its messages and all other rows go"
         FILES = "files", "its files go"
 
-    conversation_id = models.UUIDField(unique=True)
+    conversation_id = models.UUIDField(unique=True, null=True, help_text="None where messages are `chosen`.")
+    chosen = models.JSONField(default=dict, help_text="Ids by kind: of what is left to do in this phase.")
     user_id = models.UUIDField(db_index=True)  # what is left of an account that is being deleted?
     phase = models.CharField(max_length=8, choices=Phase)
     forgets = models.BooleanField(default=False, help_text="Redact what was made of it elsewhere.")
+    keeps_rows = models.BooleanField(
+        default=False, help_text="It goes to the trash: only its place in the index goes."
+    )
     raises_tombstones = models.BooleanField(default=False)
     for_good = models.BooleanField(default=False)
     tombstone_count = models.PositiveIntegerField(default=0)
@@ -94,3 +103,30 @@ class Removal(models.Model):
     receipt = models.ForeignKey(ForgetReceipt, null=True, on_delete=models.SET_NULL, related_name="+")
     lease_expires_at = models.DateTimeField(db_index=True)  # the sweep: which has nobody at work?
     created_at = models.DateTimeField(auto_now_add=True)
+
+    @property
+    def home(self) -> UUID:
+        """The conversation that is deleted."""
+        assert self.conversation_id is not None
+        return self.conversation_id
+
+
+class TrashedConversation(models.Model):
+    """A conversation in the trash. It has no user meanwhile, so that no door, search or run reaches it."""
+
+    class Reason(models.TextChoices):
+        BY_HAND = "by_hand", "deleted by its user: what was remembered of it goes with it"
+        IDLE = "idle", "cleaned up: what was remembered of it stays"
+
+    conversation = models.OneToOneField(
+        "chatapp.Conversation", primary_key=True, on_delete=models.CASCADE, related_name="trashed"
+    )
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    reason = models.CharField(max_length=8, choices=Reason)
+    entries = models.JSONField(default=list, help_text="Ids of the memory entries that named it.")
+    trashed_at = models.DateTimeField()
+    purge_at = models.DateTimeField(db_index=True)  # the sweep: what is due?
+
+    class Meta:
+        # The trash of a user, newest first.
+        indexes = [models.Index(fields=["user", "-trashed_at"], name="trash_by_user")]

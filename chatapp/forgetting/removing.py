@@ -17,18 +17,22 @@ from django.db import connection
 from chatapp.accounts.models import User
 from chatapp.files import attachments, offloads
 from chatapp.forgetting.actions.deletion import Leftovers
+from chatapp.forgetting.actions.forget import forget_items
 from chatapp.forgetting.actions.removals import (
     claim_removal,
     end_removal,
     enter_phase,
+    leave_behind,
     release_removal,
     remember_nobody,
+    remove_behind,
     remove_rows,
 )
 from chatapp.forgetting.actions.whole import bar_entries, forget_copies_of, read_copies
-from chatapp.forgetting.models import ForgetProposal, Removal
-from chatapp.forgetting.selectors.removals import has_abandoned_index
+from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal
+from chatapp.forgetting.selectors.forgotten import has_abandoned_index
 from chatapp.operations import jobs
+from chatapp.operations.errors import NotFound
 from chatapp.operations.work_budget import Budget, Pace
 from chatapp.recall.actions.removal import (
     GoneDocuments,
@@ -64,14 +68,36 @@ class Removing:
     def hide(self) -> None:
         """From here on it is neither scored nor repeated elsewhere; only its own rows are left."""
         removal = self.removal
+        if removal.phase == Removal.Phase.CHOSEN:
+            self._forget_chosen()
         if removal.phase == Removal.Phase.IMPORT:  # whoever imported it is gone
             enter_phase(removal, Removal.Phase.HIDE)
         if removal.phase == Removal.Phase.HIDE:
-            hide_documents(removal.conversation_id)
+            hide_documents(removal.home)
             bar_entries(removal)
             enter_phase(removal, Removal.Phase.TRACES if removal.forgets else Removal.Phase.INDEX)
         if removal.phase == Removal.Phase.TRACES:
             self._redact()
+
+    def _forget_chosen(self) -> None:
+        """Forget what was cut short before it was forgotten."""
+        removal, chosen = self.removal, self.removal.chosen
+        try:
+            done = forget_items(
+                user=User.objects.get(pk=removal.user_id),
+                message_ids=map(UUID, chosen["messages"]),
+                entry_ids=map(UUID, chosen["entries"]),
+                what=ForgetReceipt.What.CHOSEN,
+                now=self.now,
+                for_good=removal.for_good,
+                removal=removal,
+            )
+        except NotFound:  # somebody else has forgotten all of it meanwhile
+            leave_behind(removal, [], [])
+            return
+        self.leftovers += done.leftovers
+        self.ended_runs += done.ended_runs
+        self.proposal = done.proposal
 
     def _redact(self) -> None:
         copies = read_copies(self.removal)
@@ -87,8 +113,15 @@ class Removing:
         """One transaction; whether it was the last."""
         removal = self.removal
         match removal.phase:
+            case Removal.Phase.BEHIND:
+                if remove_behind(removal, budget):
+                    end_removal(removal)
+                    return True
             case Removal.Phase.INDEX:
                 if self._clean_index(budget):
+                    if removal.keeps_rows:
+                        end_removal(removal)
+                        return True
                     enter_phase(removal, Removal.Phase.ROWS)
             case Removal.Phase.ROWS:
                 removed = remove_rows(removal, budget)
@@ -96,18 +129,18 @@ class Removing:
                 if removed.is_done:
                     enter_phase(removal, Removal.Phase.FILES)
             case _:
-                self.remove_files(partial(offloads.delete_folders, [removal.conversation_id]))
+                self.remove_files(partial(offloads.delete_folders, [removal.home]))
                 end_removal(removal)
                 return True
         return False
 
     def _clean_index(self, budget: Budget) -> bool:
         if self._documents is None:
-            self._documents = read_gone_documents(self.removal.conversation_id, with_terms=True)
+            self._documents = read_gone_documents(self.removal.home, with_terms=True)
         if self._documents is not None and self._next_term < len(self._documents.terms):
             self._next_term = clean_postings(self._documents, self._next_term, budget)
             return False
-        return delete_documents(self.removal.conversation_id, budget)
+        return delete_documents(self.removal.home, budget)
 
 
 def go_on_with(work: Iterable[Removing], pace: Pace) -> None:

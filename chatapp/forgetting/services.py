@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from functools import partial
+from typing import Protocol
 from uuid import UUID
 
 from django.db import transaction
@@ -14,19 +15,26 @@ from chatapp.conversations.access import accessible_message
 from chatapp.conversations.selectors.conversations import idle_conversations
 from chatapp.files import attachments, offloads
 from chatapp.forgetting.actions import deletion as retention
-from chatapp.forgetting.actions.deletion import Leftovers
+from chatapp.forgetting.actions.deletion import Detached, Leftovers
 from chatapp.forgetting.actions.forget import Done, forget_items, leftovers_of
 from chatapp.forgetting.actions.whole import Begun, forget_conversation, forget_everything, unshare_entry
 from chatapp.forgetting.models import ForgetReceipt
 from chatapp.forgetting.removing import Removing, claim, go_on_with
 from chatapp.forgetting.selectors.forgotten import messages_of_day
+from chatapp.forgetting.trash.actions import begin_purge
+from chatapp.forgetting.trash.selectors import trashed_with_words_of
 from chatapp.long_term import files as memory_files
 from chatapp.long_term.selectors import entries as memory_selectors
 from chatapp.operations.access import parse_id
+from chatapp.operations.errors import NotFound
 from chatapp.operations.journal import truncate_journal
 from chatapp.operations.work_budget import AT_THE_DOOR, BEHIND, Pace
 from chatapp.realtime.hub import hub
 from chatapp.runs.actions.injected_messages import withdraw_queued
+
+
+class DetachIdle(Protocol):
+    def __call__(self, conversation_id: UUID, *, idle_since: datetime, now: datetime) -> Detached | None: ...
 
 
 def remove_leftovers(leftovers: Leftovers) -> None:
@@ -85,12 +93,30 @@ def forget_entry(user: User, entry_id: str | UUID, *, now: datetime, for_good: b
 
 
 def forget_day(user: User, day: date, *, now: datetime, for_good: bool = False) -> Done:
-    """What was said on that day, by the user's clock, and what memory keeps of it. Raises NotFound."""
+    """What was said on that day, by the user's clock, and what memory keeps of it. What is in the trash and was used on
+    that day goes as a whole. Raises NotFound."""
     zone = memory_selectors.user_zone(user.time_zone)
     start = datetime.combine(day, time.min, zone)
-    said = messages_of_day(user, start, datetime.combine(day + timedelta(days=1), time.min, zone))
+    end = datetime.combine(day + timedelta(days=1), time.min, zone)
+    purged = _purge_said_between(user, start, end, now)
+    said = messages_of_day(user, start, end)
     entries = [entry.pk for entry in memory_selectors.day_entries(user.pk, day)]
-    return forget_chosen(user, said, entries, what=ForgetReceipt.What.DAY, now=now, for_good=for_good)
+    try:
+        return forget_chosen(user, said, entries, what=ForgetReceipt.What.DAY, now=now, for_good=for_good)
+    except NotFound:
+        if purged is None:
+            raise
+        return purged
+
+
+def _purge_said_between(user: User, start: datetime, end: datetime, now: datetime) -> Done | None:
+    """Return what was done last; None where nothing in the trash was said then."""
+    done: Done | None = None
+    for conversation_id in trashed_with_words_of(user, start, end):
+        begun = begin_purge(user=user, conversation_id=conversation_id, now=now)
+        if begun is not None:
+            done = finish_begun(begun, now, AT_THE_DOOR)
+    return done
 
 
 def forget_chosen(
@@ -105,7 +131,7 @@ def forget_chosen(
     for_good: bool = False,
 ) -> Done:
     """Raises NotFound where nothing of it is there."""
-    return finish(
+    done = finish(
         forget_items(
             user=user,
             message_ids=message_ids,
@@ -117,6 +143,10 @@ def forget_chosen(
             for_good=for_good,
         )
     )
+    if done.removal is not None:
+        go_on_with([Removing(done.removal, now)], AT_THE_DOOR)
+        done.receipt.refresh_from_db()
+    return done
 
 
 def take_out_of_shared(entry_id: UUID, *, now: datetime) -> None:
@@ -165,19 +195,26 @@ def finish_begun(begun: Begun, now: datetime, pace: Pace) -> Done:
 # --- The clean-up -----------------------------------------------------------------------------------------
 
 
-def delete_idle_conversations(*, now: datetime, days: int, pace: Pace = AT_THE_DOOR) -> int:
+def delete_idle_conversations(
+    *, now: datetime, days: int, pace: Pace = AT_THE_DOOR, detach: DetachIdle = retention.detach_if_idle
+) -> int:
     """The clean-up: conversations nobody wrote to for as long as their user's groups say, else for `days` (0 = never).
-    How many went."""
+    How many went. `detach` takes one, where it is idle still: for good, or to the trash."""
     deleted = 0
     for conversation_id, idle_since in idle_conversations(now, days):
-        detached = retention.detach_if_idle(conversation_id, idle_since=idle_since, now=now)
+        detached = detach(conversation_id, idle_since=idle_since, now=now)
         if detached is not None:
-            work = Removing(detached.removal, now)
-            work.hide()
-            remove_leftovers(detached.leftovers)
-            go_on_with([work], pace)
+            finish_detached(detached, now, pace)
             deleted += 1
     return deleted
+
+
+def finish_detached(detached: Detached, now: datetime, pace: Pace) -> None:
+    """What lies on disk goes, then what is left in the database, for as long as `pace` says."""
+    work = Removing(detached.removal, now)
+    work.hide()
+    _finish(detached.ended_runs, [detached.leftovers])
+    go_on_with([work], pace)
 
 
 def remove_rest(removal_id: int, *, now: datetime, pace: Pace = BEHIND) -> None:

@@ -8,7 +8,9 @@ from uuid import UUID
 from celery import shared_task
 
 from chatapp.forgetting import removing, services
-from chatapp.forgetting.selectors.removals import has_abandoned_index, waiting_removals
+from chatapp.forgetting.selectors.forgotten import has_abandoned_index, waiting_removals
+from chatapp.forgetting.trash.selectors import due_for_purge
+from chatapp.forgetting.trash.services import purge_due
 from chatapp.forgetting.wishes import propose_for_message
 from chatapp.operations import clock
 from chatapp.operations.jobs import wake_worker
@@ -31,7 +33,15 @@ def delete_abandoned_indexes(_: str) -> None:
         wake_worker("chatapp.forgetting.tasks.delete_abandoned_indexes", "")
 
 
+@shared_task
+def purge_trash(_: str) -> None:
+    if purge_due(now=clock.now()):
+        wake_worker("chatapp.forgetting.tasks.purge_trash", "")
+
+
 def wake_waiting(now: datetime) -> None:
+    if due_for_purge(now, limit=1):
+        wake_worker("chatapp.forgetting.tasks.purge_trash", "")
     for removal_id in waiting_removals(now):
         wake_worker("chatapp.forgetting.tasks.remove_rest", str(removal_id))
     if has_abandoned_index():

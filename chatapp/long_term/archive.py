@@ -13,9 +13,9 @@ from chatapp.accounts.models import User
 from chatapp.forgetting.models import ForgetReceipt
 from chatapp.long_term.files import daily_entry
 from chatapp.long_term.models import MemoryEntry, ProfileVersion
+from chatapp.long_term.schemas import entry_shape
 from chatapp.long_term.selectors.entries import all_days, day_entries
 from chatapp.long_term.selectors.profile import profile_of
-from chatapp.long_term.shapes import entry_shape
 from memory.daily import render_day
 
 IN_MEMORY_BYTES = 2**20

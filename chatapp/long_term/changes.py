@@ -12,8 +12,8 @@ from uuid import UUID
 from django.db import transaction
 
 from chatapp.accounts.models import User
-from chatapp.forgetting.actions.clock import begin_forgetting
-from chatapp.forgetting.actions.forget import forget_locked, lock_chosen, seek
+from chatapp.forgetting.actions.collecting import begin_forgetting, lock_chosen, read_ahead
+from chatapp.forgetting.actions.forget import forget_locked
 from chatapp.forgetting.models import ForgetReceipt
 from chatapp.forgetting.services import finish, forget_chosen
 from chatapp.long_term import files
@@ -50,14 +50,16 @@ def rewrite_day(
 ) -> list[MemoryEntry]:
     """What the day says afterwards. What is missing is forgotten, but for the lines that were only moved: all of it
     or nothing."""
-    ahead = _missing(day_entries(user.pk, day), sections)
-    repeats = seek(user, [], ahead.chosen, ahead.lines)
+    expected = _missing(day_entries(user.pk, day), sections)
+    ahead = read_ahead(user, [], expected.chosen, expected.lines, now) if expected.chosen else None
     with transaction.atomic():
-        begin_forgetting(user.pk)
+        count = begin_forgetting(user.pk)
         rows = day_entries(user.pk, day)
         missing = _missing(rows, sections)
-        chosen, lines = missing.chosen, missing.lines
-        work = lock_chosen(user, [], chosen, lines, now, repeats, beside=rows) if chosen else None
+        chosen, lines, work = missing.chosen, missing.lines, None
+        if chosen:
+            ahead = ahead or read_ahead(user, [], chosen, lines, now)
+            work = lock_chosen(user, [], chosen, lines, now, ahead, forgotten_count=count, beside=rows)
         read = version or day_version(rows)
         entries.rewrite_day(user=user, day=day, sections=sections, version=read, now=now)
         done = forget_locked(work, what=ForgetReceipt.What.ENTRY) if work else None

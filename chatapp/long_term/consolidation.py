@@ -11,6 +11,8 @@ from uuid import UUID
 from agents.asking import Asking
 from agents.errors import ModelError
 from agents.types import ModelRequest
+from chatapp.budgets.selectors import spender_of
+from chatapp.budgets.values import Spender
 from chatapp.context.policies import rules_for
 from chatapp.long_term import files
 from chatapp.long_term.actions.consolidations import (
@@ -77,6 +79,7 @@ class _Work:
 
     row: Consolidation
     config: ModelConfig
+    spender: Spender
     entries: Sequence[MemoryEntry]
     edits: UserEdits
     profile: str
@@ -154,6 +157,7 @@ def _read_work(row: Consolidation, entries: Sequence[MemoryEntry]) -> _Work:
     return _Work(
         row=row,
         config=config,
+        spender=spender_of(row.user_id),
         entries=entries[: len(notes)],
         edits=edits,
         profile=profile.text,
@@ -163,7 +167,7 @@ def _read_work(row: Consolidation, entries: Sequence[MemoryEntry]) -> _Work:
 
 
 def _ask_and_complete(lease: ConsolidationLease, work: _Work) -> None:
-    asking = Asking(chat_model_for(work.config))
+    asking = Asking(chat_model_for(work.config, work.spender))
     try:
         answer = ask_in_thread(asking.ask(work.request))
     except ModelError as error:

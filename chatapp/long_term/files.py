@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import logging
-import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator
@@ -22,6 +21,7 @@ from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors import entries as memory_selectors
 from chatapp.long_term.selectors.profile import profile_of, profiles_behind
 from chatapp.operations import clock
+from chatapp.operations.durable_files import replace_file, sync_folder
 from memory.daily import DailyEntry, render_day
 
 log = logging.getLogger(__name__)
@@ -46,28 +46,10 @@ def _sole_writer(folder: Path) -> Iterator[None]:
         yield
 
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _replace_file(path: Path, text: str) -> None:
-    draft = path.with_name(f".{path.name}.new")
-    with open(draft, "w", encoding="utf-8", newline="") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(draft, path)
-    _sync_folder(path.parent)
-
-
 def _remove_file(path: Path) -> None:
     if path.exists():
         path.unlink()
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
 
 
 def daily_entry(row: MemoryEntry) -> DailyEntry:
@@ -88,7 +70,7 @@ def write_day(user_id: UUID, day: date) -> None:
         marks = memory_selectors.stale_mark_ids(user_id, day)
         rows = memory_selectors.day_entries(user_id, day)
         if rows:
-            _replace_file(day_path(user_id, day), render_day(day, [daily_entry(row) for row in rows]))
+            replace_file(day_path(user_id, day), render_day(day, [daily_entry(row) for row in rows]).encode())
         else:
             _remove_file(day_path(user_id, day))
     memory_actions.mark_entries_written([row.pk for row in rows if row.written_at is None], at=clock.now())
@@ -104,7 +86,7 @@ def write_profile(user_id: UUID) -> None:
     with _sole_writer(user_folder(user_id)):
         profile = profile_of(user_id)
         if profile.text:
-            _replace_file(profile_path(user_id), f"{profile.text}\n")
+            replace_file(profile_path(user_id), f"{profile.text}\n".encode())
         else:
             _remove_file(profile_path(user_id))
     mark_profile_written(profile)

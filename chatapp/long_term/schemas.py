@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -10,7 +10,10 @@ from pydantic import (
 )
 
 from chatapp.conversations.schemas.messages import MessageText, normalize_message_text
+from chatapp.long_term import models
+from chatapp.operations.clock import iso_time
 from chatapp.operations.http.schemas import Body, Moment, Shape
+from chatapp.operations.ids import id_or_none
 from memory.bounds import (
     Day,
     Number,
@@ -144,3 +147,30 @@ class ProfileVersionText(ProfileVersion):
     markdown: str
     against: int = Field(description="The version `changes` starts from; 0 is the empty one.")
     changes: list[LineChange]
+
+
+def entry_shape(row: models.MemoryEntry) -> dict[str, Any]:
+    return {
+        "id": str(row.pk),
+        "day": row.day.isoformat(),
+        "text": row.text,
+        "author": row.author,
+        "shared_memory_of": row.scope.name if row.scope else None,
+        "state": row.state,
+        "revision": row.revision,
+        "conversation_id": id_or_none(row.conversation_id),
+        "first_message_id": id_or_none(row.first_message_id),
+        "last_message_id": id_or_none(row.last_message_id),
+        "sources": [_source_shape(source) for source in row.sources.all()],
+        "created_at": iso_time(row.created_at),
+        "updated_at": iso_time(row.updated_at),
+    }
+
+
+def _source_shape(row: models.EntrySource) -> dict[str, Any]:
+    return {
+        "conversation_id": str(row.conversation_id),
+        "first_message_id": str(row.first_message_id),
+        "last_message_id": str(row.last_message_id),
+        "created_at": iso_time(row.created_at),
+    }

@@ -7,10 +7,12 @@ from pathlib import Path
 
 from django.apps import AppConfig
 from django.conf import settings
-from django.contrib.admin.apps import AdminConfig
+from django.contrib.admin.apps import SimpleAdminConfig
+from django.db.models.signals import post_migrate
 from django.utils.module_loading import import_string
 
 from chatapp import celery as celery  # so that it is the current Celery app wherever Django runs
+from chatapp.operations.editions import install_triggers
 from memory.protocols import Offloader
 
 CHATAPP = Path(__file__).resolve().parent.parent
@@ -22,7 +24,12 @@ class ChatappConfig(AppConfig):
     path = str(CHATAPP)
 
     def ready(self) -> None:
-        """End a process whose OFFLOADER could keep nothing, before a tool result is lost by it."""
+        """Register what follows changed rights, what watches the configuration and what listens to events, in every
+        process. End one whose OFFLOADER could keep nothing, before a tool result is lost by it."""
+        import_module("chatapp.accounts.rights")
+        for found in sorted(CHATAPP.glob("*/receivers.py")):
+            import_module(f"chatapp.{found.parent.name}.receivers")
+        post_migrate.connect(install_triggers, sender=self, dispatch_uid="editions")
         try:
             named = import_string(settings.OFFLOADER)
         except ImportError as error:
@@ -33,12 +40,7 @@ class ChatappConfig(AppConfig):
             raise SystemExit(f"OFFLOADER names {settings.OFFLOADER}, which has no {', '.join(missing)}.")
 
 
-class PalimpsestAdminConfig(AdminConfig):
-    default_site = "chatapp.operations.admin.site.PalimpsestAdminSite"
+class PalimpsestAdminConfig(SimpleAdminConfig):
+    """Registers nothing at the start: `operations.admin.addresses` does, when they are asked for."""
 
-    def ready(self) -> None:
-        """Register the admin of each package: Django itself looks for one in the root of an app alone."""
-        super().ready()
-        for found in sorted({*CHATAPP.glob("*/admin.py"), *CHATAPP.glob("*/admin/__init__.py")}):
-            package = found.relative_to(CHATAPP).parts[0]
-            import_module(f"chatapp.{package}.admin")
+    default_site = "chatapp.operations.admin.site.PalimpsestAdminSite"

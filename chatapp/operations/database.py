@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
+from collections import deque
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
-from django.db import InterfaceError, OperationalError, close_old_connections
+from django.db import InterfaceError, OperationalError, close_old_connections, connection, transaction
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -25,13 +28,118 @@ PAUSE_S = 0.5
 # Fewer than the connection pool holds, so that page requests find one free. One thread for all, as
 # asgiref gives to detached tasks, does a quarter of the writes.
 THREADS = 8
+MOST_TOGETHER = 32
+TOGETHER_S = 0.03
+"""What is written together holds the write lock no longer than this and one action."""
 _threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="database")
+_writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="writer")
 _long_work = ThreadPoolExecutor(max_workers=1, thread_name_prefix="long-work")
 
 
 def in_database(call: Callable[P, R]) -> Callable[P, Awaitable[R]]:
     """Return the action or selector as a coroutine function that runs it in a database thread."""
     return _in_thread(_threads, call)
+
+
+def in_writer(call: Callable[P, R]) -> Callable[P, Awaitable[R]]:
+    """Return the same for an action of the hot path. On SQLite, which has one writer at a time, what waits is written
+    together: in one transaction, each action in its own part of it, and each is answered after the commit.
+
+    PostgreSQL locks rows and gathers commits itself: there each action is a transaction of its own.
+    """
+    if connection.vendor != "sqlite":
+        return in_database(call)
+
+    def run(*args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
+        return asyncio.wrap_future(_together.put(partial(call, *args, **kwargs)))
+
+    return run
+
+
+class _Together:
+    """The actions that wait for the one writer of this process."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[_Waiting] = deque()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def put(self, call: Callable[[], Any]) -> Future[Any]:
+        waiting = _Waiting(call, Future())
+        self._waiting.append(waiting)
+        _writer.submit(self._write_some)
+        return waiting.answer
+
+    def _write_some(self) -> None:
+        """Write what waits, in the writer's thread; nothing where an earlier turn has written it."""
+        some: list[_Waiting] = []
+        while self._waiting and len(some) < MOST_TOGETHER:
+            each = self._waiting.popleft()
+            if each.answer.set_running_or_notify_cancel():
+                some.append(each)
+        if len(some) == 1:
+            _settle(some[0])
+        elif some:
+            _with_connection(_write_together, some)
+
+
+@dataclass(slots=True)
+class _Waiting:
+    call: Callable[[], Any]
+    answer: Future[Any]
+
+
+_together = _Together()
+
+
+def _settle(waiting: _Waiting) -> None:
+    """Carry out one action as a transaction of its own."""
+    try:
+        result = _with_connection(waiting.call)
+    except BaseException as error:
+        waiting.answer.set_exception(error)
+    else:
+        waiting.answer.set_result(result)
+
+
+def _write_together(some: list[_Waiting]) -> None:
+    """Carry out actions in one transaction. One that fails leaves nothing and does not concern the others; where the
+    transaction as a whole fails, each is tried by itself."""
+    outcomes: list[Callable[[], None]] = []
+    commits: list[bool] = []
+    try:
+        with transaction.atomic():
+            transaction.on_commit(lambda: commits.append(True))
+            began = time.monotonic()
+            left = deque(some)
+            while left and time.monotonic() - began < TOGETHER_S:
+                outcomes.append(_part_of_transaction(left.popleft()))
+    except Exception:
+        if commits:
+            log.exception("What follows a commit failed.")
+        else:
+            log.info("What waited could not be written together; each is written by itself.", exc_info=True)
+            outcomes, left = [], deque(some)
+    for answer in outcomes:
+        answer()
+    for waiting in left:
+        _settle(waiting)
+
+
+def _part_of_transaction(waiting: _Waiting) -> Callable[[], None]:
+    """Carry out an action and return what answers it."""
+    try:
+        with transaction.atomic():
+            result = waiting.call()
+    except Exception as error:
+        return partial(waiting.answer.set_exception, error)
+    return partial(waiting.answer.set_result, result)
+
+
+def calls_waiting() -> int:
+    """Return how many calls of answers and pages wait for a thread or for the writer."""
+    return _threads._work_queue.qsize() + len(_together)
 
 
 def beside_database(call: Callable[P, R]) -> Callable[P, Awaitable[R]]:
@@ -48,7 +156,9 @@ def _in_thread(threads: ThreadPoolExecutor, call: Callable[P, R]) -> Callable[P,
     return run
 
 
-def persistently(call: Callable[P, R]) -> Callable[P, Awaitable[R]]:
+def persistently(
+    call: Callable[P, R], hop: Callable[[Callable[P, R]], Callable[P, Awaitable[R]]] = in_database
+) -> Callable[P, Awaitable[R]]:
     """Return the same, repeated while the database is away: for reads, and for writes that may run twice.
 
     A failed write leaves nothing behind; one runs twice only if the answer to its commit was lost. Raise the last
@@ -60,11 +170,11 @@ def persistently(call: Callable[P, R]) -> Callable[P, Awaitable[R]]:
         deadline = loop.time() + PATIENCE_S
         while True:
             try:
-                return await in_database(call)(*args, **kwargs)
+                return await hop(call)(*args, **kwargs)
             except AWAY as error:
                 if loop.time() >= deadline:
                     raise
-                log.warning("The database was away; trying again: %s", error)
+                log.warning("The database was away; trying again.", exc_info=error)
             await asyncio.sleep(PAUSE_S)
 
     return run

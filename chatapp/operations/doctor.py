@@ -24,13 +24,14 @@ from agents.errors import ModelError
 from chatapp.celery import app
 from chatapp.context.policies import rules_for
 from chatapp.context.tools.registry import unknown_default_tools
-from chatapp.files.object_store import AWAY
+from chatapp.files.object_store import failures
 from chatapp.files.offloads import probe_store
 from chatapp.operations.private_files import find_exposed, stored_paths
 from chatapp.operations.schema_version import ask_version, has_unapplied_migrations
 from chatapp.providers.model_check import check_model
 from chatapp.providers.selectors import models_by_preference
 from chatapp.recall.embedding import endpoint
+from chatapp.recall.embedding_check import count_cost, unknown_languages
 
 LAYER_TIMEOUT_S = 5.0
 BROKER_TIMEOUT_S = 5
@@ -147,11 +148,15 @@ def check_embeddings() -> Iterator[Finding]:
     part = f"embeddings {configured.model_id}"
     try:
         (vector,) = embed_texts(configured, ["doctor"])
+        unknown = unknown_languages(configured)
     except ModelError as error:
         remedy = "Check EMBEDDINGS_BASE_URL, EMBEDDINGS_MODEL and EMBEDDINGS_API_KEY. Until then recall goes by words."
         yield Finding(part, False, str(error), remedy)
     else:
-        yield Finding(part, True, f"answers, {len(vector)} dimensions")
+        yield Finding(part, True, f"answers, {len(vector)} dimensions; {count_cost(len(vector))}")
+        if unknown:
+            what = f"does not tell an answer from another sentence in {', '.join(unknown)}"
+            yield Finding(part, True, f"{what}; a multilingual model would")
 
 
 def check_tools() -> Finding:
@@ -170,7 +175,7 @@ def check_bucket() -> Iterator[Finding]:
     part = f"bucket {settings.S3_BUCKET}"
     try:
         probe_store()
-    except AWAY as error:
+    except failures() as error:
         remedy = "Check S3_BUCKET, S3_ENDPOINT_URL and its keys: they have to write, read, list and delete."
         yield Finding(part, False, str(error).strip().split("\n")[0], remedy)
     else:
@@ -186,8 +191,11 @@ OTHERS: dict[Callable[[], Finding], tuple[str, str]] = {
 }
 
 
-def examine() -> Iterator[Finding]:
-    """Yield a finding for each part; of a database that is away, nothing that would ask it."""
+def examine(*, asks_models: bool = True) -> Iterator[Finding]:
+    """Yield a finding for each part; of a database that is away, nothing that would ask it.
+
+    Asking the models costs a call of each and stores its result.
+    """
     remedy = "Check DATABASE_URL, and that the server runs and lets us in."
     database = examine_part(check_database, "database", remedy)
     yield database
@@ -195,8 +203,8 @@ def examine() -> Iterator[Finding]:
         schema = examine_part(check_schema, "schema", remedy)
         yield schema
         yield examine_part(check_clock, "clock", remedy)
-        yield from check_models() if schema.is_well else ()
-    yield from check_embeddings()
+        yield from check_models() if schema.is_well and asks_models else ()
+    yield from check_embeddings() if asks_models else ()
     yield from check_bucket()
     for check, (part, remedy) in OTHERS.items():
         yield examine_part(check, part, remedy)

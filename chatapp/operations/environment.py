@@ -18,14 +18,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
+LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 FALSE_WORDS = frozenset({"0", "false", "no", "off"})
 MAX_LINE_CHARS = 2_000
 MAX_SHOWN_CHARS = 100
 DOTTED_NAME = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+"
 DOTENV = Path(__file__).resolve().parents[2] / ".env"
 """Of the checkout; ENV_FILE names another."""
-_HOST = r"[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?"
-_HOST_OR_ADDRESS = rf"{_HOST}|\[?[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:%\w+)?\]?"
+HOST_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?"
+_HOST_OR_ADDRESS = rf"{HOST_NAME}|\[?[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:%\w+)?\]?"
 
 problems: list[str] = []
 """One line for each value that cannot be used."""
@@ -130,13 +131,18 @@ def dotted_name(name: str, default: str) -> str:
 def allowed_hosts(name: str, default: str) -> list[str]:
     """Return hosts as Django matches them: without scheme and port."""
     kind = "host names such as chat.example.com, without scheme and port"
-    return words(name, default, pattern=rf"\*|\.?(?:{_HOST})|\[[0-9A-Fa-f:.]+\]", kind=kind)
+    return words(name, default, pattern=rf"\*|\.?(?:{HOST_NAME})|\[[0-9A-Fa-f:.]+\]", kind=kind)
 
 
-def host_rules(name: str) -> list[str]:
-    """Return hosts as `agents.guarded_http` reads them."""
+def host_rules(name: str, default: str = "") -> list[str]:
+    """Return hosts as `agents.guarded_http` reads them. "none" is a host that nobody has."""
     kind = "hosts such as docs.python.org, *.python.org, * or wiki.example:8080"
-    return words(name, pattern=rf"(?:\*|(?:\*\.)?(?:{_HOST})|\[[0-9A-Fa-f:.]+\])(?::\d{{1,5}})?", kind=kind)
+    return words(
+        name,
+        default,
+        pattern=rf"(?:\*|(?:\*\.)?(?:{HOST_NAME})|\[[0-9A-Fa-f:.]+\])(?::\d{{1,5}})?",
+        kind=kind,
+    )
 
 
 def networks(name: str) -> list[str]:
@@ -163,7 +169,7 @@ def url(name: str, default: str = "", *, has_path: bool = True) -> str:
     raw = text(name, default).rstrip("/")
     if not raw:
         return ""
-    is_good = _is_address(raw, ("http", "https")) and (has_path or not urlsplit(raw).path)
+    is_good = is_address(raw, ("http", "https")) and (has_path or not urlsplit(raw).path)
     if not is_good:
         example = "an address such as https://host.example" + ("/v1" if has_path else ", without a path")
         refuse(name, f"must be {example}, not {without_password(raw)!r}.")
@@ -173,13 +179,13 @@ def url(name: str, default: str = "", *, has_path: bool = True) -> str:
 
 def redis_url(name: str) -> str:
     raw = text(name)
-    if raw and not (raw.startswith("unix://") or _is_address(raw, ("redis", "rediss"))):
+    if raw and not (raw.startswith("unix://") or is_address(raw, ("redis", "rediss"))):
         refuse(name, f"must be an address such as redis://host:6379/0, not {without_password(raw)!r}.")
         return ""
     return raw
 
 
-def _is_address(raw: str, schemes: Collection[str]) -> bool:
+def is_address(raw: str, schemes: Collection[str]) -> bool:
     try:
         parts = urlsplit(raw)
         has_port = parts.port is None or parts.port > 0  # raises ValueError beyond 65,535

@@ -68,6 +68,26 @@ class Unavailable(ServiceError):
         super().__init__("The database does not answer right now. Please try again.")
 
 
+class Failed(ServiceError):
+    """For an error that nobody expected. It is logged where it is caught."""
+
+    code = "internal"
+    status = 500
+
+    def __init__(self) -> None:
+        super().__init__("Something went wrong on our side; it was logged. Please try again.")
+
+
+class DiskFull(ServiceError):
+    code = "storage_full"
+    status = 507
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The disk of this service is full, so this was not stored. Try again when an administrator has made room."
+        )
+
+
 class ReadForgotten(ServiceError):
     """Something that was read may have been forgotten meanwhile. The reader reads again."""
 

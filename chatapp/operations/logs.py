@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import logging
+import re
 import secrets
+import time
 from collections.abc import MutableMapping
+from contextvars import ContextVar
 from typing import Any
 
 import structlog
 from structlog.stdlib import ProcessorFormatter
 from structlog.types import Processor
 
+from chatapp.operations.outages import is_outage
+
 REQUEST_ID = "request_id"
+REQUEST_ID_HEADER = b"x-request-id"
+_USABLE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+OUTAGE_LINE_S = 30.0
+_LINKS = re.compile(r"(/setup/|/password/reset/key/|/confirm-email/|[?&]invitation=)[^\s/&'\"]+")
+
+client_address: ContextVar[str] = ContextVar("client_address", default="")
+"""Of the request or socket that is being served, for the audit log. Empty in commands and tasks."""
 
 
 def build_formatter(is_json: bool) -> ProcessorFormatter:
@@ -22,12 +35,22 @@ def build_formatter(is_json: bool) -> ProcessorFormatter:
         structlog.processors.TimeStamper(fmt="iso" if is_json else "%Y-%m-%d %H:%M:%S", utc=is_json),
     ]
     ending: list[Processor] = [
+        _shortened,
         ProcessorFormatter.remove_processors_meta,
         structlog.processors.StackInfoRenderer(),
         structlog.processors.format_exc_info,
         structlog.processors.JSONRenderer(ensure_ascii=False) if is_json else _render_line,
     ]
     return ProcessorFormatter(processors=ending, foreign_pre_chain=shared)
+
+
+def _shortened(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Return the line without the secret of a link that somebody asked for, and without the trace of a refusal, with
+    which strangers could fill the disk."""
+    event["event"] = _LINKS.sub(r"\1…", str(event["event"]))
+    if str(event.get("logger", "")).startswith("django.security"):
+        event.pop("exc_info", None)
+    return event
 
 
 def _render_line(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> str:
@@ -37,11 +60,61 @@ def _render_line(_logger: Any, _method: str, event: MutableMapping[str, Any]) ->
     return "\n".join([*lines, *(event[name] for name in ("exception", "stack") if event.get(name))])
 
 
+class OutageLines(logging.Filter):
+    """Writes what an outage causes as one line without a trace, and from one place at most every OUTAGE_LINE_S.
+
+    While the database is away or the disk full, every loop and request fails, and each trace would say the same.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._written_at: dict[tuple[str, int], float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        if error is None or not is_outage(error):
+            return True
+        words = str(error).strip().partition("\n")[0]
+        record.msg, record.args = f"{record.getMessage()} ({type(error).__name__}: {words})", ()
+        record.exc_info = record.exc_text = None
+        place, now = (record.pathname, record.lineno), time.monotonic()
+        if now - self._written_at.get(place, -OUTAGE_LINE_S) < OUTAGE_LINE_S:
+            return False
+        self._written_at[place] = now
+        return True
+
+
+class NotFoundIsNoWarning(logging.Filter):
+    """Lets what was not found be information: anybody can ask for anything."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if getattr(record, "status_code", None) == 404:
+            record.levelno, record.levelname = logging.INFO, "INFO"
+        return record.levelno >= logging.root.level
+
+
 def name_requests(application: Any) -> Any:
-    """Return the ASGI application, which logs under a new id whatever a request or socket starts."""
+    """Return the ASGI application, which logs under an id what a request or socket starts, and knows its client.
+
+    The id is that of the request's `X-Request-Id`, where it has a usable one, and the answer carries it.
+    """
 
     async def answer(scope: Any, receive: Any, send: Any) -> None:
-        structlog.contextvars.bind_contextvars(**{REQUEST_ID: secrets.token_hex(6)})
-        await application(scope, receive, send)
+        request_id = _request_id(scope)
+        structlog.contextvars.bind_contextvars(**{REQUEST_ID: request_id})
+        client_address.set((scope.get("client") or ("",))[0])
+
+        async def send_named(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                named = (REQUEST_ID_HEADER, request_id.encode())
+                message = {**message, "headers": [*message.get("headers", ()), named]}
+            await send(message)
+
+        await application(scope, receive, send_named)
 
     return answer
+
+
+def _request_id(scope: Any) -> str:
+    given = next((value for name, value in scope.get("headers", ()) if name == REQUEST_ID_HEADER), b"")
+    return given.decode() if _USABLE_ID.fullmatch(given) else secrets.token_hex(6)

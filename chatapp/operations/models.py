@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any, NoReturn
+
 from django.db import models
+
+from chatapp.operations.ids import new_id
 
 
 class Fence(models.Model):
@@ -12,3 +16,63 @@ class Fence(models.Model):
         primary_key=True, help_text="The id of a user, or of the agent that shares a memory."
     )
     count = models.PositiveIntegerField(default=0)
+
+
+class AppendOnly(models.QuerySet["AuditEvent"]):
+    """Rows that are written once. The clean-up deletes old ones by another way."""
+
+    def update(self, **values: Any) -> NoReturn:
+        raise TypeError("The audit log is not changed.")
+
+    def delete(self) -> NoReturn:
+        raise TypeError("The audit log is not changed.")
+
+
+class AuditEvent(models.Model):
+    """Something that concerns who may do what. Users are kept by id only, which says nothing once they are deleted."""
+
+    class Kind(models.TextChoices):
+        SIGNED_IN = "signed_in", "signed in"
+        SIGN_IN_FAILED = "sign_in_failed", "sign-in failed"
+        SIGNED_OUT = "signed_out", "signed out"
+        PASSWORD_CHANGED = "password_changed", "password changed"
+        ADDRESS_CHANGED = "address_changed", "e-mail address changed"
+        SECOND_FACTOR_CHANGED = "second_factor_changed", "second factor changed"
+        TOKEN_CREATED = "token_created", "token created"
+        TOKEN_REVOKED = "token_revoked", "token revoked"
+        SESSION_ENDED = "session_ended", "session ended"
+        EXPORTED = "exported", "account exported"
+        ACCOUNT_CREATED = "account_created", "account created"
+        ACCOUNT_DELETED = "account_deleted", "account deleted"
+        CHANGED_IN_ADMIN = "changed_in_admin", "changed in the admin"
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    at = models.DateTimeField(db_index=True)  # finds the latest, and those old enough to go
+    kind = models.CharField(max_length=30, choices=Kind)
+    user_id = models.UUIDField("account", null=True, db_index=True)  # finds those of one account
+    actor_id = models.UUIDField("by", null=True)
+    address = models.CharField("from", max_length=45, blank=True)
+    detail = models.JSONField(default=dict)
+
+    objects = AppendOnly.as_manager()
+
+    class Meta:
+        ordering = ["-at", "-id"]
+
+    def __str__(self) -> str:
+        return f"{self.at:%Y-%m-%d %H:%M:%S} {self.get_kind_display()}"
+
+    def save(self, *args: Any, **options: Any) -> None:
+        if not self._state.adding:
+            raise TypeError("The audit log is not changed.")
+        super().save(*args, **options)
+
+    def delete(self, *args: Any, **options: Any) -> NoReturn:
+        raise TypeError("The audit log is not changed.")
+
+
+class Edition(models.Model):
+    """A token that triggers renew whenever a table of the configuration is written (see `editions`)."""
+
+    name = models.CharField(primary_key=True, max_length=20)
+    token = models.CharField(max_length=32)

@@ -1,4 +1,4 @@
-"""Adds the content security policy to every response, with a nonce for each."""
+"""Adds to every response what browsers may do with it: the content security policy, permissions, keeping."""
 
 from __future__ import annotations
 
@@ -16,6 +16,23 @@ POLICY = (
     "font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; "
     "frame-ancestors 'none'"
 )
+# The page writes to the clipboard when asked; nothing here needs a device or a place.
+PERMISSIONS = ", ".join(
+    [
+        *(
+            f"{name}=()"
+            for name in (
+                "accelerometer", "browsing-topics", "camera", "display-capture", "geolocation", "gyroscope",
+                "magnetometer", "microphone", "midi", "payment", "publickey-credentials-create", "serial", "usb",
+                "xr-spatial-tracking",
+            )
+        ),
+        "publickey-credentials-get=(self)",
+    ]
+)  # fmt: skip
+NOT_KEPT = "private, no-store"
+"""For every answer whose view says nothing else: what is somebody's own stays in no cache."""
+
 TRUSTED_TYPES = "; require-trusted-types-for 'script'; trusted-types dompurify"
 # jQuery in the admin and Swagger in the API page write HTML strings; neither shows a model's output.
 PAGES_WITHOUT_TRUSTED_TYPES = frozenset({"admin", "ninja"})
@@ -47,10 +64,12 @@ def give_nonce(request: HttpRequest) -> None:
 
 
 def with_policy(request: HttpRequest, response: Response) -> Response:
-    """Return the response with the policy, unless its view has set one."""
+    """Return the response with the headers that its view has not set."""
     match = request.resolver_match
     is_exempt = match is not None and bool(PAGES_WITHOUT_TRUSTED_TYPES & set(match.app_names))
     nonce = request.csp_nonce  # type: ignore[attr-defined]
     policy = POLICY.format(nonce=nonce) + ("" if is_exempt else TRUSTED_TYPES)
     response.headers.setdefault("Content-Security-Policy", policy)
+    response.headers.setdefault("Permissions-Policy", PERMISSIONS)
+    response.headers.setdefault("Cache-Control", NOT_KEPT)
     return response

@@ -8,16 +8,20 @@ from celery import shared_task
 from django.conf import settings
 
 import chatapp.agent_presets.tasks
+import chatapp.budgets.tasks
 import chatapp.compaction.tasks
 import chatapp.forgetting.tasks
 import chatapp.long_term.tasks
 import chatapp.recall.tasks
 import chatapp.runs.tasks
+from chatapp.accounts.actions import delete_expired_tokens
+from chatapp.accounts.idempotency_keys import delete_old_keys
 from chatapp.files.attachments import sweep_files
 from chatapp.files.offloads import sweep_offloads
-from chatapp.forgetting.services import delete_idle_conversations
+from chatapp.forgetting.trash.services import clean_up_idle
 from chatapp.long_term.files import sweep_orphans
 from chatapp.operations import clock
+from chatapp.operations.audit import delete_old_events
 from chatapp.operations.journal import truncate_journal, truncate_patiently
 
 log = logging.getLogger(__name__)
@@ -29,6 +33,7 @@ SWEEPS = (
     chatapp.long_term.tasks.wake_waiting,
     chatapp.agent_presets.tasks.wake_waiting,
     chatapp.forgetting.tasks.wake_waiting,
+    chatapp.budgets.tasks.release_left_holds,
 )
 """Called with the time by every sweep. Each is quick: what takes long is left to a task that it wakes."""
 
@@ -49,11 +54,14 @@ def truncate_journal_of_deleted(_: str) -> None:
 
 @shared_task
 def clean_up() -> None:
-    """Delete idle conversations, and files that no row names."""
+    """Move idle conversations to the trash, delete files that no row names, and what has expired."""
     now = clock.now()
-    deleted = delete_idle_conversations(now=now, days=settings.RETENTION_DAYS)
+    delete_expired_tokens(now=now)
+    delete_old_events(now=now)
+    delete_old_keys(now=now)
+    deleted = clean_up_idle(now=now, days=settings.RETENTION_DAYS, trash_days=settings.TRASH_DAYS)
     sweep_files(now=now)
     sweep_offloads(now=now)
     sweep_orphans()
     if deleted:
-        log.info("Deleted %d idle conversations.", deleted)
+        log.info("%d idle conversations went to the trash, or for good.", deleted)

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 from uuid import UUID
 
+from allauth.account.views import password_reset as allauth_password_reset
 from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.contrib.auth import login
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
+from django.template import loader
 from django.templatetags.static import static
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods
+from django.views.defaults import server_error
 
 from chatapp.accounts.actions import claim_setup_link
 from chatapp.accounts.models import User
 from chatapp.accounts.selectors import has_admin, is_setup_link
 from chatapp.accounts.sign_in import SetupForm
 from chatapp.conversations.access import accessible_conversation
-from chatapp.operations.errors import Conflict, InvalidInput, NotFound, TooLarge
+from chatapp.conversations.selectors.conversations import retention_days_of
+from chatapp.operations.errors import Conflict, Failed, InvalidInput, NotFound, TooLarge
+from chatapp.operations.http.errors import service_error
+from chatapp.operations.outages import describe_outage, is_outage
 
 PRODUCT_NAME = "Palimpsest"
-AUTHENTICATION = "allauth.account.auth_backends.AuthenticationBackend"
+AUTHENTICATION = "chatapp.accounts.sign_in.BoundedBackend"
 
 
 def product_context(request: HttpRequest) -> dict[str, Any]:
@@ -32,6 +40,7 @@ def product_context(request: HttpRequest) -> dict[str, Any]:
     return {
         "product_name": PRODUCT_NAME,
         "signup_is_open": settings.SIGNUP == "open",
+        "has_mail": settings.HAS_MAIL,
         "needs_setup": lambda: not has_admin(),
     }
 
@@ -40,12 +49,14 @@ def product_context(request: HttpRequest) -> dict[str, Any]:
 @login_required
 @never_cache
 def chat(request: HttpRequest, conversation_id: UUID | None = None) -> HttpResponse:
+    user = _signed_in(request)
     if conversation_id is not None:
         try:
-            accessible_conversation(_signed_in(request), conversation_id)
+            accessible_conversation(user, conversation_id)
         except NotFound as error:
             raise Http404(error.message) from None
-    return render(request, "chat.html", {"conversation_id": str(conversation_id or "")})
+    days = retention_days_of([user.pk], settings.RETENTION_DAYS)[user.pk]
+    return render(request, "chat.html", {"retention_days": days, "trash_days": settings.TRASH_DAYS})
 
 
 @require_GET
@@ -73,6 +84,25 @@ def setup(request: HttpRequest, token: str) -> HttpResponse:
             UserSession.objects.create_from_request(request)  # as allauth's own sign-in does
             return redirect("chat")
     return render(request, "setup.html", {"form": form}, status=400 if form.errors else 200)
+
+
+def failed(request: HttpRequest) -> HttpResponse:
+    """Answer a page, or an address of the API, whose error nobody has caught."""
+    error = sys.exc_info()[1]
+    outage = describe_outage(error) if error is not None and is_outage(error) else None
+    if request.path.startswith(("/api/", "/v1/")):
+        return service_error(request, outage or Failed())
+    if outage is None:
+        return server_error(request)
+    return HttpResponse(loader.render_to_string("503.html", {"sentence": outage.message}), status=503)
+
+
+def password_reset(request: HttpRequest) -> HttpResponseBase:
+    """Ask for the address of an account, where mail is sent; else say whom to ask."""
+    if not settings.HAS_MAIL:
+        return render(request, "account/no_mail.html", status=404)
+    response: HttpResponseBase = allauth_password_reset(request)
+    return response
 
 
 @require_GET

@@ -9,6 +9,8 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from chatapp.operations.database import calls_waiting
+
 
 @dataclass(frozen=True, slots=True)
 class Budget:
@@ -55,6 +57,18 @@ REST_PER_WORK = 2.0
 would find the lock taken each time."""
 
 
+YIELD_AT_MOST_S = 1.0
+YIELD_STEP_S = 0.02
+
+
+def yield_to_answers(seconds: float) -> None:
+    """Rest, and on while answers of this process wait for the database; not for ever, so that the work goes on."""
+    time.sleep(seconds)
+    deadline = time.monotonic() + YIELD_AT_MOST_S
+    while calls_waiting() and time.monotonic() < deadline:
+        time.sleep(YIELD_STEP_S)
+
+
 @dataclass(frozen=True, slots=True)
 class Pace:
     """How long a worker does one piece after another, with rests between them."""
@@ -79,7 +93,7 @@ class Pace:
 
 AT_THE_DOOR = Pace(seconds=1.0)
 """Of a request; the worker does the rest."""
-BEHIND = Pace(seconds=3.0)
+BEHIND = Pace(seconds=3.0, sleep=yield_to_answers)
 """Of a worker, before it turns to the work of other users."""
 TO_THE_END = Pace(seconds=float("inf"))
 

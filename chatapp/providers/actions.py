@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -11,18 +13,22 @@ from django.conf import settings
 from django.db import transaction
 
 from chatapp.accounts.models import User
+from chatapp.conversations.models import Conversation
 from chatapp.operations import clock, encryption
 from chatapp.operations.statements import insert_rows
 from chatapp.providers.models import ModelConfig, Usage
+from chatapp.providers.named_windows import BELIEVED_BY_ALL, BELIEVED_FOR, NamedWindow
 from chatapp.providers.usage import CallTimes, CallUsage
 from chatapp.runs.models import Run, RunStep
-from memory.tokens import Calibration
+
+log = logging.getLogger(__name__)
 
 Origin = ModelConfig.Origin
 DEMO_NAME = "Demo"
 LEARNED = (
     "detected_context_size",
     "detected_max_output_tokens",
+    "named_window",
     "token_ratio",
     "token_ratio_samples",
     "test_result",
@@ -60,6 +66,12 @@ def save_model_config(*, config: ModelConfig, api_key: str | None = None) -> Mod
         if config.is_default:
             config.enabled = True
             ModelConfig.objects.filter(is_default=True).exclude(pk=config.pk).update(is_default=False)
+        if former and (former.context_size, former.max_output_tokens) != (
+            config.context_size,
+            config.max_output_tokens,
+        ):  # the operator knows better
+            config.named_window = {}
+            written = [*written, "named_window"]
         config.save(update_fields=written if former else None)
         appeared = config.enabled and not (former and former.enabled)
         if appeared and config.kind != ModelConfig.Kind.DEMO:
@@ -79,6 +91,34 @@ def store_detected_sizes(
     if values:
         ModelConfig.objects.filter(pk=config.pk, model_id=config.model_id, base_url=config.base_url).update(
             **values
+        )
+
+
+def note_named_window(
+    *, config: ModelConfig, conversation_id: UUID, tokens: int, named_by: str, now: datetime
+) -> None:
+    """Store the window that a provider named when it refused a request of this conversation.
+
+    `named_by` is the run or compaction that was refused.
+    """
+    named, key = NamedWindow(tokens, now, named_by=named_by), str(config.pk)
+    with transaction.atomic():
+        conversation = Conversation.objects.select_for_update().filter(pk=conversation_id).first()
+        row = ModelConfig.objects.select_for_update().filter(pk=config.pk).first()
+        if row is None:
+            return
+        if conversation is not None:
+            conversation.named_windows = {**conversation.named_windows, key: named.write()}
+            conversation.save(update_fields=["named_windows"])
+        known = NamedWindow.read(row.named_window)
+        after = known.named_again(named) if known else named
+        ModelConfig.objects.filter(pk=row.pk).update(named_window=after.write())
+    if after.count == BELIEVED_BY_ALL:
+        log.warning(
+            "The provider of %s has named a window of %s tokens again: it is believed until %s.",
+            row.name,
+            tokens,
+            now + BELIEVED_FOR,
         )
 
 
@@ -208,6 +248,7 @@ def _set_default(config: ModelConfig) -> None:
 
 def _reset_learned(config: ModelConfig) -> None:
     config.detected_context_size = config.detected_max_output_tokens = 0
+    config.named_window = {}
     config.token_ratio, config.token_ratio_samples = 1.0, 0
     config.test_result, config.tested_at = "", None
 
@@ -217,18 +258,6 @@ def free_name(wanted: str) -> str:
     taken = set(ModelConfig.objects.filter(name__startswith=wanted).values_list("name", flat=True))
     names = [wanted, *(f"{wanted} ({number})" for number in range(2, len(taken) + 2))]
     return next(name for name in names if name not in taken)
-
-
-def record_token_counts(*, config_id: UUID, estimated: int, reported: int) -> None:
-    """Update the calibration of a model. The provider counted `reported` tokens where we `estimated` so many."""
-    with transaction.atomic():
-        config = ModelConfig.objects.select_for_update().filter(pk=config_id).first()
-        if config is None:
-            return
-        learned = Calibration(config.token_ratio, config.token_ratio_samples).update(estimated, reported)
-        ModelConfig.objects.filter(pk=config_id).update(
-            token_ratio=learned.ratio, token_ratio_samples=learned.samples
-        )
 
 
 # --- The ledger --------------------------------------------------------------------------------------

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 from django import forms
 from django.contrib import admin
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Count, QuerySet, Sum
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.utils.decorators import method_decorator
+from django.urls import URLPattern, path
 from django.utils.html import format_html, format_html_join
 from django.utils.text import Truncator
-from django.views.decorators.debug import sensitive_post_parameters
 
 from chatapp.context.admin import POLICY_HELP, check_policy_field
 from chatapp.context.policies import rules_for
-from chatapp.operations.admin.fields import YamlField
+from chatapp.operations import clock
+from chatapp.operations.admin.fields import YamlField, bound_fields
 from chatapp.operations.admin.pages import Check, TestedAdmin, ViewOnlyAdmin
+from chatapp.operations.errors import InvalidInput
 from chatapp.providers.actions import save_model_config
 from chatapp.providers.model_check import check_model
 from chatapp.providers.models import ModelConfig, Usage
+from chatapp.providers.named_windows import describe_named_window
+from chatapp.providers.selectors import GroupBy, usage_by, usage_days
+from chatapp.providers.usage_report import bars_of, csv_response
+from memory.bounds import MAX_PROMPT_CHARS, MAX_TOKENS
 
 
 def has_key_here(config: ModelConfig | None) -> bool:
@@ -64,6 +70,9 @@ class ModelConfigForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        bound_fields(
+            self, context_size=MAX_TOKENS, max_output_tokens=MAX_TOKENS, system_prompt=MAX_PROMPT_CHARS
+        )
         self.fields["make_default"].initial = self.instance.is_default
         if self.instance.api_key_encrypted:
             self.fields[
@@ -163,16 +172,6 @@ class ModelConfigAdmin(TestedAdmin[ModelConfig]):
         actions.pop("delete_selected", None)
         return actions
 
-    @method_decorator(sensitive_post_parameters("api_key"))
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        return super().changeform_view(request, object_id, form_url, extra_context)
-
     def save_model(self, request: HttpRequest, obj: ModelConfig, form: Any, change: bool) -> None:
         obj.is_default = form.cleaned_data["make_default"]
         save_model_config(config=obj, api_key=form.new_api_key)
@@ -198,6 +197,8 @@ class ModelConfigAdmin(TestedAdmin[ModelConfig]):
             f"Output limit {budget.max_output_tokens:,}: {SOURCES[resolved.max_output_tokens_from]}.",
             f"Budget for history and question: {budget.input_tokens:,}.",
         ]
+        if told := describe_named_window(config.named_window, clock.now()):
+            lines.append(told)
         warning = format_html('<p class="errornote">{}</p>', resolved.warning) if resolved.warning else ""
         return format_html("{}{}", format_html_join("", "<p>{}</p>", ((line,) for line in lines)), warning)
 
@@ -220,6 +221,26 @@ class ModelConfigAdmin(TestedAdmin[ModelConfig]):
     def test_selected(self, request: HttpRequest, queryset: QuerySet[ModelConfig]) -> None:
         for config in queryset:
             self.tell_check(request, config)
+
+
+class UsageReportForm(forms.Form):
+    group_by = forms.ChoiceField(
+        label="by", choices=[(name, name) for name in get_args(GroupBy) if name != "conversation"]
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in ("from", "to"):  # the first is no name of Python's
+            widget = forms.DateInput(attrs={"type": "date"})
+            self.fields[name] = forms.DateField(required=False, widget=widget)
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        try:
+            usage_days(cleaned.get("from"), cleaned.get("to"))
+        except InvalidInput as error:
+            raise ValidationError(error.message) from None
+        return cleaned
 
 
 @admin.register(Usage)
@@ -246,6 +267,35 @@ class UsageAdmin(ViewOnlyAdmin):
     search_fields = ("user__email", "=conversation__id", "=run__id")
     search_help_text = "A user's e-mail address, or the id of a conversation or a run"
     ordering = ("-created_at",)
+
+    def get_urls(self) -> list[URLPattern]:
+        report = self.admin_site.admin_view(self.report)
+        return [path("report/", report, name="chatapp_usage_report"), *super().get_urls()]
+
+    def report(self, request: HttpRequest) -> HttpResponse:
+        """Show sums of all users' calls with their chart, or return them as CSV."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        form = UsageReportForm(request.GET or None)
+        asked = form.cleaned_data if form.is_valid() else {}
+        first, last = usage_days(asked.get("from"), asked.get("to"))
+        group_by: GroupBy = asked.get("group_by") or "day"
+        rows, total = usage_by(None, first=first, last=last, group_by=group_by)
+        if request.GET.get("format") == "csv" and asked:
+            return csv_response(rows, group_by)
+        bars = bars_of(rows, group_by)
+        shown = {"from": first, "to": last, "group_by": group_by}
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": "Sums and chart",
+            "form": form if form.errors else UsageReportForm(initial=shown),
+            "bars": bars,
+            "more": len(rows) - len(bars),
+            "total": total,
+            "group_by": group_by,
+        }
+        return TemplateResponse(request, "admin/chatapp/usage/report.html", context)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         response = super().changelist_view(request, extra_context)

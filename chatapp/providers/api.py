@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -10,17 +9,15 @@ from ninja import Query, Router
 
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.models import User
+from chatapp.budgets.selectors import spent_by
 from chatapp.context.policies import rules_for
 from chatapp.operations import clock
-from chatapp.operations.errors import InvalidInput
-from chatapp.operations.http.schemas import Page, UsagePeriod, answers
-from chatapp.providers.schemas import Model, UsageReport, model_shape
-from chatapp.providers.selectors import usage_by, visible_models
+from chatapp.operations.http.schemas import Page, Period, UsageOfAllPeriod, UsagePeriod, answers
+from chatapp.providers.schemas import Model, UsageOfAll, UsageReport, budget_shape, model_shape
+from chatapp.providers.selectors import GroupBy, usage_by, usage_days, visible_models
+from chatapp.providers.usage_report import csv_response
 
 router = Router(tags=["account"])
-
-USAGE_DAYS = 30
-MAX_USAGE_DAYS = 3_660
 
 
 @router.get(
@@ -45,11 +42,25 @@ async def read_usage(request: ApiRequest, period: Query[UsagePeriod]) -> Any:
 
 
 def _usage(user: User, period: UsagePeriod) -> dict[str, Any]:
-    last = period.end or clock.now().date()
-    first = period.start or last - timedelta(days=USAGE_DAYS)
-    if first > last or (last - first).days > MAX_USAGE_DAYS:
-        details = [{"field": "from", "message": "must be before `to`, by ten years at most"}]
-        raise InvalidInput("`from` must be before `to`, by ten years at most.", details=details)
-    items, total = usage_by(user, first=first, last=last, group_by=period.group_by)
+    now = clock.now()
+    budgets = [budget_shape(spent, now) for spent in spent_by(user.pk, now)]
+    return {**_report(user, period, period.group_by), "budgets": budgets}
+
+
+@router.get(
+    "/admin/usage",
+    auth=allow("admin"),
+    response=answers(ok=UsageOfAll),
+    openapi_extra={"responses": {200: {"content": {"text/csv": {"schema": {"type": "string"}}}}}},
+)
+async def read_usage_of_all(request: ApiRequest, period: Query[UsageOfAllPeriod]) -> Any:
+    """The ledger of all users, for operators."""
+    report = await sync_to_async(_report)(None, period, period.group_by)
+    return csv_response(report["items"], period.group_by) if period.format == "csv" else report
+
+
+def _report(user: User | None, period: Period, group_by: GroupBy) -> dict[str, Any]:
+    first, last = usage_days(period.start, period.end)
+    items, total = usage_by(user, first=first, last=last, group_by=group_by)
     dates = {"from": first.isoformat(), "to": last.isoformat()}
     return {"items": items, "next_cursor": None, "total": total, **dates}

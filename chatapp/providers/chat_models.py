@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any, TypeVar
 
 from django.conf import settings
@@ -13,7 +14,10 @@ from agents.chat_models.openai_model import OpenAIModel, close_clients
 from agents.chat_models.prompted_model import AutoToolsModel, PromptedModel
 from agents.errors import ModelError
 from agents.types import ChatModel, ModelEndpoint
+from chatapp.budgets.metering import MeteredModel
+from chatapp.budgets.values import Spender
 from chatapp.operations import encryption
+from chatapp.providers.model_facts import price_call
 from chatapp.providers.models import ModelConfig
 
 T = TypeVar("T")
@@ -32,8 +36,16 @@ def endpoint_of(config: ModelConfig) -> ModelEndpoint:
     )
 
 
-def chat_model_for(config: ModelConfig) -> ChatModel:
-    """Return the chat model of a row. Raises ModelError where the stored key cannot be read any more."""
+def chat_model_for(config: ModelConfig, spender: Spender) -> ChatModel:
+    """Return the chat model of a row, whose calls count against the budgets of the spender.
+
+    Raises ModelError where the stored key cannot be read any more.
+    """
+    model = _unmetered(config)
+    return MeteredModel(model, spender, partial(price_call, config)) if spender.limits else model
+
+
+def _unmetered(config: ModelConfig) -> ChatModel:
     if config.kind == ModelConfig.Kind.DEMO:
         return DemoModel()
     try:

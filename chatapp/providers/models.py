@@ -60,6 +60,8 @@ class ModelConfig(models.Model):
     max_output_tokens = models.PositiveIntegerField(default=0, help_text="Tokens; 0 = detect.")
     detected_context_size = models.PositiveIntegerField(default=0, editable=False)
     detected_max_output_tokens = models.PositiveIntegerField(default=0, editable=False)
+    named_window = models.JSONField(default=dict, editable=False)
+    """The smaller window that the provider named when it refused a request: `chatapp.providers.named_windows`."""
     input_price = models.DecimalField(
         "input price",
         max_digits=12,
@@ -92,7 +94,7 @@ class ModelConfig(models.Model):
         null=True,
         blank=True,
         on_delete=models.SET_NULL,
-        help_text="Used for summaries. Empty: itself.",
+        help_text="Used for summaries and titles. Empty: itself, and no titles are written.",
     )
     context_policy = models.JSONField(default=dict, blank=True)
     system_prompt = models.TextField(blank=True, help_text="Empty: the built-in one.")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from pydantic import Field
 
-from chatapp.operations.http.schemas import Page, Shape
+from chatapp.budgets.selectors import Spent
+from chatapp.budgets.values import NANOS, WARN_AT_PERCENT
+from chatapp.operations.clock import iso_time
+from chatapp.operations.http.schemas import Moment, Page, Shape
 from chatapp.providers.models import ModelConfig
 from memory.budget import TokenBudget
 
@@ -35,7 +39,9 @@ def model_shape(row: ModelConfig, budget: TokenBudget, *, is_default: bool) -> d
 
 
 class UsageRow(Shape):
-    key: str = Field(description="The day, model, purpose or conversation id, by `group_by`.")
+    key: str = Field(
+        description="The day, model, agent, purpose, conversation id, user or group, by `group_by`; empty: none."
+    )
     calls: int
     input_tokens: int
     output_tokens: int
@@ -73,5 +79,37 @@ def _money(total: Decimal | None) -> float | None:
     return None if total is None else float(total)
 
 
-class UsageReport(Page[UsageRow]):
+class BudgetState(Shape):
+    whose: str = Field(description="`Your`, `The shared` or that of a group.")
+    period: str = Field(description="`day` or `month`, UTC.")
+    resets_at: Moment
+    tokens: int | None = Field(description="Input and output; null: any number.")
+    used_tokens: int
+    cost: float | None = Field(description="In US dollars; null: any amount.")
+    used_cost: float
+    is_warned: bool = Field(description="Whether 80 % of it is used.")
+    is_used_up: bool = Field(description="Whether model calls are refused until `resets_at`.")
+
+
+def budget_shape(spent: Spent, now: datetime) -> dict[str, Any]:
+    """Return one budget of the caller's as the API answers it."""
+    limit = spent.limit
+    return {
+        "whose": limit.whose,
+        "period": limit.period,
+        "resets_at": iso_time(limit.ends_at(now)),
+        "tokens": limit.tokens,
+        "used_tokens": spent.tokens,
+        "cost": None if limit.nanos is None else limit.nanos / NANOS,
+        "used_cost": spent.nanos / NANOS,
+        "is_warned": spent.has_reached(WARN_AT_PERCENT),
+        "is_used_up": spent.has_reached(100),
+    }
+
+
+class UsageOfAll(Page[UsageRow]):
     total: UsageRow
+
+
+class UsageReport(UsageOfAll):
+    budgets: list[BudgetState] = Field(description="What holds for you now, whatever `from` and `to` are.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Literal
@@ -15,9 +16,12 @@ from django.db.models.functions import TruncDate
 from agents.events import UsageTotals
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
-from chatapp.operations.errors import NotFound
+from chatapp.operations import clock
+from chatapp.operations.editions import keep
+from chatapp.operations.errors import InvalidInput, NotFound
 from chatapp.providers.model_facts import find_facts
 from chatapp.providers.models import ModelConfig, Usage
+from chatapp.providers.named_windows import believed_window
 from chatapp.providers.schemas import usage_shape
 from chatapp.providers.usage import CallUsage
 from chatapp.runs.models import Run, RunStep
@@ -32,7 +36,7 @@ class BudgetInputs:
     """Entered by the operator."""
     environment: Sizes
     detected: Sizes
-    """Named by the provider in its model list or an error; else publicly known for the name."""
+    """Named by the provider in its model list; else publicly known for the name."""
 
 
 def models_by_preference() -> QuerySet[ModelConfig]:
@@ -47,10 +51,10 @@ def visible_models(user: User) -> QuerySet[ModelConfig]:
 
 def default_model() -> ModelConfig:
     """Return the default model. Raises NotFound where operators disabled all."""
-    model = models_by_preference().filter(enabled=True).first()
+    model = keep("default model", models_by_preference().filter(enabled=True).first)
     if model is None:
         raise NotFound("No model is enabled. An operator can enable one in the admin panel, under Models.")
-    return model
+    return copy(model)
 
 
 def model_of(conversation: Conversation) -> ModelConfig:
@@ -84,9 +88,23 @@ def fast_model_of(config: ModelConfig) -> ModelConfig:
 def resolve_budget_inputs(config: ModelConfig) -> BudgetInputs:
     return BudgetInputs(
         model=Sizes(config.context_size, config.max_output_tokens),
-        environment=Sizes(settings.LLM_CONTEXT_SIZE, settings.LLM_MAX_OUTPUT_TOKENS),
+        environment=_environment_sizes(config),
         detected=_detected_sizes(config),
     )
+
+
+def named_window(config: ModelConfig, conversation: Conversation | None, now: datetime) -> int | None:
+    """Return the smaller window that a provider named and that is believed; None where there is none."""
+    own = conversation.named_windows.get(str(config.pk), {}) if conversation else {}
+    return believed_window(config.named_window, own, now)
+
+
+def _environment_sizes(config: ModelConfig) -> Sizes:
+    """Return the sizes that the environment names: one for all models, but for the fast one its own."""
+    window = settings.LLM_CONTEXT_SIZE
+    if config.origin == ModelConfig.Origin.ENVIRONMENT_FAST:
+        window = settings.FAST_LLM_CONTEXT_SIZE or window
+    return Sizes(window, settings.LLM_MAX_OUTPUT_TOKENS)
 
 
 def _detected_sizes(config: ModelConfig) -> Sizes:
@@ -110,11 +128,14 @@ def _by_name(models: QuerySet[ModelConfig], name: str) -> ModelConfig | None:
     return models.filter(name=name).first() or models.filter(model_id=name).first()
 
 
-GroupBy = Literal["day", "model", "purpose", "conversation"]
+GroupBy = Literal["day", "user", "group", "model", "agent", "purpose", "conversation"]
 
 _KEYS = {
     "day": TruncDate("created_at", tzinfo=UTC),
+    "user": F("user__email"),
+    "group": F("user__groups__name"),
     "model": F("model_name"),
+    "agent": F("conversation__agent__name"),
     "purpose": F("purpose"),
     "conversation": F("conversation_id"),
 }
@@ -130,11 +151,25 @@ _SUMS = {
 }
 
 
+USAGE_DAYS = 30
+MAX_USAGE_DAYS = 3_660
+
+
+def usage_days(first: date | None, last: date | None) -> tuple[date, date]:
+    """Return (first, last) of the days to sum up: the last 30 where nothing is said. Raises InvalidInput."""
+    last = last or clock.now().date()
+    first = first or max(date.min + timedelta(days=USAGE_DAYS), last) - timedelta(days=USAGE_DAYS)
+    if first > last or (last - first).days > MAX_USAGE_DAYS:
+        details = [{"field": "from", "message": "must be before `to`, by ten years at most"}]
+        raise InvalidInput("`from` must be before `to`, by ten years at most.", details=details)
+    return first, last
+
+
 def usage_by(
-    user: User, *, first: date, last: date, group_by: GroupBy
+    user: User | None, *, first: date, last: date, group_by: GroupBy
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Return (the groups in the order of their keys, their total), as the API answers them. Days are UTC, `last`
-    included."""
+    included; None: of all users. Who is in several groups counts in each."""
     rows = _within(user, first, last)
     groups = rows.annotate(key=_KEYS[group_by]).values("key").annotate(**_SUMS).order_by("key")
     return [usage_shape(str(group["key"] or ""), group) for group in groups], usage_shape(
@@ -142,22 +177,27 @@ def usage_by(
     )
 
 
-def _within(user: User, first: date, last: date) -> QuerySet[Usage]:
+def _within(user: User | None, first: date, last: date) -> QuerySet[Usage]:
     start = datetime.combine(first, time.min, UTC)
     end = datetime.combine(last, time.min, UTC) + timedelta(days=1)
-    return Usage.objects.filter(user=user, created_at__gte=start, created_at__lt=end)
+    rows = Usage.objects.filter(created_at__gte=start, created_at__lt=end)
+    return rows if user is None else rows.filter(user=user)
 
 
 def totals_of_run(run: Run) -> UsageTotals:
-    """Return sums of the run's calls. Input and output include compaction; `compaction_tokens` is its share."""
-    rows = list(Usage.objects.filter(run=run))
-    costs = [row.cost for row in rows if row.cost is not None]
+    """Return sums of the run's calls, as `totals_of` does."""
+    return totals_of(list(Usage.objects.filter(run=run)))
+
+
+def totals_of(calls: Sequence[Usage | CallUsage]) -> UsageTotals:
+    """Return sums of calls. Input and output include compaction; `compaction_tokens` is its share."""
+    costs = [call.cost for call in calls if call.cost is not None]
     return UsageTotals(
-        input_tokens=sum(row.input_tokens for row in rows),
-        output_tokens=sum(row.output_tokens for row in rows),
-        cached_tokens=sum(row.cached_tokens for row in rows),
+        input_tokens=sum(call.input_tokens for call in calls),
+        output_tokens=sum(call.output_tokens for call in calls),
+        cached_tokens=sum(call.cached_tokens for call in calls),
         compaction_tokens=sum(
-            row.input_tokens + row.output_tokens for row in rows if row.purpose == "compaction"
+            call.input_tokens + call.output_tokens for call in calls if call.purpose == "compaction"
         ),
         cost=float(sum(costs)) if costs else None,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 from typing import Any
 
 from channels.generic.websocket import AsyncWebsocketConsumer
@@ -13,13 +14,14 @@ from pydantic import ValidationError
 
 from chatapp.accounts.models import User
 from chatapp.accounts.rate_limits import check_message_rate
-from chatapp.accounts.selectors import is_still_signed_in
+from chatapp.accounts.selectors import SignIn
 from chatapp.conversations.access import accessible_conversation
 from chatapp.conversations.selectors.messages import stored_answer_text
 from chatapp.operations import clock
 from chatapp.operations.access import parse_id
-from chatapp.operations.database import AWAY, in_database
-from chatapp.operations.errors import InvalidInput, RateLimited, ServiceError, Unavailable
+from chatapp.operations.database import AWAY, in_database, in_writer
+from chatapp.operations.errors import InvalidInput, RateLimited, ServiceError
+from chatapp.operations.outages import describe_outage
 from chatapp.providers.selectors import accessible_model
 from chatapp.realtime.frames import (
     ClientFrame,
@@ -36,9 +38,11 @@ from chatapp.realtime.frames import (
     attachment_ids,
     text_of_content,
 )
-from chatapp.realtime.hub import hub, user_topic
+from chatapp.realtime.hub import holder_of, hub, user_topic
+from chatapp.realtime.rights import rights_watch
 from chatapp.realtime.subscriptions import Connection
 from chatapp.runs import runner
+from chatapp.runs.actions.claims import Claim
 from chatapp.runs.actions.endings import request_stop
 from chatapp.runs.actions.injected_messages import inject_message
 from chatapp.runs.actions.sending import NewMessage, Receipt, send_message
@@ -49,7 +53,39 @@ from chatapp.runs.tool_ports import notify_decision
 log = logging.getLogger(__name__)
 
 MAX_REPLAYED_FACTS = 2_000
-CLOSE_CODES = {"signed_out": 4401, "too_slow": 4408, "shutting_down": 1012, "failed": 1011}
+MINUTE_S = 60.0
+FLOOD = 2
+"""A socket that sent so many times its quota is closed."""
+CLOSE_CODES = {
+    "signed_out": 4401,
+    "too_slow": 4408,
+    "too_many": 4429,
+    "shutting_down": 1012,
+    "failed": 1011,
+}
+
+
+class FrameQuota:
+    """Counts the frames of one socket, minute by minute."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._began = 0.0
+        self._count = 0
+
+    def count(self, now: float) -> None:
+        """Count one frame. Raises RateLimited; 0 is no limit."""
+        if now - self._began >= MINUTE_S:
+            self._began, self._count = now, 0
+        self._count += 1
+        if self._most and self._count > self._most:
+            wait_s = max(1, math.ceil(self._began + MINUTE_S - now))
+            raise RateLimited(f"This socket sends too much. Please wait {wait_s} s.", retry_after_s=wait_s)
+
+    @property
+    def is_flooded(self) -> bool:
+        """Return whether the sender went on after it was told to wait."""
+        return bool(self._most) and self._count > FLOOD * self._most
 
 
 class ChatConsumer(AsyncWebsocketConsumer):
@@ -63,20 +99,25 @@ class ChatConsumer(AsyncWebsocketConsumer):
             await self.close(code=4401)
             return
         self.user = user
-        self.connection = Connection()
+        session, self.token_id = self.scope.get("session"), self.scope.get("token_id")
+        self.session_key = session.session_key if session is not None and self.token_id is None else None
+        self.connection = Connection(holder_of(self.session_key, self.token_id))
         await self.accept()
+        if hub.count_readers(user_topic(user.pk)) >= settings.CONNECTIONS_PER_USER:
+            self.connection.close("too_many")
+            await self.close(code=CLOSE_CODES["too_many"], reason="too_many")
+            return
+        self.frame_quota = FrameQuota(settings.FRAMES_PER_MINUTE)
         await hub.subscribe(self.connection, user_topic(user.pk))
-        self._tasks = [
-            asyncio.create_task(self._write_frames()),
-            asyncio.create_task(self._check_rights()),
-        ]
+        self._writing = asyncio.create_task(self._write_frames())
+        rights_watch.add(self.connection, SignIn(user.pk, self.session_key, self.token_id))
 
     async def disconnect(self, code: int) -> None:
-        if not hasattr(self, "connection"):
+        if not hasattr(self, "_writing"):
             return
+        rights_watch.remove(self.connection)
         self.connection.close("gone")
-        for task in self._tasks:
-            task.cancel()
+        self._writing.cancel()
         await hub.unsubscribe(self.connection, user_topic(self.user.pk))
         await self.connection.unwatch_all()
 
@@ -91,32 +132,22 @@ class ChatConsumer(AsyncWebsocketConsumer):
         reason = self.connection.closed_because or ""
         await self.close(code=CLOSE_CODES.get(reason, 1000), reason=reason)
 
-    async def _check_rights(self) -> None:
-        """Close the socket when its user loses the right to it, even if no message about that came to this process."""
-        session, token_id = self.scope.get("session"), self.scope.get("token_id")
-        key = session.session_key if session is not None and token_id is None else None
-        while True:
-            await asyncio.sleep(settings.SOCKET_CHECK_S)
-            try:
-                may_stay = await in_database(is_still_signed_in)(self.user.pk, key, token_id)
-            except AWAY:
-                log.warning("The rights of a socket could not be checked; trying again.", exc_info=True)
-                continue
-            if not may_stay:
-                self.connection.close("signed_out")
-                return
-
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         client_id = None
+        if self.connection.closed_because:
+            return
         try:
+            self.frame_quota.count(asyncio.get_running_loop().time())
             frame = self._parse(text_data)
             client_id = getattr(frame, "client_id", None)
             await self._answer(frame)
         except ServiceError as error:
             await self._tell_error(error, client_id)
-        except AWAY:
+            if self.frame_quota.is_flooded:
+                self.connection.close("too_many")
+        except AWAY as error:
             log.exception("The database failed under a frame of user %s.", self.user.pk)
-            await self._tell_error(Unavailable(), client_id)
+            await self._tell_error(describe_outage(error), client_id)
 
     def _parse(self, text_data: str | None) -> ClientFrame:
         try:
@@ -155,7 +186,8 @@ class ChatConsumer(AsyncWebsocketConsumer):
 
     async def _send_message(self, frame: MessageSend) -> None:
         await check_message_rate(self.user.pk)
-        await self._acknowledge(frame.client_id, await in_database(_store_message)(self.user, frame))
+        receipt = await in_writer(_store_message)(self.user, frame, runner.claim_here())
+        await self._acknowledge(frame.client_id, receipt)
 
     async def _inject_message(self, frame: MessageInject) -> None:
         await check_message_rate(self.user.pk)
@@ -221,7 +253,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
         await self._tell(payload)
 
 
-def _store_message(user: User, frame: MessageSend) -> Receipt:
+def _store_message(user: User, frame: MessageSend, claim: Claim | None) -> Receipt:
     model = accessible_model(frame.model) if frame.model else None
     new = NewMessage(
         text=text_of_content(frame.content),
@@ -231,7 +263,7 @@ def _store_message(user: User, frame: MessageSend) -> Receipt:
         mode=frame.mode or "",
     )
     return send_message(
-        user=user, conversation_id=frame.conversation_id, new=new, model=model, now=clock.now()
+        user=user, conversation_id=frame.conversation_id, new=new, model=model, now=clock.now(), claim=claim
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -17,16 +17,27 @@ from chatapp.realtime.models import Event
 from chatapp.realtime.replay import full_events
 from chatapp.runs.models import Run
 
+facts_appended = Signal()
+"""Sent inside the transaction with `conversation` and `facts` (numbered): for rows that must exist if the facts do."""
 facts_committed = Signal()
 """Sent after commit with `conversation_id`, `user_id` (UUIDs) and `payloads` (the events as sent)."""
 
 
-def append(conversation: Conversation, *facts: Fact, run: Run | None = None) -> int:
-    """Number the facts, store them and the conversation's counters, and return the last number given. `conversation`
-    must be locked in this transaction."""
+def append(
+    conversation: Conversation, *facts: Fact, run: Run | None = None, changed: Sequence[str] = ()
+) -> int:
+    """Number the facts, store them and the conversation's counters with what else of it was `changed`, and return the
+    last number given. `conversation` must be locked in this transaction."""
+    return append_all(conversation, [(fact, run) for fact in facts], changed)
+
+
+def append_all(
+    conversation: Conversation, facts: Sequence[tuple[Fact, Run | None]], changed: Sequence[str] = ()
+) -> int:
+    """Do the same with facts of which each names its run."""
     numbered = [
-        (seq, fact.model_copy(update={"seq": seq}))
-        for seq, fact in enumerate(facts, start=conversation.last_seq + 1)
+        (seq, fact.model_copy(update={"seq": seq}), run)
+        for seq, (fact, run) in enumerate(facts, start=conversation.last_seq + 1)
     ]
     insert_rows(
         [
@@ -38,18 +49,19 @@ def append(conversation: Conversation, *facts: Fact, run: Run | None = None) -> 
                 payload=fact.stored(),
                 at=fact.at,
             )
-            for seq, fact in numbered
+            for seq, fact, run in numbered
         ]
     )
     conversation.last_seq += len(facts)
-    update_row(conversation, "last_seq", "next_position")
+    update_row(conversation, "last_seq", "next_position", *changed)
+    facts_appended.send(Conversation, conversation=conversation, facts=[fact for _, fact, _ in numbered])
     transaction.on_commit(
         partial(
             facts_committed.send_robust,
             sender=Conversation,
             conversation_id=conversation.pk,
             user_id=conversation.user_id,
-            payloads=[fact.model_dump(mode="json", exclude_none=True) for _, fact in numbered],
+            payloads=[fact.model_dump(mode="json", exclude_none=True) for _, fact, _ in numbered],
         )
     )
     return conversation.last_seq

@@ -10,6 +10,7 @@ import json
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from typing import Any, NamedTuple, Protocol
 
 from chatapp.operations.database import in_database
@@ -35,6 +36,9 @@ class Frame(NamedTuple):
 
 class Reader(Protocol):
     """One connection. It takes frames without waiting; one that cannot keep up closes itself."""
+
+    holder: str
+    """The session or token it was opened with, as `holder_of` names it."""
 
     def deliver(self, topic: str, frame: Frame) -> None: ...
 
@@ -95,6 +99,10 @@ class Hub:
         if not readers and self._readers.pop(topic, None) is not None:
             await self._others.leave(topic)
 
+    def count_readers(self, topic: str) -> int:
+        """Return how many readers of the topic this process has."""
+        return len(self._readers.get(topic, ()))
+
     @property
     def reader_count(self) -> int:
         # A copy: metrics ask from another thread, while readers come and go.
@@ -116,9 +124,10 @@ class Hub:
         """Deliver to the readers of other processes only. On the hub's loop."""
         self._others.send_from_loop(topic, {"type": "frames", "topic": topic, "frames": (frame,)})
 
-    def close_readers(self, topic: str, reason: str) -> None:
-        self._on_loop(self._close_here, topic, reason)
-        self._others.send(topic, {"type": "close", "topic": topic, "reason": reason})
+    def close_readers(self, topic: str, reason: str, holder: str = "") -> None:
+        """Close the readers of the topic in every process: those of one holder, if it is named."""
+        self._on_loop(self._close_here, topic, reason, holder)
+        self._others.send(topic, {"type": "close", "topic": topic, "reason": reason, "holder": holder})
 
     def stop_run(self, run_id: str) -> None:
         """Ask the process that answers to stop the run now; it also looks at the row once a second."""
@@ -138,16 +147,17 @@ class Hub:
             for frame in frames:
                 reader.deliver(topic, frame)
 
-    def _close_here(self, topic: str, reason: str) -> None:
+    def _close_here(self, topic: str, reason: str, holder: str) -> None:
         for reader in tuple(self._readers.get(topic, ())):
-            reader.close(reason)
+            if not holder or reader.holder == holder:
+                reader.close(reason)
 
     def _receive(self, message: dict[str, Any]) -> None:
         """Take what another process sent."""
         if message["type"] == "frames":
             self._deliver(message["topic"], [Frame(*frame) for frame in message["frames"]])
         elif message["type"] == "close":
-            self._close_here(message["topic"], message["reason"])
+            self._close_here(message["topic"], message["reason"], message.get("holder", ""))
         elif message["type"] == "stop":
             self.on_stop(message["run_id"])
         elif message["type"] == "sync":
@@ -193,6 +203,13 @@ def _uncounted(payload: dict[str, Any]) -> dict[str, Any]:
 facts_committed.connect(publish_facts, dispatch_uid="live.publish_facts")
 
 
-def close_user(user_id: Any) -> None:
-    """End the user's connections everywhere: deactivated, deleted or signed out."""
-    hub.close_readers(user_topic(user_id), "signed_out")
+def holder_of(session_key: str | None, token_id: Any = None) -> str:
+    """Return the name of what a connection was opened with. A session's key is a secret, and is hashed."""
+    if token_id is not None:
+        return f"token:{token_id}"
+    return f"session:{sha256(session_key.encode()).hexdigest()}" if session_key else ""
+
+
+def close_user(user_id: Any, holder: str = "") -> None:
+    """End the user's connections everywhere; with a holder those that one session or token opened."""
+    hub.close_readers(user_topic(user_id), "signed_out", holder)

@@ -11,11 +11,17 @@ import logging
 import uuid
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import async_to_sync
 from channels.layers import InMemoryChannelLayer, get_channel_layer
-from redis.exceptions import RedisError
+
+from agents.libraries import Library
+
+if TYPE_CHECKING:
+    import redis
+else:
+    redis = Library("redis")
 
 log = logging.getLogger(__name__)
 
@@ -141,7 +147,7 @@ class OtherProcesses:
                 await asyncio.gather(*(self._join(group) for group in tuple(self._wanted)))
                 while True:
                     self._take(await layer.receive(channel))
-            except (RedisError, OSError) as error:
+            except (redis.RedisError, OSError) as error:
                 self._note_failure("receive", error)
                 await asyncio.sleep(TRY_AGAIN_S)
 
@@ -155,7 +161,7 @@ class OtherProcesses:
         try:
             async with asyncio.timeout(TIMEOUT_S):
                 await getattr(get_channel_layer(), method)(*arguments)
-        except (RedisError, OSError) as error:
+        except (redis.RedisError, OSError) as error:
             self._note_failure(method, error)
             return False
         if self._is_away:

@@ -97,7 +97,8 @@ def _call_texts(call: ToolCall | None, state: str) -> dict[str, Any]:
 
 
 def _add_recalled(rows: Sequence[Event]) -> None:
-    """What was recalled is shown as its row says it now: so only while the conversation's user may read that row."""
+    """What was recalled is shown as its row says it now: so only while the row says it and the conversation's user may
+    read it."""
     homes = Conversation.objects.select_related("scope").in_bulk({row.conversation_id for row in rows})
     items = [item for row in rows for item in row.payload["items"]]
     owned = Message.objects.filter(conversation__user__isnull=False)
@@ -115,6 +116,7 @@ def _add_recalled(rows: Sequence[Event]) -> None:
                 text = entry.text
             piece = read_piece(text, item.pop("start"), item.pop("end"), role)
             item["preview"] = piece[:RECALL_PREVIEW_CHARS]
+        row.payload["items"] = [item for item in row.payload["items"] if item["preview"]]
 
 
 def _is_known_in(home: Conversation, entry: MemoryEntry) -> bool:

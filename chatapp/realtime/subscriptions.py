@@ -29,7 +29,8 @@ class _Cursor:
 class Connection:
     """A bounded queue of frames. `frames()` is its one consumer; everything else may be called at any time."""
 
-    def __init__(self) -> None:
+    def __init__(self, holder: str = "") -> None:
+        self.holder = holder
         self.closed_because: str | None = None
         self._queue: deque[Frame | str] = deque()
         self._queued_chars = 0

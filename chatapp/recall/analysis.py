@@ -1,40 +1,26 @@
-"""Splits texts into terms: the stemmer, the analyzer and its users, and the stored terms of one document."""
+"""Splits texts into terms: the analyzer and its users, and the stored terms of one document."""
 
 from __future__ import annotations
 
 import hashlib
-import threading
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import snowballstemmer
 
 from memory.questions import QuestionReader
 from memory.sentences import Vocabulary
 from memory.terms import Analyzer, is_word
 
-ANALYSIS_VERSION = 1
-"""Raise it when the same text gives other terms than before: workers then analyse every index again, once. Version 0
-was written with a stemmer that threads shared, and may hold wrong stems."""
+ANALYSIS_VERSION = 2
+"""Raise it when the same text gives other terms than before: workers then analyse every index again, once. Version 1
+knew English stems only."""
 TERM = np.dtype("<i8")
 MAX_COUNT = 255
 MAX_LENGTH = 32_767
 
 
-class _Stemmer(threading.local):
-    """One stemmer per thread: a stemmer stores the word it works on, and would mix the words of two threads."""
-
-    def __init__(self) -> None:
-        self._stemmer = snowballstemmer.stemmer("english")
-
-    def stem_word(self, word: str) -> str:
-        """Return the stem of a folded English word."""
-        stem: str = self._stemmer.stemWord(word)
-        return stem
-
-
-analyzer = Analyzer(_Stemmer().stem_word)
+analyzer = Analyzer()
 vocabulary = Vocabulary(analyzer)
 questions = QuestionReader(analyzer)
 

@@ -54,11 +54,6 @@ class _Health:
 _health = _Health()
 
 
-def forget_failures() -> None:
-    """Let the next question ask the endpoint again."""
-    _health.rests_until = 0.0
-
-
 def is_resting() -> bool:
     """Return whether the endpoint failed a short while ago, and is not asked."""
     return time.monotonic() < _health.rests_until

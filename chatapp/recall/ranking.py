@@ -12,16 +12,16 @@ import numpy.typing as npt
 from chatapp.recall.analysis import MAX_COUNT, MAX_LENGTH
 from chatapp.recall.index_format import Columns, Hits, Ordinals
 from memory.dates import DateSpan
-from memory.questions import KIND_WEIGHT, Question, kind_term
+from memory.questions import Question
 from memory.ranking import (
     ANSWER_WEIGHT,
     ASKED_WEIGHT,
+    CLEAR_EVIDENCE,
     DATE_BONUS,
+    DAY_BONUS,
     K1,
     LEAST_SHARE,
     LENGTH_BONUS,
-    MIN_COVERAGE,
-    MIN_COVERAGE_OF_REQUEST,
     NEIGHBOUR_WEIGHTS,
     QUESTION_MALUS,
     SPEAKER_BONUS,
@@ -55,18 +55,23 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Ordinals best first with their scores. `fits`: the best document has enough of what was asked."""
+    """Ordinals best first with their scores, and how much speaks for the best being what was asked for, 0 to 1."""
 
     ordinals: list[int]
     scores: list[float]
-    fits: bool
+    evidence: float
+
+    @property
+    def is_clear(self) -> bool:
+        return self.evidence >= CLEAR_EVIDENCE
 
     def worth_recalling(self) -> tuple[list[int], list[float]]:
-        """Return ordinals and scores; none where nothing fits the question."""
-        if not self.fits or not self.scores:
-            return [], []
+        """Return ordinals and scores without those far behind the best."""
         count = sum(score >= LEAST_SHARE * self.scores[0] for score in self.scores)
         return self.ordinals[:count], self.scores[:count]
+
+
+NO_RANKING = Ranking([], [], 0.0)
 
 
 def score_words(index: Index, weights: Mapping[str, float]) -> Scores:
@@ -82,16 +87,22 @@ def score_words(index: Index, weights: Mapping[str, float]) -> Scores:
     return scores
 
 
-def _coverage(index: Index, question: Question, weights: Mapping[str, float]) -> float:
-    wanted = {word: weights[word] * index.idf_of(word) for word in question.telling}
+def _evidence(index: Index, question: Question, weights: Mapping[str, float]) -> float:
+    """Return how much of what the question is about one document has, by how telling its words are.
+
+    A word that nobody said counts like one that was said once: pairs of characters and other forms of a word are
+    unseen all the time. Of a long history common words alone are no evidence, however many of them fit.
+    """
+    worth = {word: weights[word] * index.idf_of(word) for word in question.telling or question.words}
+    heaviest = max((weights[word] for word in worth), default=1.0)
+    most = heaviest * idf(index.document_count, 1)
     found = np.zeros(len(index.columns))
-    for word, worth in wanted.items():
+    for word in worth:
         if word in index.hits:
-            found[index.hits[word].ordinals] += worth
-        elif kind_term(word) in index.hits:
-            found[index.hits[kind_term(word)].ordinals] += KIND_WEIGHT * worth
-    total = sum(wanted.values())
-    return float(found.max() / total) if total and len(found) else 0.0
+            found[index.hits[word].ordinals] += worth[word]
+    total = sum(min(each, most) for each in worth.values())
+    best = float(found.max(initial=0.0))
+    return (best / total) * min(1.0, best / most) if total else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,12 +183,6 @@ def _bonuses(index: Index, question: Question, speakers: Iterable[str]) -> Score
     return bonuses
 
 
-def gather_kinds(index: Index, kinds: Mapping[str, Iterable[str]]) -> Index:
-    """Return the index with each kind as a term of its own, which occurs wherever anything of the kind does."""
-    gathered = {kind_term(word): _union(index, terms) for word, terms in kinds.items()}
-    return replace(index, hits={**index.hits, **gathered})
-
-
 def gather_forms(index: Index, forms: Mapping[str, Iterable[str]]) -> Index:
     """Return the index with each word found wherever one of its forms occurs."""
     gathered = {word: _union(index, (word, *others)) for word, others in forms.items()}
@@ -202,7 +207,7 @@ def speakers_asked_about(index: Index, question: Question) -> dict[str, str]:
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """What every ranking for one question shares: the scores by its own words, the bonuses as parts of the best score,
-    whether anything fits, and which documents may be found."""
+    the documents of a day it names, those that may be found, and how much speaks for the best."""
 
     index: Index
     neighbours: Neighbours
@@ -211,21 +216,24 @@ class Prepared:
     bonuses: Scores
     then: Mask | None
     findable: Mask
-    fits: bool
+    evidence: float
 
 
 def prepare(index: Index, question: Question, among: Mask | None = None) -> Prepared:
     """Return what every ranking for this question shares. `among` says which documents may be found."""
+    live = index.columns.live
+    findable = live if among is None else live & among
     speakers = speakers_asked_about(index, question)
     weights = question.weights(speakers)
     bonuses = _bonuses(index, question, speakers.values())
-    then = None
-    if question.dates:
-        dated = _date_scores(index.columns, question.dates)
-        bonuses, then = bonuses + DATE_BONUS * dated, dated > 0
-    least = MIN_COVERAGE_OF_REQUEST if question.is_request else MIN_COVERAGE
-    is_then = then is not None and bool(then.any())
-    live = index.columns.live
+    evidence = _evidence(index, question, weights)
+    spans = _spans(index.columns, question, findable, evidence)
+    dated = _date_scores(index.columns, spans)
+    then = dated > 0 if spans else None
+    bonuses += DATE_BONUS * dated
+    days = [span for span in spans if span.is_day]
+    bonuses += DAY_BONUS * _date_scores(index.columns, days)
+    is_then = then is not None and bool((then & findable).any())
     return Prepared(
         index=index,
         neighbours=find_neighbours(index.columns.previous),
@@ -233,9 +241,24 @@ def prepare(index: Index, question: Question, among: Mask | None = None) -> Prep
         own=score_words(index, weights),
         bonuses=bonuses,
         then=then,
-        findable=live if among is None else live & among,
-        fits=bool(speakers) or is_then or _coverage(index, question, weights) >= least,
+        findable=findable,
+        evidence=1.0 if is_then or speakers else evidence,
     )
+
+
+def _spans(columns: Columns, question: Question, findable: Mask, evidence: float) -> tuple[DateSpan, ...]:
+    """Return the days that a question asks for, and those of the first or last conversation where its words do not
+    find more."""
+    if not question.names_a_time or not findable.any():
+        return ()
+    said = np.unique(columns.minute[findable] // 1440) + _EPOCH
+    days = [date.fromordinal(int(day)) for day in said]
+    if question.dates:
+        return question.dates.resolve(set(days))
+    if evidence >= CLEAR_EVIDENCE:
+        return ()
+    day = days[0] if question.session == "first" else days[-1]
+    return (DateSpan(day, day),)
 
 
 def rank(
@@ -250,14 +273,14 @@ def rank(
         relevant |= asked.then
     best = float(near.max(initial=0.0)) or 1.0
     scores = np.where(relevant & asked.findable, near + best * asked.bonuses, -np.inf)
-    return _best(scores, asked.index.columns.minute, limit, asked.fits)
+    return _best(scores, asked.index.columns.minute, limit, asked.evidence)
 
 
-def _best(scores: Scores, minutes: npt.NDArray[np.int32], limit: int, fits: bool) -> Ranking:
+def _best(scores: Scores, minutes: npt.NDArray[np.int32], limit: int, evidence: float) -> Ranking:
     among = np.flatnonzero(scores >= _score_floor(scores, limit))
     among = among[np.isfinite(scores[among])]
     order = among[np.lexsort((-among, -minutes[among], -scores[among]))][:limit]
-    return Ranking(order.tolist(), scores[order].tolist(), fits and bool(len(order)))
+    return Ranking(order.tolist(), scores[order].tolist(), evidence)
 
 
 def _score_floor(scores: Scores, count: int) -> float:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import time
+from collections import deque
 from datetime import datetime
 from uuid import UUID
 
@@ -11,9 +13,10 @@ from django.conf import settings
 
 from agents.errors import ModelError
 from chatapp.operations.jobs import wake_worker
-from chatapp.operations.work_budget import BEHIND
+from chatapp.operations.work_budget import BEHIND, REST_PER_WORK, yield_to_answers
 from chatapp.recall import embedding
 from chatapp.recall.actions.indexing import index_conversation as index_turns
+from chatapp.recall.actions.indexing import index_some
 from chatapp.recall.actions.reanalysis import reanalyse_some
 from chatapp.recall.selectors.reanalysis import indexes_to_reanalyse
 from chatapp.recall.selectors.unindexed import (
@@ -35,6 +38,20 @@ def index_conversation(conversation_id: str) -> None:
         wake_worker("chatapp.recall.tasks.index_conversation", conversation_id)
     if settings.EMBEDDINGS_MODEL and (user_id := owner_of(conversation_id)):
         wake_worker("chatapp.recall.tasks.embed_index", str(user_id))
+
+
+@shared_task
+def index_conversations(conversation_ids: list[str]) -> None:
+    """Index a few messages of each conversation; what is longer waits at the end of the queue."""
+    waiting = deque(UUID(conversation_id) for conversation_id in conversation_ids)
+    while waiting:
+        began = time.perf_counter()
+        for conversation_id in index_some(waiting):
+            wake_worker("chatapp.recall.tasks.index_conversation", str(conversation_id))
+        yield_to_answers(REST_PER_WORK * (time.perf_counter() - began))
+    if settings.EMBEDDINGS_MODEL:
+        for user_id in {owner_of(conversation_id) for conversation_id in conversation_ids} - {None}:
+            wake_worker("chatapp.recall.tasks.embed_index", str(user_id))
 
 
 @shared_task

@@ -3,29 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 from uuid import UUID
 
 from chatapp.conversations.branches import visible_spans
 from chatapp.conversations.models import Branch
-from chatapp.long_term.selectors.pauses import ALL_ON_RECORD, OffRecord
-from chatapp.long_term.selectors.scopes import ALL_OWN, Reach
+from chatapp.long_term.selectors.pauses import NO_PAUSES, MemoryPauses
+from chatapp.long_term.selectors.scopes import FULL_ACCESS, MemoryAccess
 from chatapp.recall.analysis import questions
 from chatapp.recall.embedding import find_near_documents
 from chatapp.recall.selectors.claims import Superseded
 from chatapp.recall.selectors.found_texts import Found, source_of
 from chatapp.recall.selectors.user_index import EVERYTHING, SearchFilter, UserIndex, open_index
-from chatapp.recall.vectors import Near
-from memory.questions import Question
-from memory.ranking import MOST_PASSED_OVER, Candidate, RecallSize, add_nearness, select_recall
+from memory.ranking import (
+    LITTLE,
+    MOST_PASSED_OVER,
+    REMARK_EVIDENCE,
+    Candidate,
+    RecallSize,
+    add_nearness,
+    select_recall,
+)
 from memory.terms import describe_piece
 from memory.tokens import estimate_text
 
 MAX_CANDIDATES = 600
 PAGE = 100
 """Candidates read at once after the first page, which is as long as will probably fill the room."""
+
+
+@dataclass(frozen=True, slots=True)
+class Newer:
+    """What took the place of a recalled statement, `until` when that was so: from `start` to `end` of a source."""
+
+    source_id: UUID
+    start: int
+    end: int
+    until: datetime
+    text: str
+
+    @property
+    def note(self) -> str:
+        return f" [until {self.until:%Y-%m-%d}; then: {self.text}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,46 +61,79 @@ class RecalledTurn:
     score: float
     start: int = 0
     end: int = 0
-    quoted: tuple[UUID, ...] = ()
-    """What else it quotes: the sources of what is so now."""
+    newer: tuple[Newer, ...] = ()
+    """What is so now, where it says what was so."""
 
     @property
     def day(self) -> date:
         return self.said_at.date()
+
+    @property
+    def source_id(self) -> UUID:
+        """The message or entry that it is a piece of."""
+        return UUID(self.source.get("message_id") or self.source["entry_id"])
+
+    @property
+    def key(self) -> str:
+        """What this piece is known by, whatever it is recalled for."""
+        return piece_key(self.source_id, self.start)
+
+    def with_notes(self) -> RecalledTurn:
+        """Return the turn with a note on each statement in it that is over."""
+        note = "".join(dict.fromkeys(newer.note for newer in self.newer))
+        return (
+            replace(self, text=self.text + note, tokens=self.tokens + estimate_text(note)) if note else self
+        )
+
+
+def piece_key(source_id: UUID, start: int) -> str:
+    return f"{source_id}:{start}"
 
 
 @dataclass(frozen=True, slots=True)
 class InContext:
     """What the context that asks has already, and what it may not get.
 
-    `message_ids` are in view. Of the conversation itself only what `branch` shows is recalled, and not its memory
-    entries: its summary is in the context. What was said while memory was paused (`off_record`) is recalled in its own
-    conversation alone; `reach` says what is known of others.
+    `message_ids` are in view, and `pieces`, by their keys. Of the conversation itself only what `branch` shows is
+    recalled, and not its memory entries: its summary is in the context. What was said while memory was paused
+    (`pauses`) is recalled in its own conversation alone; `access` says what is known of others.
     """
 
     message_ids: Collection[str] = ()
+    pieces: Collection[str] = ()
     conversation_id: UUID | None = None
     branch: Branch | None = None
-    off_record: OffRecord = ALL_ON_RECORD
-    reach: Reach = ALL_OWN
+    pauses: MemoryPauses = NO_PAUSES
+    access: MemoryAccess = FULL_ACCESS
 
     @property
     def only(self) -> SearchFilter:
         """What the search may find at all."""
-        return EVERYTHING if self.reach.knows_own else SearchFilter(conversation_id=self.conversation_id)
+        return EVERYTHING if self.access.reads_own else SearchFilter(conversation_id=self.conversation_id)
 
     def keeps_out(self, found: Found) -> bool:
         """Return whether it was said in another conversation while memory was paused."""
         is_said = found.kind == "message" and not self._is_here(found.conversation_id)
-        return is_said and self.off_record.covers(found.conversation_id, found.said_at)
+        return is_said and self.pauses.covers(found.conversation_id, found.said_at)
+
+    def may_show(self, found: Found) -> bool:
+        """Return whether what was recalled here once may be shown here again."""
+        is_known = self.access.reads_own or found.kind == "shared" or self._is_here(found.conversation_id)
+        return is_known and not self.keeps_out(found)
 
     def keeps_out_newer(self, claim: Superseded) -> bool:
-        """Return whether the statement that replaced a recalled one must not be shown here."""
+        """Return whether the statement that replaced a recalled one must not be shown here: that of another branch,
+        too."""
         if self._is_here(claim.conversation_id):
-            return False
+            return self.branch is not None and not self._is_on_branch(claim)
         is_said = claim.message_id is not None
-        is_off_record = is_said and self.off_record.covers(claim.conversation_id, claim.until)
-        return is_off_record or not self.reach.knows_own
+        was_paused = is_said and self.pauses.covers(claim.conversation_id, claim.until)
+        return was_paused or not self.access.reads_own
+
+    def _is_on_branch(self, claim: Superseded) -> bool:
+        spans = self.spans()
+        upto = spans.get(claim.branch_id) if claim.branch_id else None
+        return claim.branch_id in spans and (upto is None or claim.position <= upto)
 
     def _is_here(self, conversation_id: UUID | None) -> bool:
         return conversation_id is not None and conversation_id == self.conversation_id
@@ -99,18 +153,16 @@ def recall_for(
     if asked.is_small_talk or room.tokens <= 0 or room.chars <= 0:
         return []
     sources: dict[str, Found] = {}
-    index = open_index(user_id, context.reach.scope_id)
-    scored = _worth_recalling(index, asked, find_near_documents(index, question, context.only), context.only)
+    index = open_index(user_id, context.access.scope_id)
+    near = find_near_documents(index, question, context.only)
+    ranking = index.rank(asked, MAX_CANDIDATES, only=context.only)
+    if not (ranking.is_clear or near.stands_out):
+        if asked.is_remark and ranking.evidence < REMARK_EVIDENCE:
+            return []
+        room = room.at_most(LITTLE)
+    scored = add_nearness(dict(zip(*ranking.worth_recalling(), strict=True)), near.nearness)
     chosen = select_recall(_candidates(index, scored, room, context, sources), room)
-    return [_recalled(candidate, sources[candidate.key]) for candidate in chosen]
-
-
-def _worth_recalling(
-    index: UserIndex, question: Question, near: Near, only: SearchFilter
-) -> dict[int, float]:
-    """Return ordinals with their scores, best first; none where neither words nor meaning fit."""
-    scored = dict(zip(*index.rank(question, MAX_CANDIDATES, only=only).worth_recalling(), strict=True))
-    return add_nearness(scored, near.nearness) if scored or near.stands_out else {}
+    return [describe_found(sources[candidate.key]) for candidate in chosen]
 
 
 def _candidates(
@@ -139,7 +191,10 @@ def _pages(first_page: int, count: int) -> Iterator[slice]:
 
 
 def _is_in_context(found: Found, context: InContext, spans: dict[UUID, int | None]) -> bool:
-    if str(found.message_id) in context.message_ids:
+    if (
+        str(found.message_id) in context.message_ids
+        or piece_key(found.source_id, found.start) in context.pieces
+    ):
         return True
     if context.conversation_id is None or found.conversation_id != context.conversation_id:
         return False
@@ -150,22 +205,24 @@ def _is_in_context(found: Found, context: InContext, spans: dict[UUID, int | Non
 
 
 def _candidate(found: Found) -> Candidate:
-    text = describe_piece(found.text, found.role, is_whole=found.is_whole)
+    turn = describe_found(found)
     return Candidate(
-        key=f"{found.message_id or found.entry_id}:{found.start}",
-        text=text,
+        key=turn.key,
+        text=turn.text,
         score=found.score,
-        tokens=estimate_text(f"{text}\n"),
+        tokens=turn.tokens,
         said_at=found.said_at,
         order=found.position * 1_000 + found.start // 1_000,
     )
 
 
-def _recalled(chosen: Candidate, found: Found) -> RecalledTurn:
+def describe_found(found: Found) -> RecalledTurn:
+    """Return a found piece as the model reads it."""
+    text = describe_piece(found.text, found.role, is_whole=found.is_whole)
     return RecalledTurn(
-        text=chosen.text,
+        text=text,
         source=source_of(found),
-        tokens=chosen.tokens,
+        tokens=estimate_text(f"{text}\n"),
         said_at=found.said_at,
         role=found.role,
         score=found.score,

@@ -7,12 +7,13 @@ import itertools
 import logging
 from collections.abc import Awaitable, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from agents import events
 from agents.context import AssembledContext
 from agents.errors import ModelError
+from agents.plan.steps import PLANNER_INPUT_TOKENS
 from agents.ports import ToolUse
 from agents.react import SHORTENED, AgentStep, CallFinished, CallSent, Notice, run_react
 from agents.summarise import Summariser, SummaryResult
@@ -20,46 +21,56 @@ from agents.text import storable_text
 from agents.tools.protocol import Tool, ToolCaller
 from agents.types import FinishReason, ReasoningDelta, TextDelta, TokenUsage
 from agents.usage import count_request
-from chatapp.compaction.compactor import queue_emergency, queue_next_compaction
-from chatapp.compaction.planning import summary_model_of
+from chatapp.budgets.values import Spender
+from chatapp.compaction.compactor import compact_inline, queue_emergency, queue_next_compaction
+from chatapp.compaction.planning import AT_ONCE, may_be_due, summary_model_of
 from chatapp.context.assembly import LoadedContext
 from chatapp.context.policies import ContextRules, rules_for
 from chatapp.context.recalled import FAILED_SENTENCE, RECALL_FAILED
 from chatapp.context.sources import RequestSources
 from chatapp.files.attachments import load_data_urls
 from chatapp.operations import clock
-from chatapp.operations.database import in_database, persistently
+from chatapp.operations.database import in_writer, persistently
 from chatapp.operations.errors import LeaseLost
-from chatapp.providers.actions import record_token_counts, store_detected_sizes
+from chatapp.providers.actions import note_named_window
+from chatapp.providers.calibration import note_token_counts
 from chatapp.providers.chat_models import chat_model_for
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.usage import CallUsage, priced_call
+from chatapp.recall.actions.sources import recalled_rows
 from chatapp.runs import hooks
 from chatapp.runs.actions.endings import Outcome
-from chatapp.runs.actions.requests import store_request
+from chatapp.runs.actions.requests import NewRequest, record_asked, store_request
 from chatapp.runs.actions.runs import record_facts
 from chatapp.runs.call_timing import CallClock
 from chatapp.runs.hook_tools import HookRun
 from chatapp.runs.hooks import Firing
-from chatapp.runs.models import Run
+from chatapp.runs.models import Run, RunSource
 from chatapp.runs.plans import PlanHost, Planning
 from chatapp.runs.run_context import PreparedRun, assemble_and_recall, describe_run
 from chatapp.runs.run_events import RunEvents
 from chatapp.runs.streaming import DeltaPump, LiveAnswer
+from chatapp.runs.time_limit import TimeLimit
 from chatapp.runs.tool_ports import ToolPorts
 from memory.errors import ContextError
-from memory.tokens import estimate_text, total_tokens
+from memory.tokens import estimate_text, text_message, total_tokens
 
 log = logging.getLogger(__name__)
 
 LEFT_OUT = (
     "The conversation is longer than the model's window; its oldest messages were left out of this request."
 )
+NOT_YET_SUMMARISED = (
+    "The conversation is longer than the model's window; until its oldest messages are summarised, an extract of them "
+    "stands in."
+)
 KEPT = "what was written so far is kept. Press Continue to go on."
 CUT_SENTENCES: dict[FinishReason, str] = {
     "length": f"The model reached its output limit before the answer was finished; {KEPT}",
     "content_filter": "The provider's content filter ended the answer; what was written so far is kept.",
     "bound": f"The model wrote more than one answer may hold and was stopped; {KEPT}",
+    "lost": "A part of the answer was lost on its way from the provider; what arrived is kept. Press Retry for all.",
+    "unknown_reason": f"The provider ended the answer for a reason of its own; {KEPT}",
 }
 ONLY_THOUGHTS: dict[FinishReason, str] = {
     "length": "The model used up its output limit on reasoning and wrote no answer; your message is stored. Ask for "
@@ -68,8 +79,19 @@ ONLY_THOUGHTS: dict[FinishReason, str] = {
     "choose another model.",
     "bound": "The model went on reasoning until it was stopped and wrote no answer; your message is stored. Press "
     "Retry, or choose another model.",
+    "lost": "The answer was lost on its way from the provider; your message is stored. Press Retry.",
+    "unknown_reason": "The provider ended the answer before it began, for a reason of its own; your message is stored. "
+    "Press Retry, or choose another model.",
 }
 NO_ANSWER = "The model answered with nothing; your message is stored. Press Retry."
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the first request is told to be made of, and what notes the turns that were recalled for it."""
+
+    facts: Sequence[events.Fact] = ()
+    recalled: Sequence[RunSource] = ()
 
 
 class Session:
@@ -89,6 +111,10 @@ class Session:
         self.planning: Planning | None = None
         self._side_work: list[asyncio.Task[None]] = []
         self._telling = asyncio.Lock()
+        self._asked: _Asked | None = None
+        """What the first request is made of, until it is stored with that."""
+        self._last_facts: list[events.Fact] = []
+        self._call_count = 0
         self._has_planned = False
         self._is_emergency = False
         self._last_reason: FinishReason = "stop"
@@ -124,12 +150,12 @@ class Session:
         return self.ended(Run.Status.COMPLETE)
 
     async def _ask(self, loaded: LoadedContext) -> None:
-        limit = asyncio.timeout(loaded.time_limit_s)
+        limit = TimeLimit(loaded.time_limit_s)
         try:
-            async with limit:
+            async with limit.running():
                 await self._ask_model(await self._run_hooks(loaded))
         except TimeoutError as error:
-            if not limit.expired():
+            if not limit.has_passed:
                 raise
             sentence = f"The time limit of {loaded.time_limit_s:g} s for one answer was reached; "
             if not self.live.has_text:
@@ -139,40 +165,54 @@ class Session:
 
     async def _run_hooks(self, loaded: LoadedContext) -> LoadedContext:
         """Of the turn's start. What was compacted on the way is loaded anew."""
+        if self.prepared.assembled is not None:
+            return loaded
         run = HookRun(self.live.lease, self.prepared.earlier)
         loaded = await hooks.start_turn(loaded, run, reload=self._reload, tell=self._tell_hooks)
         self.loaded = loaded
         return loaded
 
     def _reload(self) -> LoadedContext:
-        context = describe_run(self.live.lease.run_id).context
+        """Raises LeaseLost where the conversation was deleted meanwhile."""
+        try:
+            context = describe_run(self.live.lease.run_id).context
+        except Run.DoesNotExist:
+            raise LeaseLost("The conversation was deleted.") from None
         assert context is not None
         return context
 
     async def _ask_model(self, loaded: LoadedContext) -> None:
+        if self.prepared.plan is not None and not self.prepared.plan.resumed:
+            loaded = await self._make_checkpoint(loaded)
         # In a thread: fitting a full window takes longer than the event loop may stand still.
-        context, recalled = await persistently(assemble_and_recall)(loaded, self.live.lease.run_id)
+        if self.prepared.assembled is not None:
+            context, recalled = self.prepared.assembled
+        else:
+            context, recalled = await persistently(assemble_and_recall)(loaded, self.live.lease.run_id)
         data_urls = await load_data_urls(loaded.user_id, context.image_ids) if context.image_ids else {}
-        context = replace(context, recall=recalled.message, data_urls=data_urls)
+        context = replace(context, data_urls=data_urls)
         checkpoint, inputs = context.view.checkpoint, context.inputs
         self.sources = RequestSources(
             messages=(*inputs.left_out.sample, *inputs.messages, inputs.question),
             checkpoint_id=checkpoint.id if checkpoint else None,
-            recalled=[item.source for item in recalled.items],
+            recalled=[item.source for item in recalled.items_in_view],
         )
         tools = loaded.tools
+        rows = recalled_rows(self.live.lease.run_id, recalled.turns, starts_anew=recalled.starts_anew)
+        self._asked = _Asked(self.facts.asked(context, recalled.items), tuple(rows))
         if self.prepared.plan is not None:
+            await self._record_asked(None)
             self.planning = Planning(self.prepared.plan, loaded, self._plan_host(loaded))
             context = await self.planning.carry_out(context)
             tools = tools if context.inputs.tools else ()
         self.asked = context
-        if context.view.dropped and not loaded.rules.summarises:
-            self._tell(self.facts.notice("truncated", LEFT_OUT))
+        if context.view.dropped:
+            sentence = NOT_YET_SUMMARISED if loaded.rules.policy.has_summary else LEFT_OUT
+            self._tell(self.facts.notice("truncated", sentence))
         if recalled.has_failed:
             self._tell(self.facts.notice(RECALL_FAILED, FAILED_SENTENCE))
-        self._tell(*self.facts.asked(context, recalled.items))
         answering = run_react(
-            chat_model_for(loaded.config),
+            chat_model_for(loaded.config, self._spender(loaded)),
             context,
             tool_use=self._tool_use(loaded, tools),
             summariser=await self._summariser(loaded),
@@ -180,6 +220,20 @@ class Session:
         async with aclosing(answering) as steps:
             async for step in steps:
                 self._take(step)
+
+    async def _make_checkpoint(self, loaded: LoadedContext) -> LoadedContext:
+        """Return the context with a checkpoint, where a planner could not read the whole history: the summary that it
+        needs is made once, for the questions after this one, too. As it was where none can be made."""
+        if not loaded.rules.policy.has_summary:
+            return loaded
+        parts = (await persistently(loaded.assemble)()).parts
+        if parts.summary + parts.history <= PLANNER_INPUT_TOKENS:
+            return loaded
+        self._has_planned = True
+        if not await compact_inline(loaded, AT_ONCE):
+            return loaded
+        self.loaded = (await persistently(self._reload)()).with_notes(loaded.inputs.notes)
+        return self.loaded
 
     async def _summariser(self, loaded: LoadedContext) -> Summariser | None:
         """For what leaves in the middle of the answer, where the policy waits for summaries."""
@@ -189,8 +243,12 @@ class Session:
 
         def note(summary: SummaryResult) -> None:
             self.calls.extend(priced_call(config, usage, "compaction") for usage in summary.usages)
+            if summary.window_tokens:
+                self._beside(self._note_window(config, summary.window_tokens))
 
-        return Summariser(chat_model_for(config), rules.budget, rules.calibration, note)
+        return Summariser(
+            chat_model_for(config, self._spender(loaded)), rules.budget, rules.calibration, note
+        )
 
     def _plan_host(self, loaded: LoadedContext) -> PlanHost:
         def notify(kind: str, text: str) -> None:
@@ -205,7 +263,16 @@ class Session:
             numbers=self.numbers,
             notify=notify,
             beside=self._beside,
+            spender=self._spender(loaded),
         )
+
+    def _spender(self, loaded: LoadedContext) -> Spender:
+        """Return who pays, warned in the conversation."""
+
+        def warn(text: str) -> None:
+            self._tell(self.facts.notice("budget", text))
+
+        return replace(loaded.spender, notify=warn)
 
     def _caller(self, loaded: LoadedContext) -> ToolCaller:
         return ToolCaller(str(loaded.user_id), self.prepared.conversation_id, str(self.live.lease.run_id))
@@ -233,10 +300,10 @@ class Session:
         match step:
             case CallSent():
                 self.asked = step.context
+                self._call_count += 1
                 self.clock.begin(_estimate(step), self.live.length)
                 self.live.begin_part()
-                said = replace(self.sources, answer=self.live.answer.text, reasoning=self.live.reasoning.text)
-                self._beside(persistently(self._store_request)(step, self.clock.request_n, said))
+                self._beside(self._record_asked(self._request_of(step)))
             case TextDelta(text=text):
                 self.clock.note_token()
                 self.live.answer.append(text)
@@ -253,19 +320,36 @@ class Session:
             case CallFinished():
                 self._note_call(step)
 
-    def _store_request(self, step: CallSent, n: int, sources: RequestSources) -> None:
+    def _request_of(self, step: CallSent) -> NewRequest:
         inputs = step.context.inputs
-        store_request(
-            lease=self.live.lease,
-            n=n,
+        return NewRequest(
+            n=self.clock.request_n,
             purpose="chat",
             model_name=self.prepared.model_name,
             sent=step.sent,
             stored=(*inputs.messages, inputs.question),
-            sources=sources,
+            sources=replace(self.sources, answer=self.live.answer.text, reasoning=self.live.reasoning.text),
             tokens=inputs.calibration.apply(count_request(step.sent.request)),
-            now=clock.now(),
         )
+
+    def _record_asked(self, request: NewRequest | None) -> Awaitable[None]:
+        """Store a request; with the first one, what it is made of."""
+        asked, self._asked = self._asked, None
+        if asked is None and request is not None:
+            return persistently(store_request, in_writer)(
+                lease=self.live.lease, request=request, now=clock.now()
+            )
+        return self._record_first(request, asked or _Asked())
+
+    async def _record_first(self, request: NewRequest | None, asked: _Asked) -> None:
+        async with self._telling:
+            await persistently(record_asked, in_writer)(
+                lease=self.live.lease,
+                request=request,
+                facts=asked.facts,
+                recalled=asked.recalled,
+                now=clock.now(),
+            )
 
     def _summarise_what_was_cut(self) -> None:
         """While the model answers, but not before it began to: nobody waits for a summary."""
@@ -275,11 +359,18 @@ class Session:
         self._beside(persistently(queue_next_compaction)(UUID(self.prepared.conversation_id)))
 
     def _learn_window(self, window_tokens: int | None) -> None:
-        """A provider that refused for its window told how large it is; what an operator entered stands above it."""
-        if self.loaded is None or not window_tokens or window_tokens >= self.loaded.rules.budget.context_size:
-            return
-        self._beside(
-            persistently(store_detected_sizes)(config=self.loaded.config, context_size=window_tokens)
+        """A provider that refused for its window told how large it is."""
+        loaded = self.loaded
+        if loaded is not None and window_tokens and window_tokens < loaded.rules.budget.context_size:
+            self._beside(self._note_window(loaded.config, window_tokens))
+
+    def _note_window(self, config: ModelConfig, tokens: int) -> Awaitable[object]:
+        return persistently(note_named_window)(
+            config=config,
+            conversation_id=UUID(self.prepared.conversation_id),
+            tokens=tokens,
+            named_by=str(self.live.lease.run_id),
+            now=clock.now(),
         )
 
     # --- beside the answer -------------------------------------------------------------------------
@@ -298,6 +389,8 @@ class Session:
 
     async def _settle(self) -> None:
         """Nothing of this run is told after its end."""
+        if self._asked is not None:  # it ended before it asked
+            self._beside(self._record_asked(None))
         if self._side_work:
             await asyncio.wait(self._side_work)
 
@@ -307,7 +400,7 @@ class Session:
     async def _tell_in_turn(self, facts: Sequence[events.Fact]) -> None:
         """What is told later has the higher number, however long the first takes to be written."""
         async with self._telling:
-            await persistently(record_facts)(lease=self.live.lease, facts=facts)
+            await persistently(record_facts, in_writer)(lease=self.live.lease, facts=facts)
 
     def _tell_hooks(self, fired: Sequence[Firing]) -> None:
         if fired:
@@ -328,14 +421,22 @@ class Session:
             self._beside(persistently(queue_emergency)(self.loaded, step.context))
         if step.usage.exact:
             if not step.has_tool_calls:
-                self._tell(self.facts.context(step.context, step.usage.input_tokens, is_exact=True))
-            self._beside(
-                in_database(record_token_counts)(
-                    config_id=config.pk,
-                    estimated=self.clock.request_tokens,
-                    reported=step.usage.input_tokens,
-                )
-            )
+                self._last_facts = [self.facts.context(step.context, step.usage.input_tokens, is_exact=True)]
+            note_token_counts(config.pk, self.clock.request_tokens, step.usage.input_tokens)
+
+    @property
+    def leaves_nothing(self) -> bool:
+        """Whether neither a hook nor a compaction follows this turn, by what is known of it here. An answer of more
+        than one call is looked at as it is stored."""
+        loaded, question = self.loaded, self.loaded.inputs.question if self.loaded else None
+        if loaded is None or question is None or question.position is None:
+            return False
+        if self._call_count != 1 or self.planning is not None or self._has_planned:
+            return False
+        answer = replace(text_message("assistant", self.live.answer.text), position=question.position + 1)
+        asked = replace(question, kind="message", pinned=False)
+        has_hooks = any(hook.on == "turn_end" for hook in loaded.rules.hooks)
+        return not has_hooks and not may_be_due(loaded, (asked, answer))
 
     def ended(self, status: str, category: str = "", sentence: str = "", detail: str = "") -> Outcome:
         """The outcome, whenever and however the run ends."""
@@ -346,7 +447,7 @@ class Session:
             answer=self.live.partial,
             calls=[*self.calls, *self._unfinished_calls()],
             error=error,
-            model_name=self.prepared.model_name,
+            facts=tuple(self._last_facts),
         )
 
     def _unfinished_calls(self) -> list[CallUsage]:
@@ -370,7 +471,7 @@ class Session:
 
 def _summary_rules(loaded: LoadedContext) -> tuple[ModelConfig, ContextRules]:
     config = summary_model_of(loaded)
-    return config, rules_for(config)
+    return config, rules_for(config, asked_in=loaded.conversation)
 
 
 def _estimate(step: CallSent) -> int:

@@ -99,6 +99,14 @@ class _Turn:
         return self.loaded.rules.policy
 
 
+def begins_at_once(loaded: LoadedContext) -> bool:
+    """Return whether no hook stands between the loaded context and the model's first call."""
+    is_due = any(
+        _has_work(hook, loaded.rules.policy) for hook in loaded.rules.hooks if hook.on == "turn_start"
+    )
+    return not is_due and not loaded.conversation.hook_state.get("waiting")
+
+
 async def start_turn(
     loaded: LoadedContext, run: HookRun, *, reload: Reload, tell: Callable[[Sequence[Firing]], None]
 ) -> LoadedContext:
@@ -175,7 +183,8 @@ def waiting_notes(loaded: LoadedContext) -> list[Message]:
 
 
 async def _run_hooks(turn: _Turn) -> None:
-    hooks = [hook for hook in turn.loaded.rules.hooks if hook.on == turn.moment and _has_work(hook, turn)]
+    declared = [hook for hook in turn.loaded.rules.hooks if hook.on == turn.moment]
+    hooks = [hook for hook in declared if _has_work(hook, turn.policy)]
     if not hooks:
         return
     state = await persistently(measure_turn)(turn.loaded, turn.run.lease.run_id)
@@ -186,11 +195,11 @@ async def _run_hooks(turn: _Turn) -> None:
             state = await persistently(measure_turn)(turn.loaded, turn.run.lease.run_id)
 
 
-def _has_work(hook: Hook, turn: _Turn) -> bool:
+def _has_work(hook: Hook, policy: ContextPolicy) -> bool:
     """Where summaries are written beside the answers, the built-in hook is the cut of the view and its plan."""
     if hook.id != AUTO_COMPACT_ID:
         return True
-    return turn.policy.is_inline or not turn.policy.behaviour.writes_summaries
+    return policy.is_inline or not policy.behaviour.writes_summaries
 
 
 async def _run_hook(hook: Hook, state: TurnState, turn: _Turn) -> None:

@@ -70,13 +70,30 @@ class Run(models.Model):
 
 class RunSource(models.Model):
     """A message or an entry of elsewhere that a run has read: recalled for its question, or returned by a tool that
-    reads memory. What forgetting follows to the copies."""
+    reads memory. What forgetting follows to the copies, and what later requests show of it again before the question.
+    """
+
+    RETURNED = -1
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="sources")
     source_id = models.UUIDField(db_index=True)
+    place = models.IntegerField(
+        default=RETURNED, help_text="Its place in what was recalled; -1: a tool returned it."
+    )
+    start = models.PositiveIntegerField(default=0, help_text="The span of its text that was recalled.")
+    end = models.PositiveIntegerField(default=0)
+    until = models.DateTimeField(
+        null=True,
+        help_text="Not recalled itself: what it says took the place of what is recalled there, then.",
+    )
+    starts_anew = models.BooleanField(
+        default=False, help_text="What was recalled before it made room and is no longer sent."
+    )
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["run", "source_id"], name="run_source_once")]
+        constraints = [
+            models.UniqueConstraint(fields=["run", "source_id", "place", "start"], name="run_source_once"),
+        ]
 
 
 class AnswerPiece(models.Model):

@@ -22,20 +22,22 @@ from agents.tools.protocol import ToolCaller
 from agents.types import ReasoningDelta, TextDelta
 from agents.usage import count_request
 from chatapp.agent_presets.models import Agent
+from chatapp.budgets.values import Spender
 from chatapp.context.assembly import LoadedContext
 from chatapp.context.policies import ContextRules, agent_of, rules_for
 from chatapp.context.sources import RequestSources
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation
 from chatapp.operations import clock
-from chatapp.operations.database import in_database, persistently
-from chatapp.providers.actions import record_token_counts, store_detected_sizes
+from chatapp.operations.database import persistently
+from chatapp.providers.actions import note_named_window
+from chatapp.providers.calibration import note_token_counts
 from chatapp.providers.chat_models import chat_model_for
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import fast_model_of
 from chatapp.providers.usage import CallUsage, priced_call
 from chatapp.runs import shapes
-from chatapp.runs.actions.requests import store_request
+from chatapp.runs.actions.requests import NewRequest, store_request
 from chatapp.runs.actions.runs import Lease, record_plan
 from chatapp.runs.call_timing import OpenCall
 from chatapp.runs.models import Run
@@ -108,7 +110,10 @@ def rules_of_steps(
     the model that answers, and not of another one."""
     if fast == main:
         return main_rules
-    rules, own = rules_for(fast, conversation, agent), rules_for(fast).resolved
+    rules, own = (
+        rules_for(fast, conversation, agent),
+        rules_for(fast, asked_in=conversation).resolved,
+    )
     budget = replace(own.budget, input_limit=rules.policy.max_input_tokens)
     return replace(rules, resolved=replace(own, budget=budget))
 
@@ -120,7 +125,7 @@ def rules_of_steps(
 class PlanHost:
     """The run a plan belongs to. `earlier` are tool calls not to be made again; `calls` the model calls no row counts
     yet; `sources` and `numbers` are for its requests; `notify` tells the user a sentence of a kind; `beside` does what
-    nothing waits for."""
+    nothing waits for; `spender` pays for the calls."""
 
     lease: Lease
     caller: ToolCaller
@@ -130,6 +135,7 @@ class PlanHost:
     numbers: Iterator[int]
     notify: Callable[[str, str], None]
     beside: Callable[[Awaitable[object]], None]
+    spender: Spender
 
     def take_spent(self) -> list[CallUsage]:
         spent = list(self.calls)
@@ -156,7 +162,7 @@ class Planning:
         request = PlanRequest(
             # Of the request, not of the view: there its images are.
             question=self.setup.question or context.request.messages[-1],
-            history=_without_question(context.view.messages(context.recall)),
+            history=_without_question(context.messages),
             own_prompt=context.inputs.system.text,
             input_tokens=context.budget_tokens,
             calibration=context.inputs.calibration,
@@ -182,10 +188,10 @@ class Planning:
     def _models(self, context: AssembledContext) -> LoopModels:
         """Raises ModelError."""
         main, fast = self.loaded.rules, self.setup.fast_rules
-        temperature = context.inputs.temperature
+        temperature, spender = context.inputs.temperature, self.host.spender
         return LoopModels(
-            main=ruled_model(self.loaded.config, main, temperature),
-            fast=ruled_model(self.setup.fast, fast, temperature),
+            main=ruled_model(self.loaded.config, main, temperature, spender),
+            fast=ruled_model(self.setup.fast, fast, temperature, spender),
             own_prompt=context.inputs.system.text,
             ports=PlanPorts(self._note, self._note_summary, self._tool_use),
         )
@@ -225,9 +231,7 @@ class Planning:
 
     def _store_request(self, step: CallSent, n: int, who: str) -> None:
         tokens = step.context.inputs.calibration.apply(count_request(step.sent.request))
-        store = partial(
-            store_request,
-            lease=self.host.lease,
+        request = NewRequest(
             n=n,
             purpose="plan",
             model_name=self._config_of(who).name,
@@ -235,8 +239,8 @@ class Planning:
             stored=(),
             sources=self.host.sources,
             tokens=tokens,
-            now=clock.now(),
         )
+        store = partial(store_request, lease=self.host.lease, request=request, now=clock.now())
         self._unstored.append(store)
 
     def _store_requests(self) -> None:
@@ -257,16 +261,23 @@ class Planning:
     def _learn_window(self, window_tokens: int | None, who: str) -> None:
         rules = self.loaded.rules if who in RESERVED else self.setup.fast_rules
         if window_tokens and window_tokens < rules.budget.context_size:
-            config = self._config_of(who)
-            self.host.beside(persistently(store_detected_sizes)(config=config, context_size=window_tokens))
+            note = persistently(note_named_window)
+            self.host.beside(
+                note(
+                    config=self._config_of(who),
+                    conversation_id=self.loaded.conversation.pk,
+                    tokens=window_tokens,
+                    named_by=str(self.host.lease.run_id),
+                    now=clock.now(),
+                )
+            )
 
     def _note_call(self, step: CallFinished, who: str) -> None:
         call, config = self._calls.pop(who), self._config_of(who)
         priced = priced_call(config, step.usage, "plan")
         self.host.calls.append(replace(priced, times=call.clock.read(), plan_step=who))
         if step.usage.exact:
-            counted = {"estimated": call.clock.request_tokens, "reported": step.usage.input_tokens}
-            self.host.beside(in_database(record_token_counts)(config_id=config.pk, **counted))
+            note_token_counts(config.pk, call.clock.request_tokens, step.usage.input_tokens)
 
     def _note_summary(self, summary: SummaryResult) -> None:
         for usage in summary.usages:
@@ -288,8 +299,11 @@ def _without_question(messages: Sequence[Message]) -> tuple[Message, ...]:
     return tuple(message for message in messages if message.role != "system" and message.kind != "question")
 
 
-def ruled_model(config: ModelConfig, rules: ContextRules, temperature: float | None) -> RuledModel:
-    return RuledModel(chat_model_for(config), rules.policy, rules.budget, rules.calibration, temperature)
+def ruled_model(
+    config: ModelConfig, rules: ContextRules, temperature: float | None, spender: Spender
+) -> RuledModel:
+    model = chat_model_for(config, spender)
+    return RuledModel(model, rules.policy, rules.budget, rules.calibration, temperature)
 
 
 def _name(who: str) -> str:

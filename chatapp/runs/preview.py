@@ -26,6 +26,8 @@ from agents.tools.protocol import Right, Tool, ToolCaller, ToolFailure, ToolOutp
 from agents.types import Purpose, ReasoningDelta, TextDelta, TokenUsage, ToolSpec
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
+from chatapp.budgets.selectors import spender_of
+from chatapp.budgets.values import Spender
 from chatapp.context.policies import ContextRules, rules_for
 from chatapp.context.tools.registry import tools_of
 from chatapp.operations import clock
@@ -120,6 +122,7 @@ class _Asking:
     context: AssembledContext
     use: ToolUse
     preview: Preview
+    spender: Spender
     limit_s: float
     open_calls: dict[str, OpenCall] = field(default_factory=dict)
     """By who makes them: nobody, where it is the answer's own loop."""
@@ -138,6 +141,7 @@ class _Asking:
             context=_context(agent, config, rules, question, user, tools),
             use=ToolUse(tools, ToolCaller(str(user.pk), "", "")),
             preview=Preview(config.name, choose_mode(cast(WantedMode, agent.mode), question)),
+            spender=spender_of(user.pk),
             limit_s=min(TIMEOUT_S, agent.timeout_s or TIMEOUT_S),
         )
 
@@ -145,7 +149,7 @@ class _Asking:
         async with asyncio.timeout(self.limit_s):
             context = await self._carry_out_plan() if self.preview.mode == "plan" else self.context
             use = self.use if context is self.context else None
-            answering = run_react(chat_model_for(self.config), context, tool_use=use)
+            answering = run_react(chat_model_for(self.config, self.spender), context, tool_use=use)
             async with aclosing(answering) as steps:
                 async for step in steps:
                     if isinstance(step, TextDelta):
@@ -156,8 +160,8 @@ class _Asking:
         """The context of the answer, with what the steps found; as it was where there was no plan."""
         temperature = self.context.inputs.temperature
         models = LoopModels(
-            main=ruled_model(self.config, self.rules, temperature),
-            fast=ruled_model(self.fast, self.fast_rules, temperature),
+            main=ruled_model(self.config, self.rules, temperature, self.spender),
+            fast=ruled_model(self.fast, self.fast_rules, temperature, self.spender),
             own_prompt=self.context.inputs.system.text,
             ports=PlanPorts(self._note, self._note_summary, self._tool_use),
         )

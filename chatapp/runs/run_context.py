@@ -21,7 +21,7 @@ from chatapp.operations.errors import NotFound
 from chatapp.operations.fences import read_fences
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import model_of
-from chatapp.recall.actions.sources import note_read
+from chatapp.runs.actions.claims import ClaimedRun
 from chatapp.runs.models import Run
 from chatapp.runs.plans import PlanSetup, mode_of, set_up_plan
 from chatapp.runs.selectors import earlier_calls
@@ -53,6 +53,8 @@ class PreparedRun:
     earlier: Mapping[CallKey, EarlierCall] = field(default_factory=dict)
     """Tool calls that earlier attempts at this question may have made."""
     plan: PlanSetup | None = None
+    assembled: tuple[AssembledContext, Recalled] | None = None
+    """The first request, where nothing stands between loading and asking."""
     forgotten_count: int = 0
     """How often its user had something forgotten before any of this was read."""
 
@@ -69,12 +71,31 @@ def describe_run(run_id: UUID) -> PreparedRun:
     return replace(_prepare(run, conversation_id), forgotten_count=forgotten_count)
 
 
-def _prepare(run: Run, conversation_id: str) -> PreparedRun:
+def describe_new(run: Run) -> tuple[str, str] | None:
+    """Return (name of the model, mode) of a run that is being stored; None where there is no model."""
+    try:
+        return _config_of(run).name, mode_of(run)
+    except NotFound:
+        return None
+
+
+def prepare_claimed(claimed: ClaimedRun) -> PreparedRun:
+    """Return what a run needs that was claimed as it was stored, from the rows in hand and what was said before.
+
+    Its question is new: no earlier attempt has called a tool for it.
+    """
+    run = claimed.run
+    prepared = _prepare(run, str(run.conversation_id), is_new=True)
+    return replace(prepared, forgotten_count=claimed.forgotten_count)
+
+
+def _prepare(run: Run, conversation_id: str, is_new: bool = False) -> PreparedRun:
     try:
         config = _config_of(run)
         loaded = _load(run, config)
         plan = set_up_plan(run, loaded) if mode_of(run) == "plan" else None
-        return PreparedRun(conversation_id, config.name, loaded, earlier=earlier_calls(run), plan=plan)
+        earlier = {} if is_new else earlier_calls(run)
+        return PreparedRun(conversation_id, config.name, loaded, earlier=earlier, plan=plan)
     except NotFound as error:
         return PreparedRun(
             conversation_id, "", None, events.RunError(category="no_model", message=error.message)
@@ -126,11 +147,13 @@ def _question_value(run: Run) -> Message:
 
 
 def assemble_and_recall(loaded: LoadedContext, run_id: UUID) -> tuple[AssembledContext, Recalled]:
-    """Return the assembled context, and what was recalled for it. Raises ContextError."""
+    """Return the context with what was recalled for it, and that by itself. Raises ContextError.
+
+    What was recalled is not noted yet: until `record_asked` does, forgetting ends the run.
+    """
     context = _assemble(loaded)
     recalled = recall_turns(loaded, context, clock.now(), asked_by=f"run {run_id}")
-    note_read(run_id, recalled.source_ids)
-    return context, recalled
+    return recalled.place_in(context), recalled
 
 
 def _assemble(loaded: LoadedContext) -> AssembledContext:

@@ -49,6 +49,7 @@ class RunEvents:
             budget_tokens=context.budget_tokens,
             parts=events.ContextParts(**others, history=used_tokens - sum(others.values())),
             exact=is_exact,
+            left_out=context.view.dropped.message_count if context.view.dropped else 0,
         )
 
     def _recall(self, recalled: Sequence[events.RecalledItem]) -> events.Fact:

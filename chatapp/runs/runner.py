@@ -13,18 +13,23 @@ import socket
 import time
 import uuid
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from django.conf import settings
 
-from chatapp.compaction.actions import release_all_compactions
+from chatapp.budgets.actions import release_all as release_all_holds
+from chatapp.compaction.actions.compactions import release_all_compactions
 from chatapp.long_term.actions.consolidations import release_all_consolidations
 from chatapp.operations import clock
-from chatapp.operations.database import AWAY, in_database, persistently
+from chatapp.operations.database import AWAY, in_database, in_writer, persistently
+from chatapp.operations.editions import one_edition
 from chatapp.operations.errors import LeaseLost, ReadForgotten
+from chatapp.operations.outages import is_outage
+from chatapp.providers.calibration import STORE_EVERY_S, store_token_counts
 from chatapp.realtime.hub import hub
 from chatapp.runs import hooks
+from chatapp.runs.actions.claims import Claim, ClaimedRun
 from chatapp.runs.actions.endings import (
     INTERRUPTED,
     NOT_STARTED,
@@ -43,9 +48,16 @@ from chatapp.runs.actions.runs import (
 )
 from chatapp.runs.answering import Session
 from chatapp.runs.models import Run
-from chatapp.runs.run_context import PreparedRun, describe_run
+from chatapp.runs.run_context import (
+    PreparedRun,
+    assemble_and_recall,
+    describe_new,
+    describe_run,
+    prepare_claimed,
+)
 from chatapp.runs.selectors import GIVE_UP_AFTER, abandoned_runs, dead_runs, orphaned_runs, unfinished_runs
 from chatapp.runs.streaming import CHECKPOINT_S, DeltaPump, LiveAnswer
+from memory.errors import ContextError
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +65,8 @@ HOLDER = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 ADOPT_S = 3.0
 RETRY_S = 1.0
 LAST_WRITE_S = 5.0
+OUTAGE = "The database did not answer for too long; what was written so far is kept. Please try again."
+FAILED = "Something went wrong on our side; your message is stored. Please try again."
 SHUTTING_DOWN = "The service was restarted while it was answering; what was written so far is kept."
 
 
@@ -87,6 +101,26 @@ def start(run_id: str) -> None:
     loop = asyncio.get_running_loop()
     # A context of its own: a run must not inherit the request or socket that happened to start it.
     task = loop.create_task(_execute(run_id), context=contextvars.Context())
+    _process.works[run_id] = _Work(task)
+    task.add_done_callback(lambda _: _process.works.pop(run_id, None))
+
+
+def claim_here() -> Claim | None:
+    """Return what claims a run for this process as it is stored; None while it takes nothing new. On the event loop."""
+    if _process.is_draining:
+        return None
+    loop = asyncio.get_running_loop()
+
+    def begin(claimed: ClaimedRun) -> None:
+        loop.call_soon_threadsafe(_begin, claimed)
+
+    return Claim(HOLDER, describe_new, begin)
+
+
+def _begin(claimed: ClaimedRun) -> None:
+    """Answer a run that is ours already, whatever became of who sent the message."""
+    run_id = str(claimed.run.pk)
+    task = asyncio.get_running_loop().create_task(_answer_claimed(claimed), context=contextvars.Context())
     _process.works[run_id] = _Work(task)
     task.add_done_callback(lambda _: _process.works.pop(run_id, None))
 
@@ -138,14 +172,43 @@ async def _execute(run_id: str) -> None:
         # Nothing was claimed: the row stays queued, and the sweep tries it again or gives up on it.
         log.exception("Run %s could not be claimed.", run_id)
         return
-    if lease is None:
+    if lease is not None:
+        await _answer_to_the_end(prepared, lease)
+
+
+async def _answer_claimed(claimed: ClaimedRun) -> None:
+    try:
+        prepared = await persistently(_prepare)(claimed)
+    except Exception:
+        log.exception("Run %s could not be prepared.", claimed.run.pk)
+        await _interrupt([(claimed.run.pk, claimed.lease.fence)], INTERRUPTED)
         return
+    await _answer_to_the_end(prepared, claimed.lease)
+
+
+def _prepare(claimed: ClaimedRun) -> PreparedRun:
+    """Return all that comes before the first call of the model, in one go: who has begun is not kept waiting by those
+    who come."""
+    with one_edition(claimed.edition):
+        prepared = prepare_claimed(claimed)
+        loaded = prepared.context
+        if loaded is None or prepared.plan is not None or not hooks.begins_at_once(loaded):
+            return prepared
+        try:
+            return replace(prepared, assembled=assemble_and_recall(loaded, claimed.run.pk))
+        except ContextError:  # the session meets it, too, and tells of it
+            return prepared
+
+
+async def _answer_to_the_end(prepared: PreparedRun, lease: Lease) -> None:
+    run_id = str(lease.run_id)
     live = LiveAnswer(lease, prepared.conversation_id)
     work = _process.works[run_id]
     work.live = live
     _process.by_message[str(lease.answer_id)] = live
+    session = Session(prepared, live, _process.pump)
     try:
-        outcome = await _answer(prepared, live, work)
+        outcome = await _answer(session, work)
         work.is_finishing = True
         _process.pump.forget(live)
         await _finish(lease, outcome)
@@ -155,7 +218,8 @@ async def _execute(run_id: str) -> None:
         await _keep_late_text(live, prepared.forgotten_count)
     finally:
         _process.by_message.pop(str(lease.answer_id), None)
-    await _end_turn(run_id)
+    if not session.leaves_nothing:
+        await _end_turn(run_id)
 
 
 async def _claim(run_id: UUID) -> tuple[PreparedRun, Lease | None]:
@@ -163,7 +227,7 @@ async def _claim(run_id: UUID) -> tuple[PreparedRun, Lease | None]:
     while True:
         prepared = await persistently(describe_run)(run_id)
         try:
-            lease = await in_database(claim_run)(
+            lease = await in_writer(claim_run)(
                 run_id=run_id,
                 holder=HOLDER,
                 model_name=prepared.model_name,
@@ -176,8 +240,7 @@ async def _claim(run_id: UUID) -> tuple[PreparedRun, Lease | None]:
         return prepared, lease
 
 
-async def _answer(prepared: PreparedRun, live: LiveAnswer, work: _Work) -> Outcome:
-    session = Session(prepared, live, _process.pump)
+async def _answer(session: Session, work: _Work) -> Outcome:
     try:
         if work.must_end:
             raise asyncio.CancelledError
@@ -192,9 +255,10 @@ async def _answer(prepared: PreparedRun, live: LiveAnswer, work: _Work) -> Outco
     except LeaseLost:
         raise
     except Exception as error:
-        log.exception("Run %s failed.", live.lease.run_id)
-        sentence = "Something went wrong on our side; your message is stored. Please try again."
-        return session.ended(Run.Status.FAILED, "internal", sentence, type(error).__name__)
+        log.exception("Run %s failed.", session.live.lease.run_id)
+        if is_outage(error):
+            return session.ended(Run.Status.FAILED, "unavailable", OUTAGE)
+        return session.ended(Run.Status.FAILED, "internal", FAILED, type(error).__name__)
 
 
 async def _finish(lease: Lease, outcome: Outcome) -> None:
@@ -204,7 +268,7 @@ async def _finish(lease: Lease, outcome: Outcome) -> None:
     """
     while True:
         try:
-            following = await in_database(finish_run)(lease=lease, outcome=outcome, now=clock.now())
+            following = await in_writer(finish_run)(lease=lease, outcome=outcome, now=clock.now())
             if following is not None:
                 start(str(following.pk))
             return
@@ -255,6 +319,7 @@ async def start_loops() -> None:
     hub.on_sync = _tell_all
     if settings.EMBEDDED:
         await _interrupt(await in_database(unfinished_runs)(), INTERRUPTED)
+        await in_database(release_all_holds)()
         await in_database(release_all_compactions)(now=clock.now())
         await in_database(release_all_consolidations)(now=clock.now())
     loop = asyncio.get_running_loop()
@@ -263,6 +328,7 @@ async def start_loops() -> None:
         loop.create_task(_repeat(1.0, _obey_stops)),
         loop.create_task(_repeat(settings.HEARTBEAT_S, _renew)),
         loop.create_task(_repeat(ADOPT_S, _adopt_and_reap)),
+        loop.create_task(_repeat(STORE_EVERY_S, in_writer(store_token_counts))),
     ]
 
 
@@ -292,7 +358,7 @@ async def _store_partial_answers() -> None:
 
 async def _store(answers: list[LiveAnswer]) -> None:
     partials = [live.partial for live in answers]
-    stored = await in_database(checkpoint_answers)(answers=partials)
+    stored = await in_writer(checkpoint_answers)(answers=partials)
     for live, partial in zip(answers, partials, strict=True):
         if live.lease.run_id in stored:
             live.note_stored(partial)
@@ -308,7 +374,7 @@ async def _renew() -> None:
     leases = [work.live.lease for work in _process.works.values() if work.live]
     if not leases:
         return
-    for run_id in await in_database(renew_leases)(leases=leases, now=clock.now()):
+    for run_id in await in_writer(renew_leases)(leases=leases, now=clock.now()):
         work = _process.works.get(str(run_id))
         if work is not None:
             _cancel(work)
@@ -337,9 +403,14 @@ async def _interrupt(runs: list[tuple[UUID, int]], message: str) -> None:
 async def drain(timeout_s: float) -> None:
     """Takes nothing new; lets answers finish; what is not done in time is interrupted, with its text."""
     _process.is_draining = True
+    deadline = time.monotonic() + timeout_s
+    while (
+        _process.works and (left_s := deadline - time.monotonic()) > 0
+    ):  # one may begin that was accepted before
+        await asyncio.wait([work.task for work in _process.works.values()], timeout=left_s)
+        await asyncio.sleep(0)  # who is done takes itself out
     works = list(_process.works.values())
     if works:
-        await asyncio.wait([work.task for work in works], timeout=timeout_s)
         for work in works:
             _cancel(work)
         await asyncio.wait([work.task for work in works], timeout=LAST_WRITE_S)
@@ -347,3 +418,7 @@ async def drain(timeout_s: float) -> None:
         loop_task.cancel()
     await asyncio.gather(*_process.loops, return_exceptions=True)
     _process.loops = []
+    try:
+        await in_writer(store_token_counts)()
+    except AWAY:
+        log.warning("What was learned of tokens in the last seconds is lost.", exc_info=True)

@@ -16,7 +16,7 @@ from agents.ports import CallResult, Decision, RequestedCall
 from agents.tools.protocol import ToolCaller, ToolFailure, ToolImage
 from chatapp.conversations.message_values import message_value
 from chatapp.files.attachments import load_data_urls
-from chatapp.files.object_store import AWAY
+from chatapp.files.object_store import failures
 from chatapp.files.offloads import offloader
 from chatapp.operations import clock
 from chatapp.operations.database import persistently
@@ -31,6 +31,7 @@ from chatapp.runs.actions.tool_calls import (
     record_tool_calls,
     start_tool_call,
 )
+from chatapp.runs.time_limit import waiting_for_user
 from memory.types import ImagePart, Message, ToolResultPart
 
 log = logging.getLogger(__name__)
@@ -75,7 +76,7 @@ def _store_problems() -> Iterator[None]:
         yield
     except ServiceError as error:
         raise ToolFailure(error.message) from None
-    except AWAY as error:
+    except failures() as error:
         log.exception("A result could not be stored.")
         raise ToolFailure("The store for large results does not answer.") from error
 
@@ -119,14 +120,15 @@ class ToolPorts(OffloadedResults):
         loop = asyncio.get_running_loop()
         deadline = loop.time() + settings.CONSENT_TIMEOUT_S
         try:
-            while True:
-                is_too_late = loop.time() >= deadline
-                decision = await persistently(read_decision)(
-                    lease=self.lease, call_id=call.call_id, is_too_late=is_too_late
-                )
-                if decision is not None:
-                    return decision
-                await _wait(told, min(CONSENT_POLL_S, max(0.0, deadline - loop.time())))
+            with waiting_for_user():
+                while True:
+                    is_too_late = loop.time() >= deadline
+                    decision = await persistently(read_decision)(
+                        lease=self.lease, call_id=call.call_id, is_too_late=is_too_late
+                    )
+                    if decision is not None:
+                        return decision
+                    await _wait(told, min(CONSENT_POLL_S, max(0.0, deadline - loop.time())))
         finally:
             _waiting.pop(key, None)
 

@@ -11,6 +11,7 @@ from memory.extractive import QUICK, extract_missing, write_extract
 from memory.strategies.protocol import CutReplay, Rejected, Summary, SummaryForm, SummaryRequest
 from memory.summary import summary_message
 from memory.summary_prompts import Hint, compaction_prompt
+from memory.superseding import ASK, OVER_TOKENS, known_section
 from memory.tokens import UNCALIBRATED, Calibration, estimate_text, total_tokens
 from memory.transcript import split_transcript
 from memory.types import Message
@@ -59,15 +60,19 @@ class CheckpointStrategy:
         hint: Hint = "general",
         keep: str = "",
     ) -> tuple[SummaryRequest, ...]:
-        prompt = self.prompt(form, hint, keep)
+        prompt, known = self.prompt(form, hint, keep), ""
+        if form.known:
+            prompt, known = f"{prompt}\n\n{ASK}", known_section(form.known)
         longest = max(estimate_text(previous), int(form.max_tokens * TOLERANCE))
-        space = calibration.invert(window.input_tokens) * 9 // 10 - estimate_text(prompt) - longest - 40
+        space = (
+            calibration.invert(window.input_tokens) * 9 // 10 - estimate_text(prompt + known) - longest - 40
+        )
         if space < LEAST_CHUNK_TOKENS:
             return ()
         chunks = split_transcript(messages, min(space, CHUNK_TOKENS))
-        output = min(form.max_tokens * 5 // 4, window.output_tokens)
+        output = min(form.max_tokens * 5 // 4 + (OVER_TOKENS if known else 0), window.output_tokens)
         return tuple(
-            SummaryRequest(number, len(chunks), chunk, prompt, output)
+            SummaryRequest(number, len(chunks), chunk, prompt, output, known)
             for number, chunk in enumerate(chunks, start=1)
         )
 

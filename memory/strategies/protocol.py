@@ -17,12 +17,16 @@ from memory.types import Message
 
 @dataclass(frozen=True, slots=True)
 class SummaryForm:
-    """What a policy says of its summaries. Where `prompt`, `template` or `schema` is empty, the built-in one holds."""
+    """What a policy says of its summaries. Where `prompt`, `template` or `schema` is empty, the built-in one holds.
+
+    `known` are statements of memory that the model is asked about, too (`memory.superseding`).
+    """
 
     max_tokens: int
     prompt: str = ""
     template: str = ""
     schema: Mapping[str, Any] | None = None
+    known: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +38,13 @@ class SummaryRequest:
     transcript: str
     prompt: str
     max_output_tokens: int
+    known: str = ""
 
     def messages(self, previous: str) -> tuple[Message, Message]:
         """Return system prompt and user message. `previous` is the answer to the request before this one, or the
         checkpoint's summary for the first."""
         return text_message("system", self.prompt), text_message(
-            "user", summary_input(previous, self.transcript)
+            "user", summary_input(previous, self.transcript, self.known)
         )
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from itertools import zip_longest
 
 import pytest
 from asgiref.sync import sync_to_async
 from django.test import Client
+from pytest_django.fixtures import Settings
 
+from chatapp.accounts.actions import create_token, delete_token
 from chatapp.accounts.models import User
-from chatapp.realtime.hub import Frame, hub, user_topic
+from chatapp.realtime.hub import Frame, holder_of, hub, user_topic
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("static_files")]
 PASSWORD = "a long enough passphrase"
@@ -20,7 +23,8 @@ PASSWORD = "a long enough passphrase"
 class Socket:
     """A connection of one user, as the hub sees it."""
 
-    def __init__(self) -> None:
+    def __init__(self, holder: str = "") -> None:
+        self.holder = holder
         self.closed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     def deliver(self, topic: str, frame: Frame) -> None: ...
@@ -33,9 +37,9 @@ class Socket:
 
 
 @asynccontextmanager
-async def connected(*users: User) -> AsyncIterator[list[Socket]]:
+async def connected(*users: User, holders: Sequence[str] = ()) -> AsyncIterator[list[Socket]]:
     await hub.start()
-    sockets = [Socket() for _ in users]
+    sockets = [Socket(holder) for _, holder in zip_longest(users, holders, fillvalue="")]
     topics = [user_topic(user.pk) for user in users]  # a deleted user has no id any more
     try:
         for topic, socket in zip(topics, sockets, strict=True):
@@ -45,12 +49,6 @@ async def connected(*users: User) -> AsyncIterator[list[Socket]]:
         for topic, socket in zip(topics, sockets, strict=True):
             await hub.unsubscribe(socket, topic)
         await hub.stop()
-
-
-def sign_out(user: User) -> None:
-    client = Client()
-    client.force_login(user)
-    client.post("/accounts/logout/")
 
 
 def change_password(user: User) -> None:
@@ -66,15 +64,6 @@ def change_password(user: User) -> None:
     client.post("/accounts/password/change/", form)
 
 
-def end_other_sessions(user: User) -> None:
-    user.set_password(PASSWORD)
-    User.objects.filter(pk=user.pk).update(password=user.password)  # disconnects nobody
-    client, other = Client(), Client()
-    for browser in (client, other):
-        browser.post("/accounts/login/", {"login": user.email, "password": PASSWORD})
-    client.post("/accounts/sessions/")
-
-
 def deactivate(user: User) -> None:
     user.is_active = False
     user.save(update_fields=["is_active"])
@@ -85,9 +74,7 @@ def lose_a_role(user: User) -> None:
     user.save()
 
 
-@pytest.mark.parametrize(
-    "lose_rights", [sign_out, change_password, end_other_sessions, deactivate, lose_a_role, User.delete]
-)
+@pytest.mark.parametrize("lose_rights", [change_password, deactivate, lose_a_role, User.delete])
 async def test_connections_end_with_the_rights_behind_them(
     alice: User, bob: User, lose_rights: Callable[[User], object]
 ) -> None:
@@ -95,6 +82,43 @@ async def test_connections_end_with_the_rights_behind_them(
         await sync_to_async(lose_rights)(alice)
         assert await asyncio.wait_for(hers.closed, timeout=10) == "signed_out"
         assert not his.closed.done()
+
+
+def two_sessions(user: User) -> tuple[Client, Client]:
+    user.set_password(PASSWORD)
+    User.objects.filter(pk=user.pk).update(password=user.password)  # disconnects nobody
+    browsers = Client(), Client()
+    for browser in browsers:
+        browser.post("/accounts/login/", {"login": user.email, "password": PASSWORD})
+    return browsers
+
+
+@pytest.mark.parametrize("address", ["/accounts/logout/", "/accounts/sessions/"])
+async def test_a_session_that_ends_closes_its_own_connections_only(
+    alice: User, settings: Settings, address: str
+) -> None:
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # quick
+    browsers = await sync_to_async(two_sessions)(alice)
+    holders = [holder_of(browser.cookies["sessionid"].value) for browser in browsers]
+    async with connected(alice, alice, alice, holders=[*holders, "token:1"]) as (acting, other, program):
+        await sync_to_async(browsers[0].post)(address)
+        ended, staying = (acting, other) if "logout" in address else (other, acting)
+        assert await asyncio.wait_for(ended.closed, timeout=10) == "signed_out"
+        await asyncio.sleep(0)
+        assert not staying.closed.done()
+        assert not program.closed.done()
+
+
+async def test_a_revoked_token_closes_its_own_connections_only(alice: User) -> None:
+    tokens = [
+        (await sync_to_async(create_token)(user=alice, name="ci", scopes=["chat"]))[0] for _ in range(2)
+    ]
+    holders = [holder_of(None, token.pk) for token in tokens]
+    async with connected(alice, alice, holders=holders) as (revoked, other):
+        await sync_to_async(delete_token)(user=alice, token_id=tokens[0].pk)
+        assert await asyncio.wait_for(revoked.closed, timeout=10) == "signed_out"
+        await asyncio.sleep(0)
+        assert not other.closed.done()
 
 
 async def test_an_ordinary_change_leaves_connections_open(alice: User) -> None:

@@ -253,3 +253,16 @@ def test_the_demo_says_what_it_is(admin_client: Client) -> None:
     ensure_first_model()
     demo = default_model()
     assert "not a language model" in messages_after(admin_client, f"{page_of(demo)[:-7]}test/")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("context_size", 10**12), ("max_output_tokens", 10**9), ("system_prompt", "x" * 40_000)],
+)
+def test_numbers_and_texts_have_the_bounds_of_the_api(
+    admin_client: Client, field: str, value: object
+) -> None:
+    response = admin_client.post(ADD, form_of(**{field: value}))
+    assert response.status_code == 200
+    assert field in response.context["adminform"].form.errors
+    assert not ModelConfig.objects.filter(name="Mine").exists()

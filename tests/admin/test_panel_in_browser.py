@@ -26,6 +26,9 @@ def test_the_first_visitor_sets_up_and_connects_a_model(page: Page, service: Ser
     page.get_by_role("button", name="Create the admin account").click()
     expect(page).to_have_url(f"{service.url}/")
 
+    page.goto(f"{service.url}/admin/")
+    expect(page.locator("#checks .findings")).to_contain_text("schema")
+
     with ModelServer(models=[{"id": "test-model", "max_model_len": 16_384}]) as server:
         page.goto(f"{service.url}/admin/chatapp/modelconfig/add/")
         page.locator("#id_name").fill("Ours")

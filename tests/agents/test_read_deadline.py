@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
-from agents.chat_models.read_deadline import ReadDeadline
+from agents.chat_models.read_deadline import LATE_S, ReadDeadline
 
 
 @contextmanager
@@ -52,6 +53,32 @@ async def test_a_cancellation_from_outside_stays_one() -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+
+
+async def test_what_came_while_the_process_stood_still_is_read_first() -> None:
+    loop = asyncio.get_running_loop()
+    with deadline_of(0.01) as deadline:
+        coming = loop.create_future()
+        waiting = asyncio.create_task(deadline.wait(coming))
+        await asyncio.sleep(0)
+        loop.call_later(0.02, coming.set_result, "read")
+        time.sleep(LATE_S + 0.1)  # noqa: ASYNC251 - stopped, or a machine that slept
+        assert await waiting == "read"
+        with pytest.raises(TimeoutError):
+            await deadline.wait(asyncio.Event().wait())
+
+
+async def test_time_in_which_the_process_stood_still_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that there was no time to send would else count as unanswered, and use up its retry."""
+    loop = asyncio.get_running_loop()
+    with deadline_of(60) as deadline:
+        coming = loop.create_future()
+        waiting = asyncio.create_task(deadline.wait(coming))
+        await asyncio.sleep(0)
+        clock = loop.time
+        monkeypatch.setattr(loop, "time", lambda: clock() + 100)  # stopped, and going on
+        loop.call_later(LATE_S * 1.5, coming.set_result, "answered")
+        assert await waiting == "answered"
 
 
 async def test_a_deadline_that_passed_while_nobody_waited_ends_the_next_wait() -> None:

@@ -137,8 +137,6 @@ def test_a_line_cut_in_its_middle_is_a_cut_and_not_broken_json() -> None:
 @pytest.mark.parametrize(
     "broken",
     [
-        b"data: {oops\n\n",
-        b"data: {oops\n",
         b"data: 17\n\n",
         b"data: [1]\n\n",
         b'data: {"choices": 3}\n\n',
@@ -154,6 +152,31 @@ def test_one_broken_event_does_not_end_an_answer(broken: bytes) -> None:
     items, parser = read_all(delta(content="Half ") + broken + delta(content="and half.") + END)
     assert "".join(item.text for item in items if isinstance(item, TextDelta)) == "Half and half."
     assert parser.read_finish() == "stop"
+
+
+@pytest.mark.mechanism("contract.ends")
+@pytest.mark.parametrize(
+    "broken", [b"data: {oops\n\n", b"data: {oops\n", delta(content="lost")[:-8] + b"\n\n"]
+)
+def test_an_answer_that_lost_a_part_goes_on_and_says_so(broken: bytes) -> None:
+    items, parser = read_all(delta(content="Half ") + broken + delta(content="and half.") + END)
+    assert "".join(item.text for item in items if isinstance(item, TextDelta)) == "Half and half."
+    assert (parser.read_finish(), parser.broken_events) == ("lost", 1)
+
+
+def test_what_is_broken_after_the_end_is_no_part_of_the_answer() -> None:
+    _, parser = read_all(delta(content="All."), event({"choices": [{"delta": {}, "finish_reason": "stop"}]}))
+    parser.feed(b"data: {oops\n\n")
+    assert (parser.read_finish(), parser.broken_events) == ("stop", 1)
+
+
+@pytest.mark.parametrize(
+    ("reason", "finish"),
+    [("STOP", "stop"), ("end_turn", "stop"), ("max_tokens", "length"), ("cosmic_rays", "unknown_reason")],
+)
+def test_a_reason_that_nobody_knows_is_not_taken_for_a_good_end(reason: str, finish: str) -> None:
+    _, parser = read_all(event({"choices": [{"delta": {"content": "x"}, "finish_reason": reason}]}))
+    assert parser.read_finish() == finish
 
 
 def test_broken_events_are_counted() -> None:

@@ -82,6 +82,29 @@ async def test_a_long_span_goes_through_a_small_window_in_pieces_each_building_o
     assert all(everything.count(f"ORD-{1000 + n} ") == 1 for n in range(1, 100))
 
 
+@pytest.mark.parametrize(
+    ("named", "words"), [(2_000, "maximum context length is 2000 tokens"), (None, "too long")]
+)
+async def test_a_window_that_turns_out_smaller_is_met_with_smaller_pieces(
+    named: int | None, words: str
+) -> None:
+    refusal = map_error(400, f"This model's {words}. Your prompt is too long.")
+    model = ScriptedModel([refusal, *[GOOD] * 20])
+    result = await summarise_with(model, span_of(100), window=TokenBudget(8_000, 1_000, 0))
+    refused, *pieces = model.requests
+    assert len(pieces) > 1
+    assert max(len(piece.messages[1].text) for piece in pieces) < len(refused.messages[1].text)
+    assert (result.fallback_reason, result.window_tokens) == (None, named)
+
+
+async def test_a_model_that_finds_everything_too_large_is_left_alone() -> None:
+    refusal = map_error(400, "Your prompt is too long.")
+    model = ScriptedModel([refusal] * 9)
+    result = await summarise_with(model, span_of(100), window=TokenBudget(8_000, 1_000, 0))
+    assert len(model.requests) == 3
+    assert "overflow" in (result.fallback_reason or "")
+
+
 @pytest.mark.mechanism("fim.summary-fallback")
 @pytest.mark.parametrize(
     ("answer", "words"),

@@ -5,12 +5,17 @@ from __future__ import annotations
 from chatapp.accounts.models import ApiToken, User
 from chatapp.agent_presets.models import Agent
 from chatapp.compaction.models import Compaction
+from chatapp.conversations.models import Folder
 from chatapp.files.models import Attachment
 from chatapp.forgetting.actions.proposals import record_proposal
 from chatapp.forgetting.models import ForgetReceipt
+from chatapp.importing.models import Import
 from chatapp.long_term.actions.entries import add_entry
 from chatapp.operations import clock
 from chatapp.runs.models import Run, ToolCall
+from chatapp.sharing.actions import share_conversation
+from chatapp.sharing.links import token_of
+from chatapp.webhooks.models import Webhook, WebhookDelivery
 from tests.memory_store.rows import new_conversation, say
 
 
@@ -59,9 +64,36 @@ def one_of_everything(user: User) -> dict[str, str]:
     entry = add_entry(user=user, text="Xylophone", now=clock.now())
     proposal = record_proposal(user=user, items=[{"kind": "message", "id": str(answer.pk)}], now=clock.now())
     receipt = ForgetReceipt.objects.create(user=user, what="message", at=clock.now())
+    webhook = Webhook.objects.create(user=user, url="http://hooks.example/", created_at=clock.now())
+    delivery = WebhookDelivery.objects.create(
+        webhook=webhook,
+        conversation=conversation,
+        seq=1,
+        type="compact",
+        next_attempt_at=clock.now(),
+        created_at=clock.now(),
+    )
     agent = Agent.objects.get_or_create(name="Xylophone", owner=user)[0]
+    folder = Folder.objects.get_or_create(user=user, name="Xylophone", defaults={"created_at": clock.now()})[
+        0
+    ]
+    shared, _ = share_conversation(
+        user=user, conversation_id=str(conversation.pk), expires_at=None, now=clock.now()
+    )
+    brought = Import.objects.create(
+        user=user,
+        file_name="a.json",
+        size_bytes=1,
+        state="done",
+        lease_expires_at=clock.now(),
+        created_at=clock.now(),
+    )
     return {
+        "import_id": str(brought.pk),
         "agent_id": str(agent.pk),
+        "folder_id": str(folder.pk),
+        "webhook_id": str(webhook.pk),
+        "delivery_id": str(delivery.pk),
         "proposal_id": str(proposal.pk),
         "receipt_id": str(receipt.pk),
         "conversation_id": str(conversation.pk),
@@ -72,6 +104,8 @@ def one_of_everything(user: User) -> dict[str, str]:
         "token_id": str(token.pk),
         "entry_id": str(entry.pk),
         "n": "1",
+        "token": token_of(shared.pk),
+        "image": str(file.pk),
         "call_id": str(call.call_id),
         "ref": "tool_result-1",
     }

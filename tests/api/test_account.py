@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.test import Client
+from pytest_django.fixtures import Settings
 
 from chatapp.accounts.models import ApiToken, User
+from chatapp.operations import clock
 from chatapp.providers.models import ModelConfig, Usage
+from tests.api.program import Program
 from tests.memory_store.rows import new_conversation
 
 V1 = "/api/v1"
@@ -131,9 +136,38 @@ def test_a_period_that_is_none_is_422(alice_client: Client, query: dict[str, str
     assert alice_client.get(f"{V1}/usage", query).status_code == 422
 
 
-def test_a_token_is_told_once_and_works(alice_client: Client, client: Client) -> None:
-    made = post(alice_client, "tokens", name="ci", scopes=["read"])
-    assert made.status_code == 201
+PASSWORD = "a long enough passphrase"
+
+
+@pytest.fixture
+def page(alice: User, settings: Settings) -> Client:
+    """A page that alice signed in at just now."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # quick
+    return signed_in(alice)
+
+
+def signed_in(user: User) -> Client:
+    user.set_password(PASSWORD)
+    user.save(update_fields=["password"])
+    page = Client(enforce_csrf_checks=True)
+    page.cookies["csrftoken"] = "a" * 32
+    page.defaults["HTTP_X_CSRFTOKEN"] = "a" * 32
+    assert page.post("/accounts/login/", {"login": user.email, "password": PASSWORD}).status_code == 302
+    page.defaults["HTTP_X_CSRFTOKEN"] = page.cookies["csrftoken"].value  # signing in changed it
+    return page
+
+
+def sign_in_long_ago(page: Client) -> None:
+    """As if the sign-in was ten minutes ago."""
+    session = page.session
+    for record in session["account_authentication_methods"]:
+        record["at"] -= 600
+    session.save()
+
+
+def test_a_token_is_told_once_and_works(alice_client: Client, client: Client, page: Client) -> None:
+    made = post(page, "tokens", name="ci", scopes=["read"])
+    assert made.status_code == 201, made.content
     secret = made.json()["token"]
     assert client.get(f"{V1}/me", headers={"Authorization": f"Bearer {secret}"}).json()["scopes"] == ["read"]
     listed = alice_client.get(f"{V1}/tokens")
@@ -145,11 +179,63 @@ def test_a_token_is_told_once_and_works(alice_client: Client, client: Client) ->
     assert client.get(f"{V1}/me", headers={"Authorization": f"Bearer {secret}"}).status_code == 401
 
 
-def test_a_token_makes_none_that_may_do_more(api_client: Callable[..., Client], alice: User) -> None:
-    narrow = api_client(alice, ["chat"])
-    refused = post(narrow, "tokens", scopes=["chat", "memory"])
-    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "insufficient_scope")
-    assert post(narrow, "tokens").json()["scopes"] == ["chat"]
+def refusal(answer: Any) -> tuple[int, str]:
+    return answer.status_code, answer.json()["error"]["code"]
+
+
+def test_a_stolen_token_makes_no_other_and_does_not_delete_the_account(
+    alice_client: Client, alice: User
+) -> None:
+    alice.set_password(PASSWORD)
+    alice.save(update_fields=["password"])
+    assert refusal(post(alice_client, "tokens", password=PASSWORD)) == (403, "session_needed")
+    refused = alice_client.delete(f"{V1}/me", {"password": PASSWORD}, content_type="application/json")
+    assert refusal(refused) == (403, "session_needed")
+    assert ApiToken.objects.count() == User.objects.count() == 1
+
+
+def test_a_stolen_session_makes_a_token_with_the_password_only(page: Client) -> None:
+    sign_in_long_ago(page)
+    assert refusal(post(page, "tokens")) == (403, "password_needed")
+    assert refusal(post(page, "tokens", password="a guess")) == (403, "wrong_password")
+    assert not ApiToken.objects.exists()
+    assert post(page, "tokens", password=PASSWORD).json()["scopes"] == ["chat", "read", "memory"]
+    assert post(page, "tokens").status_code == 201, "the password was entered just now"
+
+
+async def test_a_password_cannot_be_guessed_with_a_stolen_session(page: Client) -> None:
+    await sync_to_async(sign_in_long_ago)(page)
+    cookies = "; ".join(f"{name}={cookie.value}" for name, cookie in page.cookies.items())
+    stolen = Program({"cookie": cookies, "x-csrftoken": page.cookies["csrftoken"].value})
+    answers = [(await stolen.post("tokens", password=f"guess {number}")).status_code for number in range(11)]
+    assert answers == [403] * 10 + [429]
+
+
+def test_an_account_is_deleted_with_the_password_however_recent_the_sign_in(page: Client) -> None:
+    deleted = page.delete(f"{V1}/me", {}, content_type="application/json")
+    assert refusal(deleted) == (403, "password_needed")
+    deleted = page.delete(f"{V1}/me", {"password": PASSWORD}, content_type="application/json")
+    assert deleted.status_code == 204
+    assert not User.objects.exists()
+
+
+def test_a_token_is_refused_once_it_has_expired(page: Client, client: Client) -> None:
+    expires_at = clock.now() + timedelta(hours=1)
+    made = post(page, "tokens", expires_at=expires_at.isoformat()).json()
+    assert made["expires_at"] == expires_at.isoformat().replace("+00:00", "Z")
+    headers = {"Authorization": f"Bearer {made['token']}"}
+    assert client.get(f"{V1}/me", headers=headers).status_code == 200
+    ApiToken.objects.update(expires_at=clock.now())
+    assert client.get(f"{V1}/me", headers=headers).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "moment", ["2020-01-01T00:00:00Z", "9999-12-31T00:00:00Z", "2030-01-01T00:00:00", "soon", 1]
+)
+def test_a_token_expires_in_the_next_ten_years(page: Client, moment: Any) -> None:
+    answer = post(page, "tokens", expires_at=moment)
+    assert answer.status_code == 422
+    assert answer.json()["error"]["details"][0]["field"] == "expires_at"
 
 
 def test_a_token_deletes_none_that_may_do_more(api_client: Callable[..., Client], alice: User) -> None:
@@ -160,13 +246,5 @@ def test_a_token_deletes_none_that_may_do_more(api_client: Callable[..., Client]
     assert wide.get(f"{V1}/me").status_code == 200
 
 
-def test_only_operators_have_admin_tokens(browser_client: Callable[[User], Client], alice: User) -> None:
-    client = browser_client(alice)
-    client.cookies["csrftoken"] = "a" * 32
-    answer = client.post(
-        f"{V1}/tokens",
-        {"scopes": ["admin"]},
-        content_type="application/json",
-        headers={"X-CSRFToken": "a" * 32},
-    )
-    assert answer.status_code == 403
+def test_only_operators_have_admin_tokens(page: Client) -> None:
+    assert refusal(post(page, "tokens", scopes=["admin"])) == (403, "insufficient_scope")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import httpx2
@@ -25,7 +26,8 @@ CHECKS = [
 ]
 # A stream without an end; and the model's failures are what its 502 promises, not an error of the server.
 NOT_TRIED = {("GET", "/api/v1/conversations/{conversation_id}/events")}
-EXAMPLES = 4
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "4"))
+"""For each operation and kind of input; `make fuzz` tries more."""
 
 
 @pytest.mark.slow
@@ -49,7 +51,11 @@ def try_operation(operation: Any, url: str, headers: dict[str, str], own: dict[s
     fixed = [{}, {"path_parameters": own}] if has_own and operation.path.count("{") == 1 else [{}]
     for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
         for values in fixed:
-            try_cases(operation.as_strategy(mode, **values), url, headers)
+            try:
+                try_cases(operation.as_strategy(mode, **values), url, headers)
+            except Exception as error:
+                error.add_note(f"{mode} {operation.method.upper()} {operation.path}")
+                raise
 
 
 def try_cases(cases: Any, url: str, headers: dict[str, str]) -> None:

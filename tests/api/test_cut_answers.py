@@ -25,16 +25,24 @@ async def ask(program: Program, conversation_id: str) -> dict[str, Any]:
 
 
 @pytest.mark.mechanism("contract.ends")
-@pytest.mark.parametrize("reason", ["length", "content_filter"])
+@pytest.mark.parametrize(
+    ("behaviour", "reason"),
+    [
+        (says("The first half", finish_reason="length"), "length"),
+        (says("The first half", finish_reason="content_filter"), "content_filter"),
+        (says("The first half", finish_reason="cosmic_rays"), "unknown_reason"),
+        (says("The lost first half", fault="lost_event", fault_after=1), "lost"),
+    ],
+)
 async def test_an_answer_cut_by_its_provider_says_so_and_is_continued(
-    alice_program: Program, model: ModelConfig, model_server: ModelServer, reason: str
+    alice_program: Program, model: ModelConfig, model_server: ModelServer, behaviour: Behaviour, reason: str
 ) -> None:
-    model_server.script(says("The first half", finish_reason=reason), says("and the second."))
+    model_server.script(behaviour, says("and the second."))
     async with running_service():
         conversation_id = await new_conversation(alice_program)
         cut = await ask(alice_program, conversation_id)
         assert (cut["status"], cut["content"], cut["error"]["category"]) == ("cut", "The first half", reason)
-        assert re.fullmatch(r"[^.]+; [^.]+\.( Press Continue to go on\.)?|[^.]+\.", cut["error"]["message"])
+        assert re.fullmatch(r"[^.]+; [^.]+\.( Press [^.]+\.)?", cut["error"]["message"])
         run = (await alice_program.get(f"runs/{cut['run']['id']}")).json()
         assert (run["status"], run["error"]["category"]) == ("complete", reason)
         page = (await alice_program.get(f"conversations/{conversation_id}/messages")).json()["items"]

@@ -11,7 +11,7 @@ from django.test import Client
 
 from chatapp.accounts.models import User
 from chatapp.operations.http.errors import field_path
-from chatapp.urls import api
+from tests.api.description import describe_api
 from tests.api.everything import one_of_everything
 
 CONVERSATIONS = "/api/v1/conversations"
@@ -70,7 +70,7 @@ def test_wrong_values_are_422_with_their_paths(alice_client: Client) -> None:
 
 def bodies() -> Iterator[tuple[str, str]]:
     """Of the operations but the import, which takes a conversation of an export as it is."""
-    schema: dict[str, Any] = api.get_openapi_schema(path_prefix="/api/v1")
+    schema: dict[str, Any] = describe_api()
     for path, operations in schema["paths"].items():
         for method, operation in operations.items():
             kinds = operation.get("requestBody", {}).get("content", {})

@@ -127,7 +127,7 @@ async def test_an_idle_stream_has_a_heartbeat(alice_program: Program, settings: 
     async with running_service():
         stream = await events_of(alice_program, await new_conversation(alice_program))
         assert await asyncio.wait_for(stream.chunks.get(), 60) == sse.HEARTBEAT
-        assert stream.headers["cache-control"] == "no-cache, no-transform"
+        assert stream.headers["cache-control"] == "private, no-store, no-transform"
         await stream.hang_up()
 
 

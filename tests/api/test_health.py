@@ -13,6 +13,8 @@ from chatapp.accounts.models import User
 from chatapp.providers.models import ModelConfig
 from tests.api.program import Program
 from tests.api.running import new_conversation, running_service, send
+from tests.fixtures.processes import ServiceStarter
+from tests.servers.service import run_manage
 
 
 def test_it_is_alive_without_asking_anybody(client: Client, django_assert_num_queries: Any) -> None:
@@ -24,7 +26,7 @@ def test_it_is_alive_without_asking_anybody(client: Client, django_assert_num_qu
 def test_it_is_ready_when_database_layer_and_broker_are(client: Client) -> None:
     answer = client.get("/readyz")
     assert answer.status_code == 200
-    assert answer.json()["checks"] == {"database": "ok", "layer": "ok", "broker": "ok"}
+    assert answer.json()["checks"] == {"database": "ok", "storage": "ok", "layer": "ok", "broker": "ok"}
 
 
 @pytest.fixture
@@ -62,6 +64,30 @@ def test_metrics_are_for_this_machine(
 ) -> None:
     settings.ALLOWED_HOSTS = ["*"]
     assert client.get("/metrics", REMOTE_ADDR=address, HTTP_HOST=host).status_code == status
+
+
+def test_metrics_are_for_nobody_by_address_behind_a_proxy(client: Client, settings: Any) -> None:
+    """It may pass on a request with its own address and with any host name."""
+    local = {"REMOTE_ADDR": "127.0.0.1", "HTTP_HOST": "127.0.0.1:8000"}
+    assert client.get("/metrics", **local).status_code == 200
+    settings.IS_BEHIND_PROXY = True
+    assert client.get("/metrics", **local).status_code == 403
+
+
+def test_metrics_know_a_proxy_by_the_settings_or_by_what_it_sends(start_service: ServiceStarter) -> None:
+    alone = start_service(is_new=True)
+    with alone.client() as scraper:
+        assert scraper.get("/metrics").status_code == 200
+        assert scraper.get("/metrics", headers={"X-Forwarded-For": "192.0.2.1"}).status_code == 403
+    for settings in (
+        {"PUBLIC_URL": "https://chat.example.com"},
+        {"ALLOWED_HOSTS": "localhost,127.0.0.1,chat.example"},
+    ):
+        done = run_manage(
+            {**alone.env, **settings}, "shell", "-v", "0", "-c",
+            "from django.conf import settings; print(settings.IS_BEHIND_PROXY)",
+        )  # fmt: skip
+        assert done.stdout.strip() == "True"
 
 
 def test_metrics_are_for_operators(

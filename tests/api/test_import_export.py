@@ -150,3 +150,18 @@ async def test_an_empty_conversation_is_exported_empty(alice_program: Program) -
         assert (
             await alice_program.get(f"conversations/{made.json()['id']}/export", format="pdf")
         ).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"messages": [{"role": "user", "content": "Hi"}], "titel": "Typo"}, "titel"),
+        ({"messages": [{"role": "user", "content": "Hi", "creatd_at": "2026-01-01"}]}, "creatd_at"),
+    ],
+)
+def test_unknown_fields_of_an_import_are_named(
+    alice_client: Client, body: dict[str, Any], field: str
+) -> None:
+    answer = alice_client.post("/api/v1/conversations/import", body, content_type="application/json")
+    assert answer.status_code == 422
+    assert field in answer.json()["error"]["message"]

@@ -11,7 +11,7 @@ from django.test import Client
 
 from chatapp.accounts.models import ApiToken, User
 from chatapp.conversations.models import Conversation
-from chatapp.urls import api
+from tests.api.description import all_operations
 from tests.api.everything import one_of_everything
 from tests.memory_store.rows import new_conversation
 
@@ -27,9 +27,8 @@ BODIES = {
 
 
 def all_addresses() -> list[tuple[str, str]]:
-    """Every operation whose address holds an id, from the API's own description."""
-    paths = api.get_openapi_schema(path_prefix="/api/v1")["paths"]
-    return [(method, path) for path, methods in paths.items() for method in methods if "_id}" in path]
+    """Every operation whose address holds an id."""
+    return [(method, path) for method, path in all_operations() if "_id}" in path]
 
 
 @pytest.fixture

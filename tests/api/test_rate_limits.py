@@ -36,6 +36,19 @@ async def test_more_messages_than_allowed_are_429_with_a_time_to_wait(
         assert (await alice_program.get("conversations")).status_code == 200
 
 
+async def test_an_answer_that_counts_tells_what_is_left(alice_program: Program, model: ModelConfig) -> None:
+    async with running_service():
+        conversations = [await new_conversation(alice_program) for _ in range(3)]
+        answers = [await send(alice_program, key, headers=LATER) for key in conversations]
+        told = [(each.headers["ratelimit-limit"], each.headers["ratelimit-remaining"]) for each in answers]
+        assert told == [("2", "1"), ("2", "0"), ("2", "0")]
+        assert all(1 <= int(each.headers["ratelimit-reset"]) <= 60 for each in answers)
+        assert answers[2].headers["ratelimit-reset"] == answers[2].headers["retry-after"]
+        assert "ratelimit-limit" not in (await alice_program.get("conversations")).headers
+    wrong = await Program({"authorization": "Bearer pal_guess"}, address="192.0.2.8").get("me")
+    assert wrong.headers["ratelimit-remaining"] == str(FAILED_SIGN_INS_PER_MINUTE - 1)
+
+
 async def test_zero_is_no_limit(alice_program: Program, model: ModelConfig, settings: Any) -> None:
     settings.MESSAGES_PER_MINUTE = 0
     async with running_service():

@@ -8,13 +8,20 @@ from uuid import UUID
 
 import pytest
 
+from chatapp.conversations.models import Conversation
 from chatapp.operations import clock, tasks
 from chatapp.operations.database import in_database
+from chatapp.operations.errors import LeaseLost
 from chatapp.realtime.event_log import read_after
+from chatapp.recall.actions.indexing import index_conversation
+from chatapp.recall.models import SearchDocument
 from chatapp.runs import runner
 from chatapp.runs.actions.endings import interrupt_run
-from chatapp.runs.actions.runs import give_last_term
+from chatapp.runs.actions.runs import Lease, give_last_term
+from chatapp.runs.answering import Session
 from chatapp.runs.models import Run
+from chatapp.runs.run_context import describe_run
+from chatapp.runs.streaming import DeltaPump, LiveAnswer
 from tests.api.running import new_conversation, running_service, send, wait_for_end, wait_for_words
 from tests.context_engine.talking import settle
 from tests.servers.behaviour import says
@@ -73,6 +80,7 @@ async def test_what_was_shown_after_another_process_ended_the_run_is_kept(
         sent = (await send(alice_program, conversation_id, headers=ASYNC)).json()
         await wait_for_words(model_server)
         await in_database(reap)(sent["run_id"])
+        await in_database(index_conversation)(UUID(conversation_id))
         model_server.release()
         await settle()
         page = (await alice_program.get(f"conversations/{conversation_id}/messages")).json()["items"]
@@ -83,6 +91,8 @@ async def test_what_was_shown_after_another_process_ended_the_run_is_kept(
         assert of_run.count("run.finished") == 1
         last = [event for event in events if event["type"] == "message.completed"][-1]
         assert last["message"]["content"] == TEXT
+        indexed = SearchDocument.objects.filter(source_id=page[-1]["id"]).values_list("end", flat=True)
+        assert await in_database(list)(indexed) == [len(TEXT)], "what was kept late is found, too"
 
 
 async def test_late_text_is_refused_where_the_answer_was_continued(
@@ -101,3 +111,21 @@ async def test_late_text_is_refused_where_the_answer_was_continued(
         await settle()
         page = (await alice_program.get(f"conversations/{conversation_id}/messages")).json()["items"]
         assert [item["content"] for item in page[1:]] == [stored["content"], "and on"]
+
+
+async def test_a_conversation_that_is_gone_when_it_is_loaded_anew_is_a_lost_lease(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    """A hook compacts at the turn's start, and meanwhile its user deletes the chat for good."""
+    model_server.script(says(TEXT, hold_after=1))
+    async with running_service():
+        conversation_id = await new_conversation(alice_program)
+        sent = (await send(alice_program, conversation_id, headers=ASYNC)).json()
+        await wait_for_words(model_server)
+        prepared = await in_database(describe_run)(UUID(sent["run_id"]))
+        lease = Lease(UUID(sent["run_id"]), UUID(sent["answer_id"]), 1)
+        session = Session(prepared, LiveAnswer(lease, conversation_id), DeltaPump())
+        await in_database(Conversation.objects.filter(pk=conversation_id).delete)()
+        with pytest.raises(LeaseLost):
+            await in_database(session._reload)()
+        model_server.release()

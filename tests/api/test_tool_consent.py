@@ -135,6 +135,17 @@ async def test_what_is_not_approved_in_time_is_denied_and_told(
     assert "did not approve this call in time" in model_server.requests[-1].text
 
 
+async def test_the_time_that_the_user_takes_is_not_the_answers(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    model_server.script(asks_for("pay"), says("Then not."))
+    with override_settings(ANSWER_TIME_LIMIT_S=4, CONSENT_TIMEOUT_S=4.5):
+        async with running_service():
+            answer = await send(alice_program, await new_conversation(alice_program), "Pay.")
+    message = answer.json()["message"]
+    assert (message["content"], message["status"]) == ("Then not.", "complete")
+
+
 @pytest.mark.parametrize("name", ["send_mail", "pay"])
 async def test_stop_ends_a_tool_that_runs_or_waits(
     alice_program: Program, model: ModelConfig, model_server: ModelServer, name: str

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from chatapp.accounts.models import User
-from chatapp.compaction.actions import complete_compaction, fail_compaction
+from chatapp.compaction.actions.compactions import complete_compaction, fail_compaction
 from chatapp.compaction.models import Compaction
 from chatapp.compaction.values import CompactionLease, FinishedSummary
 from chatapp.conversations.actions.conversations import updated_event

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from chatapp.accounts.models import User
-from chatapp.compaction.actions import undo_compaction
+from chatapp.compaction.actions.compactions import undo_compaction
 from chatapp.compaction.compactor import compact, queue_next_compaction
 from chatapp.compaction.models import Compaction
 from chatapp.context.assembly import load_context

@@ -271,3 +271,18 @@ async def test_summaries_are_in_the_ledger_and_in_what_the_next_answer_took(alic
         by_purpose = {next(iter(set(item.values()) & {"chat", "compaction"})): item for item in told}
         assert set(by_purpose) == {"chat", "compaction"}
         assert by_purpose["compaction"]["input_tokens"] == 1_500
+
+
+@pytest.mark.mechanism("ours.preview")
+@on_a_loop
+async def test_a_compaction_may_have_a_policy_of_its_own(alice: User) -> None:
+    async with chatting(alice, count=40) as chat:
+        kept = []
+        for wanted in ({}, {"keep_recent": 4}, {"keep_recent": 5, "summary_max_tokens": 64}):
+            answer = await chat.post("compact", preview=True, **wanted)
+            assert answer.status_code == 200, answer.content
+            kept.append(answer.json()["kept_count"])
+        assert kept[0] >= 10
+        assert kept[1] == 4
+        assert kept[2] == 6, "a question stays with its reply"
+        assert (await chat.post("compact", preview=True, keep_recent=-1)).status_code == 422

@@ -237,7 +237,7 @@ async def an_overflow_is_an_emergency(
     assert "Done so far" in retried.text, "the reminder is there again"
     assert "shrunk" in [event["kind"] for event in await talk.events("run.notice")]
     config = await in_database(ModelConfig.objects.get)(model_id="deepseek-chat")
-    assert config.detected_context_size == 8_192, "the window the provider named"
+    assert config.named_window["tokens"] == 8_192, "the window the provider named"
 
     assert await work() >= 1
     done = await talk.compactions("done")

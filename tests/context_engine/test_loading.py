@@ -12,6 +12,8 @@ from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
 from chatapp.context.loading import DbMemory, load_history
 from chatapp.conversations.models import Branch, Conversation
+from chatapp.operations.database import in_database
+from chatapp.providers.calibration import store_token_counts
 from chatapp.providers.models import ModelConfig
 from chatapp.realtime.models import Event
 from memory.loading import NOTHING_LEFT_OUT, LoadLimits
@@ -107,6 +109,7 @@ async def test_each_response_corrects_the_estimate_of_its_model(alice: User) -> 
         for _ in range(5):
             chat.server.script(says("Good.", prompt_tokens=int(before * 1.5)))
             await chat.ask("Go on.")
+        await in_database(store_token_counts)()
         learned = await ModelConfig.objects.aget(name="Main")
         assert learned.token_ratio_samples == 5
         assert 1.3 < learned.token_ratio < 1.6
@@ -157,3 +160,19 @@ async def test_what_is_left_out_without_a_summary_is_told(alice: User) -> None:
         told = await Event.objects.aget(type="run.notice")
         assert told.payload["kind"] == "truncated"
         assert "oldest messages were left out" in told.payload["text"]
+
+
+@pytest.mark.mechanism("ours.left-out")
+@on_a_loop
+async def test_what_is_cut_while_its_summary_waits_is_told(alice: User) -> None:
+    small = {"context_size": 16_000, "max_output_tokens": 2_000}
+    async with chatting(alice, count=400, padding=30, **small) as chat:
+        assert (await chat.ask())["message"]["status"] == "complete"
+        told = await Event.objects.aget(type="run.notice")
+        assert (
+            "until its oldest messages are summarised, an extract of them stands in" in told.payload["text"]
+        )
+        contexts = [event.payload async for event in Event.objects.filter(type="context")]
+        assert contexts
+        assert all(context["left_out"] > 300 for context in contexts)
+        assert await Event.objects.filter(type="compact", payload__state="started").aexists()

@@ -139,8 +139,11 @@ def test_the_sweep_removes_unused_uploads_after_a_day_and_files_without_a_row(al
     stray.parent.mkdir(parents=True, exist_ok=True)
     stray.write_bytes(b"a crash came before the row")
     os.utime(stray, (0, 0))
+    draft = stray.with_name(f"{stray.name}.new")
+    draft.write_bytes(b"a crash came before it was whole")
     attachments.sweep_files(now=timezone.now())
     assert not stray.exists()
+    assert not draft.exists()
     assert attachments.content_path(unused.sha256).exists()
     attachments.sweep_files(now=timezone.now() + timedelta(hours=25))
     assert list(Attachment.objects.all()) == [used]

@@ -10,7 +10,13 @@ from PIL import Image
 from pytest_django import Settings
 
 from chatapp.accounts.models import User
+from chatapp.conversations.models import Message
+from chatapp.files.actions import GONE
 from chatapp.files.models import Attachment
+from chatapp.operations import clock
+from chatapp.runs.actions.sending import NewMessage, send_message
+from chatapp.runs.models import Run
+from tests.memory_store.rows import new_conversation
 
 Clients = Callable[[User], Client]
 
@@ -42,7 +48,7 @@ def test_an_uploaded_image_comes_back_as_an_image_only_its_owner_sees(
     assert shown["Content-Type"] == "image/png"
     assert shown["X-Content-Type-Options"] == "nosniff"
     assert shown["Content-Disposition"] == f'inline; filename="{stored["id"]}.png"'
-    assert shown["Cache-Control"] == "private, max-age=31536000, immutable"
+    assert shown["Cache-Control"] == "private, no-cache"
 
     assert api_client(charlie).get(stored["url"]).status_code == 404
     assert api_client(charlie).delete(stored["url"]).status_code == 404
@@ -81,3 +87,36 @@ def test_a_name_that_points_elsewhere_stays_a_name(alice: User, api_client: Clie
 @pytest.mark.parametrize("file_id", ["nothing", "00000000-0000-7000-8000-000000000000"])
 def test_an_unknown_id_is_not_found(alice: User, api_client: Clients, file_id: str):
     assert api_client(alice).get(f"/api/v1/files/{file_id}").status_code == 404
+
+
+def test_a_deleted_file_leaves_no_part_that_names_it(alice: User, api_client: Clients):
+    client = api_client(alice)
+    conversation = new_conversation(alice)
+    both, alone = upload(client).json()["id"], upload(client, b"A note.", "note.txt").json()["id"]
+    for text, file_id in (("Look", both), ("", alone)):
+        send_message(
+            user=alice,
+            conversation_id=str(conversation.pk),
+            new=NewMessage(text=text, attachment_ids=[file_id]),
+            model=None,
+            now=clock.now(),
+        )
+        Run.objects.update(status="complete")
+    for file_id in (both, alone):
+        assert client.delete(f"/api/v1/files/{file_id}").status_code == 204
+    said = Message.objects.filter(role="user").order_by("position").values_list("parts", flat=True)
+    assert list(said) == [[{"type": "text", "text": "Look"}], [GONE]]
+    shown = client.get(f"/api/v1/conversations/{conversation.pk}/messages").content.decode()
+    assert both not in shown
+    assert alone not in shown
+
+
+def test_a_user_keeps_no_more_than_the_limit(alice: User, bob: User, api_client: Clients, settings: Settings):
+    settings.MAX_STORED_BYTES = 1_000
+    first = upload(api_client(alice), b"x" * 600, "a.txt")
+    assert first.status_code == 201
+    refused = upload(api_client(alice), b"y" * 600, "b.txt")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (413, "storage_full")
+    assert upload(api_client(bob), b"y" * 600, "b.txt").status_code == 201, "another's files do not count"
+    assert api_client(alice).delete(first.json()["url"]).status_code == 204
+    assert upload(api_client(alice), b"y" * 600, "b.txt").status_code == 201

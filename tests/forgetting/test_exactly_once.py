@@ -11,7 +11,11 @@ from django.db import IntegrityError
 
 from chatapp.accounts.models import User
 from chatapp.compaction import tasks as compaction_tasks
-from chatapp.compaction.actions import claim_compaction, complete_compaction, release_all_compactions
+from chatapp.compaction.actions.compactions import (
+    claim_compaction,
+    complete_compaction,
+    release_all_compactions,
+)
 from chatapp.compaction.models import Compaction
 from chatapp.compaction.values import CompactionLease, FinishedSummary
 from chatapp.conversations.models import Message

@@ -16,8 +16,8 @@ from chatapp.long_term.actions.consolidations import queue_consolidation
 from chatapp.long_term.actions.entries import add_entry, record_entry
 from chatapp.long_term.consolidation import consolidate
 from chatapp.long_term.models import Profile
-from chatapp.long_term.selectors.pauses import OffRecord
-from chatapp.long_term.selectors.scopes import NOTHING_OF_ELSEWHERE
+from chatapp.long_term.selectors.pauses import MemoryPauses
+from chatapp.long_term.selectors.scopes import NO_ACCESS
 from chatapp.recall.actions.claims import note_over
 from chatapp.recall.actions.indexing import index_conversation, rebuild_index
 from chatapp.recall.models import StoredClaim
@@ -119,13 +119,13 @@ def test_what_is_so_now_is_told_only_where_it_may_be_known(alice: User, moved: l
     old, new = moved
     source = {"kind": "message", "message_id": str(old.pk)}
     turn = RecalledTurn(f"user: {OLD}", source, tokens=8, said_at=MAY, role="user", score=1.0)
-    room, paused = RecallSize(tokens=100, chars=1_000), OffRecord([(new.conversation_id, MAY, None)])
+    room, paused = RecallSize(tokens=100, chars=1_000), MemoryPauses([(new.conversation_id, MAY, None)])
     apart = [
-        InContext(conversation_id=old.conversation_id, reach=NOTHING_OF_ELSEWHERE),
-        InContext(conversation_id=old.conversation_id, off_record=paused),
+        InContext(conversation_id=old.conversation_id, access=NO_ACCESS),
+        InContext(conversation_id=old.conversation_id, pauses=paused),
     ]
     assert [mark_superseded(alice.pk, [turn], room, context) for context in apart] == [[turn], [turn]]
-    here = InContext(conversation_id=new.conversation_id, off_record=paused, reach=NOTHING_OF_ELSEWHERE)
+    here = InContext(conversation_id=new.conversation_id, pauses=paused, access=NO_ACCESS)
     assert mark_superseded(alice.pk, [turn], room, here) != [turn]
 
 

@@ -9,16 +9,19 @@ from uuid import UUID
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.db import connection
 from django.test import Client, override_settings
+from django.test.utils import CaptureQueriesContext
 
 from chatapp.accounts.models import User
-from chatapp.compaction.actions import claim_compaction, complete_compaction
+from chatapp.compaction.actions.compactions import claim_compaction, complete_compaction
 from chatapp.compaction.models import Compaction
 from chatapp.compaction.values import FinishedSummary
 from chatapp.conversations.models import Message
 from chatapp.forgetting.models import Tombstone
 from chatapp.forgetting.services import forget_message
 from chatapp.long_term.actions.profile import lock_profile, set_text
+from chatapp.long_term.actions.tombstones import raise_tombstones
 from chatapp.long_term.models import MemoryEntry, ProfileVersion
 from chatapp.long_term.selectors.tombstones import tombstones_of
 from chatapp.operations import clock
@@ -326,3 +329,18 @@ def test_what_is_never_learned_is_listed_without_words_and_can_be_undone(
     assert alice_client.get("/api/v1/memory/not-learned").json()["items"] == []
     assert not tombstones_of(alice.pk)
     assert tombstones_of(bob.pk).cover(SAID)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_never_learned_again_is_read_once_for_each_change(alice: User) -> None:
+    """However many there are: each recall and each summary asks."""
+    raise_tombstones(alice.pk, [SAID], clock.now())
+    assert tombstones_of(alice.pk).cover(SAID)
+    with CaptureQueriesContext(connection) as sent:
+        assert tombstones_of(alice.pk).cover(SAID)
+    assert [query["sql"] for query in sent if '"words"' in query["sql"]] == []
+    other = "The plum tree blooms in March 2027."
+    raise_tombstones(alice.pk, [other], clock.now())
+    assert tombstones_of(alice.pk).cover(other)
+    Tombstone.objects.filter(user=alice).delete()
+    assert not tombstones_of(alice.pk)

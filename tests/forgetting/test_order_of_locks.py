@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
-from chatapp.compaction.actions import claim_compaction, complete_compaction
+from chatapp.compaction.actions.compactions import claim_compaction, complete_compaction
 from chatapp.compaction.models import Compaction
 from chatapp.compaction.values import FinishedSummary
 from chatapp.conversations.models import Conversation

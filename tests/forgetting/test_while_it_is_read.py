@@ -17,7 +17,7 @@ from agents.types import WireStyle
 from chatapp.accounts.models import User
 from chatapp.context.models import RequestText, SentRequest
 from chatapp.conversations.models import Conversation
-from chatapp.forgetting.actions.clock import begin_forgetting
+from chatapp.forgetting.actions.collecting import begin_forgetting
 from chatapp.forgetting.services import forget_message, forget_whole_conversation
 from chatapp.operations import clock
 from chatapp.operations.errors import LeaseLost, ReadForgotten

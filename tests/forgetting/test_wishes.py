@@ -12,12 +12,13 @@ from chatapp.accounts.models import User
 from chatapp.conversations.models import Message
 from chatapp.forgetting import tasks as forgetting_tasks
 from chatapp.forgetting.models import ForgetProposal, Tombstone
+from chatapp.forgetting.wishes import propose_forgetting
 from chatapp.long_term.models import MemoryEntry
 from chatapp.recall.actions.indexing import index_conversation
 from memory.wishes import is_for_good, read_forget_wish, wished_remembered
 from tests.forgetting.everywhere import tables_with
 from tests.forgetting.lives import KEPT, SAID, SECRET, live
-from tests.memory_store.rows import new_conversation, say
+from tests.memory_store.rows import NOW, new_conversation, say
 
 Clients = Callable[..., Client]
 FORGET = "/api/v1/memory/forget"
@@ -34,7 +35,31 @@ FORGET = "/api/v1/memory/forget"
         ("/forget heliotrope", "heliotrope"),
         ("Vergiss bitte, dass ich in Paris wohne!", "ich in Paris wohne"),
         ("oublie que j'habite à Paris", "j'habite à Paris"),
+        ("Vergiss Rex!", "Rex"),
+        ("vergiss die Adresse in Bonn", "die Adresse in Bonn"),
+        ("Oublie que je vis à Lyon.", "je vis à Lyon"),
+        ("Olvida que vivo en París, por favor", "vivo en París, por favor"),
+        ("Dimentica che abito a Pisa.", "abito a Pisa"),
+        ("Por favor, esqueça que moro em Braga.", "moro em Braga"),
+        ("Vergeet dat ik in Gent woon.", "ik in Gent woon"),
+        ("Пожалуйста, забудь, что я живу в Омске.", "я живу в Омске"),
+        ("Забудь про Барсика", "Барсика"),
+        ("انس أن اسم كلبي ريكس", "اسم كلبي ريكس"),
+        ("请忘记我的地址。", "我的地址"),
+        ("请忘记我住在杭州的事。", "我住在杭州"),
+        ("把我的电话号码忘掉吧。", "我的电话号码"),
+        ("私の住所を忘れてください。", "私の住所"),
+        ("内 주소를 잊어 주세요.", "内 주소"),
+        ("मेरा पता भूल जाओ।", "मेरा पता"),
+        ("Adresimi unut.", "Adresimi"),
         ("never remember that I live in Paris", "I live in Paris"),
+        ("vergiss nicht, dass ich in Bonn wohne", None),
+        ("vergiss es", None),
+        ("别忘了我住在杭州。", None),
+        ("不要忘记我住在杭州。", None),
+        ("忘れないで、パリに住んでいる。", None),
+        ("Не забудь, что я живу в Омске.", None),
+        ("Bunu unutma.", None),
         ("Forget that I live in Paris for good!", "I live in Paris"),
         ("I never remember that name", None),
         ("don't forget that I live in Paris", None),
@@ -59,7 +84,18 @@ def test_a_wish_is_told_from_other_messages(text: str, what: str | None):
         ("Souviens-toi que j'habite à Paris.", ["j'habite à Paris."]),
         ("Recuerda que vivo en París.", ["vivo en París."]),
         ("请记住：我住在巴黎。", ["我住在巴黎。"]),
+        ("别忘了我住在杭州。", ["我住在杭州。"]),
+        ("Ricordati che abito a Pisa.", ["abito a Pisa."]),
+        ("Lembre-se de que moro em Braga.", ["moro em Braga."]),
+        ("Onthoud dat ik in Gent woon.", ["ik in Gent woon."]),
+        ("Запомни, что я живу в Омске.", ["я живу в Омске."]),
+        ("تذكر أن اسم كلبي ريكس.", ["اسم كلبي ريكس."]),
+        ("パリに住んでいることを覚えておいてください。", ["パリに住んでいる"]),
+        ("내 개 이름은 렉스라는 것을 기억해 줘.", ["내 개 이름은 렉스"]),
+        ("याद रखो कि मैं दिल्ली में रहता हूँ।", ["मैं दिल्ली में रहता हूँ।"]),
+        ("Unutma, Ankara'da yaşıyorum.", ["Ankara'da yaşıyorum."]),
         ("I live in Paris.", []),
+        ("请忘记我的地址。", []),
         ("Do you remember that I live in Paris?", []),
         ("I remember that I lived in Paris.", []),
         ("Never remember that I live in Paris.", []),
@@ -99,6 +135,23 @@ def test_what_is_meant_is_proposed_and_nothing_is_forgotten_yet(alice: User, api
     assert all(SECRET in item["preview"] for item in found["items"])
     life.told.refresh_from_db()
     assert life.told.parts
+
+
+@pytest.mark.parametrize(
+    ("said", "wish"),
+    [
+        ("Meine Adresse ist Lindenweg 5.", "Vergiss Lindenweg 5!"),
+        ("我的地址是西湖路5号。", "请忘记我的地址。"),
+        ("Я живу в Омске на улице Мира.", "Забудь, что я живу в Омске."),
+        ("내 주소는 한강로 5번지입니다.", "한강로 5번지를 잊어 주세요."),
+    ],
+)
+def test_a_wish_in_another_language_finds_what_it_means(alice: User, said: str, wish: str) -> None:
+    conversation = new_conversation(alice)
+    [told, _] = say(conversation, said, "OK.")
+    index_conversation(conversation.pk)
+    proposal = propose_forgetting(alice, wish, now=NOW)
+    assert [item["id"] for item in proposal.items] == [str(told.pk)]
 
 
 def test_confirmed_items_are_forgotten_and_others_stay(alice: User, charlie: User, api_client: Clients):

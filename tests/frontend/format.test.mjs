@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatDone, formatTokens, groupByAge, quoted, revealHidden } from "../../static/app/js/format.js";
+import { formatDone, formatTokens, goesSoon, groupByAge, plainText, quoted, revealHidden } from "../../static/app/js/format.js";
 
 test("the done card counts summarizing, and counts it once", () => {
   assert.equal(formatDone({ input_tokens: 1234, output_tokens: 440, compaction_tokens: 234 }), "1.2k in / 440 out");
@@ -13,6 +13,19 @@ test("what is not seen, or turns the text round, is shown by its number", () => 
     assert.equal(revealHidden(`a${sign}b`), `a\\u{${sign.codePointAt(0)?.toString(16)}}b`);
   }
   assert.equal(revealHidden("Grüße, 世界! 🎉"), "Grüße, 世界! 🎉");
+});
+
+test("a chat is told to go within its last week, unless it is pinned", () => {
+  const now = new Date("2026-11-22T12:00:00Z");
+  const inDays = (days) => new Date(now.getTime() + days * 86_400_000).toISOString();
+  assert.equal(goesSoon({ expires_at: inDays(6), pinned: false }, now), true);
+  assert.equal(goesSoon({ expires_at: inDays(8), pinned: false }, now), false);
+  assert.equal(goesSoon({ expires_at: inDays(1), pinned: true }, now), false);
+  assert.equal(goesSoon({ expires_at: null, pinned: false }, now), false);
+});
+
+test("what is read aloud has no marks of Markdown", () => {
+  assert.equal(plainText("## A **bold** [link](https://x.test/) and `code`.\n- one\n- two"), "A bold link and code. one two");
 });
 
 test("token counts are short", () => {

@@ -35,10 +35,13 @@ def service_env() -> dict[str, str]:
 
 
 def tell(alice: httpx2.Client, fact: str) -> None:
-    """In a conversation so long that it is summarised at once."""
+    """In a conversation that is summarised at once."""
     said = [fact, *(f"{number}: {FILLER}" for number in range(14))]
     messages = [{"role": "assistant" if at % 2 else "user", "content": text} for at, text in enumerate(said)]
-    alice.post("/api/v1/conversations/import", json={"messages": messages}).raise_for_status()
+    made = alice.post("/api/v1/conversations/import", json={"messages": messages}).raise_for_status().json()
+    alice.post(
+        f"/api/v1/conversations/{made['id']}/compact", json={"wait": True, "keep_recent": 2}
+    ).raise_for_status()
 
 
 def found(alice: httpx2.Client, word: str) -> list[str]:

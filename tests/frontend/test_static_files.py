@@ -8,12 +8,15 @@ from urllib.parse import urljoin
 
 import pytest
 from django.conf import settings
+from django.test import Client
+from pytest_django.fixtures import Settings
 
 from chatapp.operations.frontend import (
     BARE_NAMES,
     NodeModulesFinder,
     build_import_map,
     import_map_json,
+    preloaded_modules,
     source_modules,
 )
 
@@ -51,15 +54,44 @@ def test_every_library_of_the_import_map_is_served() -> None:
     assert [name for name in BARE_NAMES.values() if not finder.find(name)] == []
 
 
-@pytest.mark.parametrize("name", source_modules())
-def test_every_import_of_our_modules_is_in_the_import_map(name: str) -> None:
+def test_every_import_of_our_modules_is_in_the_import_map_of_sources(settings: Settings) -> None:
+    settings.DEBUG = True
     known = build_import_map()["imports"]
-    source = (APP.parent / name).read_text()
-    for specifier in IMPORT.findall(source):
-        is_relative = specifier.startswith(".")
-        wanted = urljoin(f"{settings.STATIC_URL}{name}", specifier) if is_relative else specifier
-        assert wanted in known, f"{name} imports {specifier}"
+    for name in source_modules():
+        for specifier in IMPORT.findall((APP.parent / name).read_text()):
+            is_relative = specifier.startswith(".")
+            wanted = urljoin(f"{settings.STATIC_URL}{name}", specifier) if is_relative else specifier
+            assert wanted in known, f"{name} imports {specifier}"
 
 
 def test_the_import_map_cannot_end_its_script_element() -> None:
     assert "<" not in import_map_json()
+
+
+def test_the_import_map_names_every_part_of_a_bundle() -> None:
+    known = build_import_map()["imports"]
+    relative = re.compile(r"""(?:import\(|from|import)\s*["'](\.[^"']+)["']""")
+    parts = set()
+    for plain, hashed in known.items():
+        text = (Path(settings.STATIC_ROOT) / hashed.removeprefix(settings.STATIC_URL)).read_text()
+        parts |= {urljoin(plain, name) for name in relative.findall(text)}
+    assert {Path(part).name.partition("-")[0] for part in parts} >= {
+        "katex",
+        "highlight.min",
+        "later",
+        "chunk",
+    }
+    assert parts <= set(known)
+
+
+def test_a_page_begins_with_its_own_parts() -> None:
+    main = preloaded_modules()["main"]
+    assert main
+    assert all(address.startswith(f"{settings.STATIC_URL}bundle/js/main/chunk-") for address in main)
+
+
+@pytest.mark.django_db
+def test_the_entrance_loads_one_style_sheet_and_no_module(client: Client) -> None:
+    page = client.get("/accounts/login/").content.decode()
+    assert page.count('rel="stylesheet"') == 1
+    assert "bundle/css/entrance_page." in page

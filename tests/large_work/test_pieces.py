@@ -15,13 +15,12 @@ from django.test import Client
 from PIL import Image
 
 from chatapp.accounts.models import User
-from chatapp.conversations.actions import imports
 from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
 from chatapp.conversations.models import Conversation, Message
 from chatapp.files import attachments
 from chatapp.forgetting import tasks as forgetting_tasks
 from chatapp.forgetting.models import Removal, Tombstone
-from chatapp.forgetting.selectors.removals import waiting_removals
+from chatapp.forgetting.selectors.forgotten import waiting_removals
 from chatapp.forgetting.services import delete_idle_conversations, forget_whole_conversation
 from chatapp.operations import clock
 from chatapp.operations.errors import Conflict
@@ -74,8 +73,8 @@ def said(count: int, words: str = SECRET) -> list[ImportedMessage]:
     ]
 
 
-def imported(user: User, count: int = COUNT) -> Conversation:
-    return import_conversation(user=user, messages=said(count), now=clock.now(), title=SECRET)
+def imported(user: User, count: int = COUNT, **options: Any) -> Conversation:
+    return import_conversation(user=user, messages=said(count), now=clock.now(), title=SECRET, **options)
 
 
 def test_a_deletion_shows_at_every_door_before_any_row_is_gone(alice: User, api_client: Clients) -> None:
@@ -270,9 +269,10 @@ def test_an_import_that_was_given_up_adds_nothing_more(alice: User) -> None:
 # --- Index ----------------------------------------------------------------------------------------------
 
 
-def test_index_batches_are_bounded_by_characters(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(imports, "INDEXED_AT_ONCE", 0)
-    chat = import_conversation(user=alice, messages=said(8, "word " * 10_000), now=clock.now())
+def test_index_batches_are_bounded_by_characters(alice: User) -> None:
+    chat = import_conversation(
+        user=alice, messages=said(8, "word " * 10_000), now=clock.now(), index_at_once=0
+    )
     counts: list[int] = []
     pace = Pace(
         1e9,
@@ -284,21 +284,18 @@ def test_index_batches_are_bounded_by_characters(alice: User, monkeypatch: pytes
 
 
 @pytest.mark.mechanism("contract.pieces")
-def test_a_large_backlog_lets_others_in_between(
-    alice: User, bob: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(imports, "INDEXED_AT_ONCE", 0)
-    backlog, short = imported(alice, count=900), imported(bob, count=2)
+def test_a_large_backlog_lets_others_in_between(alice: User, bob: User) -> None:
+    backlog, short = imported(alice, count=900, index_at_once=0), imported(bob, count=2, index_at_once=0)
     pace = Pace(0.0, clock=FakeClock(step=1.0), sleep=lambda _: None)
     assert index_conversation(backlog.pk, pace) == 200
     assert index_conversation(short.pk, pace) == 2
     Conversation.objects.filter(pk=short.pk).update(last_activity_at=clock.now() - timedelta(seconds=20))
     for at in range(3):
-        another = imported(alice, count=2)
+        another = imported(alice, count=2, index_at_once=0)
         Conversation.objects.filter(pk=another.pk).update(
             last_activity_at=clock.now() - timedelta(minutes=9 - at)
         )
-    imported(bob, count=2)
+    imported(bob, count=2, index_at_once=0)
     Conversation.objects.filter(user=bob).update(last_activity_at=clock.now() - timedelta(seconds=20))
     first = overlooked_conversations(clock.now(), limit=2)
     assert set(Conversation.objects.filter(pk__in=first).values_list("user", flat=True)) == {alice.pk, bob.pk}

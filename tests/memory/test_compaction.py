@@ -18,7 +18,7 @@ from memory.summary_prompts import Hint, compaction_prompt
 from memory.tokens import Calibration, estimate_text, total_tokens
 from memory.transcript import render_transcript, split_transcript
 from memory.types import Checkpoint, ImagePart, Message, ReasoningPart, TextPart
-from tests.memory.histories import call, message, plain_turns, reply, result, user
+from tests.memory.histories import call, message, plain_turns, reply, result, stored, user
 from tests.memory.summaries import accept_summary, summary_requests
 from tests.memory.views import fit
 
@@ -387,3 +387,23 @@ def test_an_operators_schema_and_template_are_used_and_cannot_reach_into_objects
         == "Goal: ship it {goal.__class__} {other}"
     )
     assert default_template(schema) == "## Goal\n{goal}"
+
+
+@pytest.mark.parametrize("keep_recent", [1, 3, 5, 9, 11])
+@pytest.mark.parametrize("manual", [True, False])
+def test_a_span_never_ends_on_a_question_whose_reply_stays(keep_recent: int, manual: bool) -> None:
+    policy = ContextPolicy(keep_recent=keep_recent, reserve_ratio=0.01)
+    for tokens in (8_500, 9_100, 12_000):
+        history = turns_of(tokens)
+        due = plan_span(PlanInputs(history, None, policy, WINDOW, manual=manual))
+        assert due is not None
+        assert history[due.last_position].role == "assistant"
+        assert fit(history, budget=WINDOW, policy=policy).history[0].role == "user"
+
+
+def test_a_span_does_not_end_on_a_first_question_that_fills_most_of_a_call() -> None:
+    long = [replace(each, tokens=5_500) for each in (user("Read this."), reply("I did."))]
+    history = stored([*long, *plain_turns(20)])
+    due = plan_span(PlanInputs(history, None, DEFAULT_POLICY, WINDOW))
+    assert due is not None
+    assert history[due.last_position].role == "assistant"

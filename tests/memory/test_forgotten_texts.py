@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import snowballstemmer
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +11,7 @@ from memory.sentences import Vocabulary, split_sentences
 from memory.terms import Analyzer
 from memory.tombstones import Fingerprinter, Tombstones
 
-VOCABULARY = Vocabulary(Analyzer(snowballstemmer.stemmer("english").stemWord))
+VOCABULARY = Vocabulary(Analyzer())
 SAID = "My dog is called Rex. He eats two bowls of Pedigree-7 at 18:30."
 
 
@@ -107,11 +106,19 @@ def test_a_text_is_filtered_by_sentence():
     [
         "My daughter has a peanut allergy; ask every restaurant.",
         "My daughter has a peanut allergy.",
+        "She has a peanut allergy.",
+        "By the way, he has a peanut allergy!",
     ],
 )
 def test_a_fact_about_somebody_else_is_another_one(text: str):
     assert not tombstones("I have a peanut allergy.").cover(text)
     assert tombstones("I have a peanut allergy.").cover("The user has a peanut allergy.")
+
+
+def test_what_was_said_of_somebody_else_is_known_again_and_does_not_bar_what_is_said_of_oneself():
+    forgotten = tombstones("She has a peanut allergy.")
+    assert forgotten.cover("Well, she has a peanut allergy!")
+    assert not forgotten.cover("I have a peanut allergy.")
 
 
 def test_a_long_sentence_is_known_with_one_word_of_ten_changed():

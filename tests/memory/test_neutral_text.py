@@ -50,6 +50,7 @@ def test_invisible_text_is_taken_out(name: str) -> None:
         "Plain text, [a link](https://example.com) & <b>tags</b>, a|b, x[i], `<div>`.",
         "\U0001f468\u200d\U0001f469\u200d\U0001f467 and \u2764\ufe0f and 1\ufe0f\u20e3",
         "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 \u0915\u094d\u200d\u0937",
+        "\u1000\u103b\u200c\u1010 \u1780\u17d2\u200d\u1798 \u0f40\u200d\u0f0b",
         "\u4e16\u754c, Gr\u00fc\u00dfe, \u041f\u0440\u0438\u0432\u0435\u0442",
     ],
 )

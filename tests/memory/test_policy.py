@@ -116,3 +116,16 @@ def test_words_typed_into_a_chat_box_become_values() -> None:
         ("conversation", {"trigger": "0.5", "auto_compact": "false", "max_turns": "30"})
     ).policy
     assert (policy.trigger, policy.auto_compact, policy.max_turns) == (0.5, False, 30)
+
+
+@pytest.mark.parametrize("names", [("trigger", "trigger_ratio"), ("trigger_ratio", "trigger")])
+def test_a_field_by_its_own_name_stands_above_its_other_names_in_any_order(names: tuple[str, str]) -> None:
+    values = {"trigger": 0.5, "trigger_ratio": 0.7}
+    policy = merge_policies(("agent", {name: values[name] for name in names})).policy
+    assert policy.trigger == 0.5
+
+
+def test_the_order_of_other_names_does_not_matter_either() -> None:
+    one = {"compression_trigger": 0.5, "trigger_ratio": 0.7}
+    other = dict(reversed(one.items()))
+    assert merge_policies(("agent", one)).policy == merge_policies(("agent", other)).policy

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from memory.turns import (
     INTERRUPTED,
     Turn,
+    after_reply,
+    before_question,
     bind_groups,
     is_safe_split,
     reduce_turns,
@@ -121,6 +123,12 @@ def test_a_repaired_view_has_no_orphans_and_repairing_it_again_changes_nothing(
     ]
     for start, end in bind_groups(repaired):
         assert_no_orphans(repaired[start:end])
+
+
+def test_a_question_and_its_reply_are_on_one_side_of_a_split() -> None:
+    messages = [user("a"), reply("b"), user("c"), call("1"), result("1"), reply("d")]
+    assert [before_question(messages, at) for at in range(7)] == [0, 0, 2, 2, 4, 5, 6]
+    assert [after_reply(messages, at) for at in range(7)] == [0, 2, 2, 4, 4, 5, 6]
 
 
 def test_old_turns_keep_the_users_words_and_the_last_reply() -> None:

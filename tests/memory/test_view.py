@@ -132,7 +132,7 @@ def test_old_results_keep_head_and_tail_and_long_messages_are_cut() -> None:
     text = view.history[2].tool_results[0].text
     assert len(text) <= 20_000
     assert text.endswith("TAIL")
-    assert len(view.history[3].text) == 50_000
+    assert 49_900 < len(view.history[3].text) <= 50_000
 
 
 def test_a_pinned_message_stays_in_its_place() -> None:
@@ -190,12 +190,12 @@ def test_few_long_turns_lose_their_tool_chains_first() -> None:
     assert view.dropped is None
 
 
-def test_recall_gets_four_fifths_of_what_is_left_and_at_most_its_budget() -> None:
+def test_a_question_recalls_a_third_of_what_is_left_and_at_most_its_share() -> None:
     view = fit(plain_turns(400), budget=WINDOW)
-    assert 0 < view.recall_tokens <= 8_000
-    assert view.parts().total + view.recall_tokens <= 13_000
+    assert 0 < view.recall_tokens <= view.recall_room // 3 + 1
+    assert view.parts().total - view.parts().system + view.recall_room <= 13_000
     assert fit(plain_turns(400), budget=WINDOW, policy=ContextPolicy(recall_budget=500)).recall_tokens == 500
-    assert fit(plain_turns(3), checkpoint=CHECKPOINT, budget=TokenBudget()).recall_tokens == 8_000
+    assert fit(plain_turns(3), checkpoint=CHECKPOINT, budget=TokenBudget()).recall_tokens == 3_000
 
 
 def test_recalled_text_stands_right_before_the_question() -> None:

@@ -242,7 +242,7 @@ class TestWholeDays:
         assert [entry["text"] for entry in after["entries"]] == [f"{first}\n{second}"]
         assert found(alice, "clocks") == [f"{first}\n{second}"]
         assert not tombstones_of(alice.pk).cover(second)
-        assert tombstones_of(alice.pk).cover("She wears a red hat."), "what was not moved is"
+        assert tombstones_of(alice.pk).cover("Wears a red hat."), "what was not moved is"
 
     def test_a_section_by_hand_is_a_new_entry_at_its_time(self, alice: User, client: Client):
         client.patch("/api/v1/me", {"time_zone": "Asia/Tokyo"}, content_type="application/json")

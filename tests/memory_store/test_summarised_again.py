@@ -10,7 +10,7 @@ from django.test import Client
 
 from chatapp.accounts.models import User
 from chatapp.compaction import tasks as compaction_tasks
-from chatapp.compaction.actions import undo_compaction
+from chatapp.compaction.actions.compactions import undo_compaction
 from chatapp.compaction.models import Compaction
 from chatapp.long_term.actions.entries import record_entry
 from chatapp.long_term.models import MemoryEntry

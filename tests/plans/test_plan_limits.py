@@ -8,7 +8,7 @@ import pytest
 
 from chatapp.providers.models import ModelConfig
 from tests.api.program import Program
-from tests.context_engine.talking import talking, words
+from tests.context_engine.talking import talking, words, work
 from tests.plans.plan_talk import ask_planned
 from tests.plans.planned_server import GOAL_MET, NOT_MET, Caller, PlannedServer, plan_of
 from tests.servers.behaviour import says
@@ -66,13 +66,13 @@ async def test_each_reader_of_a_long_result_gets_its_share_of_it(
 
 
 @pytest.mark.mechanism("fim.plan-history")
-async def test_a_long_history_is_summarised_for_the_planner_by_the_fast_model(
+async def test_without_checkpoints_a_long_history_is_summarised_for_the_planner_by_the_fast_model(
     alice_program: Program, planned: PlannedServer
 ) -> None:
     history = [
         {"role": role, "content": words(1_200, "Lisbon")} for _ in range(10) for role in ("user", "assistant")
     ]
-    async with talking(alice_program, history) as talk:
+    async with talking(alice_program, history, context_policy={"auto_compact": False}) as talk:
         await ask_planned(talk, "And now, what of A and B?")
     summaries = planned.server.requests_of("summary")
     assert summaries
@@ -82,6 +82,25 @@ async def test_a_long_history_is_summarised_for_the_planner_by_the_fast_model(
     assert "Previous conversation:" in asked.text
     assert asked.messages[1]["content"].endswith("And now, what of A and B?")
     assert len(asked.text) < 4 * 16_000
+
+
+@pytest.mark.mechanism("fim.plan-history")
+async def test_a_long_history_is_summarised_once_for_the_first_plan_and_the_next(
+    alice_program: Program, planned: PlannedServer
+) -> None:
+    history = [
+        {"role": role, "content": words(1_200, "Lisbon")} for _ in range(10) for role in ("user", "assistant")
+    ]
+    async with talking(alice_program, history) as talk:
+        await ask_planned(talk, "And now, what of A and B?")
+        [checkpoint] = await talk.compactions()
+        assert checkpoint["status"] == "done"
+        assert await work() == 0
+        summaries = planned.server.requests_of("summary")
+        assert not any("prepare a conversation for a planner" in request.text for request in summaries)
+        assert checkpoint["summary"][:200] in planned.requests("planner")[0].text
+        await ask_planned(talk, "And what of C and D?")
+    assert planned.server.requests_of("summary") == summaries
 
 
 @pytest.mark.mechanism("fim.plan-analysis")

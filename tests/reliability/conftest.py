@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.reliability.installation import PEOPLE, Installation, common_env, copy_database
+from tests.reliability.installation import PEOPLE, Installation, common_env
 from tests.reliability.people import Person
 from tests.reliability.scripting import Script, scripted_model
-from tests.servers.people import make_people
+from tests.servers.made_once import MIGRATED
+from tests.servers.people import Credentials, make_people
 from tests.servers.postgres import Postgres
 from tests.servers.redis import Redis
 
@@ -23,13 +25,17 @@ def script() -> Iterator[Script]:
 
 @pytest.fixture(scope="package")
 def embedded_installation(
-    script: Script, migrated_sqlite: Path, static_files: None, tmp_path_factory: pytest.TempPathFactory
+    script: Script,
+    peopled_data: tuple[Path, Credentials],
+    static_files: None,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Installation]:
     folder = tmp_path_factory.mktemp("embedded")
-    copy_database(migrated_sqlite, folder / "data")
+    data, people = peopled_data
+    shutil.copytree(data, folder / "data")
     env = {"DATA_DIR": str(folder / "data"), **common_env(script.server.base_url)}
     installation = Installation("embedded", env, folder)
-    installation.tokens = make_people(env, PEOPLE).tokens
+    installation.tokens = dict(people.tokens)
     yield installation
     installation.stop()
 
@@ -48,7 +54,6 @@ def own_redis() -> Iterator[Redis]:
 def production_installation(
     script: Script,
     postgres: Postgres,
-    migrated_postgres: str,
     own_redis: Redis,
     static_files: None,
     tmp_path_factory: pytest.TempPathFactory,
@@ -57,7 +62,7 @@ def production_installation(
     (folder / "data").mkdir()
     env = {
         "DATA_DIR": str(folder / "data"),
-        "DATABASE_URL": postgres.new_database(migrated_postgres),
+        "DATABASE_URL": postgres.new_database(MIGRATED),
         "REDIS_URL": own_redis.url(),
         **common_env(script.server.base_url),
     }

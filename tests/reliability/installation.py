@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -12,11 +11,10 @@ from pathlib import Path
 import httpx2
 
 from tests.reliability.scripting import OUTPUT, WINDOW
-from tests.servers.people import ALICE, CHARLIE
+from tests.servers.people import ALICE, CHARLIE, LEAVERS
 from tests.servers.redis import Redis
 from tests.servers.service import OwnProcess, Service
 
-LEAVERS = tuple(f"leaver-{number}@example.com" for number in range(8))
 PEOPLE = (ALICE, CHARLIE, *LEAVERS)
 MODEL_TIMEOUT_S = 3
 LEASE_S = 8
@@ -116,8 +114,3 @@ def common_env(base_url: str) -> dict[str, str]:
         "SSE_HEARTBEAT_S": str(CHECK_S),
         "SOCKET_CHECK_S": str(CHECK_S),
     }
-
-
-def copy_database(source: Path, folder: Path) -> None:
-    folder.mkdir()
-    shutil.copy(source, folder)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +51,6 @@ class Person:
     def wait_for_end(self, run_id: str) -> dict[str, Any]:
         def ended() -> dict[str, Any] | None:
             run = self.run(run_id)
-            time.sleep(0.05)
             return run if run["status"] in ENDED else None
 
         run = wait_for(ended, what=f"run {run_id} ends", explain=lambda: str(self.run(run_id)))
@@ -90,7 +88,6 @@ class Person:
 
     def wait_for_compaction(self, conversation: str, compaction: str, status: str) -> dict[str, Any]:
         def reached() -> dict[str, Any] | None:
-            time.sleep(0.05)
             rows = self.compactions(conversation)
             return next((row for row in rows if (row["id"], row["status"]) == (compaction, status)), None)
 

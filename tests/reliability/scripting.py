@@ -57,9 +57,9 @@ class Script:
 
     @staticmethod
     def _key_of(request: RecordedRequest) -> str:
-        """The key in the newest message that has one: what was recalled stands before the question."""
-        for message in reversed(request.messages):
-            if message["role"] == "user" and (found := KEY.findall(str(message["content"]))):
+        """The key in the newest message that has one, but for what was recalled: that has keys of other chats."""
+        for message in reversed(request.user_messages):
+            if found := KEY.findall(str(message["content"])):
                 return str(found[-1])
         return ""
 

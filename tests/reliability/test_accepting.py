@@ -12,29 +12,7 @@ from websockets.sync.client import connect
 from tests.reliability.installation import PEOPLE, Installation, kill_group
 from tests.reliability.people import ASYNC, ENDED, Person
 from tests.reliability.readers import SocketReader
-from tests.reliability.scripting import Script, new_key, slowly, words
-
-
-@pytest.mark.mechanism("contract.accepted")
-def test_a_message_whose_acknowledgement_came_survives_kill_9_and_its_run_ends(
-    installation: Installation, alice: Person, alice_elsewhere: Person, script: Script
-) -> None:
-    key = new_key("killed")
-    script.answer(key, slowly(words(10), rate=10))
-    conversation = alice.new_conversation()
-    accepted = alice.send(conversation, f"Please keep {key}")
-    kill_group(installation.first)
-    installation.start()
-
-    run = alice_elsewhere.wait_for_end(accepted["run_id"])
-    question, answer = alice_elsewhere.messages(conversation)
-    assert (question["id"], question["content"]) == (accepted["message_id"], f"Please keep {key}")
-    assert run["status"] in ("complete", "interrupted")
-    assert answer["status"] == run["status"]
-    script.answer(key, "Said again.")
-    again = alice_elsewhere.act(f"conversations/{conversation}/messages/{answer['id']}/regenerate")
-    assert alice_elsewhere.wait_for_end(again["run_id"])["status"] == "complete"
-    assert alice_elsewhere.text(conversation, again["answer_id"]) == "Said again."
+from tests.reliability.scripting import Script, new_key
 
 
 @pytest.mark.mechanism("contract.accepted")

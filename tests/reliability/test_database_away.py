@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import httpx2
 import psycopg
 import pytest
+from websockets.sync.client import connect
 
 from tests.reliability.installation import LEASE_S, PEOPLE, Installation
 from tests.reliability.people import ASYNC, Person
 from tests.reliability.readers import SocketReader
 from tests.reliability.scripting import Script, new_key, slowly, words
+from tests.servers.postgres import Postgres
 
 CUT = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -98,3 +102,43 @@ def test_a_process_that_cannot_renew_its_lease_finishes_what_it_is_answering(
     assert reader.story.texts[sent["answer_id"]] == text
     assert alice.text(conversation, sent["answer_id"]) == text
     reader.close()
+
+
+@pytest.mark.mechanism("contract.errors")
+def test_without_postgresql_everybody_is_told_and_nothing_is_lost(
+    production: Installation, alice: Person, script: Script, postgres: Postgres
+) -> None:
+    """Over REST, the socket and the pages; an answer that is being written goes on."""
+    key = new_key("away")
+    text = words(120)
+    script.answer(key, slowly(text, rate=10))
+    conversation, other = alice.new_conversation(), alice.new_conversation()
+    sent = alice.send(conversation, key)
+    script.wait_for_request(key, event="first_token")
+    headers = {"Authorization": f"Bearer {production.tokens[PEOPLE[0]]}"}
+    printed = len(production.first.output())
+    with connect(production.first.ws_url, additional_headers=headers) as socket:
+        postgres.interrupt()
+        try:
+            refused = alice.post(other, f"Not now {key}", ASYNC, client_id=f"{key}-other")
+            frame = {"type": "message.send", "client_id": key, "conversation_id": other, "content": "Nor now"}
+            socket.send(json.dumps(frame))
+            told = json.loads(socket.recv(timeout=60))
+            page = httpx2.get(f"{production.first.url}/accounts/login/", timeout=60)
+            ready = httpx2.get(f"{production.first.url}/readyz", timeout=60)
+        finally:
+            postgres.start_again()
+    error = refused.json()["error"]
+    assert (refused.status_code, error["code"]) == (503, "unavailable")
+    assert error["message"] == "The database does not answer right now. Please try again."
+    assert (told["type"], told["code"], told["client_id"]) == ("error", "unavailable", key)
+    assert page.status_code == 503
+    assert "The database does not answer right now." in page.text
+    assert (ready.status_code, ready.json()["checks"]["database"] == "ok") == (503, False)
+
+    assert alice.wait_for_end(sent["run_id"])["status"] == "complete"
+    assert alice.text(conversation, sent["answer_id"]) == text
+    again = alice.send(other, f"Not now {key}", client_id=f"{key}-other")
+    alice.wait_for_end(again["run_id"])
+    assert len(alice.messages(other)) == 2
+    assert "Traceback" not in production.first.output()[printed:]

@@ -1,4 +1,7 @@
-"""Whatever a provider does becomes one plain sentence with the text so far, in time, and Retry works afterwards."""
+"""Whatever a provider does becomes one plain sentence with the text so far, in time, and Retry works afterwards.
+
+More that a provider may do, while other things break as well: `tests/faults`.
+"""
 
 from __future__ import annotations
 
@@ -39,12 +42,7 @@ FAILURES = {
         "rate_limit",
         calls=2,
     ),
-    "429 with a short Retry-After": Failure(
-        replace(ERRORS["rate_limit"](), retry_after="2"), "rate_limit", calls=2
-    ),
-    "429 with a long Retry-After": Failure(replace(ERRORS["rate_limit"](), retry_after="60"), "rate_limit"),
     "no credit": Failure(ERRORS["quota"](), "quota"),
-    "500": Failure(ERRORS["server"](), "server", calls=2),
     "502 page": Failure(ERRORS["html_502"](), "server", calls=2),
     "silence": Failure(says(TEXT, hold_after=0), "timeout", status=504, calls=2),
     "stall": Failure(
@@ -53,15 +51,7 @@ FAILURES = {
         status=504,
         kept="word0 word1 word2",
     ),
-    "cut": Failure(says(TEXT, fault="cut"), "cut", kept="word0 word1 word2"),
-    "ended without a reason": Failure(says(TEXT, fault="no_finish"), "cut", kept="word0 word1 word2"),
-    "bad JSON": Failure(says(TEXT, fault="broken_json"), "cut", kept="word0 word1 word2"),
-    "an error in the stream": Failure(says(TEXT, fault="error_chunk"), "server", kept="word0 word1 word2"),
-    "HTML": Failure(Behaviour(fault="html"), "bad_response"),
-    "nothing": Failure(Behaviour(fault="empty"), "bad_response"),
     "no words": Failure(says(""), "bad_response"),
-    "refused connections": Failure(Behaviour(fault="refuse"), "connection", calls=2),
-    "overflow for ever": Failure(ERRORS["overflow_openai"](), "overflow", calls=0),
 }
 
 

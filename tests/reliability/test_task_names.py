@@ -23,7 +23,7 @@ def names_passed_to(function: str) -> Iterator[tuple[str, str]]:
 
 def test_every_name_that_wakes_a_worker_is_a_registered_task() -> None:
     app.loader.import_default_modules()
-    calls = list(names_passed_to("wake_worker"))
+    calls = [*names_passed_to("wake_worker"), *names_passed_to("wake_for_many")]
     assert len(calls) > 20
     assert [(place, name) for place, name in calls if name not in app.tasks] == []
 

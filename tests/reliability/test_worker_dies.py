@@ -17,7 +17,7 @@ from tests.reliability.compacting import (
 from tests.reliability.installation import Installation
 from tests.reliability.people import Person
 from tests.reliability.scripting import Script, new_key, slowly, words
-from tests.servers.behaviour import ERRORS, says
+from tests.servers.behaviour import ERRORS, fails, says
 from tests.servers.waiting import wait_for
 
 
@@ -96,6 +96,7 @@ UNUSABLE = {
     "down": (ERRORS["server"](), "server"),
     "wrong key": (ERRORS["wrong_key"](), "auth"),
     "empty": (says(""), "nothing"),
+    "a refusal": (says("I'm sorry, but I can't help with that."), "not a summary"),
     "garbage": (says("{}[]()!!! ... ??? ---- ==== %%%% //// ####"), "not a summary"),
     "repeating itself": (says(words(1, "again ") * 300), "not a summary"),
     "too long": (says(f"QX-00000 {words(4_000)}"), "tokens"),
@@ -127,6 +128,18 @@ def test_an_unusable_summary_is_never_used_and_the_extractive_one_says_why(
     assert len(script.requests(key, "summary")) == asked, "the next turn does not try again"
     assert len(alice.compactions(conversation)) == 1
     assert len(alice.messages(conversation)) == 42, "the originals stay"
+
+
+def test_a_summary_model_with_a_smaller_window_is_asked_again_for_less(
+    embedded: Installation, alice: Person, script: Script
+) -> None:
+    key = new_key("smaller-window")
+    refusal = fails(400, "This model's maximum context length is 8000 tokens. Your prompt is too long.")
+    script.answer(key, refusal, f"The user counts notes from QX-00000 on. {key}", kind="summary")
+    conversation = long_conversation(alice, key)
+    row = alice.wait_for_compaction(conversation, compact(alice, conversation), "done")
+    assert (row["fallback_reason"], row["summary"][:22]) == (None, "The user counts notes ")
+    assert len(script.requests(key, "summary")) == 2
 
 
 def test_nothing_is_summarised_twice_when_a_conversation_grows(

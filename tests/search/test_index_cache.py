@@ -8,6 +8,7 @@ from django.db import transaction
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
 from chatapp.recall.actions import indexing as index_actions
+from chatapp.recall.actions import removal
 from chatapp.recall.index_cache import IndexCache
 from chatapp.recall.index_format import BLOCK, blank_rows
 from chatapp.recall.models import SearchBlock, SearchOwner
@@ -38,7 +39,7 @@ def test_a_search_reads_what_is_sealed_once(
 
 
 def test_what_was_removed_since_the_last_search_is_not_found(alice: User, conversation: Conversation):
-    index_actions.remove_messages(alice.pk, [conversation.messages.get(position=300).pk])
+    removal.remove_messages(alice.pk, [conversation.messages.get(position=300).pk])
     assert texts(alice, "xylophone") == []
     assert texts(alice, "topic3")
 
@@ -51,11 +52,11 @@ def test_what_was_sealed_since_the_last_search_is_found(alice: User, conversatio
 
 def test_a_removal_that_was_taken_back_leaves_nothing_behind(alice: User, conversation: Conversation):
     with transaction.atomic():
-        index_actions.remove_messages(alice.pk, [conversation.messages.get(position=300).pk])
+        removal.remove_messages(alice.pk, [conversation.messages.get(position=300).pk])
         assert texts(alice, "xylophone") == []
         transaction.set_rollback(True)
     assert texts(alice, "xylophone") == [SAID]
-    index_actions.remove_messages(alice.pk, [conversation.messages.get(position=299).pk])
+    removal.remove_messages(alice.pk, [conversation.messages.get(position=299).pk])
     assert texts(alice, "xylophone") == [SAID]
 
 

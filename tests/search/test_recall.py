@@ -5,7 +5,7 @@ import pytest
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Branch, Conversation
 from chatapp.recall.turn_recall import InContext, RecalledTurn, recall_for
-from memory.ranking import RecallSize
+from memory.ranking import LITTLE, RecallSize
 from tests.memory_store.rows import NOW, new_conversation, say
 from tests.search.test_search_index import filler
 
@@ -30,6 +30,10 @@ def conversation(alice: User) -> Conversation:
 def recalled(user: User, question: str = QUESTION, budget_tokens: int = 400, **context: object):
     room = RecallSize(budget_tokens, 4 * budget_tokens)
     return recall_for(user_id=user.pk, question=question, now=NOW, room=room, context=InContext(**context))  # type: ignore[arg-type]
+
+
+def is_little(turns: Sequence[RecalledTurn]) -> bool:
+    return sum(turn.tokens for turn in turns) <= LITTLE.tokens
 
 
 def texts_of(turns: Sequence[RecalledTurn]) -> list[str]:
@@ -60,11 +64,6 @@ def test_nothing_comes_back_where_nothing_fits(alice: User, conversation: Conver
     assert recalled(alice, said) == []
 
 
-def test_a_question_about_a_kind_brings_back_what_is_of_it(alice: User, conversation: Conversation):
-    assert "I bought a violin by Stainer." in texts_of(recalled(alice, "Do I own an instrument?"))
-    assert recalled(alice, "Do I own a vehicle?") == []
-
-
 def test_another_form_of_the_word_is_found(alice: User, conversation: Conversation):
     say(conversation, "We drove to the Jura.", *filler(20))
     assert "We drove to the Jura." in texts_of(recalled(alice, "Where did we drive?"))
@@ -83,11 +82,11 @@ def test_an_answer_comes_back_before_what_was_said_in_front_of_its_question(alic
     assert scores["Under my bed."] > scores["The tram is late."]
 
 
-def test_a_request_brings_back_what_it_names_and_nothing_for_what_is_to_be_done(
+def test_a_request_brings_back_what_it_names_and_little_for_what_is_to_be_done(
     alice: User, conversation: Conversation
 ):
     say(conversation, "Please explain the difference to me.", "Which difference?", *filler(20))
-    assert recalled(alice, "Explain the difference between a monad and a functor") == []
+    assert is_little(recalled(alice, "Explain the difference between a monad and a functor", 2_000))
     assert "I bought a violin by Stainer." in texts_of(recalled(alice, "Write a poem about my violin"))
 
 
@@ -101,12 +100,12 @@ def test_a_request_brings_back_what_it_names_and_nothing_for_what_is_to_be_done(
         "What is the name for a number like that?",
     ],
 )
-def test_a_general_question_is_not_answered_by_one_everyday_word(
+def test_a_general_question_recalls_little_by_one_everyday_word(
     alice: User, conversation: Conversation, question: str
 ):
     say(conversation, "I work at night, it is a quiet time.", "I knead the dough by hand.", *filler(20))
     say(conversation, "The elements of style.", *filler(20))
-    assert recalled(alice, question) == []
+    assert is_little(recalled(alice, question, 2_000))
 
 
 @pytest.mark.parametrize(
@@ -138,7 +137,7 @@ def test_a_year_nothing_was_said_in_brings_nothing_back(alice: User, conversatio
 
 def test_who_is_asked_about_is_recalled_though_no_other_word_fits(alice: User, conversation: Conversation):
     say(conversation, "Ben: Any news, Ann?", "Ann: I am playing Xenoblade.", *filler(20))
-    assert "I am playing Xenoblade." in texts_of(recalled(alice, "Which console does Ann own?"))
+    assert "Ann: I am playing Xenoblade." in texts_of(recalled(alice, "Which console does Ann own?"))
     assert recalled(alice, "Which console does Zoe own?") == []
 
 

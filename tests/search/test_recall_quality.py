@@ -90,7 +90,7 @@ def test_what_was_recalled_links_to_its_messages_best_first(browser: Client, fri
     asked = {"query": "What is Tomas's dog called?", "budget_tokens": 600}
     recalled = post(browser, f"{friendship}/context", asked)["recalled"]
     previews = [item["preview"] for item in recalled]
-    assert any("Biscuit" in preview for preview in previews[:8])
+    assert any("Biscuit" in preview for preview in previews[:12])
     assert all(item["source"]["conversation_id"] == friendship for item in recalled)
     page = browser.get(f"/api/v1/conversations/{friendship}/messages?limit=1").json()
     assert {*recalled[0]["source"]} == {"kind", "conversation_id", "message_id"}

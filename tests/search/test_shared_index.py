@@ -11,7 +11,7 @@ from chatapp.agent_presets.models import Agent
 from chatapp.forgetting.services import forget_all, forget_entry, take_out_of_shared
 from chatapp.long_term.actions.entries import rewrite_entry
 from chatapp.long_term.models import MemoryEntry
-from chatapp.recall.actions.indexing import index_entry, rebuild_index
+from chatapp.recall.actions.indexing import index_entries, index_entry, rebuild_index
 from chatapp.recall.index_format import NO_ORDINAL
 from chatapp.recall.models import SearchDocument, SearchOwner, SearchPosting
 from chatapp.recall.selectors.user_index import open_index
@@ -29,12 +29,15 @@ def porter() -> Agent:
     return Agent.objects.create(name="Porter", shares_memory=True)
 
 
-def share(user: User, agent: Agent, *texts: str) -> list[MemoryEntry]:
-    entries = [
+def write(user: User, agent: Agent, *texts: str) -> list[MemoryEntry]:
+    return MemoryEntry.objects.bulk_create(
         MemoryEntry(user=user, scope=agent, shared_in=agent.pk, text=text, day=NOW.date(), created_at=NOW)
         for text in texts
-    ]
-    MemoryEntry.objects.bulk_create(entries)
+    )
+
+
+def share(user: User, agent: Agent, *texts: str) -> list[MemoryEntry]:
+    entries = write(user, agent, *texts)
     for entry in entries:
         index_entry(entry)
     return entries
@@ -53,7 +56,8 @@ def test_the_first_of_a_thousand_entries_is_found_and_long_ones_are_too(
     other = Agent.objects.create(name="Janitor", shares_memory=True)
     share(bob, other, "The gate code of the cellar is 9152.")
     for user in (bob, charlie):
-        share(user, porter, *(f"Order {number} of {user.email} is due." for number in range(520)))
+        orders = (f"Order {number} of {user.email} is due." for number in range(520))
+        index_entries(user.pk, write(user, porter, *orders))
     long = "Nothing of it matters. " * 400
     share(charlie, porter, f"{long}The caretaker is called Heliotrope. {long}")
     share(bob, porter, "The ladder stands behind the shed.")

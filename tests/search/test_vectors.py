@@ -11,6 +11,7 @@ from chatapp.operations import doctor, metrics
 from chatapp.recall import embedding
 from chatapp.recall import tasks as recall_tasks
 from chatapp.recall.actions import indexing as index_actions
+from chatapp.recall.actions import removal
 from chatapp.recall.models import SearchCodes, SearchOwner, SearchVectors
 from chatapp.recall.selectors.user_index import SearchFilter, open_index
 from chatapp.recall.turn_recall import recall_for
@@ -34,7 +35,7 @@ def server(settings) -> Iterator[EmbeddingsServer]:
         settings.EMBEDDINGS_BASE_URL = running.base_url
         settings.EMBEDDINGS_MODEL = "concepts"
         settings.EMBEDDINGS_API_KEY = "secret"
-        embedding.forget_failures()
+        embedding._health.rests_until = 0.0
         yield running
 
 
@@ -82,12 +83,15 @@ def test_an_endpoint_that_is_down_costs_one_question_and_is_told_in_log_and_metr
     assert len(server.requests) == asked + 1
     assert "recall goes by the words alone" in caplog.text
     assert metrics.REGISTRY.get_sample_value("palimpsest_embeddings_resting") == 1
-    embedding.forget_failures()
+    embedding._health.rests_until = 0.0
     assert metrics.REGISTRY.get_sample_value("palimpsest_embeddings_resting") == 0
 
 
 def test_the_doctor_asks_the_endpoint(server: EmbeddingsServer):
-    assert [finding.what for finding in doctor.check_embeddings()] == ["answers, 96 dimensions"]
+    well, languages = doctor.check_embeddings()
+    assert well.what == "answers, 96 dimensions; 0 texts are about 0 tokens to embed and 0 MB"
+    assert "Chinese" in languages.what
+    assert "German" not in languages.what
     server.is_down = True
     (finding,) = doctor.check_embeddings()
     assert not finding.is_well
@@ -126,7 +130,7 @@ def test_what_is_removed_loses_its_vectors(alice: User, conversation: Conversati
     embedding.embed_index(alice.pk)
     size = stored_vectors()
     gone = conversation.messages.get(position=60)
-    index_actions.remove_messages(alice.pk, [gone.pk])
+    removal.remove_messages(alice.pk, [gone.pk])
     assert size - stored_vectors() == 3  # the turn and its two sentences
     forget_whole_conversation(alice, conversation.pk, now=NOW)
     assert stored_vectors() == 0
@@ -152,7 +156,7 @@ def test_an_endpoint_whose_vectors_grow_holds_up_no_forgetting(
     index_actions.index_conversation(conversation.pk)
     embedding.embed_index(alice.pk)
     size = stored_vectors()
-    index_actions.remove_messages(alice.pk, [conversation.messages.get(position=60).pk])
+    removal.remove_messages(alice.pk, [conversation.messages.get(position=60).pk])
     assert size - stored_vectors() == 3
 
 

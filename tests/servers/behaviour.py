@@ -6,7 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
-Fault = Literal["", "cut", "no_finish", "broken_json", "html", "empty", "error_chunk", "refuse"]
+Fault = Literal[
+    "", "cut", "no_finish", "broken_json", "html", "empty", "error_chunk", "refuse", "two_lines", "lost_event"
+]
+GOES_ON: frozenset[Fault] = frozenset({"two_lines", "lost_event"})
+"""Faults of a single event, after which the answer goes on to its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +20,8 @@ class Behaviour:
     `text` None means `tokens` made-up words. `rate` is tokens a second, 0 as fast as possible. `hold_after` stops after
     so many tokens (0: before the first) until the server is released. `fault` happens after `fault_after` tokens:
     cut (the connection breaks), no_finish (ends politely without finish_reason), broken_json, error_chunk
-    (an `error` object in the stream), html and empty (the whole body), refuse (closed before any answer).
+    (an `error` object in the stream), html and empty (the whole body), refuse (closed before any answer), two_lines
+    (one event in two `data:` lines), lost_event (one event is cut short, the others follow).
     """
 
     text: str | None = None
@@ -39,6 +44,8 @@ class Behaviour:
     prompt_tokens: int | None = None
     cached_tokens: int = 0
     sends_usage: bool = True
+    usage: Any = None
+    """Sent in place of the true counts."""
     error_if_field: str | None = None
 
     def slower(self, rate: float, delay_s: float = 0.0) -> Behaviour:

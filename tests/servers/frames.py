@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from tests.servers.behaviour import Behaviour
+from tests.servers.behaviour import GOES_ON, Behaviour, Fault
 
 CREATED = 1_790_000_000
 _TEXT = "the old writing can still be read under the new one and nothing that was said is ever gone"
@@ -117,12 +117,24 @@ def stream_frames(behaviour: Behaviour, body: Mapping[str, Any]) -> AnswerFrames
     if not behaviour.tool_calls or behaviour.text:
         tokens += text_frames(answer_text(behaviour), model, "content")
     tokens += _tool_frames(behaviour, model)
+    if behaviour.fault in GOES_ON:
+        at = behaviour.fault_after
+        tokens = (*tokens[:at], _broken_frame(tokens[at], behaviour.fault), *tokens[at + 1 :])
     closing = event_frame(_chunk(model, {}, finish_reason(behaviour)))
     if behaviour.sends_usage and (body.get("stream_options") or {}).get("include_usage"):
-        chunk = _chunk(model, {}) | {"choices": [], "usage": usage_of(behaviour, body)}
+        usage = usage_of(behaviour, body) if behaviour.usage is None else behaviour.usage
+        chunk = _chunk(model, {}) | {"choices": [], "usage": usage}
         closing += event_frame(chunk)
     opening = event_frame(_chunk(model, {"role": "assistant", "content": ""}))
     return AnswerFrames(opening, tokens, closing + event_frame("[DONE]"))
+
+
+def _broken_frame(frame: bytes, fault: Fault) -> bytes:
+    payload = frame.split(b"\r\n", 1)[1].removeprefix(b"data: ").rstrip()
+    at = payload.index(b",") + 1
+    if fault == "two_lines":
+        return frame_bytes(b"data: %b\ndata: %b\n\n" % (payload[:at], payload[at:]))
+    return frame_bytes(b"data: %b\n\n" % payload[: len(payload) // 2])
 
 
 def completion_body(behaviour: Behaviour, body: Mapping[str, Any]) -> dict[str, Any]:

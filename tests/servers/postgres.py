@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 from dataclasses import dataclass, field
@@ -54,32 +55,50 @@ class Postgres:
     folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="palimpsest-pg-")))
     account: pwd.struct_passwd | None = field(default_factory=find_account)
     programs: Path = field(default_factory=find_programs)
+    cluster: Path | None = None
+    """A data folder that this server copies; without one it begins empty."""
     process: subprocess.Popen[Any] | None = None
     numbers: count[int] = field(default_factory=lambda: count(1))
 
     def start(self) -> Postgres:
+        self._lay_out()
+        self.start_again()
+        return self
+
+    def _lay_out(self) -> None:
         self.folder.chmod(0o755)
         self.programs = self._reachable_programs()
+        if self.cluster:
+            subprocess.run(["cp", "-a", self.cluster, self.data], check=True)
         for part in (self.data, self.sockets):
-            part.mkdir()
+            part.mkdir(exist_ok=True)
             if self.account:
                 os.chown(part, self.account.pw_uid, self.account.pw_gid)
-        self._run("initdb", "-D", self.data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-sync")
+        if not self.cluster:
+            self._run(
+                "initdb", "-D", self.data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-sync"
+            )
+
+    def start_again(self) -> None:
+        """With the data it had."""
         settings = [part for name, value in FAST.items() for part in ("-c", f"{name}={value}")]
         command = [
             str(part) for part in (self.programs / "postgres", "-D", self.data, "-k", self.sockets, *settings)
         ]
-        with self.log.open("wb") as log:
+        with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 command, stdout=log, stderr=log, start_new_session=True, **self._as_account()
             )
         wait_for(self._is_ready, what="PostgreSQL did not start", explain=self.log.read_text)
-        return self
+
+    def interrupt(self) -> None:
+        """A fast shutdown: connections are ended. The data stays, for `start_again`."""
+        if self.process:
+            self.process.send_signal(signal.SIGINT)
+            self.process.wait(30)
 
     def stop(self) -> None:
-        if self.process:
-            self.process.send_signal(2)  # SIGINT: a fast shutdown, connections are ended
-            self.process.wait(30)
+        self.interrupt()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def url(self, database: str = "postgres") -> str:
@@ -88,12 +107,15 @@ class Postgres:
     def new_database(self, template: str = "template1") -> str:
         """The URL of a fresh database, a copy of `template`."""
         name = f"palimpsest_{next(self.numbers)}"
+        self.create_database(name, template)
+        return self.url(name)
+
+    def create_database(self, name: str, template: str = "template1") -> None:
         statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(
             sql.Identifier(name), sql.Identifier(template)
         )
         with psycopg.connect(self.url(), autocommit=True) as connection:
             connection.execute(statement)
-        return self.url(name)
 
     @property
     def data(self) -> Path:

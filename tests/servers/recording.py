@@ -29,6 +29,12 @@ class RecordedRequest:
         return list(self.body.get("messages", []))
 
     @property
+    def user_messages(self) -> list[dict[str, Any]]:
+        """Without what was recalled, which has the role of the user, too, and words of other chats."""
+        said = [message for message in self.messages if message["role"] == "user"]
+        return [message for message in said if not str(message["content"]).startswith("<recalled>")]
+
+    @property
     def text(self) -> str:
         """Everything the model was given to read, for `in` checks."""
         return json.dumps(self.messages, ensure_ascii=False)

@@ -148,6 +148,10 @@ class Service(OwnProcess):
     def client_of(self, email: str) -> httpx2.Client:
         return self.client(self.tokens[email])
 
+    def token_of(self, email: str, *scopes: str) -> str:
+        """Return a new API token with these scopes."""
+        return self.manage("create_token", email, "--scopes", ",".join(scopes)).split()[-1]
+
     def newcomer(self, group: Sequence[str]) -> str:
         """Return the address of the next of `group`, whom no test has been yet."""
         name = group[0]

@@ -6,7 +6,7 @@ import asyncio
 import sys
 from collections.abc import Callable
 
-from tests.servers.behaviour import Behaviour
+from tests.servers.behaviour import GOES_ON, Behaviour
 from tests.servers.frames import AnswerFrames, event_frame
 from tests.servers.http_socket import HttpConnection
 
@@ -34,7 +34,7 @@ class AnswerStream:
         self._limit = sys.maxsize if behaviour.is_endless else len(frames.tokens)
         self._is_held = behaviour.hold_after is not None
         self._is_over = False
-        if behaviour.fault:
+        if behaviour.fault and behaviour.fault not in GOES_ON:
             self._limit = min(self._limit, behaviour.fault_after)
         connection.on_lost = self._lose
         connection.on_drained = self._tick
@@ -106,7 +106,7 @@ class AnswerStream:
             self._connection.write(event_frame('{"id": "chatcmpl-test", "choices": [{"delta": {"cont'))
         if fault == "error_chunk":
             self._connection.write(event_frame(self._behaviour.error or {"error": {"message": "boom"}}))
-        if not fault:
+        if not fault or fault in GOES_ON:
             self._connection.write(self._frames.closing)
         self._connection.end_stream()
 

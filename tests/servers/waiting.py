@@ -12,6 +12,7 @@ from typing import TypeVar
 T = TypeVar("T")
 PATIENCE_S = 120.0
 """How long tests wait for what must come: of a machine that is busy with other work. What is there is seen at once."""
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.25
 
 
 def package_folder(name: str) -> Path:
@@ -24,11 +25,13 @@ def wait_for(
     look: Callable[[], T], *, what: str, timeout_s: float = PATIENCE_S, explain: Callable[[], str] = str
 ) -> T:
     """Return the first true answer of `look`; fail with `explain()` after the time-out."""
-    deadline = time.monotonic() + timeout_s
+    began = time.monotonic()
     while not (answer := look()):
-        if time.monotonic() > deadline:
+        waited_s = time.monotonic() - began
+        if waited_s > timeout_s:
             raise AssertionError(f"{what}: not within {timeout_s:g} s\n{explain()}")
-        time.sleep(0.02)
+        # A tenth of the wait at the most: to look often is work that what is waited for has to wait for.
+        time.sleep(min(max(FIRST_PAUSE_S, waited_s / 10), LONGEST_PAUSE_S))
     return answer
 
 

@@ -49,6 +49,7 @@ WRONG = {
     "EMBEDDINGS_BASE_URL": "host",
     "EMBEDDINGS_API_KEY": "two geheim words",
     "SIGNUP": "maybe",
+    "EMAIL_URL": "smtp://me:geheim@mail.example.com",
     "RETENTION_DAYS": "-1",
     "ENABLE_COMPACTION": "perhaps",
     "CONTEXT_POLICY": '{"trigger": 7}',
@@ -56,6 +57,9 @@ WRONG = {
     "MAX_REQUEST_BYTES": "0",
     "MAX_FRAME_BYTES": "-1",
     "MAX_UPLOAD_BYTES": "1.5",
+    "MAX_STORED_BYTES": "-1",
+    "CONNECTIONS_PER_USER": "0",
+    "FRAMES_PER_MINUTE": "-1",
     "MAX_MESSAGE_CHARS": "0",
     "MAX_IMAGE_PIXELS": "0",
     "MESSAGES_PER_MINUTE": "-1",
@@ -138,6 +142,7 @@ def test_settings_as_operators_write_them_are_accepted(tmp_path: Path) -> None:
         "REDIS_URL": "redis://:p%40ss@redis:6379/0",
         "HTTP_FETCH_HOSTS": "docs.python.org *.wikipedia.org * wiki:8080 [::1]:8080",
         "DEFAULT_TOOLS": "none",
+        "EMAIL_URL": "smtps://me:p%40ss@mail.example.com:465?from=chat@example.com",
     }
     done = run_manage({"DATA_DIR": str(tmp_path), **right}, "check")
     assert done.returncode == 0, done.stderr

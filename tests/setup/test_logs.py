@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 
 import pytest
@@ -17,7 +18,7 @@ def test_each_request_is_logged_as_json_under_an_id_of_its_own(start_service):
         service.client().get("/nowhere")
     service.wait_for_output(r"(?s)Not Found: /nowhere.*Not Found: /nowhere")
     lines = [json.loads(line) for line in service.output().splitlines() if "/nowhere" in line]
-    assert [line["level"] for line in lines] == ["warning", "warning"]
+    assert [line["level"] for line in lines] == ["info", "info"]  # anybody can ask for anything
     assert all(line["logger"] == "django.request" and line["timestamp"].endswith("Z") for line in lines)
     assert len({line["request_id"] for line in lines}) == 2
 
@@ -25,7 +26,27 @@ def test_each_request_is_logged_as_json_under_an_id_of_its_own(start_service):
 def test_plain_lines_name_their_request(service):
     service.client().get("/nowhere")
     line = service.wait_for_output(r".*Not Found: /nowhere").group(0)
-    assert " WARNING django.request [" in line
+    assert " INFO django.request [" in line
+
+
+def test_a_request_keeps_the_id_it_came_with_in_its_answer_and_its_lines(service):
+    with service.client() as client:
+        answer = client.get("/nowhere", headers={"X-Request-Id": "gateway-17.a"})
+        assert answer.headers["x-request-id"] == "gateway-17.a"
+        service.wait_for_output(r"INFO django\.request \[gateway-17\.a\]: Not Found: /nowhere")
+        made = {client.get("/healthz").headers["x-request-id"] for _ in range(2)}
+        assert len(made) == 2
+        for odd in ("", "a" * 65, "two words", "a]: forged"):
+            named = client.get("/healthz", headers={"X-Request-Id": odd}).headers["x-request-id"]
+            assert re.fullmatch("[0-9a-f]{12}", named)
+
+
+def test_what_was_not_found_is_not_written_where_only_warnings_are(start_service):
+    service = start_service(is_new=True, LOG_LEVEL="WARNING")
+    service.client().get("/nowhere")
+    assert service.client().post("/accounts/login/").status_code == 403
+    service.wait_for_output("WARNING django.security.csrf")
+    assert "/nowhere" not in service.output()
 
 
 @pytest.mark.parametrize("is_json", [True, False])

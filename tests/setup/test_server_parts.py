@@ -94,3 +94,10 @@ def test_daphne_has_the_loop_the_checkers_and_the_methods_that_the_server_uses()
     assert named(HTTPFactory.__init__) == ["self", "server"]
     assert named(twisted_http.Request.gotLength) == ["self", "length"]
     assert named(twisted_http.Request.handleContentChunk) == ["self", "data"]
+
+
+@pytest.mark.parametrize("state", [server_sockets.Socket.STATE_CLOSING, server_sockets.Socket.STATE_CLOSED])
+def test_what_is_said_to_a_socket_that_has_gone_is_dropped(state: int) -> None:
+    socket = server_sockets.Socket.__new__(server_sockets.Socket)
+    socket.state = state
+    socket.handle_reply({"type": "websocket.send", "text": "Too late."})

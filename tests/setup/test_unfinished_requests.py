@@ -272,6 +272,22 @@ def test_what_one_user_does_not_finish_stops_no_other(patient, sockets):
     hold_body(sockets, patient, 1_000_000, TOKEN["bob"])
 
 
+def test_the_bodies_of_all_users_together_are_bounded(tmp_path, sockets):
+    process, port = start_tiny(tmp_path / "log", all_users_bytes=1_500_000, all_strangers_bytes=40_000)
+    try:
+        hers = hold_body(sockets, port, 1_000_000, TOKEN["alice"])
+        refused = opened(sockets, port, head(length(1_000_000), TOKEN["bob"]))
+        assert read_error(refused) == (429, "rate_limited")
+        hold_body(sockets, port, 10_000)
+        stranger = opened(sockets, port, head(length(10_000)))
+        assert read_error(stranger) == (429, "rate_limited"), "strangers have a share of their own"
+        hers.sendall(b"x" * 1_000_000)
+        assert read_status(hers) == 200
+        hold_body(sockets, port, 1_000_000, TOKEN["bob"])
+    finally:
+        process.kill()
+
+
 def test_connections_are_bounded_per_address_until_their_user_is_known(patient, sockets):
     def is_full() -> bool:
         return read_status(sockets.enter_context(socket.create_connection(("127.0.0.1", patient)))) == 429

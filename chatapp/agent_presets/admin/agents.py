@@ -24,11 +24,12 @@ from chatapp.context.admin import POLICY_HELP, check_policy_field, policy_table
 from chatapp.context.policies import rules_for
 from chatapp.context.preset_choices import CHOICES
 from chatapp.context.tools.registry import local_tools
-from chatapp.operations.admin.fields import YamlField
+from chatapp.operations.admin.fields import YamlField, bound_fields
 from chatapp.operations.admin.pages import SentAtOnce
 from chatapp.operations.errors import Conflict, InvalidInput, NotFound
 from chatapp.providers.selectors import default_model
 from chatapp.runs.preview import preview_agent
+from memory.bounds import MAX_PROMPT_CHARS, MAX_TEMPERATURE, MAX_TIMEOUT_S
 from memory.errors import PolicyError
 
 
@@ -67,6 +68,13 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        bound_fields(
+            self,
+            system_prompt=MAX_PROMPT_CHARS,
+            greeting=MAX_PROMPT_CHARS,
+            temperature=MAX_TEMPERATURE,
+            timeout_s=MAX_TIMEOUT_S,
+        )
         self.fields["chooses_tools"].initial = self.instance.tools is not None
         self.initial["tools"] = self.instance.tools or []
 

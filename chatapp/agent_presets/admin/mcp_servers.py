@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from difflib import unified_diff
 from typing import Any, ClassVar
+from uuid import UUID
 
 from django import forms
-from django.contrib import admin
-from django.core.exceptions import ValidationError
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
-from django.utils.decorators import method_decorator
-from django.utils.html import format_html_join
-from django.views.decorators.debug import sensitive_post_parameters
+from django.shortcuts import redirect
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html, format_html_join
+from django.views.decorators.http import require_POST
 
 from agents.yaml_text import write_yaml
-from chatapp.agent_presets.actions import save_mcp_server
+from chatapp.agent_presets.actions import approve_tools, save_mcp_server
 from chatapp.agent_presets.mcp_servers import check_server
 from chatapp.agent_presets.models import McpServer
+from chatapp.agent_presets.selectors import listing_fingerprint, waiting_tools
 from chatapp.operations.admin.fields import YamlField
 from chatapp.operations.admin.pages import Check, TestedAdmin
 
@@ -88,26 +93,37 @@ class McpServerAdmin(TestedAdmin[McpServer]):
     list_display = ("name", "url", "enabled", "for_everyone", "needs_consent", "state", "test_button")
     list_filter = ("enabled", "for_everyone")
     search_fields = ("name", "url")
-    readonly_fields = ("state", "listed_tools")
+    readonly_fields = ("state", "waiting", "listed_tools")
 
     def get_fieldsets(self, request: HttpRequest, obj: McpServer | None = None) -> Any:
         removal = ("remove_headers",) if obj and obj.headers_encrypted else ()
-        shown = (("What it offers", {"fields": ("state", "listed_tools")}),) if obj else ()
+        waiting = ("waiting",) if obj and waiting_tools(obj) else ()
+        shown = (("What it offers", {"fields": ("state", *waiting, "listed_tools")}),) if obj else ()
         return (
             (None, {"fields": ("name", "url", "is_own", "headers", *removal, "enabled")}),
             ("Use", {"fields": ("for_everyone", "needs_consent", "tool_filter", "timeout_s")}),
             *shown,
         )
 
-    @method_decorator(sensitive_post_parameters("headers"))
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        return super().changeform_view(request, object_id, form_url, extra_context)
+    def get_urls(self) -> list[URLPattern]:
+        approve = self.admin_site.admin_view(require_POST(self.approve))
+        name = "chatapp_mcpserver_approve"
+        return [path("<uuid:row_id>/approve/", approve, name=name), *super().get_urls()]
+
+    def approve(self, request: HttpRequest, row_id: UUID) -> HttpResponse:
+        """Approve the list that was shown, and say so where the server lists something else by now."""
+        server = self.get_object(request, str(row_id))
+        if server is None or not self.has_change_permission(request, server):
+            raise PermissionDenied
+        with transaction.atomic():
+            is_approved = approve_tools(server_id=row_id, fingerprint=request.POST.get("listing", ""))
+            if is_approved:
+                self.log_change(request, server, [{"changed": {"fields": ["approved tools"]}}])
+        if is_approved:
+            self.message_user(request, "Its tools are offered as they are shown below.", messages.SUCCESS)
+        else:
+            self.message_user(request, "The server changed its tools again. Look once more.", messages.ERROR)
+        return redirect("admin:chatapp_mcpserver_change", row_id)
 
     def save_model(self, request: HttpRequest, obj: McpServer, form: Any, change: bool) -> None:
         save_mcp_server(server=obj, headers=form.new_headers)
@@ -118,7 +134,20 @@ class McpServerAdmin(TestedAdmin[McpServer]):
             return server.problem
         if server.listed_at is None:
             return "not asked yet"
-        return f"{server.listed_at:%Y-%m-%d %H:%M} UTC: {len(server.tools)} tools"
+        waiting = len(waiting_tools(server))
+        told = f", {waiting} waiting for your approval" if waiting else ""
+        return f"{server.listed_at:%Y-%m-%d %H:%M} UTC: {len(server.tools)} tools{told}"
+
+    @admin.display(description="changed since you approved it; not offered")
+    def waiting(self, server: McpServer) -> str:
+        changed = waiting_tools(server)
+        shown = "<p><b>{}</b></p><pre>{}</pre>"
+        rows = format_html_join("", shown, ((name, difference_of(server, name)) for name in changed))
+        button = (
+            '<button type="submit" class="button" name="listing" value="{}" formaction="{}">Approve</button>'
+        )
+        address = reverse("admin:chatapp_mcpserver_approve", args=[server.pk])
+        return format_html("{}" + button, rows, listing_fingerprint(server), address)
 
     @admin.display(description="tools, as the model reads them")
     def listed_tools(self, server: McpServer) -> str:
@@ -128,3 +157,12 @@ class McpServerAdmin(TestedAdmin[McpServer]):
 
     def check_row(self, row: McpServer) -> Check:
         return check_server(row)
+
+
+def difference_of(server: McpServer, name: str) -> str:
+    """Return what changed of a tool since it was approved, line by line."""
+    former, listed = (
+        next((write_yaml(tool).splitlines() for tool in tools if tool["name"] == name), [])
+        for tools in (server.approved_tools, server.tools)
+    )
+    return "\n".join(unified_diff(former, listed, "approved", "now", lineterm="", n=3))

@@ -9,14 +9,16 @@ from uuid import UUID
 
 from agents.tools.memory_tools import Hit
 from agents.tools.protocol import ToolCaller, ToolFailure
+from chatapp.context.tools.branch_view import view_of
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Message
 from chatapp.conversations.selectors.messages import messages_around, messages_before_run
 from chatapp.long_term.files import daily_entry
 from chatapp.long_term.selectors.entries import day_entries, entry_of
-from chatapp.long_term.selectors.pauses import off_record
-from chatapp.long_term.selectors.scopes import reach_in, shared_entry
+from chatapp.long_term.selectors.pauses import pauses_of
+from chatapp.long_term.selectors.scopes import memory_access_in, shared_entry
 from chatapp.operations import clock
+from chatapp.operations.access import parse_id
 from chatapp.operations.database import persistently
 from chatapp.operations.errors import NotFound
 from chatapp.recall.actions.sources import note_read
@@ -26,6 +28,8 @@ from chatapp.recall.selectors.user_index import EVERYTHING, SearchFilter
 from chatapp.recall.user_search import search_memory
 from memory.daily import render_day
 
+SPARE = 30
+"""Found beyond what is asked for: some may be of another branch, or said while memory was paused."""
 SEARCHED = 20_000
 """Messages of one conversation that are searched, newest first. Older ones are found by `memory_search`."""
 
@@ -53,26 +57,46 @@ def _search(caller: ToolCaller, query: str, limit: int) -> list[Hit]:
     """Return what fits the query: nothing from elsewhere that was said while memory was paused, and only from this
     conversation where it may know no other."""
     user_id, here = UUID(caller.user_id), UUID(caller.conversation_id)
-    reach = reach_in(here)
-    only = EVERYTHING if reach.knows_own else SearchFilter(conversation_id=here)
+    access = memory_access_in(here)
+    only = EVERYTHING if access.reads_own else SearchFilter(conversation_id=here)
     found = search_memory(
-        user_id=user_id, query=query, limit=limit, now=clock.now(), only=only, scope_id=reach.scope_id
+        user_id=user_id,
+        query=query,
+        limit=limit + SPARE,
+        now=clock.now(),
+        only=only,
+        scope_id=access.scope_id,
     )
-    paused = off_record(user_id)
+    paused = pauses_of(user_id)
+    of_branch = _without_other_branches(caller, found, here)
     known = [
         item
-        for item in found
+        for item in of_branch
         if item.conversation_id == here or not paused.covers(item.conversation_id, item.said_at)
-    ]
+    ][:limit]
     note_read(caller.run_id, [one for item in known if (one := item.message_id or item.entry_id)])
     return [Hit(item.text, _named(item), item.said_at, item.role) for item in known]
 
 
+def _without_other_branches(caller: ToolCaller, found: Sequence[Found], here: UUID) -> list[Found]:
+    view = view_of(caller)
+    own = [item for item in found if item.conversation_id == here]
+    if view is None or not own:
+        return list(found)
+    hidden = view.hidden_entries([item.entry_id for item in own if item.entry_id])
+    return [
+        item
+        for item in found
+        if item.conversation_id != here
+        or (view.shows(item.branch_id, item.position) if item.message_id else item.entry_id not in hidden)
+    ]
+
+
 def _check_open(caller: ToolCaller) -> None:
-    reach = reach_in(caller.conversation_id)
-    if reach.scope_id is not None:
+    access = memory_access_in(caller.conversation_id)
+    if access.scope_id is not None:
         raise ToolFailure("Only this conversation is known here, and the shared entries memory_search finds.")
-    if not reach.knows_own:
+    if not access.reads_own:
         raise ToolFailure("Memory is paused here, or the chat is temporary: only this conversation is known.")
 
 
@@ -94,7 +118,7 @@ def _read_day(caller: ToolCaller, day: date) -> str:
 
 
 def _read_entry(caller: ToolCaller, entry_id: str) -> str:
-    scope_id = reach_in(caller.conversation_id).scope_id
+    scope_id = memory_access_in(caller.conversation_id).scope_id
     try:
         if scope_id is not None:
             shared = shared_entry(scope_id, entry_id)
@@ -113,7 +137,12 @@ def _read_around(caller: ToolCaller, message_id: str, around: int) -> list[Hit]:
         rows = messages_around(caller.user_id, message_id, around, own_conversation=caller.conversation_id)
     except NotFound:
         raise ToolFailure("There is no such message.") from None
-    here, paused = UUID(caller.conversation_id), off_record(UUID(caller.user_id))
+    here, paused = UUID(caller.conversation_id), pauses_of(UUID(caller.user_id))
+    view = view_of(caller)
+    if view is not None:
+        rows = [row for row in rows if row.conversation_id != here or view.shows(row.branch_id, row.position)]
+    if not any(str(row.pk) == str(parse_id(message_id)) for row in rows):
+        raise ToolFailure("There is no such message.")
     known = [
         row
         for row in rows

@@ -9,10 +9,11 @@ from django.conf import settings
 from django.db import transaction
 
 from agents.events import ConversationUpdated, MessagePinned
+from chatapp.accounts.idempotency_keys import record_made
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
 from chatapp.conversations.access import accessible_message, lock_conversation
-from chatapp.conversations.models import Branch, Conversation, Message
+from chatapp.conversations.models import Branch, Conversation, Folder, Message
 from chatapp.conversations.schemas.conversations import conversation_shape
 from chatapp.conversations.schemas.messages import message_shape
 from chatapp.conversations.selectors.conversations import retention_days_of, scope_for
@@ -31,6 +32,7 @@ class ConversationColumns(TypedDict, total=False):
     title: str
     model: ModelConfig | None
     agent: Agent | None
+    folder: Folder | None
     mode: str
     pinned: bool
     archived: bool
@@ -41,6 +43,14 @@ class ConversationColumns(TypedDict, total=False):
 
 
 def create_conversation(*, user: User, now: datetime, **columns: Unpack[ConversationColumns]) -> Conversation:
+    """Store a conversation that a user asked for, and return it."""
+    with transaction.atomic():
+        conversation = begin_conversation(user=user, now=now, **columns)
+        record_made(conversation.pk)
+    return conversation
+
+
+def begin_conversation(*, user: User, now: datetime, **columns: Unpack[ConversationColumns]) -> Conversation:
     """Store a conversation with its first branch and return it."""
     scope = scope_for(columns.get("agent"), temporary=columns.get("temporary", False))
     with transaction.atomic():
@@ -67,6 +77,8 @@ def update_conversation(
     with transaction.atomic():
         conversation = lock_conversation(user, conversation_id)
         changes: dict[str, Any] = {**columns}
+        if "title" in columns:
+            changes["title_made_of"] = None
         if "agent" in columns:
             changes |= _scope_with(conversation, columns["agent"])
         for name, value in changes.items():
@@ -100,10 +112,10 @@ def note_pause(user: User, conversation: Conversation | None, is_paused: bool, n
 
 
 def updated_event(
-    conversation: Conversation, now: datetime, active_run: Run | None = None
+    conversation: Conversation, now: datetime, active_run: Run | None = None, *, is_quiet: bool = False
 ) -> ConversationUpdated:
-    """Return the event that shows the conversation as it is now."""
-    if active_run is None:
+    """Return the event that shows the conversation as it is now. `is_quiet`: it is known that no run is active."""
+    if active_run is None and not is_quiet:
         active_run = conversation.runs.filter(status__in=Run.ACTIVE).first()
     days = retention_days_of([conversation.owner_id], settings.RETENTION_DAYS)[conversation.owner_id]
     shape = conversation_shape(conversation, days, active_run)

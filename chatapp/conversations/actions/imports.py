@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
+from uuid import UUID
 
 from django.db import connection, transaction
 from django.db.models import Field
 
+from chatapp.accounts.idempotency_keys import record_made
 from chatapp.accounts.models import User
-from chatapp.conversations.actions.conversations import create_conversation, title_from
-from chatapp.conversations.models import Conversation, Message
+from chatapp.conversations import message_values
+from chatapp.conversations.actions.conversations import begin_conversation, title_from
+from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.forgetting.actions.removals import begin_import, end_import, release_removal, renew_import
 from chatapp.forgetting.models import Removal
 from chatapp.operations import jobs
@@ -21,18 +25,44 @@ from chatapp.operations.work_budget import TO_THE_END, Budget, Pace
 from chatapp.providers.models import ModelConfig
 from chatapp.recall.actions.indexing import index_conversation
 from memory.tokens import estimate_parts
-from memory.types import TextPart
 
 INSERTED_AT_ONCE = 50
 INDEXED_AT_ONCE = 5_000
 """Messages that can be found as soon as their import is answered; more are left to the worker."""
 
 
+PREVIOUS = -1
+
+Lineage = tuple[tuple[int, int], ...]
+"""What a branch shows of its ancestors, nearest first: (index of the branch, last position)."""
+
+
 @dataclass(frozen=True, slots=True)
 class ImportedMessage:
+    """A message whose position is its place in the sequence. `parent` is a position, and `branch` an index;
+    `columns` are others of the row, its parts for example, checked."""
+
     role: str
     text: str
     created_at: datetime | None = None
+    parent: int | None = PREVIOUS
+    branch: int = 0
+    columns: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedBranches:
+    """The lineage of each branch, and the index of the one that the conversation shows."""
+
+    lineages: Sequence[Lineage] = ((),)
+    shown: int = 0
+
+
+ONE_BRANCH = ImportedBranches()
+
+
+class Completion(Protocol):
+    def __call__(self, conversation: Conversation, *, branches: Sequence[Branch]) -> None: ...
 
 
 def import_conversation(
@@ -43,16 +73,21 @@ def import_conversation(
     title: str = "",
     model: ModelConfig | None = None,
     pace: Pace = TO_THE_END,
+    branches: ImportedBranches = ONE_BRANCH,
+    complete: Completion | None = None,
+    index_at_once: int = INDEXED_AT_ONCE,
 ) -> Conversation:
     """Store the messages in pieces and return their conversation, which nobody sees before it is complete.
 
-    The sweep deletes what is left of an import that failed (see `Removal`). A worker summarises what is too long for
-    a context.
+    `complete` writes what belongs to it in the transaction that shows it. The sweep deletes what is left of an import
+    that failed (see `Removal`). More than `index_at_once` messages are left to the worker to index. No summary is
+    planned: most of what is brought along is never continued.
     """
     if connection.in_atomic_block:
         pace = replace(pace, sleep=lambda _: None)
-    conversation, removal = _begin_import(user, title or _first_user_line(messages), model, now)
-    rows = _imported_rows(messages, now)
+    title = title or _first_user_line(messages)
+    conversation, removal, stored = _begin_import(user, title, model, branches, now)
+    rows = _imported_rows(messages, stored, now)
     waiting: list[_ImportedRow] = []
     inserted = 0
 
@@ -64,37 +99,69 @@ def import_conversation(
 
     try:
         pace.work(insert_some)
-        _complete_import(conversation, user, removal, len(messages), now)
+        finish = partial(complete, branches=stored) if complete else None
+        is_left = len(messages) > index_at_once
+        _complete_import(conversation, user, removal, len(messages), finish, is_left)
     except Exception:
         release_removal(removal_id=removal.pk, now=now)
         raise
-    if len(messages) <= INDEXED_AT_ONCE:
+    if not is_left:
         index_conversation(conversation.pk, pace)
     return conversation
 
 
 @transaction.atomic
 def _begin_import(
-    user: User, title: str, model: ModelConfig | None, now: datetime
-) -> tuple[Conversation, Removal]:
-    conversation = create_conversation(user=user, now=now, title=title, model=model)
-    return conversation, begin_import(conversation)
+    user: User, title: str, model: ModelConfig | None, branches: ImportedBranches, now: datetime
+) -> tuple[Conversation, Removal, list[Branch]]:
+    conversation = begin_conversation(user=user, now=now, title=title, model=model)
+    first = conversation.branch
+    assert first is not None
+    stored = [first, *(Branch(conversation=conversation) for _ in branches.lineages[1:])]
+    for branch, lineage in zip(stored, branches.lineages, strict=True):
+        branch.lineage = [[str(stored[at].pk), position] for at, position in lineage]
+    if first.lineage:
+        first.save(update_fields=["lineage"])
+    Branch.objects.bulk_create(stored[1:])
+    conversation.branch = stored[branches.shown]
+    return conversation, begin_import(conversation), stored
 
 
 @transaction.atomic
 def _complete_import(
-    conversation: Conversation, user: User, removal: Removal, count: int, now: datetime
+    conversation: Conversation,
+    user: User,
+    removal: Removal,
+    count: int,
+    complete: Callable[[Conversation], None] | None,
+    is_indexed_later: bool,
 ) -> None:
     """Show the conversation to its user. Raises Conflict where its rows were deleted meanwhile."""
     end_import(removal)
     conversation.user, conversation.next_position = user, count
-    conversation.save(update_fields=["user", "next_position"])
-    jobs.wake_worker("chatapp.compaction.tasks.plan_compaction", str(conversation.pk))
-    if count > INDEXED_AT_ONCE:
+    conversation.save(update_fields=["user", "next_position", "branch"])
+    record_made(conversation.pk)
+    if complete is not None:
+        complete(conversation)
+    if is_indexed_later:
         jobs.wake_worker("chatapp.recall.tasks.index_conversation", str(conversation.pk))
 
 
-_IMPORTED_COLUMNS = ("id", "parent", "position", "role", "parts", "token_estimate", "created_at")
+_IMPORTED_COLUMNS = (
+    "id",
+    "parent",
+    "position",
+    "role",
+    "parts",
+    "token_estimate",
+    "created_at",
+    "branch",
+    "kind",
+    "status",
+    "pinned",
+    "model_name",
+    "usage",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +172,25 @@ class _ImportedRow:
     chars: int
 
 
-def _imported_rows(messages: Sequence[ImportedMessage], now: datetime) -> Iterator[_ImportedRow]:
+def _imported_rows(
+    messages: Sequence[ImportedMessage], branches: Sequence[Branch], now: datetime
+) -> Iterator[_ImportedRow]:
     fields = [_message_column(name) for name in _IMPORTED_COLUMNS]
-    parent_id = None
+    ids: list[UUID] = []
     for position, message in enumerate(messages):
-        message_id = new_id()
-        parts = [{"type": "text", "text": message.text}]
-        tokens = estimate_parts((TextPart(message.text),))
-        values = (message_id, parent_id, position, message.role, parts, tokens, message.created_at or now)
-        prepared = zip(fields, values, strict=True)
+        at = position - 1 if message.parent == PREVIOUS else message.parent
+        parent_id = None if at is None or at < 0 else ids[at]
+        ids.append(new_id())
+        columns = {**_CHANGED, **message.columns}
+        parts = columns.pop("parts", None)
+        if parts is None:
+            parts = [{"type": "text", "text": message.text}]
+        tokens = estimate_parts(message_values.parts_from_json(parts))
+        said_at, branch_id = message.created_at or now, branches[message.branch].pk
+        own = (ids[-1], parent_id, position, message.role, parts, tokens, said_at, branch_id)
+        prepared = zip(fields, (*own, *columns.values()), strict=True)
         stored = tuple(field.get_db_prep_save(value, connection) for field, value in prepared)
         yield _ImportedRow(stored, len(message.text))
-        parent_id = message_id
 
 
 def _take(rows: Iterator[_ImportedRow], budget: Budget) -> Iterator[_ImportedRow]:
@@ -134,7 +208,7 @@ def _insert_piece(
 
     Raises Conflict where the import was given up.
     """
-    into, shared = _insert_statement(conversation=conversation, branch=conversation.branch, user=user)
+    into, shared = _insert_statement(conversation=conversation, user=user)
     placeholders = ", ".join(["%s"] * (len(shared) + len(_IMPORTED_COLUMNS)))
     with transaction.atomic(), connection.cursor() as cursor:
         renew_import(removal)
@@ -169,6 +243,10 @@ def _message_column(name: str) -> Field[Any, Any]:
     field = Message._meta.get_field(name)
     assert isinstance(field, Field)
     return field
+
+
+_CHANGED = {name: _message_column(name).get_default() for name in _IMPORTED_COLUMNS[8:]}
+"""The columns that most messages have the default of."""
 
 
 def _first_user_line(messages: Sequence[ImportedMessage]) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 from asgiref.sync import sync_to_async
 from ninja import Router, Status
 from ninja.params.functions import Query
 
 from chatapp.accounts.callers import ApiRequest, Caller, allow
+from chatapp.accounts.idempotency import creates
 from chatapp.accounts.models import User
 from chatapp.agent_presets.api import chosen_agent
 from chatapp.agent_presets.hook_actions import check_declared
@@ -21,8 +22,10 @@ from chatapp.conversations.actions.conversations import (
     create_conversation,
     update_conversation,
 )
+from chatapp.conversations.folders.selectors import accessible_folder
 from chatapp.conversations.schemas.conversations import Conversation, ConversationChanges, NewConversation
 from chatapp.conversations.selectors.conversations import (
+    NO_FOLDER,
     conversation_page,
     full_conversation,
     full_conversations,
@@ -34,13 +37,19 @@ from chatapp.operations.http.cursors import decode_cursor, encode_cursor
 from chatapp.operations.http.schemas import Page, answers
 from chatapp.operations.text import normalize_text
 from chatapp.providers.selectors import accessible_model
-from memory.bounds import MAX_TITLE_CHARS, Cursor, PageSize
+from memory.bounds import MAX_TITLE_CHARS, Cursor, Id, PageSize
 from memory.errors import PolicyError
 
 router = Router(tags=["conversations"])
 
 
+async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
+    row = await sync_to_async(accessible_conversation)(request.auth.user, made)
+    return Status(201, await sync_to_async(full_conversation)(row))
+
+
 @router.post("/conversations", auth=allow("chat"), response=answers(404, created=Conversation))
+@creates(_again, "/conversations/{made}")
 async def create(request: ApiRequest, new: NewConversation = NewConversation()) -> Any:
     return Status(201, await sync_to_async(_create)(request.auth, new))
 
@@ -48,6 +57,8 @@ async def create(request: ApiRequest, new: NewConversation = NewConversation()) 
 def _create(caller: Caller, new: NewConversation) -> dict[str, Any]:
     fields = {name: getattr(new, name) for name in type(new).model_fields}
     columns = _checked(caller, models.Conversation(user=caller.user), fields)
+    if (folder := columns.get("folder")) is not None and new.agent is None:
+        columns["agent"] = folder.agent if folder.agent and folder.agent.enabled else None
     return full_conversation(create_conversation(user=caller.user, now=clock.now(), **columns))
 
 
@@ -58,6 +69,8 @@ def _checked(caller: Caller, row: models.Conversation, fields: dict[str, Any]) -
         row.model = columns["model"] = accessible_model(fields["model"]) if fields["model"] else None
     if "agent" in fields:
         row.agent = columns["agent"] = chosen_agent(caller.user, fields["agent"])
+    if "folder" in fields:
+        columns["folder"] = accessible_folder(caller.user, fields["folder"]) if fields["folder"] else None
     if "mode" in fields:
         columns["mode"] = fields["mode"] or ""
     if "context_policy" in fields:
@@ -82,24 +95,31 @@ def _checked_policy(caller: Caller, row: models.Conversation, policy: dict[str, 
 @router.get(
     "/conversations",
     auth=allow("chat", "read"),
-    response=answers(ok=Page[Conversation]),
+    response=answers(404, ok=Page[Conversation]),
 )
 async def list_conversations(
     request: ApiRequest,
     q: str = Query("", max_length=MAX_TITLE_CHARS, description="Part of the title."),
     archived: bool = False,
+    folder: Annotated[
+        Id | None, Query(description="The id of a folder; `none`: what is in no folder.")
+    ] = None,
     cursor: Cursor = None,
     limit: PageSize = 30,
 ) -> Any:
     """The most recently used first."""
-    return await sync_to_async(_page)(request.auth.user, q, archived, cursor, limit)
+    return await sync_to_async(_page)(request.auth.user, q, archived, folder, cursor, limit)
 
 
-def _page(user: User, query: str, archived: bool, cursor: str | None, limit: int) -> dict[str, Any]:
+def _page(
+    user: User, query: str, archived: bool, folder_id: str | None, cursor: str | None, limit: int
+) -> dict[str, Any]:
+    folder = folder_id and (NO_FOLDER if folder_id == NO_FOLDER else accessible_folder(user, folder_id))
     rows, has_more = conversation_page(
         user,
         query=normalize_text(query, len(query)).strip(),
         archived=archived,
+        folder=folder or None,
         cursor=decode_cursor(cursor),
         limit=limit,
     )
@@ -128,8 +148,8 @@ def _read(user: User, conversation_id: str) -> dict[str, Any]:
 )
 async def change(request: ApiRequest, conversation_id: str, changes: ConversationChanges) -> Any:
     """Only what is sent is changed. `memory: "paused"`: nothing said from now on is learned, and nothing known
-    elsewhere is brought in. Null is the default: of `model`, `agent`, `mode`, `context_policy` and `hooks`.
-    `context_policy`: the fields that are the user's, and for what costs money no more than the operator's own."""
+    elsewhere is brought in. Null is the default: of `model`, `agent`, `folder` (none), `mode`, `context_policy` and
+    `hooks`. `context_policy`: the fields that are the user's, and for what costs money no more than the operator's."""
     return await sync_to_async(_change)(request.auth, conversation_id, changes.sent())
 
 

@@ -12,8 +12,11 @@ from ninja import Router, Status
 from pydantic import ValidationError
 
 from chatapp.accounts.callers import ApiRequest, allow
+from chatapp.accounts.idempotency import creates
+from chatapp.conversations.access import accessible_conversation
 from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
 from chatapp.conversations.schemas.conversations import Imported, ImportHead
+from chatapp.conversations.schemas.messages import Message
 from chatapp.operations import clock
 from chatapp.operations.errors import InvalidInput, TooLarge
 from chatapp.operations.http.bodies import body_of, parse_json
@@ -27,8 +30,9 @@ router = Router(tags=["conversations"])
 ROLES = ("assistant", "system", "user")
 MAX_REPORTED = 20
 
-BODY_SCHEMA = {
+BODY_SCHEMA: dict[str, Any] = {
     "type": "object",
+    "additionalProperties": False,
     "required": ["messages"],
     "properties": {
         "title": {"type": "string", "maxLength": MAX_TITLE_CHARS},
@@ -40,6 +44,7 @@ BODY_SCHEMA = {
             "items": {
                 "type": "object",
                 "required": ["role", "content"],
+                "description": "Messages of an export are taken, too; of them these fields count.",
                 "properties": {
                     "role": {"enum": list(ROLES)},
                     "content": {"type": "string"},
@@ -53,7 +58,18 @@ BODY_SCHEMA = {
         },
     },
 }
+# An export can be taken in again: what it tells besides is left out.
+MESSAGE_FIELDS = (
+    BODY_SCHEMA["properties"]["messages"]["items"]["properties"].keys()
+    | Message.model_fields.keys()
+    | {"attachments", "branch"}
+)
 DESCRIBED = {"requestBody": {"required": True, "content": {"application/json": {"schema": BODY_SCHEMA}}}}
+
+
+async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
+    row = await sync_to_async(accessible_conversation)(request.auth.user, made)
+    return Status(201, {"id": made, "message_count": row.next_position})
 
 
 @router.post(
@@ -62,9 +78,10 @@ DESCRIBED = {"requestBody": {"required": True, "content": {"application/json": {
     response=answers(404, created=Imported),
     openapi_extra=DESCRIBED,
 )
+@creates(_again, "/conversations/{made}")
 async def import_messages(request: ApiRequest) -> Any:
     """All or nothing. `content` is a string, or parts of type text. What is too long for a context is summarised
-    in the background."""
+    once the conversation is continued; until then no model is called for it."""
     return Status(201, await sync_to_async(_import)(request))
 
 
@@ -72,6 +89,8 @@ def _import(request: ApiRequest) -> dict[str, Any]:
     body = body_of(request, parse_json)
     if not isinstance(body, dict):
         raise _invalid([("body", "is not an object")])
+    if unknown := [name for name in body if name not in BODY_SCHEMA["properties"]]:
+        raise _invalid([(name, "is not a field of an import") for name in unknown[:MAX_REPORTED]])
     head, now = _head(body), clock.now()
     messages = read_messages(body.get("messages"), now)
     conversation = import_conversation(
@@ -116,6 +135,8 @@ def _read_message(item: Any, now: datetime) -> ImportedMessage:
     """Return one message, checked. Raises ValueError."""
     if not isinstance(item, dict):
         raise ValueError("is not an object")
+    if not item.keys() <= MESSAGE_FIELDS:
+        raise ValueError(f"{min(item.keys() - MESSAGE_FIELDS)} is not a field of an imported message")
     role = item.get("role")
     if role not in ROLES:
         raise ValueError("role must be user, assistant or system")

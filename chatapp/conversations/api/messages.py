@@ -10,6 +10,7 @@ from ninja import Query, Router, Status
 from ninja.params.functions import Header
 
 from chatapp.accounts.callers import ApiRequest, allow, client_address
+from chatapp.accounts.idempotency import creates
 from chatapp.accounts.models import User
 from chatapp.accounts.rate_limits import check_message_rate
 from chatapp.conversations.access import accessible_conversation, accessible_message
@@ -33,7 +34,13 @@ from chatapp.operations.http.schemas import answers
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import accessible_model
 from chatapp.runs.actions.injected_messages import edit_queued
-from chatapp.runs.actions.sending import Receipt, regenerate_message, send_message, show_message
+from chatapp.runs.actions.sending import (
+    Receipt,
+    receipt_of_run,
+    regenerate_message,
+    send_message,
+    show_message,
+)
 from chatapp.runs.api.answers import ANSWERS, DESCRIBED, answer_with, wanted_mode
 from chatapp.runs.api.contents import new_message
 from chatapp.runs.schemas import Answer
@@ -171,12 +178,18 @@ async def delete(request: ApiRequest, conversation_id: str, message_id: str) -> 
     return Status(204, None)
 
 
+async def _answer_again(request: ApiRequest, made: str, values: dict[str, Any]) -> HttpResponseBase:
+    receipt = await sync_to_async(receipt_of_run)(request.auth.user, made)
+    return await answer_with(request, receipt, wanted_mode(request, values["options"].stream))
+
+
 @router.post(
     "/conversations/{conversation_id}/messages/{message_id}/regenerate",
     auth=allow("chat"),
     response=ANSWERS,
     openapi_extra=DESCRIBED,
 )
+@creates(_answer_again)
 async def regenerate(
     request: ApiRequest, conversation_id: str, message_id: str, options: RunOptions = RunOptions()
 ) -> HttpResponseBase:

@@ -26,6 +26,7 @@ class NewConversation(Body):
     title: Title = ""
     model: Id | None = None
     agent: Id | None = Field(None, description="By id or name; null is the default.")
+    folder: Id | None = Field(None, description="Its agent is the conversation's, where none is named.")
     mode: Mode | None = Field(None, description="How its messages are answered; null: as the agent says.")
     temporary: bool = False
     memory: MemoryState = "on"
@@ -34,11 +35,12 @@ class NewConversation(Body):
 
 
 class ConversationChanges(Changes):
-    NULLABLE = frozenset({"model", "agent", "mode", "context_policy", "hooks"})
+    NULLABLE = frozenset({"model", "agent", "folder", "mode", "context_policy", "hooks"})
 
     title: Title | None = None
     model: Id | None = None
     agent: Id | None = None
+    folder: Id | None = None
     mode: Mode | None = None
     pinned: bool | None = None
     archived: bool | None = None
@@ -69,6 +71,7 @@ class Conversation(Shape):
     title: str
     model: str | None
     agent: str | None
+    folder: str | None = Field(description="The id of the folder it is in.")
     shared_memory_of: str | None = Field(
         description="The agent in whose shared memory it was begun; nothing private of you is known in it."
     )
@@ -95,6 +98,7 @@ def conversation_shape(
         "title": row.title,
         "model": row.model.name if row.model else None,
         "agent": row.agent.name if row.agent else None,
+        "folder": str(row.folder_id) if row.folder_id else None,
         "shared_memory_of": row.scope.name if row.scope else None,
         "mode": row.mode or None,
         "pinned": row.pinned,

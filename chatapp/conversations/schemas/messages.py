@@ -165,7 +165,8 @@ class Message(Shape):
     role: Literal["user", "assistant", "tool", "system"]
     content: str | list[dict[str, Any]] = Field(description="A string where it is plain text, else parts.")
     status: Literal["streaming", "complete", "cut", "stopped", "failed", "interrupted"] = Field(
-        description="`cut`: it ended at a limit, which `error.category` names: length, content_filter or bound."
+        description="`cut`: it is not whole, and `error.category` says why: length, content_filter, bound, lost or "
+        "unknown_reason."
     )
     position: int
     parent: str | None = Field(description="Of a tool call, its result and an injected message: the answer.")

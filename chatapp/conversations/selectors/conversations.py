@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from django.conf import settings
@@ -12,17 +12,29 @@ from django.db.models import Q
 
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
-from chatapp.conversations.models import Conversation, GroupRetention
+from chatapp.conversations.models import Conversation, Folder, GroupRetention
 from chatapp.conversations.schemas.conversations import conversation_shape
+from chatapp.operations.editions import keep
 from chatapp.runs.models import Run
 from memory.bounds import MAX_RETENTION_DAYS
 
+NO_FOLDER: Literal["none"] = "none"
+
 
 def conversation_page(
-    user: User, *, query: str, archived: bool, cursor: tuple[datetime, UUID] | None, limit: int
+    user: User,
+    *,
+    query: str,
+    archived: bool,
+    cursor: tuple[datetime, UUID] | None,
+    limit: int,
+    folder: Folder | Literal["none"] | None = None,
 ) -> tuple[list[Conversation], bool]:
-    """Return (one page, the most recently used first; whether there are more). `query` is a part of the title."""
+    """Return (one page, the most recently used first; whether there are more). `query` is a part of the title;
+    `folder` None: whatever they are in."""
     rows = Conversation.objects.filter(user=user, archived=archived).select_related("model", "agent", "scope")
+    if folder is not None:
+        rows = rows.filter(folder=None if folder == NO_FOLDER else folder)
     if query:
         rows = rows.filter(title__icontains=query)
     if cursor is not None:
@@ -48,6 +60,8 @@ def full_conversation(row: Conversation) -> dict[str, Any]:
 def retention_days_of(user_ids: Iterable[UUID], default_days: int) -> Mapping[UUID, int]:
     """Return the retention period of each user: the longest of their groups', else the default; 0 = for ever."""
     users = set(user_ids)
+    if not keep("group retention", GroupRetention.objects.exists):
+        return dict.fromkeys(users, default_days)
     found: dict[UUID, list[int]] = {user_id: [] for user_id in users}
     rows = GroupRetention.objects.filter(group__user__in=users).values_list("group__user", "days")
     for user_id, days in rows:

@@ -5,19 +5,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import F
 
+from chatapp.compaction.models import Compaction
 from chatapp.conversations.models import Conversation
-from chatapp.forgetting.actions.removals import detach
-from chatapp.forgetting.models import Removal
+from chatapp.forgetting.actions.removals import LEASE
+from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal
 from chatapp.forgetting.selectors.derived import entries_going_with
 from chatapp.long_term.actions import entries as memory_actions
-from chatapp.long_term.models import MemoryEntry
-from chatapp.recall.actions import indexing as search_actions
-from chatapp.runs.models import Run
+from chatapp.long_term.models import EntrySource, MemoryEntry
+from chatapp.recall.actions.removal import remove_entries
+from chatapp.recall.models import SearchDocument
+from chatapp.runs.models import Run, ToolCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,37 +40,85 @@ class Detached:
     removal: Removal
     leftovers: Leftovers
     ended_runs: tuple[UUID, ...] = ()
+    entries: tuple[UUID, ...] = ()
+    """The memory entries that outlive it, and named it."""
 
 
 def detach_conversation(
-    conversation: Conversation, *, now: datetime, forget_memory: bool, **how: Any
+    conversation: Conversation,
+    *,
+    now: datetime,
+    forgets_memory: bool,
+    forgets: bool = False,
+    raises_tombstones: bool = False,
+    for_good: bool = False,
+    receipt: ForgetReceipt | None = None,
+    keeps_rows: bool = False,
 ) -> Detached:
     """Called in a transaction, with `conversation` locked. It is gone for everybody with that commit.
 
-    Its memory entries outlive it unless `forget_memory`; their files are written anew in either case, because
-    they name the conversation. `how` is as for `detach`.
+    Its memory entries outlive it unless `forgets_memory`; their files are written anew in either case, because they
+    name the conversation. `keeps_rows`: it goes to the trash, and what names it as a source stays.
     """
     user_id = conversation.owner_id
     own = MemoryEntry.objects.filter(conversation=conversation)
-    entries = entries_going_with(conversation) if forget_memory else own
+    entries = entries_going_with(conversation) if forgets_memory else own
     # Before the index: who learns takes it while holding entries.
     held = list(entries.select_for_update().order_by("pk").values_list("pk", "day", "text"))
     days = tuple(sorted({day for _, day, _ in held}))
     memory_actions.mark_days_stale(user_id, days)
-    if forget_memory:
-        search_actions.remove_entries(user_id, [pk for pk, _, _ in held])
+    if forgets_memory:
+        remove_entries(user_id, [pk for pk, _, _ in held])
         MemoryEntry.objects.filter(pk__in=[pk for pk, _, _ in held]).delete()
-    gone = {str(pk): text for pk, _, text in held} if forget_memory else {}
-    removal, ended = detach(conversation, now=now, entries=gone, **how)
-    return Detached(removal, Leftovers(user_id, days), tuple(ended))
+    ended = _end_work(conversation, now)
+    if not keeps_rows:
+        EntrySource.objects.filter(conversation=conversation).delete()
+    ForgetProposal.objects.filter(conversation=conversation).delete()
+    SearchDocument.objects.filter(source_id__in=own.values("pk")).update(conversation=None)
+    own.update(conversation=None)
+    removal = Removal.objects.create(
+        conversation_id=conversation.pk,
+        user_id=user_id,
+        phase=Removal.Phase.HIDE,
+        forgets=forgets,
+        keeps_rows=keeps_rows,
+        raises_tombstones=raises_tombstones,
+        for_good=for_good,
+        entries={str(pk): text for pk, _, text in held} if forgets_memory else {},
+        receipt=receipt,
+        lease_expires_at=now + LEASE,
+    )
+    Conversation.objects.filter(pk=conversation.pk).update(user=None)
+    outliving = () if forgets_memory else tuple(pk for pk, _, _ in held)
+    return Detached(removal, Leftovers(user_id, days), tuple(ended), outliving)
 
 
-@transaction.atomic
-def detach_if_idle(conversation_id: UUID, *, idle_since: datetime, now: datetime) -> Detached | None:
-    """Checks again under the lock that every new message takes first: None where it is not idle any more."""
+def _end_work(conversation: Conversation, now: datetime) -> list[UUID]:
+    """Return the runs that have lost it."""
+    runs = Run.objects.filter(conversation=conversation, status__in=Run.ACTIVE)
+    ended = list(runs.values_list("pk", flat=True))
+    runs.update(status=Run.Status.INTERRUPTED, fence=F("fence") + 1, lease_expires_at=None, finished_at=now)
+    ToolCall.objects.filter(run__in=ended, state__in=ToolCall.OPEN).update(
+        state=ToolCall.State.INTERRUPTED, finished_at=now
+    )
+    Compaction.objects.filter(conversation=conversation, status__in=Compaction.ACTIVE).update(
+        status=Compaction.Status.FAILED, fence=F("fence") + 1, lease_expires_at=None, finished_at=now
+    )
+    return ended
+
+
+def lock_if_idle(conversation_id: UUID, idle_since: datetime) -> Conversation | None:
+    """Return it under the lock that every new message takes first; None where it is not idle any more."""
     conversation = Conversation.objects.select_for_update().filter(pk=conversation_id).first()
     if conversation is None or conversation.pinned or conversation.last_activity_at >= idle_since:
         return None
     if Run.objects.filter(conversation=conversation, status__in=Run.ACTIVE).exists():
         return None
-    return detach_conversation(conversation, now=now, forget_memory=False)
+    return conversation
+
+
+@transaction.atomic
+def detach_if_idle(conversation_id: UUID, *, idle_since: datetime, now: datetime) -> Detached | None:
+    """Checks again under the lock; None where it is not idle any more."""
+    conversation = lock_if_idle(conversation_id, idle_since)
+    return detach_conversation(conversation, now=now, forgets_memory=False) if conversation else None

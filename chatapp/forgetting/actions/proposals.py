@@ -10,6 +10,7 @@ from uuid import UUID
 from django.db import transaction
 
 from agents.events import ForgetProposed
+from chatapp.accounts.idempotency_keys import record_made
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation, Message
 from chatapp.forgetting.models import ForgetProposal, ForgetReceipt
@@ -18,7 +19,9 @@ from chatapp.realtime import event_log
 
 def record_proposal(*, user: User, items: Sequence[dict[str, Any]], now: datetime) -> ForgetProposal:
     with transaction.atomic():
-        return ForgetProposal.objects.create(user=user, items=list(items), created_at=now)
+        row = ForgetProposal.objects.create(user=user, items=list(items), created_at=now)
+        record_made(row.pk)
+    return row
 
 
 def propose_in_chat(

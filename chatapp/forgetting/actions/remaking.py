@@ -1,9 +1,12 @@
-"""Make anew what had other sources than what is forgotten: summaries, entries, titles. Called inside the transaction
-that forgets, with the conversations and entries locked."""
+"""Make anew what had other sources than what is forgotten: summaries, entries, titles, profiles.
+
+The new texts can be made ahead, with nothing locked. Who writes them holds the conversations and entries, in the
+transaction that forgets.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -12,12 +15,14 @@ from chatapp.conversations.actions.conversations import title_from, updated_even
 from chatapp.conversations.branches import visible_messages
 from chatapp.conversations.message_values import MESSAGE_COLUMNS, messages_from_columns, text_of
 from chatapp.conversations.models import Conversation, Message
-from chatapp.forgetting.selectors.derived import spans_of
-from chatapp.long_term.models import MemoryEntry
-from chatapp.long_term.selectors.tombstones import tombstones_of
-from chatapp.operations import jobs
+from chatapp.forgetting.selectors.derived import Span, spans_of
+from chatapp.long_term.actions.profile import forget_lines
+from chatapp.long_term.models import Consolidation, EntryRevision, MemoryEntry
+from chatapp.operations import clock, jobs
+from chatapp.operations.statements import update_rows
 from chatapp.realtime import event_log
-from chatapp.recall.actions.indexing import index_entry, remove_entries
+from chatapp.recall.actions.indexing import index_entries
+from chatapp.recall.actions.removal import hide_sources, remove_sources
 from chatapp.recall.analysis import vocabulary
 from memory.extractive import QUICK, extract_summary
 from memory.hygiene import KnownSentences
@@ -25,35 +30,47 @@ from memory.sentences import split_sentences
 from memory.strategies.registry import strategy_named
 from memory.summary import EARLIER_TRUNCATED
 from memory.tokens import estimate_text, text_message
+from memory.tombstones import Tombstones
 from memory.types import Message as MessageValue
 
 LEAST_TOKENS = 64
 FORGOTTEN = "Something it covers was forgotten."
 READ_FOR_ENTRY = 200
+IsCopy = Callable[[str], bool]
 
 
-def extract_again(rows: Sequence[Compaction], now: datetime, is_copy: Callable[[str], bool]) -> int:
-    """Give each summary a text made of what is left of its span, until a worker has written it anew. Return how many.
+# --- Summaries ---------------------------------------------------------------------------------------------
 
-    `rows` have what a summary was built on before it.
-    """
+
+def make_extracts(rows: Sequence[Compaction], gone: Collection[UUID]) -> dict[UUID, str]:
+    """Return for each summary a text made of what is left of its span without the messages `gone`. `rows` have what a
+    summary was built on before it."""
     said: dict[UUID, str] = {}
     for row in rows:
-        if row.strategy != Compaction.CLEARED:
-            previous = said.get(row.previous_id) if row.previous_id else None
-            if previous is None and row.previous is not None:
-                previous = row.previous.summary
-            row.summary = _extract(row, previous or "")
-        said[row.pk] = row.summary
+        previous = said.get(row.previous_id) if row.previous_id else None
+        if previous is None and row.previous is not None:
+            previous = row.previous.summary
+        is_cleared = row.strategy == Compaction.CLEARED
+        said[row.pk] = row.summary if is_cleared else _extract(row, previous or "", gone)
+    return said
+
+
+def extract_again(
+    rows: Sequence[Compaction], extracts: Mapping[UUID, str], now: datetime, is_copy: IsCopy
+) -> int:
+    """Write these texts, until a worker has written the summaries anew. Return how many."""
+    for row in rows:
+        row.summary = extracts[row.pk]
         row.summary_tokens = estimate_text(row.summary)
         row.reminder = row.error = ""
         row.keep_hint = "" if is_copy(row.keep_hint) else row.keep_hint
         row.fallback_reason = FORGOTTEN if row.summary else ""
         is_rewritten = row.status == Compaction.Status.DONE and _was_summarised(row)
         row.rewrite_since = now if is_rewritten else None
-        row.save()
-        if row.rewrite_since is not None:
+        if is_rewritten:
             jobs.wake_worker("chatapp.compaction.tasks.rewrite_summary", str(row.pk))
+    columns = ("summary", "summary_tokens", "reminder", "error", "keep_hint", "fallback_reason")
+    update_rows(rows, *columns, "rewrite_since")
     return len(rows)
 
 
@@ -61,21 +78,22 @@ def _was_summarised(row: Compaction) -> bool:
     return row.strategy != Compaction.CLEARED and strategy_named(row.strategy).writes_summaries
 
 
-def _extract(row: Compaction, previous: str) -> str:
+def _extract(row: Compaction, previous: str, gone: Collection[UUID]) -> str:
     if not row.summary and row.status != Compaction.Status.DONE:
         return ""
     before = [text_message("assistant", previous)] if previous and previous != EARLIER_TRUNCATED else []
     limit = max(LEAST_TOKENS, row.summary_tokens)
-    extract = extract_summary([*before, *_sample(row)], limit, QUICK)
+    extract = extract_summary([*before, *_sample(row, gone)], limit, QUICK)
     for speaker in ("User", "Assistant", "Tool"):  # as the summary before named them
         extract = extract.replace(f"Assistant: {speaker}: ", f"{speaker}: ")
     return extract or EARLIER_TRUNCATED
 
 
-def _sample(row: Compaction) -> list[MessageValue]:
+def _sample(row: Compaction, gone: Collection[UUID]) -> list[MessageValue]:
     """As many messages of the span as an extract reads, the newest half of them and others evenly from before."""
     span = visible_messages(row.branch, row.first_position - 1).filter(position__lte=row.last_position)
-    positions = list(span.exclude(parts=[]).order_by("position").values_list("position", flat=True))
+    places = span.exclude(parts=[]).order_by("position").values_list("position", "pk")
+    positions = [position for position, pk in places if pk not in gone]
     half = QUICK.messages // 2
     older, newest = positions[:-half], positions[-half:]
     chosen = [*older[:: max(1, len(older) // half)][:half], *newest]
@@ -83,19 +101,42 @@ def _sample(row: Compaction) -> list[MessageValue]:
     return messages_from_columns(list(columns))
 
 
-def text_left_of(entry: MemoryEntry, gone: Collection[UUID], is_copy: Callable[[str], bool]) -> str:
-    """Return the sentences of an entry that its user's other messages say, in the spans it was made of, and those that
-    are no copy of what is forgotten. Where nothing else was said there, only what its user wrote stays of these."""
+# --- Entries -----------------------------------------------------------------------------------------------
+
+
+def texts_left_of(
+    entries: Collection[MemoryEntry],
+    gone: Collection[UUID],
+    is_copy: IsCopy,
+    barred: Mapping[UUID, Tombstones],
+) -> dict[UUID, str]:
+    """Return by entry the sentences that its user's other messages say, in the spans it was made of, and those that are
+    no copy of what is forgotten, without those `barred` for its user."""
+    spans = spans_of(entries)
+    return {
+        entry.pk: _text_left_of(entry, spans.get(entry.pk, []), gone, is_copy, barred[entry.user_id])
+        for entry in entries
+    }
+
+
+def _text_left_of(
+    entry: MemoryEntry,
+    spans: Sequence[Span],
+    gone: Collection[UUID],
+    is_copy: IsCopy,
+    barred: Tombstones,
+) -> str:
+    """Where nothing else was said there, only what its user wrote stays of what no other message says."""
     left = [
         row
-        for span in spans_of(entry)
-        for row in span.filter(role=Message.Role.USER)
+        for span in spans
+        for row in span.messages()
+        .filter(role=Message.Role.USER)
         .exclude(pk__in=gone)
         .exclude(parts=[])
         .order_by("-position")[:READ_FOR_ENTRY]
     ]
     known = KnownSentences(vocabulary, (("", text_of(row.parts)) for row in left))
-    barred = tombstones_of(entry.user_id)
     may_stay = bool(left) or entry.author == MemoryEntry.Author.USER
     kept = [
         sentence
@@ -106,26 +147,48 @@ def text_left_of(entry: MemoryEntry, gone: Collection[UUID], is_copy: Callable[[
     return "".join(kept).strip()
 
 
-def change_entry(entry: MemoryEntry, text: str) -> None:
-    """Say what is left, or go where that is nothing. What it said before goes in either case."""
-    if not text.strip():
-        remove_entries(entry.user_id, [entry.pk])
-        entry.delete()
+def change_entries(
+    entries: Collection[MemoryEntry], texts: Mapping[UUID, str], *, hides: bool = False
+) -> None:
+    """They say what is left, or go where that is nothing. What they said before goes in either case. `hides`: whoever
+    calls this removes those that go from the index later, until then nothing finds them."""
+    emptied = [entry for entry in entries if not texts[entry.pk].strip()]
+    changed = [entry for entry in entries if texts[entry.pk].strip()]
+    gone = [entry.pk for entry in emptied]
+    if emptied:
+        (hide_sources if hides else remove_sources)(gone)
+        MemoryEntry.objects.filter(pk__in=gone).delete()
+    if not changed:
         return
-    entry.revisions.all().delete()
-    entry.text = text
-    entry.revision += 1
-    entry.consolidated_at = None
-    entry.save(update_fields=["text", "revision", "consolidated_at", "updated_at"])
-    if entry.state == MemoryEntry.State.KEPT:
-        index_entry(entry)
+    EntryRevision.objects.filter(entry__in=changed).delete()
+    for entry in changed:
+        entry.text = texts[entry.pk]
+        entry.revision += 1
+        entry.consolidated_at, entry.updated_at = None, clock.now()
+    update_rows(changed, "text", "revision", "consolidated_at", "updated_at")
+    for user_id, own in _by_user(changed).items():
+        index_entries(user_id, [entry for entry in own if entry.state == MemoryEntry.State.KEPT])
 
 
-def retitle(conversation: Conversation, now: datetime, is_copy: Callable[[str], bool]) -> None:
-    """Of a conversation whose title or hooks' notes tell of what is forgotten: what its first message left says."""
+def _by_user(entries: Collection[MemoryEntry]) -> dict[UUID, list[MemoryEntry]]:
+    return {
+        user_id: [entry for entry in entries if entry.user_id == user_id]
+        for user_id in sorted({entry.user_id for entry in entries})
+    }
+
+
+# --- Titles and profiles -----------------------------------------------------------------------------------
+
+
+def retitle(
+    conversation: Conversation, now: datetime, is_copy: IsCopy, changed: Sequence[Message] = ()
+) -> None:
+    """Of a conversation whose title or hooks' notes tell of what is forgotten: what its first message left says. Its
+    `changed` messages have lost words: a title that was made of them goes, too."""
     waiting = conversation.hook_state.get("waiting", [])
     left = [note for note in waiting if not is_copy(" ".join(map(str, note.values())))]
-    is_named_after = is_copy(conversation.title)
+    made_of = -1 if conversation.title_made_of is None else conversation.title_made_of
+    is_named_after = is_copy(conversation.title) or any(row.position <= made_of for row in changed)
     if not is_named_after and len(left) == len(waiting):
         return
     conversation.hook_state = {**conversation.hook_state, "waiting": left}
@@ -133,5 +196,19 @@ def retitle(conversation: Conversation, now: datetime, is_copy: Callable[[str], 
         said = conversation.messages.filter(role=Message.Role.USER).exclude(parts=[]).order_by("position")
         first = text_of(parts) if (parts := said.values_list("parts", flat=True).first()) else ""
         conversation.title = "" if is_copy(first) else title_from(first)
-    conversation.save(update_fields=["title", "hook_state"])
+        conversation.title_made_of = None
+    conversation.save(update_fields=["title", "title_made_of", "hook_state"])
     event_log.append(conversation, updated_event(conversation, now))
+
+
+def forget_in_profile(user_id: UUID, gone: Collection[UUID], is_quote: IsCopy, now: datetime) -> int:
+    """Drop the lines that were made of the entries `gone`, or repeat what is forgotten; their other sources are read
+    anew. Return how many."""
+    ids = {str(pk) for pk in gone}
+    Consolidation.objects.filter(user=user_id).exclude(error="").update(error="")
+    count, sources = forget_lines(
+        user_id, lambda line, made_of: not ids.isdisjoint(made_of) or is_quote(line), now
+    )
+    if count:
+        MemoryEntry.objects.filter(user=user_id, pk__in=sources).update(consolidated_at=None)
+    return count

@@ -5,77 +5,39 @@ A conversation without a user is at no door: everything that reads for a request
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from django.db import models, transaction
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 from django.db.models.functions import Cast, Length
 
+from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
 from chatapp.context.models import RequestText, SentRequest
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation, Message
 from chatapp.files.models import Attachment, Offload
-from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal, Tombstone
+from chatapp.forgetting.actions.copies import request_texts
+from chatapp.forgetting.models import ForgetReceipt, Removal, Tombstone
 from chatapp.long_term.actions.tombstones import MAX_SENTENCES, make_tombstones, store_tombstones
-from chatapp.long_term.models import EntrySource, MemoryEntry
 from chatapp.operations import clock
 from chatapp.operations.errors import Conflict
 from chatapp.operations.work_budget import Budget, Spending, delete_some
 from chatapp.providers.models import Usage
 from chatapp.realtime.models import Event
-from chatapp.recall.models import SearchDocument
+from chatapp.recall.actions.removal import remove_sources
 from chatapp.runs.models import Run, RunStep, ToolCall
 
 LEASE = timedelta(seconds=90)
 """Longer than a worker stays at it; renewed each time it comes."""
 MESSAGES_AT_ONCE = 50
 CHARS_AT_ONCE = 50_000
-
-
-def detach(
-    conversation: Conversation,
-    *,
-    now: datetime,
-    forgets: bool = False,
-    raises_tombstones: bool = False,
-    for_good: bool = False,
-    entries: Mapping[str, str] | None = None,
-    receipt: ForgetReceipt | None = None,
-) -> tuple[Removal, list[UUID]]:
-    """Called in a transaction, with `conversation` locked: it is gone for everybody when that commits. Return the
-    work that is left, and the runs that have lost it."""
-    runs = Run.objects.filter(conversation=conversation, status__in=Run.ACTIVE)
-    ended = list(runs.values_list("pk", flat=True))
-    runs.update(status=Run.Status.INTERRUPTED, fence=F("fence") + 1, lease_expires_at=None, finished_at=now)
-    ToolCall.objects.filter(run__in=ended, state__in=ToolCall.OPEN).update(
-        state=ToolCall.State.INTERRUPTED, finished_at=now
-    )
-    Compaction.objects.filter(conversation=conversation, status__in=Compaction.ACTIVE).update(
-        status=Compaction.Status.FAILED, fence=F("fence") + 1, lease_expires_at=None, finished_at=now
-    )
-    EntrySource.objects.filter(conversation=conversation).delete()
-    ForgetProposal.objects.filter(conversation=conversation).delete()
-    kept = MemoryEntry.objects.filter(conversation=conversation)
-    SearchDocument.objects.filter(source_id__in=kept.values("pk")).update(conversation=None)
-    kept.update(conversation=None)
-    removal = Removal.objects.create(
-        conversation_id=conversation.pk,
-        user_id=conversation.owner_id,
-        phase=Removal.Phase.HIDE,
-        forgets=forgets,
-        raises_tombstones=raises_tombstones,
-        for_good=for_good,
-        entries=dict(entries or {}),
-        receipt=receipt,
-        lease_expires_at=now + LEASE,
-    )
-    Conversation.objects.filter(pk=conversation.pk).update(user=None)
-    return removal, ended
+TOMBSTONES_AT_ONCE = 200
+SOURCES_AT_ONCE = 50
 
 
 def begin_import(conversation: Conversation) -> Removal:
@@ -103,6 +65,75 @@ def end_import(removal: Removal) -> None:
     Removal.objects.filter(pk=removal.pk).delete()
 
 
+# --- Many messages and entries -----------------------------------------------------------------------------
+
+
+def begin_forgetting_many(
+    *,
+    user: User,
+    message_ids: Iterable[UUID],
+    entry_ids: Iterable[UUID],
+    what: str,
+    for_good: bool,
+    now: datetime,
+) -> Removal:
+    """Note that these are to be forgotten, before any of them is: what is cut short is finished by the sweep."""
+    chosen = {"messages": [str(pk) for pk in message_ids], "entries": [str(pk) for pk in entry_ids]}
+    with transaction.atomic():
+        return Removal.objects.create(
+            user_id=user.pk,
+            phase=Removal.Phase.CHOSEN,
+            chosen=chosen,
+            for_good=for_good,
+            receipt=ForgetReceipt.objects.create(user=user, what=what, at=now),
+            lease_expires_at=now + LEASE,
+        )
+
+
+def bar_in_pieces(removal: Removal, tombstones: Sequence[Tombstone]) -> None:
+    """What they say is not learned again, from now on."""
+    for first in range(0, len(tombstones), TOMBSTONES_AT_ONCE):
+        some = tombstones[first : first + TOMBSTONES_AT_ONCE]
+        with transaction.atomic():
+            store_tombstones(some, receipt=removal.receipt, for_good=removal.for_good)
+    with transaction.atomic():
+        set_in_receipt(removal.receipt, {"tombstones": len(tombstones)})
+
+
+def leave_behind(removal: Removal, source_ids: Iterable[UUID], conversation_ids: Collection[UUID]) -> None:
+    """Called in the transaction that forgets them: what holds no words of them, and what requests of their
+    conversations kept until now, goes after it."""
+    newest = request_texts(conversation_ids).order_by("-pk").values_list("pk", flat=True).first()
+    removal.phase = Removal.Phase.BEHIND
+    removal.chosen = {
+        "sources": [str(pk) for pk in source_ids],
+        "conversations": [str(pk) for pk in conversation_ids],
+        "newest_request_text": newest or 0,
+    }
+    removal.save(update_fields=["phase", "chosen"])
+
+
+@transaction.atomic
+def remove_behind(removal: Removal, budget: Budget) -> bool:
+    """Return whether nothing is left."""
+    chosen, spending = removal.chosen, budget.start()
+    texts = request_texts(chosen.get("conversations", ()))
+    is_done = delete_some(texts.filter(pk__lte=chosen.get("newest_request_text", 0)), spending)
+    add_to_receipt(removal.receipt, {"requests": spending.rows})
+    left = chosen.get("sources", [])
+    while left and not spending.is_spent:
+        remove_sources([UUID(pk) for pk in left[:SOURCES_AT_ONCE]])
+        left = left[SOURCES_AT_ONCE:]
+        spending.spend(SOURCES_AT_ONCE)
+    removal.chosen = {**chosen, "sources": left}
+    removal.lease_expires_at = clock.now() + LEASE
+    removal.save(update_fields=["chosen", "lease_expires_at"])
+    return is_done and not left
+
+
+# --- Whose work it is ----------------------------------------------------------------------------------------
+
+
 def claim_removal(*, removal_id: int, now: datetime) -> Removal | None:
     """None where it is done, or somebody is at work."""
     claimed = Removal.objects.filter(pk=removal_id, lease_expires_at__lt=now).update(
@@ -124,12 +155,16 @@ def enter_phase(removal: Removal, phase: str) -> None:
 
 def remember_nobody(removal: Removal) -> None:
     """Of a user whose account is gone: nothing is barred or looked for elsewhere any more, its rows only go."""
-    removal.forgets = removal.raises_tombstones = False
+    removal.forgets = removal.raises_tombstones = removal.keeps_rows = False
     removal.entries = {}
     removal.receipt = None
     if removal.phase == Removal.Phase.TRACES:
         removal.phase = Removal.Phase.INDEX
-    removal.save(update_fields=["forgets", "raises_tombstones", "entries", "receipt", "phase"])
+    if removal.phase == Removal.Phase.CHOSEN:
+        removal.phase, removal.chosen = Removal.Phase.BEHIND, {}
+    removal.save(
+        update_fields=["forgets", "keeps_rows", "raises_tombstones", "entries", "receipt", "phase", "chosen"]
+    )
 
 
 def open_removals(user_id: UUID) -> list[Removal]:
@@ -154,7 +189,7 @@ class RemovedRows:
 
 def remove_rows(removal: Removal, budget: Budget) -> RemovedRows:
     """One transaction. Rows that others point to go after those that point to them."""
-    home = removal.conversation_id
+    home = removal.home
     groups = _next_messages(removal, budget)
     with transaction.atomic():
         spending = budget.start()
@@ -206,7 +241,7 @@ class _Group:
 
 def _next_messages(removal: Removal, budget: Budget) -> list[_Group]:
     """The newest, because an older one is another's parent: as many as one transaction may delete."""
-    rows = Message.objects.filter(conversation=removal.conversation_id).order_by("-position")
+    rows = Message.objects.filter(conversation=removal.home).order_by("-position")
     sized = rows.annotate(chars=Length(Cast("parts", models.TextField())))
     groups: list[_Group] = []
     ids: list[UUID] = []
@@ -229,9 +264,7 @@ def _tombstones(removal: Removal, ids: Collection[UUID]) -> list[Tombstone]:
         return []
     said = Message.objects.filter(pk__in=ids, role=Message.Role.USER).values_list("parts", flat=True)
     texts = map(message_values.text_of, said)
-    return make_tombstones(
-        removal.user_id, texts, removal.created_at, for_good=removal.for_good, receipt=removal.receipt
-    )
+    return make_tombstones(removal.user_id, texts, removal.created_at)
 
 
 def _delete_messages(removal: Removal, groups: Iterable[_Group], spending: Spending) -> tuple[str, ...]:
@@ -239,7 +272,7 @@ def _delete_messages(removal: Removal, groups: Iterable[_Group], spending: Spend
     hashes: list[str] = []
     tombstones = 0
     for group in groups:
-        tombstones += store_tombstones(group.tombstones, for_good=removal.for_good)
+        tombstones += store_tombstones(group.tombstones, for_good=removal.for_good, receipt=removal.receipt)
         hashes += _delete_attachments(group.ids)
         Message.objects.filter(pk__in=group.ids).delete()
         spending.spend(len(group.ids), group.chars)
@@ -270,8 +303,12 @@ def add_to_receipt(receipt: ForgetReceipt | None, removed: Mapping[str, int]) ->
     if receipt is None or not any(removed.values()):
         return
     receipt.refresh_from_db(fields=["removed"])
-    counts = {**receipt.removed}
-    for name, count in removed.items():
-        counts[name] = counts.get(name, 0) + count
-    receipt.removed = {name: counts[name] for name in sorted(counts) if counts[name]}
+    set_in_receipt(receipt, {name: receipt.removed.get(name, 0) + count for name, count in removed.items()})
+
+
+def set_in_receipt(receipt: ForgetReceipt | None, counts: Mapping[str, int]) -> None:
+    if receipt is None:
+        return
+    now = {**receipt.removed, **counts}
+    receipt.removed = {name: now[name] for name in sorted(now) if now[name]}
     receipt.save(update_fields=["removed"])

@@ -13,29 +13,24 @@ from django.db.models import Q
 
 from chatapp.accounts.models import User
 from chatapp.conversations.access import accessible_conversation, lock_conversation
-from chatapp.conversations.models import Conversation, Message
+from chatapp.conversations.models import Conversation, Folder, Message
 from chatapp.files.models import Attachment
-from chatapp.forgetting.actions.clock import begin_forgetting
+from chatapp.forgetting.actions.collecting import Work, begin_forgetting, hold, lock_reached
 from chatapp.forgetting.actions.deletion import Detached, Leftovers, detach_conversation
-from chatapp.forgetting.actions.forget import (
-    Work,
-    forget_derived,
-    hold,
-    leftovers_of,
-    lock_reached,
-    propose,
-)
+from chatapp.forgetting.actions.forget import forget_derived, leftovers_of, propose
 from chatapp.forgetting.actions.removals import add_to_receipt
-from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal
+from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal, TrashedConversation
 from chatapp.forgetting.selectors.derived import entries_going_with, reading_conversations
 from chatapp.forgetting.selectors.repeats import Repeats, find_repeats, said_texts
+from chatapp.forgetting.trash.returning import lock_trashed, put_back
 from chatapp.long_term.access import lock_shared_entry
 from chatapp.long_term.actions import entries as memory_actions
 from chatapp.long_term.actions.profile import empty_profile
 from chatapp.long_term.actions.tombstones import make_tombstones, raise_tombstones, store_tombstones
 from chatapp.long_term.models import Consolidation, MemoryEntry
 from chatapp.operations.errors import NotFound
-from chatapp.recall.actions import indexing as search_actions
+from chatapp.recall.actions.indexing import delete_index
+from chatapp.recall.actions.removal import unshare_entries
 from chatapp.runs.models import Run
 
 MAX_QUOTED = 2_000
@@ -85,7 +80,7 @@ class Copies:
 
 
 def read_copies(removal: Removal) -> Copies:
-    home = removal.conversation_id
+    home = removal.home
     newest = Message.objects.filter(conversation=home).order_by("-position")[:MAX_QUOTED]
     said, answered = said_texts(newest)
     repeats = find_repeats(
@@ -104,12 +99,10 @@ def bar_entries(removal: Removal) -> None:
     """What its entries said is not learned again."""
     if not (removal.raises_tombstones and removal.entries):
         return
-    texts = removal.entries.values()
-    rows = make_tombstones(
-        removal.user_id, texts, removal.created_at, for_good=removal.for_good, receipt=removal.receipt
-    )
+    rows = make_tombstones(removal.user_id, removal.entries.values(), removal.created_at)
     with transaction.atomic():
-        add_to_receipt(removal.receipt, {"tombstones": store_tombstones(rows, for_good=removal.for_good)})
+        count = store_tombstones(rows, for_good=removal.for_good, receipt=removal.receipt)
+        add_to_receipt(removal.receipt, {"tombstones": count})
 
 
 @transaction.atomic
@@ -120,7 +113,7 @@ def forget_copies_of(
     and the proposal to forget what says it again."""
     user = User.objects.get(pk=removal.user_id)
     begin_forgetting(user.pk)
-    gone = frozenset({removal.conversation_id, *map(UUID, removal.entries)})
+    gone = frozenset({removal.home, *map(UUID, removal.entries)})
     work = Work(user, now, copies.repeats, {}, {}, {}, runs=dict(copies.runs), also_gone=gone)
     work.follow()
     reading = reading_conversations(Conversation.objects.filter(user=user))
@@ -147,7 +140,7 @@ def unshare_entry(*, entry_id: UUID, now: datetime) -> Work:
     lock_shared_entry(entry_id)
     forget_derived(work)
     MemoryEntry.objects.filter(pk=entry_id).update(scope=None)
-    search_actions.unshare_entries([entry_id])
+    unshare_entries([entry_id])
     return work
 
 
@@ -182,9 +175,13 @@ def forget_everything(*, user: User, now: datetime, for_good: bool = False) -> B
         work = _take_from_others(user, shared, now)
         forget_derived(work)
         MemoryEntry.objects.filter(pk__in=[entry.pk for entry in shared]).update(scope=None)
-        search_actions.unshare_entries([entry.pk for entry in shared])
+        unshare_entries([entry.pk for entry in shared])
     removed, runs, leftovers = work.removed, work.ended_runs, list(leftovers_of(work))
     removals: list[Removal] = []
+    for pk in TrashedConversation.objects.filter(user=user).order_by("pk").values_list("pk", flat=True):
+        with transaction.atomic():
+            if (trashed := lock_trashed(user, pk)) is not None:
+                put_back(trashed, gives_up_work=True)
     for conversation in list(Conversation.objects.filter(user=user).order_by("pk")):
         counts = _counts(conversation)
         with transaction.atomic():
@@ -224,7 +221,7 @@ def _detach(conversation: Conversation, now: datetime, for_good: bool, **how: An
     return detach_conversation(
         conversation,
         now=now,
-        forget_memory=True,
+        forgets_memory=True,
         raises_tombstones=not conversation.temporary,
         for_good=for_good,
         **how,
@@ -248,8 +245,9 @@ def _delete_rest(
     hashes = tuple(uploads.values_list("sha256", flat=True))
     removed["files"] += len(hashes)
     uploads.delete()
+    Folder.objects.filter(user=user).delete()
     ForgetProposal.objects.filter(user=user).delete()
     Consolidation.objects.filter(user=user).delete()
     removed["profile_lines"] += empty_profile(user.pk, now)
-    search_actions.delete_index(user.pk)
+    delete_index(user.pk)
     return Leftovers(user_id=user.pk, days=days, hashes=hashes)

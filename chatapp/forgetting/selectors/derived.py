@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from chatapp.compaction.models import Compaction
 from chatapp.context.models import SentRequest
+from chatapp.conversations.branches import visible_messages
 from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.long_term.models import EntrySource, MemoryEntry
 from chatapp.realtime.models import Event
@@ -50,77 +53,114 @@ def reading_conversations(among: QuerySet[Conversation]) -> set[UUID]:
     return set(runs.exclude(has_told_all).values_list("conversation_id", flat=True))
 
 
-def entries_covering(rows: Iterable[Message]) -> dict[UUID, MemoryEntry]:
-    """The entries one of whose spans has one of these messages, on its branch."""
-    found: dict[UUID, MemoryEntry] = {}
-    for home, here in _by_home(rows).items():
-        entries = MemoryEntry.objects.filter(conversation=home, first_message_id__isnull=False)
-        sources = EntrySource.objects.filter(conversation=home)
-        spans = [*entries.values_list("pk", *_ENDS), *sources.values_list("entry_id", *_ENDS)]
-        ends = _ends_of({pk for _, *pair in spans for pk in pair if pk})
-        covering = {
-            pk
-            for pk, first_id, last_id in spans
-            if first_id in ends
-            and last_id in ends
-            and any(_lies_between(row, ends[first_id], ends[last_id]) for row in here)
-        }
-        found |= MemoryEntry.objects.in_bulk(covering)
-    return found
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The messages from `first` to `last`, as the branch of the last one shows them."""
+
+    first: Message
+    last: Message
+
+    def has(self, row: Message) -> bool:
+        is_between = self.first.position <= row.position <= self.last.position
+        is_here = row.conversation_id == self.last.conversation_id
+        return is_here and is_between and _shows(self.last.branch, row)
+
+    def messages(self) -> QuerySet[Message]:
+        rows = visible_messages(self.last.branch, self.first.position - 1)
+        return rows.filter(position__lte=self.last.position)
+
+
+def spans_of(entries: Collection[MemoryEntry]) -> dict[UUID, list[Span]]:
+    """Return by entry the spans it was made of: its own first, then others that say it."""
+    ends = [(entry.pk, *_ends_of(entry)) for entry in entries if entry.conversation_id is not None]
+    ids = [entry.pk for entry in entries]
+    return _read_spans([*ends, *EntrySource.objects.filter(entry__in=ids).values_list("entry_id", *_ENDS)])
 
 
 _ENDS = ("first_message_id", "last_message_id")
+_Ends = tuple[UUID, UUID | None, UUID | None]
 
 
-def _by_home(rows: Iterable[Message]) -> dict[UUID, list[Message]]:
-    here: dict[UUID, list[Message]] = defaultdict(list)
-    for row in rows:
-        here[row.conversation_id].append(row)
-    return here
+def _ends_of(entry: MemoryEntry) -> tuple[UUID | None, UUID | None]:
+    return entry.first_message_id, entry.last_message_id
 
 
-def _ends_of(message_ids: Collection[UUID]) -> dict[UUID | None, Message]:
-    rows = Message.objects.filter(pk__in=message_ids).select_related("branch").defer("parts")
-    return {row.pk: row for row in rows}
-
-
-def _lies_between(row: Message, first: Message, last: Message) -> bool:
-    """The branch of a span's last message shows all of the span."""
-    return first.position <= row.position <= last.position and _shows(last.branch, row)
-
-
-def _positions_of(message_ids: Collection[UUID]) -> dict[UUID | None, int]:
-    return dict(Message.objects.filter(pk__in=message_ids).values_list("pk", "position"))
-
-
-def spans_of(entry: MemoryEntry) -> list[QuerySet[Message]]:
-    """The messages an entry was made of: its own span first, then others that said it."""
-    ends = [(entry.conversation_id, entry.first_message_id, entry.last_message_id)]
-    ends += entry.sources.values_list("conversation_id", *_ENDS)
-    spans = []
-    for home, first_id, last_id in ends:
-        at = _positions_of([one for one in (first_id, last_id) if one])
-        if home is not None and at:
-            where = {"position__gte": min(at.values()), "position__lte": max(at.values())}
-            spans.append(Message.objects.filter(conversation=home, **where))
+def _read_spans(ends: Collection[_Ends]) -> dict[UUID, list[Span]]:
+    """Of (entry, first message, last message). Where one of the two is gone, the other is all of it."""
+    ids = {pk for _, *pair in ends for pk in pair if pk}
+    rows = {row.pk: row for row in _messages_with_branches().filter(pk__in=ids)} if ids else {}
+    spans: dict[UUID, list[Span]] = defaultdict(list)
+    for entry_id, *pair in ends:
+        found = [rows[pk] for pk in pair if pk in rows]
+        if found:
+            spans[entry_id].append(Span(found[0], found[-1]))
     return spans
 
 
-def summaries_covering(rows: Collection[Message]) -> list[Compaction]:
-    """Those whose span has one of these messages on its branch, and those built on them; a summary comes behind the one
-    it was built on."""
+def _messages_with_branches() -> QuerySet[Message]:
+    return Message.objects.select_related("branch").defer("parts")
+
+
+def entries_covering(rows: Iterable[Message]) -> dict[UUID, MemoryEntry]:
+    """Return the entries one of whose spans has one of these messages, on its branch."""
+    said = ByPosition(rows)
+    if not said:
+        return {}
+    entries = MemoryEntry.objects.filter(conversation__in=said.homes, first_message_id__isnull=False)
+    sources = EntrySource.objects.filter(conversation__in=said.homes)
+    ends = [*entries.values_list("pk", *_ENDS), *sources.values_list("entry_id", *_ENDS)]
+    covering = {
+        pk
+        for pk, spans in _read_spans(ends).items()
+        if any(
+            span.has(row)
+            for span in spans
+            for row in said.between(span.last.conversation_id, span.first.position, span.last.position)
+        )
+    }
+    return MemoryEntry.objects.in_bulk(covering) if covering else {}
+
+
+class ByPosition:
+    """Messages by their conversations and positions."""
+
+    def __init__(self, rows: Iterable[Message]) -> None:
+        self._rows: dict[UUID, list[Message]] = defaultdict(list)
+        for row in sorted(rows, key=lambda row: row.position):
+            self._rows[row.conversation_id].append(row)
+
+    def __bool__(self) -> bool:
+        return bool(self._rows)
+
+    @property
+    def homes(self) -> list[UUID]:
+        return list(self._rows)
+
+    @property
+    def first_position(self) -> int:
+        return min(rows[0].position for rows in self._rows.values())
+
+    def between(self, conversation_id: UUID, first: int, last: int) -> Sequence[Message]:
+        here = self._rows.get(conversation_id, [])
+        start = bisect_left(here, first, key=lambda row: row.position)
+        return here[start : bisect_right(here, last, key=lambda row: row.position)]
+
+
+def summaries_covering(rows: Iterable[Message]) -> list[Compaction]:
+    """Return those whose span has one of these messages on its branch, and those built on them; a summary comes behind
+    the one it was built on."""
+    said = ByPosition(rows)
     found: dict[UUID, Compaction] = {}
-    for home in {row.conversation_id for row in rows}:
-        here = [row for row in rows if row.conversation_id == home]
-        summaries = Compaction.objects.filter(conversation=home).select_related("branch", "conversation")
-        for summary in summaries.order_by("last_position", "created_at", "pk"):
-            if summary.previous_id in found or any(_covers(summary, row) for row in here):
-                found[summary.pk] = summary
+    if not said:
+        return []
+    summaries = Compaction.objects.filter(
+        conversation__in=said.homes, last_position__gte=said.first_position
+    ).select_related("branch", "conversation")
+    for summary in summaries.order_by("last_position", "created_at", "pk"):
+        here = said.between(summary.conversation_id, summary.first_position, summary.last_position)
+        if summary.previous_id in found or any(_shows(summary.branch, row) for row in here):
+            found[summary.pk] = summary
     return list(found.values())
-
-
-def _covers(summary: Compaction, row: Message) -> bool:
-    return summary.first_position <= row.position <= summary.last_position and _shows(summary.branch, row)
 
 
 def _shows(branch: Branch, row: Message) -> bool:

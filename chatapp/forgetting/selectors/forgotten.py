@@ -1,4 +1,4 @@
-"""Read receipts and proposals, and which messages a day has."""
+"""Read receipts and proposals, which messages a day has, and which deletions are not done yet."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from django.db.models import Count, Exists, OuterRef, Q
 from chatapp.accounts.models import User
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Message
-from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Tombstone
+from chatapp.forgetting.models import ForgetProposal, ForgetReceipt, Removal, Tombstone
 from chatapp.long_term.models import MemoryEntry
 from chatapp.operations.access import parse_id
 from chatapp.operations.errors import NotFound
+from chatapp.recall.models import SearchOwner
 from memory.sentences import split_sentences
 
 
@@ -126,3 +127,13 @@ def _item(kind: str, pk: UUID, text: str, at: datetime, conversation_id: UUID | 
         "created_at": at.isoformat().replace("+00:00", "Z"),
         "conversation_id": str(conversation_id) if conversation_id else None,
     }
+
+
+def waiting_removals(now: datetime, limit: int = 20) -> list[int]:
+    """Return those nobody is at work on, longest waiting first."""
+    rows = Removal.objects.filter(lease_expires_at__lt=now).order_by("lease_expires_at", "pk")
+    return list(rows.values_list("pk", flat=True)[:limit])
+
+
+def has_abandoned_index() -> bool:
+    return SearchOwner.objects.filter(user=None, scope=None).exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -42,16 +43,31 @@ def find_repeats(
     rare = frozenset[str]().union(*map(vocabulary.rare_words, (*said, *answered)))
     index = open_index(user_id)
     found = [one for one in index.containing_all(quotes.word_sets(), LOOKED_AT) if quotes.are_in(one.text)]
-    gists = [vocabulary.gist(sentence) for text in entries for sentence in split_sentences(text)]
-    words = frozenset[str]().union(*gists)
-    near = index.containing(words, PER_WORD) if words else []
-    alike = {one.message_id for one in near if one.message_id and _says_one_of(one.text, gists)}
+    gists = _Gists(vocabulary.gist(sentence) for text in entries for sentence in split_sentences(text))
+    near = index.containing(gists.words, PER_WORD) if gists.words else []
+    alike = {one.message_id for one in near if one.message_id and gists.are_in(one.text)}
     return Repeats(quotes, rare, found, frozenset(alike))
 
 
-def _says_one_of(text: str, gists: Iterable[frozenset[str]]) -> bool:
-    said = [vocabulary.gist(sentence) for sentence in split_sentences(text)]
-    return any(are_alike(one, gist) for one in said for gist in gists)
+class _Gists:
+    """The gists of many sentences by their words: a text is compared with those only that share some."""
+
+    def __init__(self, gists: Iterable[frozenset[str]]) -> None:
+        self._by_word: dict[str, list[frozenset[str]]] = defaultdict(list)
+        for gist in gists:
+            for word in gist:
+                self._by_word[word].append(gist)
+
+    @property
+    def words(self) -> frozenset[str]:
+        return frozenset(self._by_word)
+
+    def are_in(self, text: str) -> bool:
+        """Return whether a sentence of the text says the same as one of them."""
+        said = map(vocabulary.gist, split_sentences(text))
+        return any(
+            are_alike(one, gist) for one in said for word in one for gist in self._by_word.get(word, ())
+        )
 
 
 def said_texts(rows: Iterable[Message]) -> tuple[list[str], list[str]]:

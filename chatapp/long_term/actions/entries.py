@@ -10,6 +10,7 @@ from uuid import UUID
 from django.db import transaction
 
 from agents.events import MemoryProposed, MemoryWritten
+from chatapp.accounts.idempotency_keys import record_made
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
 from chatapp.conversations.models import Conversation
@@ -25,9 +26,12 @@ from chatapp.long_term.selectors.entries import (
 )
 from chatapp.long_term.selectors.pauses import is_paused
 from chatapp.long_term.selectors.scopes import open_scope
+from chatapp.operations import clock
 from chatapp.operations.errors import Conflict, InvalidInput, NotFound
+from chatapp.operations.statements import insert_rows, update_rows
 from chatapp.realtime import event_log
-from chatapp.recall.actions.indexing import index_entry, remove_entries
+from chatapp.recall.actions.indexing import index_entries, index_entry
+from chatapp.recall.actions.removal import remove_entries
 
 
 @transaction.atomic
@@ -86,28 +90,40 @@ def index_standing(compaction: Compaction) -> None:
     """Called in the transaction that finishes, undoes or redoes it: what was learned of these messages is found as long
     as a summary stands for them. The entries are locked before the index, as everywhere."""
     of_same = kept_entries().filter(pk__in=entries_of_the_same(compaction).values("pk"))
-    for entry in list(of_same.select_for_update().order_by("pk")):
-        index_entry(entry)
+    entries = list(of_same.select_for_update().order_by("pk"))
+    if entries:
+        index_entries(entries[0].user_id, entries)
 
 
 def rewrite_entry(entry: MemoryEntry, text: str, author: MemoryEntry.Author) -> None:
-    """Called in a transaction that holds the row; what it said becomes its history."""
-    if text == entry.text:
-        return
-    EntryRevision.objects.create(
-        entry=entry,
-        number=entry.revision,
-        text=entry.text,
-        author=entry.author,
-        written_at=entry.updated_at,
+    rewrite_entries({entry: text}, author)
+
+
+def rewrite_entries(texts: Mapping[MemoryEntry, str], author: MemoryEntry.Author) -> None:
+    """Called in a transaction that holds the rows, all of one user; what they said becomes their history."""
+    changed = {entry: text for entry, text in texts.items() if text != entry.text}
+    insert_rows(
+        [
+            EntryRevision(
+                entry=entry,
+                number=entry.revision,
+                text=entry.text,
+                author=entry.author,
+                written_at=entry.updated_at,
+            )
+            for entry in changed
+        ]
     )
-    entry.text, entry.author = text, author
-    entry.revision += 1
-    entry.consolidated_at = None
-    entry.save(update_fields=["text", "author", "revision", "consolidated_at", "updated_at"])
-    if entry.state == MemoryEntry.State.KEPT:
-        index_entry(entry)
-        mark_days_stale(entry.user_id, [entry.day])
+    now = clock.now()
+    for entry, text in changed.items():
+        entry.text, entry.author = text, author
+        entry.revision += 1
+        entry.consolidated_at, entry.updated_at = None, now
+    update_rows([*changed], "text", "author", "revision", "consolidated_at", "updated_at")
+    kept = [entry for entry in changed if entry.state == MemoryEntry.State.KEPT]
+    if kept:
+        index_entries(kept[0].user_id, kept)
+        mark_days_stale(kept[0].user_id, {entry.day for entry in kept})
 
 
 def note_sources(
@@ -119,7 +135,7 @@ def note_sources(
     at: datetime,
 ) -> None:
     """Called in the transaction that records what was learned: this span says it, too. The entries are locked here, or
-    the foreign keys would do it at the commit, behind the index (`forget_reach`)."""
+    the foreign keys would do it at the commit, behind the index (`lock_reached`)."""
     known = MemoryEntry.objects.filter(pk__in=list(entry_ids), user=conversation.user_id)
     present = list(known.select_for_update().order_by("pk"))
     EntrySource.objects.bulk_create(
@@ -214,6 +230,7 @@ def add_entry(
         created_at=now if is_now else datetime.combine(day, clock or here.time(), zone),
     )
     index_entry(entry)
+    record_made(entry.pk)
     return entry
 
 
@@ -280,11 +297,14 @@ def rewrite_day(
         raise Conflict(CHANGED, details={"version": day_version(rows)})
     known = {str(row.pk): row for row in rows}
     _check_ids(sections, known)
+    changed = {known[one.entry_id]: one.text for one in sections if one.entry_id is not None}
+    rewrite_entries(
+        {entry: text for entry, text in changed.items() if text != entry.text.strip()},
+        MemoryEntry.Author.USER,
+    )
     for section in sections:
         if section.entry_id is None:
             add_entry(user=user, text=section.text, now=now, day=day, clock=section.clock)
-        elif section.text != known[section.entry_id].text.strip():
-            rewrite_entry(known[section.entry_id], section.text, MemoryEntry.Author.USER)
 
 
 def _check_ids(sections: Sequence[DaySection], known: dict[str, MemoryEntry]) -> None:
@@ -312,7 +332,9 @@ def reject_entry(*, user: User, entry_id: str, now: datetime) -> None:
 @transaction.atomic
 def drop_entries(entries: Iterable[MemoryEntry]) -> None:
     """With their history and their place in the index; what they said is not forgotten, it stands elsewhere now."""
-    for entry in entries:
-        remove_entries(entry.user_id, [entry.pk])
-        mark_days_stale(entry.user_id, [entry.day])
-        entry.delete()
+    rows = list(entries)
+    for user_id in {entry.user_id for entry in rows}:
+        own = [entry for entry in rows if entry.user_id == user_id]
+        remove_entries(user_id, [entry.pk for entry in own])
+        mark_days_stale(user_id, {entry.day for entry in own})
+    MemoryEntry.objects.filter(pk__in=[entry.pk for entry in rows]).delete()

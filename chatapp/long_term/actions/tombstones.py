@@ -4,7 +4,7 @@ user asks to remember it after all: then its tombstone goes."""
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import islice
 from uuid import UUID
@@ -30,34 +30,28 @@ def raise_tombstones(
     receipt: ForgetReceipt | None = None,
 ) -> int:
     """Called in the transaction that forgets them. Return how many sentences are barred."""
-    rows = make_tombstones(user_id, texts, now, for_good=for_good, receipt=receipt)
-    return store_tombstones(rows, for_good=for_good)
+    return store_tombstones(make_tombstones(user_id, texts, now), for_good=for_good, receipt=receipt)
 
 
-def make_tombstones(
-    user_id: UUID,
-    texts: Iterable[str],
-    now: datetime,
-    *,
-    for_good: bool = False,
-    receipt: ForgetReceipt | None = None,
-) -> list[Tombstone]:
+def make_tombstones(user_id: UUID, texts: Iterable[str], now: datetime) -> list[Tombstone]:
     """Not stored yet."""
     return [
         Tombstone(
             user_id=user_id,
             whole=fingerprint.whole,
             words=array("q", fingerprint.words).tobytes(),
-            for_good=for_good,
-            receipt=receipt,
             created_at=now,
         )
         for fingerprint in islice(fingerprinter_for(user_id).fingerprints(texts), MAX_SENTENCES)
     ]
 
 
-def store_tombstones(rows: list[Tombstone], *, for_good: bool = False) -> int:
-    """Called in the transaction that forgets what they bar; how many they are."""
+def store_tombstones(
+    rows: Sequence[Tombstone], *, for_good: bool = False, receipt: ForgetReceipt | None = None
+) -> int:
+    """Called in the transaction that forgets what they bar. Return how many they are."""
+    for row in rows:
+        row.for_good, row.receipt = for_good, receipt
     Tombstone.objects.bulk_create(
         rows,
         update_conflicts=True,
@@ -76,14 +70,18 @@ def lift_tombstones(*, receipt: ForgetReceipt) -> int:
 
 def lift_wished_back(user_id: UUID, message_ids: Iterable[UUID]) -> int:
     """How many tombstones stand no more, because one of these messages asks to remember what they cover. Saying it
-    again is not enough; nor is what was imported, or said off the record."""
-    standing = liftable_tombstones(user_id)
+    again is not enough; nor is what was imported, or said while memory was paused."""
+    wished = [
+        (row.created_at, sentence)
+        for row in sent_messages(user_id, message_ids)
+        for sentence in wished_remembered(message_values.text_of(row.parts))
+    ]
+    standing = liftable_tombstones(user_id) if wished else {}
     if not standing:
         return 0
     tombstones, lifted = tombstones_of(user_id), set[int]()
-    for row in sent_messages(user_id, message_ids):
-        for sentence in wished_remembered(message_values.text_of(row.parts)):
-            wholes = tombstones.covering(sentence)
-            lifted |= {whole for whole in wholes if whole in standing and standing[whole] < row.created_at}
+    for said_at, sentence in wished:
+        wholes = tombstones.covering(sentence)
+        lifted |= {whole for whole in wholes if whole in standing and standing[whole] < said_at}
     Tombstone.objects.filter(user=user_id, whole__in=lifted).delete()
     return len(lifted)

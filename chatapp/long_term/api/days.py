@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.models import User
-from chatapp.long_term import changes, schemas, shapes
+from chatapp.long_term import changes, schemas
 from chatapp.long_term.actions.entries import DaySection
 from chatapp.long_term.files import daily_entry
 from chatapp.long_term.models import MemoryEntry
@@ -23,7 +23,7 @@ from chatapp.operations import clock
 from chatapp.operations.errors import InvalidInput, NotFound
 from chatapp.operations.http.etags import IfMatch, version_of
 from chatapp.operations.http.schemas import Page, answers
-from chatapp.recall.selectors.claims import repeated_claims
+from chatapp.recall.selectors.claims import repeated_claims, superseded_claims
 from memory.bounds import Cursor, Day, PageSize
 from memory.daily import DailyEntry, parse_day, render_day
 
@@ -100,20 +100,22 @@ def _day_shape(day: date, rows: Sequence[MemoryEntry]) -> dict[str, Any]:
         "day": day.isoformat(),
         "markdown": render_day(day, [daily_entry(row) for row in rows]),
         "version": day_version(rows),
-        "entries": [shapes.entry_shape(row) | {"superseded": _superseded(row)} for row in rows],
+        "entries": [schemas.entry_shape(row) | {"superseded": _superseded(row)} for row in rows],
     }
 
 
 def _superseded(row: MemoryEntry) -> list[dict[str, Any]]:
     """Its sentences that are over: what they say, until when it was so, and what is so since."""
-    over = repeated_claims(row.user_id, [row.text]).get(row.text, [])
+    named = superseded_claims(row.user_id, [row.pk]).get(row.pk, [])
+    repeated = repeated_claims(row.user_id, [row.text]).get(row.text, [])
+    over = {claim.said: claim for claim in (*repeated, *named)}
     return [
         {
             "text": claim.said,
             "valid_until": claim.until.isoformat().replace("+00:00", "Z"),
             "superseded_by": claim.text,
         }
-        for claim in over
+        for claim in over.values()
     ]
 
 

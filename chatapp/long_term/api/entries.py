@@ -8,8 +8,9 @@ from asgiref.sync import sync_to_async
 from ninja import Router, Status
 
 from chatapp.accounts.callers import ApiRequest, allow
+from chatapp.accounts.idempotency import creates
 from chatapp.accounts.models import User
-from chatapp.long_term import changes, schemas, shapes
+from chatapp.long_term import changes, schemas
 from chatapp.long_term.access import accessible_entry
 from chatapp.long_term.schemas import EntryChange, NewEntry, RevisionIn
 from chatapp.long_term.selectors.entries import entry_history
@@ -19,7 +20,12 @@ from chatapp.operations.http.schemas import Page, answers
 entries_router = Router(tags=["memory"])
 
 
+async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
+    return Status(201, await sync_to_async(_read)(request.auth.user, made))
+
+
 @entries_router.post("/memory/entries", auth=allow("memory"), response=answers(created=schemas.MemoryEntry))
+@creates(_again, "/memory/entries/{made}")
 async def add(request: ApiRequest, new: NewEntry) -> Any:
     """Something to remember, in your own words."""
     return Status(201, await sync_to_async(_add)(request.auth.user, new))
@@ -27,7 +33,7 @@ async def add(request: ApiRequest, new: NewEntry) -> Any:
 
 def _add(user: User, new: NewEntry) -> dict[str, Any]:
     entry = changes.add_entry(user=user, text=new.text, day=new.day, now=clock.now())
-    return shapes.entry_shape(entry)
+    return schemas.entry_shape(entry)
 
 
 @entries_router.get(
@@ -40,7 +46,7 @@ async def read(request: ApiRequest, entry_id: str) -> Any:
 
 
 def _read(user: User, entry_id: str) -> dict[str, Any]:
-    return shapes.entry_shape(accessible_entry(user, entry_id))
+    return schemas.entry_shape(accessible_entry(user, entry_id))
 
 
 @entries_router.patch(
@@ -55,7 +61,7 @@ async def change(request: ApiRequest, entry_id: str, change: EntryChange) -> Any
 
 def _change(user: User, entry_id: str, change: EntryChange) -> dict[str, Any]:
     entry = changes.edit_entry(user=user, entry_id=entry_id, text=change.text, revision=change.revision)
-    return shapes.entry_shape(entry)
+    return schemas.entry_shape(entry)
 
 
 @entries_router.delete("/memory/entries/{entry_id}", auth=allow("memory"), response=answers(404))
@@ -100,4 +106,4 @@ async def revert(request: ApiRequest, entry_id: str, body: RevisionIn) -> Any:
 
 def _revert(user: User, entry_id: str, revision: int) -> dict[str, Any]:
     entry = changes.revert_entry(user=user, entry_id=entry_id, revision=revision)
-    return shapes.entry_shape(entry)
+    return schemas.entry_shape(entry)

@@ -11,7 +11,7 @@ from pydantic import Field
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.models import User
 from chatapp.long_term import changes as memory_changes
-from chatapp.long_term import schemas, shapes
+from chatapp.long_term import schemas
 from chatapp.long_term.actions.settings import update_memory_settings
 from chatapp.long_term.selectors.entries import proposed_page
 from chatapp.operations import clock
@@ -60,7 +60,7 @@ async def waiting(request: ApiRequest, cursor: Cursor = None, limit: Limit = 50)
 def _waiting(user: User, cursor: str | None, limit: int) -> dict[str, Any]:
     rows, has_more = proposed_page(user, after=decode_cursor(cursor), limit=limit)
     next_cursor = encode_cursor(rows[-1].created_at, rows[-1].pk) if has_more else None
-    return {"items": [shapes.entry_shape(row) for row in rows], "next_cursor": next_cursor}
+    return {"items": [schemas.entry_shape(row) for row in rows], "next_cursor": next_cursor}
 
 
 @settings_router.post(
@@ -74,7 +74,7 @@ async def approve(request: ApiRequest, entry_id: str) -> Any:
 
 
 def _approve(user: User, entry_id: str) -> dict[str, Any]:
-    return shapes.entry_shape(memory_changes.approve_entry(user=user, entry_id=entry_id))
+    return schemas.entry_shape(memory_changes.approve_entry(user=user, entry_id=entry_id))
 
 
 @settings_router.post("/memory/review/{entry_id}/reject", auth=allow("memory"), response=answers(404, 409))

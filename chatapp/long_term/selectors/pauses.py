@@ -1,4 +1,4 @@
-"""When memory was paused, and what was said meanwhile: off the record, also once the pause is over."""
+"""When memory was paused. What was said meanwhile is not learned, also once the pause is over."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from chatapp.runs.models import Run
 
 
 @dataclass(frozen=True, slots=True)
-class OffRecord:
-    """`pauses` are (conversation, or None for everything; beginning; end, or None while it lasts)."""
+class MemoryPauses:
+    """When nothing was learned, by (conversation, or None for everything; beginning; end, or None while it lasts)."""
 
-    pauses: Sequence[tuple[UUID | None, datetime, datetime | None]] = ()
+    periods: Sequence[tuple[UUID | None, datetime, datetime | None]] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.pauses)
+        return bool(self.periods)
 
     def covers(self, conversation_id: UUID | None, said_at: datetime) -> bool:
         return any(
             where in (None, conversation_id) and began <= said_at and (ended is None or said_at < ended)
-            for where, began, ended in self.pauses
+            for where, began, ended in self.periods
         )
 
 
-ALL_ON_RECORD = OffRecord()
+NO_PAUSES = MemoryPauses()
 
 
-def off_record(user_id: UUID) -> OffRecord:
+def pauses_of(user_id: UUID) -> MemoryPauses:
     rows = MemoryPause.objects.filter(user_id=user_id)
-    return OffRecord(list(rows.values_list("conversation_id", "began_at", "ended_at")))
+    return MemoryPauses(list(rows.values_list("conversation_id", "began_at", "ended_at")))
 
 
 def is_paused(conversation: Conversation) -> bool:
@@ -44,7 +44,7 @@ def is_paused(conversation: Conversation) -> bool:
 
 
 def was_paused(conversation: Conversation, upto_position: int) -> bool:
-    """Whether anything up to this position was said off the record."""
+    """Return whether anything up to this position was said while memory was paused."""
     where = Q(conversation=None) | Q(conversation=conversation)
     pauses = MemoryPause.objects.filter(where, user=conversation.user_id)
     said = Message.objects.filter(conversation=conversation, position__lte=upto_position)
@@ -61,7 +61,7 @@ def sent_messages(user_id: UUID, message_ids: Iterable[UUID]) -> list[Message]:
     asked = Exists(Run.objects.filter(question=OuterRef("pk")))
     sent = Q(role=Message.Role.USER) & (Q(kind=Message.Kind.INJECTED) | asked)
     found = Message.objects.filter(sent, pk__in=list(message_ids), conversation__temporary=False)
-    paused = off_record(user_id)
+    paused = pauses_of(user_id)
     return [
         row
         for row in found.order_by("created_at", "position", "pk")

@@ -31,28 +31,28 @@ def open_scope(conversation: Conversation) -> UUID | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
-    """What is known in a conversation of elsewhere: all that is its user's own, or not, and what a scope shares."""
+class MemoryAccess:
+    """What a conversation may read of other ones: whether its user's own memory, and which shared memory."""
 
-    knows_own: bool = True
+    reads_own: bool = True
     scope_id: UUID | None = None
 
 
-ALL_OWN = Reach()
-NOTHING_OF_ELSEWHERE = Reach(knows_own=False)
+FULL_ACCESS = MemoryAccess()
+NO_ACCESS = MemoryAccess(reads_own=False)
 
 
-def reach_of(conversation: Conversation) -> Reach:
+def memory_access_of(conversation: Conversation) -> MemoryAccess:
     if conversation.temporary or is_paused(conversation):
-        return NOTHING_OF_ELSEWHERE
-    return ALL_OWN if conversation.scope_id is None else Reach(False, open_scope(conversation))
+        return NO_ACCESS
+    return FULL_ACCESS if conversation.scope_id is None else MemoryAccess(False, open_scope(conversation))
 
 
-def reach_in(conversation_id: UUID | str) -> Reach:
+def memory_access_in(conversation_id: UUID | str) -> MemoryAccess:
     """The same; nothing where it was deleted."""
     rows = Conversation.objects.select_related("user", "scope")
     row = rows.filter(pk=conversation_id).first()
-    return reach_of(row) if row is not None else NOTHING_OF_ELSEWHERE
+    return memory_access_of(row) if row is not None else NO_ACCESS
 
 
 def shared_entries(scope_id: UUID) -> QuerySet[MemoryEntry]:

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import yaml
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agents.agent_file import AgentProfile, ProfileError, list_ignored, read_agent_file
 from agents.hooks import Hook
 from chatapp.agent_presets.actions import LoadedAgent, load_agents
 from chatapp.context.tools.registry import local_tools, tool_names
+from chatapp.management.yaml_files import read_yaml_file
 from chatapp.operations import clock
 from chatapp.operations.errors import ServiceError
 
@@ -26,7 +26,7 @@ class Command(BaseCommand):
         parser.add_argument("file", type=Path)
 
     def handle(self, *args: Any, file: Path, **options: Any) -> None:
-        content = read_yaml(file)
+        content = read_yaml_file(file, "Nothing was loaded.")
         try:
             read = read_agent_file(content, os.environ)
             check_tools(read.agents)
@@ -55,21 +55,6 @@ def check_tools(profiles: Iterable[AgentProfile]) -> None:
                 raise ProfileError(
                     f"{profile.name}.tools", f"there is no tool {name}; there are {', '.join(known)}"
                 )
-
-
-def read_yaml(file: Path) -> Any:
-    try:
-        return yaml.safe_load(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise CommandError(f"{file} cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise CommandError(f"{file} is not a UTF-8 text.") from None
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise CommandError(f"{file}{where}: {error.problem}. Nothing was loaded.") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise CommandError(f"{file} is not valid YAML: {error}. Nothing was loaded.") from None
 
 
 def named(hooks: Iterable[Hook]) -> str:

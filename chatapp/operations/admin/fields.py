@@ -1,4 +1,4 @@
-"""A form field for lists and mappings in YAML, which includes JSON."""
+"""A form field for lists and mappings in YAML, which includes JSON, and bounds for the fields of forms."""
 
 from __future__ import annotations
 
@@ -6,8 +6,23 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.core.validators import MaxLengthValidator, MaxValueValidator
 
 from agents.yaml_text import YamlError, read_yaml, write_yaml
+
+
+def bound_fields(form: forms.BaseForm, **most: float) -> None:
+    """Refuse in the form what the API refuses: larger numbers, longer texts."""
+    for name, limit in most.items():
+        field = form.fields[name]
+        if isinstance(field, forms.CharField):
+            field.max_length = int(limit)
+            field.validators.append(MaxLengthValidator(int(limit)))
+        else:
+            assert isinstance(field, forms.IntegerField)  # so are those for other numbers
+            field.max_value = int(limit)
+            field.validators.append(MaxValueValidator(limit))
+        field.widget.attrs.update(field.widget_attrs(field.widget))
 
 
 class YamlField(forms.Field):

@@ -11,7 +11,9 @@ from django.db.models import Model
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
+from django.utils.decorators import method_decorator
 from django.utils.html import format_html
+from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST
 
 
@@ -30,8 +32,9 @@ class ViewOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
 
 class SentAtOnce(admin.ModelAdmin):  # type: ignore[type-arg]
-    """Shows an error where another write came between a form's check and its save."""
+    """Shows an error where another write came between a form's check and its save. No report holds its fields."""
 
+    @method_decorator(sensitive_post_parameters())
     def changeform_view(
         self,
         request: HttpRequest,

@@ -6,16 +6,23 @@ from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any
 
-from django.contrib.admin import AdminSite
+from django.contrib.admin import AdminSite, ModelAdmin
 from django.contrib.auth import logout
 from django.core.exceptions import BadRequest
 from django.db import DataError
+from django.db.models import Model
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
+from django.urls import path
 from django.utils.decorators import method_decorator
 from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
+
+from chatapp.operations import clock
+from chatapp.operations.admin.home import read_overview
+from chatapp.operations.audit import record_change
+from chatapp.operations.doctor import examine
 
 View = Callable[..., HttpResponseBase]
 
@@ -26,12 +33,58 @@ def _filters_list(request: HttpRequest) -> bool:
     return bool(request.GET) and match is not None and (match.url_name or "").endswith("_changelist")
 
 
+class AuditedAdmin(ModelAdmin):  # type: ignore[type-arg]
+    """Writes to the audit log what operators add, change and delete, in the transaction of the change."""
+
+    def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any:
+        audit_change(request, obj, "added", message)
+        return super().log_addition(request, obj, message)
+
+    def log_change(self, request: HttpRequest, obj: Model, message: Any) -> Any:
+        audit_change(request, obj, "changed", message)
+        return super().log_change(request, obj, message)
+
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
+        for obj in queryset:
+            audit_change(request, obj, "deleted")
+        return super().log_deletions(request, queryset)
+
+
+def audit_change(request: HttpRequest, obj: Model, done: str, message: Any = ()) -> None:
+    """Record a change by the operator who is signed in."""
+    changes = message if isinstance(message, list) else []
+    fields = [field for each in changes for field in each.get("changed", {}).get("fields", ())]
+    record_change(obj, done, fields=fields, actor_id=request.user.pk)
+
+
 class PalimpsestAdminSite(AdminSite):
     site_header = "Palimpsest"
     site_title = "Palimpsest"
     index_title = "Administration"
     site_url = "/"
     enable_nav_sidebar = True
+
+    def register(self, model_or_iterable: Any, admin_class: Any = None, **options: Any) -> None:
+        """Register the models with what audits their changes."""
+        inner = admin_class or ModelAdmin
+        audited = type(f"Audited{inner.__name__}", (AuditedAdmin, inner), {"__module__": inner.__module__})
+        super().register(model_or_iterable, audited, **options)
+
+    def get_urls(self) -> list[Any]:
+        return [path("checks/", self.admin_view(self.checks), name="checks"), *super().get_urls()]
+
+    @method_decorator(never_cache)
+    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        """Show what happens and what is broken above the list of tables."""
+        shown = {"overview": read_overview(clock.now()), **(extra_context or {})}
+        return super().index(request, shown)
+
+    def checks(self, request: HttpRequest) -> HttpResponse:
+        """Show what `manage.py doctor` finds; a POST asks the models, too, which takes seconds and costs calls."""
+        asks_models = request.method == "POST"
+        findings = list(examine(asks_models=asks_models))
+        shown = {"title": "Is everything there?", "findings": findings, "asks_models": asks_models}
+        return render(request, "admin/checks.html", {**self.each_context(request), **shown})
 
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:
         """Return the view for operators; other users who are signed in get 404, not a second sign-in."""

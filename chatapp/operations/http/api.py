@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from functools import partial
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction, sync_to_async
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, URLResolver, include, path, re_path
 from django.views.decorators.csrf import csrf_exempt
@@ -15,7 +15,10 @@ from ninja import NinjaAPI, Router, Swagger
 from ninja.openapi.views import openapi_view
 
 from chatapp.accounts.callers import allow
+from chatapp.accounts.idempotency import once_per_key, tell_location
+from chatapp.accounts.rate_limits import tell_rate_limits
 from chatapp.operations.http.bodies import BodyParser, parse_large_bodies
+from chatapp.operations.http.description import described
 from chatapp.operations.http.errors import method_not_allowed, nothing_here, register_errors
 
 DESCRIPTION = """\
@@ -42,6 +45,9 @@ def build_api(routers: Iterable[Router]) -> NinjaAPI:
     )
     register_errors(api)
     api.add_decorator(parse_large_bodies, mode="view")
+    api.add_decorator(tell_rate_limits, mode="view")
+    api.add_decorator(tell_location, mode="view")
+    api.add_decorator(once_per_key, mode="operation")
     for router in routers:
         api.add_router("", router)
     return api
@@ -52,42 +58,94 @@ def docs(request: HttpRequest, api: NinjaAPI) -> HttpResponse:
     return openapi_view(request, api)
 
 
-def _in_json(pattern: Any) -> URLPattern:
+Wrap = Callable[[HttpResponseBase], HttpResponseBase]
+
+
+def _unchanged(response: HttpResponseBase) -> HttpResponseBase:
+    return response
+
+
+def _description(request: HttpRequest, api: NinjaAPI, prefix: str) -> HttpResponse:
+    found = described(api, prefix)
+    if request.headers.get("If-None-Match") == found.etag:
+        response = HttpResponse(status=304)
+    else:
+        response = HttpResponse(found.content, content_type="application/json")
+    response["ETag"] = found.etag
+    response["Cache-Control"] = "private, no-cache"  # kept, and asked for again with the ETag
+    return response
+
+
+def _in_json(api: NinjaAPI, prefix: str, pattern: Any, wrap: Wrap) -> URLPattern:
     """Return the pattern with JSON answers: ninja answers a wrong method in plain text, and its root not at all."""
-    if pattern.name == "api-root":
-        return URLPattern(pattern.pattern, nothing_here, pattern.default_args, pattern.name)
+    found = pattern.callback
     if pattern.name == "openapi-json":
-        return URLPattern(pattern.pattern, pattern.callback, pattern.default_args, pattern.name)
-    view = _awaited(pattern.callback)
-    return URLPattern(pattern.pattern, view, pattern.default_args, pattern.name)
+        found = partial(_description, api=api, prefix=f"/{prefix}")
+    elif pattern.name == "api-root":
+        found = nothing_here
+    return URLPattern(pattern.pattern, _awaited(found, wrap), pattern.default_args, pattern.name)
 
 
-def _awaited(view: Callable[..., Any]) -> Callable[..., Any]:
+def _awaited(view: Callable[..., Any], wrap: Wrap) -> Callable[..., Any]:
     run = view if iscoroutinefunction(view) else sync_to_async(view)
 
     @csrf_exempt  # a session's requests are checked by `SessionAuth`
     async def answer(request: HttpRequest, **path_values: Any) -> HttpResponseBase:
         # No stored name or id has a NUL, and PostgreSQL fails when it is asked for one.
         if "\0" in request.path:
-            return nothing_here(request)
+            return wrap(nothing_here(request))
+        is_head = request.method == "HEAD"
+        if is_head:
+            request.method = "GET"  # answered alike, without the body
         response: HttpResponseBase = await run(request, **path_values)
         if isinstance(response, HttpResponseNotAllowed):
-            return method_not_allowed(request, response["Allow"])
-        return response
+            request.method = "HEAD" if is_head else request.method
+            response = method_not_allowed(request, response["Allow"])
+        response = wrap(response)
+        return _without_body(response) if is_head else response
 
     return answer
 
 
-def api_urlpatterns(api: NinjaAPI) -> list[URLPattern | URLResolver]:
-    """Return the addresses of the API. Unknown ones below /api are answered in JSON."""
+def _without_body(response: HttpResponseBase) -> HttpResponseBase:
+    """Return the answer to HEAD: what GET would say of it. A stream is not begun."""
+    bare = StreamingHttpResponse(status=response.status_code)
+    for name, value in response.items():
+        bare[name] = value
+    if isinstance(response, HttpResponse):
+        bare["Content-Length"] = str(len(response.content))
+    bare.streaming_content = _nothing()
+    response.close()
+    return bare
+
+
+async def _nothing() -> AsyncIterator[bytes]:
+    for chunk in tuple[bytes, ...]():
+        yield chunk
+
+
+def json_patterns(api: NinjaAPI, prefix: str, wrap: Wrap = _unchanged) -> list[URLPattern | URLResolver]:
+    """Return the addresses of an API below a prefix. Each answer goes through `wrap`."""
     patterns, app_name, namespace = api.urls
     return [
         path(
-            "api/v1/", include(([_in_json(pattern) for pattern in patterns], app_name), namespace=namespace)
+            f"{prefix}/",
+            include(
+                ([_in_json(api, prefix, pattern, wrap) for pattern in patterns], app_name),
+                namespace=namespace,
+            ),
         ),
+        re_path(rf"^{prefix}(?:/.*)?$", _awaited(nothing_here, wrap)),
+    ]
+
+
+def api_urlpatterns(api: NinjaAPI) -> list[URLPattern | URLResolver]:
+    """Return the addresses of the API. Unknown ones below /api are answered in JSON."""
+    return [
+        *json_patterns(api, "api/v1"),
         path(
             "api/",
-            include(([path("docs", partial(docs, api=api), name="docs")], app_name), namespace="api-docs"),
+            include(([path("docs", partial(docs, api=api), name="docs")], api.urls[1]), namespace="api-docs"),
         ),
         re_path(r"^api(?:/.*)?$", csrf_exempt(nothing_here)),
     ]

@@ -7,14 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
-from django.db import OperationalError
+from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from chatapp.operations.errors import RateLimited, ServiceError
+from chatapp.operations.errors import DiskFull, Failed, RateLimited, ServiceError
 from chatapp.operations.http.bodies import body_of
+from chatapp.operations.outages import describe_outage, is_disk_full, is_outage
 
 log = logging.getLogger(__name__)
 
@@ -116,18 +117,25 @@ def method_not_allowed(request: HttpRequest, allowed: str) -> HttpResponse:
     return response
 
 
-def database_away(request: HttpRequest, error: OperationalError) -> HttpResponse:
+def database_away(request: HttpRequest, error: OperationalError | InterfaceError) -> HttpResponse:
+    if not is_outage(error):
+        return unexpected(request, error)
     log.error("The database failed during %s %s.", request.method, request.path, exc_info=error)
-    response = error_response(503, "unavailable", "The database does not answer right now. Please try again.")
+    response = service_error(request, describe_outage(error))
     response["Retry-After"] = "5"
     return response
 
 
+def file_failed(request: HttpRequest, error: OSError) -> HttpResponse:
+    if not is_disk_full(error):
+        return unexpected(request, error)
+    log.error("There was no room for %s %s.", request.method, request.path, exc_info=error)
+    return service_error(request, DiskFull())
+
+
 def unexpected(request: HttpRequest, error: Exception) -> HttpResponse:
     log.error("%s %s failed.", request.method, request.path, exc_info=error)
-    return error_response(
-        500, "internal", "Something went wrong on our side; it was logged. Please try again."
-    )
+    return service_error(request, Failed())
 
 
 HANDLERS: list[tuple[type[Exception], Callable[[HttpRequest, Any], HttpResponse]]] = [
@@ -141,5 +149,7 @@ HANDLERS: list[tuple[type[Exception], Callable[[HttpRequest, Any], HttpResponse]
     (SuspiciousOperation, form_not_understood),
     (Http404, nothing_here),
     (OperationalError, database_away),
+    (InterfaceError, database_away),
+    (OSError, file_failed),
     (Exception, unexpected),
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 
+from ninja import Schema
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -20,6 +21,10 @@ from memory.bounds import (
     Day,
 )
 
+# A validator is built when it is first used: of 900 that ninja makes, one for each answer of each address, a process
+# uses few.
+Schema.model_config["defer_build"] = True
+
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 Item = TypeVar("Item")
 
@@ -27,7 +32,7 @@ Item = TypeVar("Item")
 class Shape(BaseModel):
     """An answer. Fields may be added without notice."""
 
-    model_config = ConfigDict(extra="allow", protected_namespaces=())
+    model_config = ConfigDict(extra="allow", protected_namespaces=(), defer_build=True)
 
 
 class ErrorBody(Shape):
@@ -69,7 +74,7 @@ PolicyFields = Annotated[dict[str, Any], Field(max_length=MAX_POLICY_FIELDS)]
 class Body(BaseModel):
     """What a request carries. Unknown fields are refused: whoever misspells one hears of it."""
 
-    model_config = ConfigDict(extra="forbid", protected_namespaces=())
+    model_config = ConfigDict(extra="forbid", protected_namespaces=(), defer_build=True)
 
 
 class Changes(Body):
@@ -101,4 +106,9 @@ class Period(BaseModel):
 
 
 class UsagePeriod(Period):
-    group_by: Literal["day", "model", "purpose", "conversation"] = "day"
+    group_by: Literal["day", "model", "agent", "purpose", "conversation"] = "day"
+
+
+class UsageOfAllPeriod(Period):
+    group_by: Literal["day", "user", "group", "model", "agent", "purpose"] = "day"
+    format: Literal["json", "csv"] = Field("json", description="`csv`: the same rows as a file.")

@@ -14,6 +14,7 @@ from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from django.urls import path  # noqa: E402
 
+from chatapp import urls as urls  # noqa: E402 # now, not for the first request
 from chatapp.accounts.socket_auth import BearerAuth, OriginCheck  # noqa: E402
 from chatapp.operations.logs import name_requests  # noqa: E402
 from chatapp.realtime.consumer import ChatConsumer  # noqa: E402

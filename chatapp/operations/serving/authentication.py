@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.contrib.auth import get_user
-from django.http import HttpRequest, parse_cookie
+from django.http import parse_cookie
 
-from chatapp.accounts.models import User
 from chatapp.accounts.rate_limits import check_failed_sign_in
-from chatapp.accounts.selectors import find_token
+from chatapp.accounts.selectors import find_token, user_of_session
 from chatapp.operations.database import in_database
-
-SessionStore: Any = import_module(settings.SESSION_ENGINE).SessionStore
 
 
 async def find_user_id(scope: dict[str, Any]) -> UUID | None:
@@ -28,11 +23,5 @@ async def find_user_id(scope: dict[str, Any]) -> UUID | None:
             await check_failed_sign_in(scope["client"][0])
         return found.user.pk if found else None
     session_key = parse_cookie(headers.get(b"cookie", "")).get(settings.SESSION_COOKIE_NAME)
-    return await in_database(_user_of_session)(session_key) if session_key else None
-
-
-def _user_of_session(session_key: str) -> UUID | None:
-    request = HttpRequest()
-    request.session = SessionStore(session_key)
-    user = get_user(request)
-    return user.pk if isinstance(user, User) and user.is_active else None
+    user = await in_database(user_of_session)(session_key) if session_key else None
+    return user.pk if user else None

@@ -31,9 +31,9 @@ def trust_proxies(application: Application, networks: Sequence[Network]) -> Appl
 
 
 def read_claims(scope: Scope, networks: Sequence[Network]) -> Scope:
-    """Return the scope without such headers, and with what a trusted proxy says in them."""
+    """Return the scope without such headers, with what a trusted proxy says in them. `is_forwarded`: it had any."""
     claims = {name: value for name, value in scope["headers"] if is_claim(name)}
-    scope["root_path"] = ""
+    scope["root_path"], scope["is_forwarded"] = "", bool(claims)
     scope.setdefault("scheme", "ws" if scope["type"] == "websocket" else "http")
     if not claims:
         return scope

@@ -52,6 +52,7 @@ class WebProcess:
                 request_bytes=settings.MAX_REQUEST_BYTES,
                 frame_bytes=settings.MAX_FRAME_BYTES,
                 route_bytes={UPLOAD_PATH: settings.MAX_UPLOAD_BYTES + FORM_BYTES},
+                all_users_bytes=8 * settings.MAX_REQUEST_BYTES,
                 connections_per_address=settings.CONNECTIONS_PER_ADDRESS,
             ),
             authenticate=find_user_id,

@@ -64,6 +64,10 @@ class Server(DaphneServer):
         self.authenticate = authenticate
         self.user_budget = Budget(limits.user_bytes)
         self.anonymous_budget = Budget(limits.anonymous_address_bytes)
+        self.whole_budgets = {
+            self.user_budget: Budget(limits.all_users_bytes),
+            self.anonymous_budget: Budget(limits.all_strangers_bytes),
+        }
         self.connection_budget = Budget(limits.connections_per_address)
         self.counted_connections: dict[Any, Hashable] = {}
         self.websocket_timeout = NO_TIMEOUT

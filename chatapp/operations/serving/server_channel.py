@@ -139,6 +139,7 @@ class Channel(UntypedChannel):  # type: ignore[misc]
             f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}",
             "Content-Type: application/json",
             f"Content-Length: {len(body)}",
+            "Cache-Control: private, no-store",
             "Connection: close",
         ]
         if isinstance(error, Unauthorized):

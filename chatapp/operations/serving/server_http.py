@@ -15,6 +15,7 @@ from chatapp.operations.serving.server_limits import HEADERS_BYTES, Budget, Gate
 
 log = logging.getLogger(__name__)
 
+EVERYBODY = "everybody"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -105,9 +106,13 @@ class Request(WebRequest):
         return busy("Too many unfinished requests come from your address.")
 
     def _hold(self, budget: Budget, holder: Hashable, amount: int) -> bool:
-        """Return whether the holder has room for this amount, which replaces what the request held before."""
+        """Return whether the holder, and the process, has room for this amount instead of what the request held."""
         self.release()
+        whole = self.server.whole_budgets[budget]
         if not budget.take(holder, amount):
+            return False
+        if not whole.take(EVERYBODY, amount):
+            budget.give_back(holder, amount)
             return False
         self.held = (budget, holder, amount)
         return True
@@ -116,6 +121,7 @@ class Request(WebRequest):
         if self.held:
             budget, holder, amount = self.held
             budget.give_back(holder, amount)
+            self.server.whole_budgets[budget].give_back(EVERYBODY, amount)
             self.held = None
 
     def _refuse(self, error: ServiceError) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address, ip_network
 
 KILOBYTE = 1024
+MEGABYTE = 1024 * KILOBYTE
 IPV6_NETWORK_BITS = 64
 HEADERS_BYTES = 16 * KILOBYTE
 """Counted for each request besides its body: the largest headers that Twisted accepts."""
@@ -24,6 +25,10 @@ class Limits:
     route_bytes: Mapping[bytes, int] = field(default_factory=dict)
     anonymous_request_bytes: int = 64 * KILOBYTE
     anonymous_address_bytes: int = 1024 * KILOBYTE
+    all_users_bytes: int = 512 * MEGABYTE
+    """Of all bodies of users that this process holds at a time; at least that of one request."""
+    all_strangers_bytes: int = 64 * MEGABYTE
+    """Of all bodies of strangers: their addresses may be many."""
     connections_per_address: int = 256
     idle_s: float = 60.0
     """Until the first byte of a request."""

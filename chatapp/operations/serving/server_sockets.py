@@ -38,6 +38,8 @@ class Socket(WebSocketProtocol):
 
     def handle_reply(self, message: dict[str, Any]) -> None:
         kind = message["type"]
+        if kind == "websocket.send" and self.state in (self.STATE_CLOSING, self.STATE_CLOSED):
+            return  # nobody is there any more; autobahn would raise
         if kind == "websocket.send" and message.get("text") is not None and self.state == self.STATE_OPEN:
             self.send_text(message["text"])
         elif kind == "websocket.close" and self.state != self.STATE_CONNECTING:

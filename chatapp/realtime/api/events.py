@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from asgiref.sync import sync_to_async
+from django.conf import settings
 from django.db import close_old_connections
 from django.http.response import HttpResponseBase
 from ninja import Router
@@ -13,12 +14,16 @@ from ninja.params.functions import Header, Query
 
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.conversations.access import accessible_conversation
+from chatapp.operations.errors import RateLimited
 from chatapp.operations.http.schemas import answers
 from chatapp.realtime.api.sse import encode_notice, sse_response
 from chatapp.realtime.api.streams import ConversationReader
+from chatapp.realtime.hub import hub, user_topic
 from memory.bounds import MAX_ID
 
 router = Router(tags=["events"])
+
+RETRY_AFTER_S = 5
 
 STREAM = {
     "responses": {
@@ -52,6 +57,10 @@ async def read_events(
 
     `reset` says that the log is not as long as you believe: fetch the conversation again.
     """
+    if hub.count_readers(user_topic(request.auth.user.pk)) >= settings.CONNECTIONS_PER_USER:
+        raise RateLimited(
+            "You have too many open connections. Close some first.", retry_after_s=RETRY_AFTER_S
+        )
     row = await sync_to_async(accessible_conversation)(request.auth.user, conversation_id)
     await sync_to_async(close_old_connections)()  # the stream may last for hours
     after = after_seq if last_event_id is None else last_event_id

@@ -35,7 +35,7 @@ def encode_notice(payload: dict[str, Any], seq: int | None = None) -> bytes:
 def sse_response(chunks: AsyncGenerator[bytes, None]) -> StreamingHttpResponse:
     """Return the response; Django closes the iterator when the reader has gone."""
     response = StreamingHttpResponse(_counted(chunks), content_type="text/event-stream; charset=utf-8")
-    response["Cache-Control"] = "no-cache, no-transform"
+    response["Cache-Control"] = "private, no-store, no-transform"
     response["X-Accel-Buffering"] = "no"
     return response
 
@@ -48,18 +48,26 @@ async def _counted(chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes,
 
 
 async def with_heartbeat(
-    items: AsyncIterator[Item], is_allowed: Callable[[], Awaitable[bool]]
+    items: AsyncIterator[Item],
+    is_allowed: Callable[[], Awaitable[bool]],
+    over: asyncio.Future[None] | None = None,
 ) -> AsyncGenerator[Item | None, None]:
     """Yield the items, and None every SSE_HEARTBEAT_S, so that proxies keep the connection; end when the reader may
-    not read any more."""
+    not read any more, which is looked at with each heartbeat, and at once when `over` is done."""
     loop = asyncio.get_running_loop()
     due = loop.time() + settings.SSE_HEARTBEAT_S
+    ending: set[asyncio.Future[Any]] = {over} if over is not None else set()
     pending: asyncio.Future[Item] | None = None
     try:
         while True:
             if pending is None:
                 pending = asyncio.ensure_future(anext(items))
-            done, _ = await asyncio.wait({pending}, timeout=max(0.0, due - loop.time()))
+            awaited: set[asyncio.Future[Any]] = {pending, *ending}
+            done, _ = await asyncio.wait(
+                awaited, timeout=max(0.0, due - loop.time()), return_when=asyncio.FIRST_COMPLETED
+            )
+            if done & ending:
+                return
             if not done or loop.time() >= due:
                 due = loop.time() + settings.SSE_HEARTBEAT_S
                 if not await is_allowed():

@@ -10,14 +10,14 @@ from typing import Any
 from uuid import UUID
 
 from chatapp.accounts.callers import Caller
-from chatapp.accounts.selectors import accessible_token, is_still_signed_in
+from chatapp.accounts.selectors import is_still_signed_in
 from chatapp.conversations.access import accessible_conversation
 from chatapp.conversations.selectors.messages import stored_answer_text
 from chatapp.operations import clock
 from chatapp.operations.database import persistently
 from chatapp.operations.errors import NotFound
 from chatapp.realtime.api.sse import HEARTBEAT, OPENED, encode_fact_or_delta, encode_notice, with_heartbeat
-from chatapp.realtime.hub import Frame, hub, user_topic
+from chatapp.realtime.hub import Frame, holder_of, hub, user_topic
 from chatapp.realtime.subscriptions import Connection
 from chatapp.runs import runner
 
@@ -31,7 +31,7 @@ class ConversationReader:
     def __init__(self, caller: Caller, conversation_id: str) -> None:
         self.caller = caller
         self.conversation_id = conversation_id
-        self.connection = Connection()
+        self.connection = Connection(holder_of(caller.session_key, caller.token_id))
         self._answer_id = ""
         self._chars = 0
         self._asked_at = 0.0
@@ -117,12 +117,10 @@ class ConversationReader:
 def may_still_read(caller: Caller, conversation_id: str) -> bool:
     """Return whether the caller still may read, even if no message about that came to this process."""
     try:
-        if caller.token_id is not None:
-            accessible_token(caller.user, caller.token_id)
         accessible_conversation(caller.user, conversation_id)
     except NotFound:
         return False
-    return is_still_signed_in(caller.user.pk, caller.session_key)
+    return is_still_signed_in(caller.user.pk, caller.session_key, caller.token_id)
 
 
 def ends_run(frame: Frame, run_id: str) -> bool:

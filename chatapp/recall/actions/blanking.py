@@ -1,29 +1,47 @@
-"""Take the words out of a message: its row, its place in the index, its claims, and the event that says so."""
+"""Take the words out of messages: their rows, their place in the index, their claims, and the event that says so."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
+from uuid import UUID
 
 from agents.events import MessageForgotten
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation, Message
 from chatapp.conversations.schemas.messages import message_shape
+from chatapp.operations.statements import update_rows
 from chatapp.realtime import event_log
-from chatapp.recall.actions.indexing import reindex_message
+from chatapp.recall.actions.claims import note_messages
+from chatapp.recall.actions.indexing import reindex_messages
+from chatapp.recall.actions.removal import hide_sources
 from memory.tokens import estimate_parts
 
+Left = Mapping[UUID, Sequence[dict[str, Any]]]
+"""By message, the parts that are not taken."""
 
-def blank_message(row: Message, now: datetime, left: Sequence[dict[str, Any]] = ()) -> None:
-    """Called with its conversation locked. It keeps its place, so that positions stay gapless, and the parts that are
-    `left`."""
-    row.parts = list(left)
-    row.token_estimate = estimate_parts(message_values.parts_from_json(row.parts)) if left else 0
-    row.request_hash = ""
-    row.forgotten_at = now
-    row.save(update_fields=["parts", "token_estimate", "request_hash", "forgotten_at"])
-    reindex_message(row)
+
+def blank_messages(
+    rows: Sequence[Message], now: datetime, left: Left = MappingProxyType({}), *, hides: bool = False
+) -> None:
+    """Called with their conversations locked. They keep their places, so that positions stay gapless. `hides`: whoever
+    calls this removes them from the index later, until then nothing finds them."""
+    for row in rows:
+        row.parts = list(left.get(row.pk, ()))
+        row.token_estimate = estimate_parts(message_values.parts_from_json(row.parts)) if row.parts else 0
+        row.request_hash = ""
+        row.forgotten_at = now
+    update_rows(rows, "parts", "token_estimate", "request_hash", "forgotten_at")
+    if hides:
+        hide_sources([row.pk for row in rows])
+    for user_id in {row.user_id for row in rows}:
+        own = [row for row in rows if row.user_id == user_id]
+        if hides:
+            note_messages(user_id, own)
+        else:
+            reindex_messages(user_id, own)
 
 
 def tell_forgotten(conversation: Conversation, rows: Iterable[Message], now: datetime) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db import connection
-from django.db.models import Model
 
+from chatapp.operations.statements import table_name
 from chatapp.recall.models import SearchDocument, SearchOwner, SearchPosting
 
 
@@ -20,7 +20,7 @@ def insert_documents(rows: Sequence[SearchDocument]) -> None:
     names = ", ".join(connection.ops.quote_name(str(field.column)) for field in fields)
     with (
         connection.cursor() as cursor,
-        cursor.copy(f"COPY {_table(SearchDocument)} ({names}) FROM STDIN") as copy,
+        cursor.copy(f"COPY {table_name(SearchDocument)} ({names}) FROM STDIN") as copy,
     ):
         for row in rows:
             copy.write_row([getattr(row, field.attname) for field in fields])
@@ -28,7 +28,7 @@ def insert_documents(rows: Sequence[SearchDocument]) -> None:
 
 def append_postings(owner: SearchOwner, number: int, gained: Mapping[int, bytes]) -> None:
     """Append postings to the terms of a block; a term that the block does not have yet is inserted."""
-    table, binary = _table(SearchPosting), connection.data_types["BinaryField"]
+    table, binary = table_name(SearchPosting), connection.data_types["BinaryField"]
     terms = sorted(gained)
     into = f"INSERT INTO {table} (owner_id, block, term, entries)"
     on_conflict = (
@@ -50,8 +50,4 @@ def append_postings(owner: SearchOwner, number: int, gained: Mapping[int, bytes]
 def update_postings(rows: Sequence[tuple[bytes, int]]) -> None:
     """Update postings by `(entries, primary key)`: Django's bulk_update takes ten times as long."""
     with connection.cursor() as cursor:
-        cursor.executemany(f"UPDATE {_table(SearchPosting)} SET entries = %s WHERE id = %s", rows)
-
-
-def _table(model: type[Model]) -> str:
-    return connection.ops.quote_name(model._meta.db_table)
+        cursor.executemany(f"UPDATE {table_name(SearchPosting)} SET entries = %s WHERE id = %s", rows)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import groupby
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -11,9 +12,10 @@ from django.db.models import QuerySet
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Message
 from chatapp.long_term.models import MemoryEntry
+from chatapp.operations.statements import update_rows
 from chatapp.recall.analysis import vocabulary
 from chatapp.recall.models import StoredClaim
-from chatapp.recall.selectors.claims import SaidAt, hash_parts, is_still_named
+from chatapp.recall.selectors.claims import SaidAt, find_named, fold_sentence, hash_parts
 from memory.claims import find_claims
 
 
@@ -40,18 +42,25 @@ def store_message_claims(user_id: UUID, said: Iterable[Message], claims: list[St
     _store(user_id, claims, _remove(StoredClaim.objects.filter(message__in=list(said))))
 
 
-def note_entry(entry: MemoryEntry) -> None:
-    """Store the claims of an entry in the transaction that writes it. An extracted one repeats those of a message."""
-    keys = _remove(StoredClaim.objects.filter(entry=entry))
-    is_own = entry.author == MemoryEntry.Author.USER and entry.compaction_id is None
-    claims = list(_claims(entry.user_id, entry.text, entry.created_at, entry_id=entry.pk)) if is_own else []
-    _store(entry.user_id, claims, keys)
+def note_entries(user_id: UUID, entries: Sequence[MemoryEntry]) -> None:
+    """Store the claims of entries in the transaction that writes them. An extracted one repeats those of a message."""
+    keys = _remove(StoredClaim.objects.filter(entry__in=[entry.pk for entry in entries]))
+    is_own = [
+        entry for entry in entries if entry.author == MemoryEntry.Author.USER and entry.compaction_id is None
+    ]
+    claims = [
+        claim
+        for entry in is_own
+        for claim in _claims(user_id, entry.text, entry.created_at, entry_id=entry.pk)
+    ]
+    _store(user_id, claims, keys)
 
 
 def note_over(user_id: UUID, pairs: Iterable[tuple[SaidAt, SaidAt]]) -> None:
-    """Store pairs of an older and a newer statement that a model named, in the transaction that writes the profile.
+    """Store pairs of an older and a newer statement that a model named, in the transaction that writes its summary or
+    the profile.
 
-    Pairs that were stored before stay; what was deleted meanwhile claims nothing.
+    Pairs that were stored before stay; what was deleted or forgotten meanwhile claims nothing.
     """
     for older, newer in pairs:
         if not (_is_there(older) and _is_there(newer)):
@@ -78,15 +87,27 @@ def note_over(user_id: UUID, pairs: Iterable[tuple[SaidAt, SaidAt]]) -> None:
 
 
 def _is_there(said: SaidAt) -> bool:
-    if said.message_id is not None:
-        return Message.objects.filter(pk=said.message_id).exists()
-    return said.entry_id is not None and MemoryEntry.objects.filter(pk=said.entry_id).exists()
+    message = Message.objects.filter(pk=said.message_id).first() if said.message_id else None
+    entry = MemoryEntry.objects.filter(pk=said.entry_id).first() if said.entry_id else None
+    text = message_values.text_of(message.parts) if message else entry.text if entry else ""
+    return fold_sentence(text[said.start : said.end]) == said.words
 
 
 def _remove(claims: QuerySet[StoredClaim]) -> set[int]:
-    """Delete claims, but not what a model named and is still said there; return the keys of those deleted."""
-    gone = [row for row in claims.select_related("message", "entry") if not is_still_named(row)]
-    StoredClaim.objects.filter(pk__in=[row.pk for row in gone]).delete()
+    """Delete claims, but not what a model named and is still said there, if at another place. Return the keys of those
+    deleted."""
+    gone: list[StoredClaim] = []
+    moved: list[StoredClaim] = []
+    for row in claims.select_related("message", "entry"):
+        place = find_named(row)
+        if place is None:
+            gone.append(row)
+        elif place != (row.start, row.end):
+            row.start, row.end = place
+            moved.append(row)
+    update_rows(moved, "start", "end")
+    if gone:
+        StoredClaim.objects.filter(pk__in=[row.pk for row in gone]).delete()
     return {row.key for row in gone}
 
 
@@ -106,21 +127,29 @@ def _claims(user_id: UUID, text: str, said_at: datetime, **source: UUID) -> Iter
 
 def _store(user_id: UUID, claims: list[StoredClaim], keys: set[int]) -> None:
     StoredClaim.objects.bulk_create(claims)
-    for key in keys | {claim.key for claim in claims}:
-        _order(user_id, key)
+    _order(user_id, keys | {claim.key for claim in claims})
 
 
-def _order(user_id: UUID, key: int) -> None:
-    """Set for each claim of this key the next one that replaces it and says something else."""
+def _order(user_id: UUID, keys: Collection[int]) -> None:
+    """Set for each claim of these keys the next one that replaces it and says something else."""
+    if not keys:
+        return
+    rows = StoredClaim.objects.filter(user_id=user_id, key__in=keys).order_by(
+        "key", "-said_at", "-start", "-pk"
+    )
+    changed = [row for _, of_key in groupby(rows, lambda row: row.key) for row in _superseded_anew(of_key)]
+    update_rows(changed, "superseded_by")
+
+
+def _superseded_anew(rows: Iterable[StoredClaim]) -> Iterator[StoredClaim]:
+    """Yield those of one key, newest first, that another one supersedes now."""
     next_one: StoredClaim | None = None
     next_other: StoredClaim | None = None
-    changed = []
-    for row in StoredClaim.objects.filter(user_id=user_id, key=key).order_by("-said_at", "-start", "-pk"):
+    for row in rows:
         newer = next_one if next_one is None or next_one.value != row.value else next_other
         if row.superseded_by_id != (newer.pk if newer else None):
             row.superseded_by = newer
-            changed.append(row)
+            yield row
         if row.replaces:
             is_other = next_one is None or next_one.value != row.value
             next_one, next_other = row, next_one if is_other else next_other
-    StoredClaim.objects.bulk_update(changed, ["superseded_by"], batch_size=200)

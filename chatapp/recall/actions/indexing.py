@@ -1,4 +1,4 @@
-"""Writes the search index: appends documents, seals them into blocks, removes them.
+"""Writes the search index: appends documents and seals them into blocks.
 
 A shared entry is in the index of its user and in that of the scope. Ordinals are given under the lock of the owner
 row, which is taken after those of conversations and entries; the user's before the scope's.
@@ -6,44 +6,54 @@ row, which is taken after those of conversations and entries; the user's before 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from uuid import UUID, uuid4
 
 import numpy as np
 from django.db import connection, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from chatapp.conversations.models import Conversation, Message
 from chatapp.long_term.actions.tombstones import lift_wished_back
 from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.entries import withdrawn_entries
+from chatapp.operations.statements import update_row
 from chatapp.operations.work_budget import PIECE, TO_THE_END, Pace
 from chatapp.recall.actions.bulk_writes import append_postings, insert_documents
-from chatapp.recall.actions.claims import find_message_claims, note_entry, note_messages, store_message_claims
-from chatapp.recall.actions.removal import abandon_index, delete_abandoned
-from chatapp.recall.actions.vectors import remove_vectors
+from chatapp.recall.actions.claims import (
+    find_message_claims,
+    note_entries,
+    note_messages,
+    store_message_claims,
+)
+from chatapp.recall.actions.removal import (
+    abandon_index,
+    delete_abandoned,
+    remove_entries,
+    remove_messages,
+)
 from chatapp.recall.analysis import ANALYSIS_VERSION
 from chatapp.recall.index_format import (
     BLOCK,
-    COLUMNS,
     NO_ORDINAL,
     StoredTerms,
     blank_rows,
-    drop_postings,
     group_by_term,
-    join_terms,
     minute_of,
 )
-from chatapp.recall.models import SearchBlock, SearchCursor, SearchDocument, SearchOwner, SearchPosting
+from chatapp.recall.models import SearchBlock, SearchCursor, SearchDocument, SearchOwner
 from chatapp.recall.selectors.unindexed import Batch, NewDocument, documents_of, message_documents, next_batch
 
 SEAL_FROM = 256
 """Fewer documents than this are not sealed: they are scored from their own rows."""
+FEW = 20
+"""Messages of one conversation that are indexed together with those of others."""
 SEAL_AT_ONCE = 1_024
 SEALED_TERMS = 10_000
 """At most so many documents and terms are sealed in one transaction: others wait for the lock."""
-_TERMS_PER_QUERY = 900
 
 
 def index_conversation(conversation_id: UUID, pace: Pace = TO_THE_END) -> int:
@@ -71,6 +81,33 @@ def index_conversation(conversation_id: UUID, pace: Pace = TO_THE_END) -> int:
     return added
 
 
+def index_some(conversation_ids: deque[UUID]) -> list[UUID]:
+    """Index what was said in the first of these conversations, as much as fits one piece of work, and take them out.
+    Return those that `index_conversation` has something left to do for.
+
+    On SQLite all of it is one transaction; PostgreSQL locks rows, and gets one for each conversation.
+    """
+    read, spending = [], PIECE.start()
+    while conversation_ids and not spending.is_spent:
+        key = conversation_ids.popleft()
+        conversation = Conversation.objects.filter(pk=key, temporary=False).first()
+        batch = next_batch(key, FEW) if conversation else None
+        if conversation is not None and batch is not None:
+            read.append((conversation, batch))
+            spending.spend(len(batch.documents))
+    with transaction.atomic() if connection.vendor == "sqlite" and read else nullcontext():
+        for conversation, batch in read:
+            _store_batch(conversation, batch)
+    users = {conversation.owner_id for conversation, _ in read}
+    unsealed = SearchOwner.objects.filter(user__in=users, next_ordinal__gte=F("sealed_ordinal") + SEAL_FROM)
+    to_seal = set(unsealed.values_list("user_id", flat=True)) if read else set()
+    return [
+        conversation.pk
+        for conversation, batch in read
+        if batch.position - batch.after_position >= FEW or conversation.owner_id in to_seal
+    ]
+
+
 def _store_batch(conversation: Conversation, batch: Batch) -> int | None:
     """Return how many documents were stored; None where the conversation is gone, or another worker was faster."""
     said = Message.objects.filter(
@@ -93,7 +130,7 @@ def _store_batch(conversation: Conversation, batch: Batch) -> int | None:
         # Read anew: they may have lost words since the batch was read.
         for row in emptied:
             documents += message_documents(row)
-        cursor.last_ordinal = _append(owner, documents, cursor.last_ordinal)
+        cursor.last_ordinal = _append(owner, [documents], cursor.last_ordinal)
         cursor.position = batch.position
         cursor.save(update_fields=["position", "last_ordinal"])
         store_message_claims(
@@ -122,37 +159,51 @@ def lock_indexes_of(user_ids: Iterable[UUID]) -> None:
     list(owners.order_by("pk").values_list("pk"))
 
 
-def _append(owner: SearchOwner, documents: Sequence[NewDocument], previous: int) -> int:
-    """Store documents that follow each other, the first of them `previous`; return the ordinal of the last."""
-    rows = []
-    for ordinal, document in enumerate(documents, start=owner.next_ordinal):
-        rows.append(document.row(ordinal, previous))
-        rows[-1].owner = owner
-        previous = ordinal
+def _append(owner: SearchOwner, texts: Iterable[Sequence[NewDocument]], previous: int = NO_ORDINAL) -> int:
+    """Store the documents of texts. Those of one text follow each other, the first of them `previous`. Return the
+    ordinal of the last."""
+    rows: list[SearchDocument] = []
+    first, last = owner.next_ordinal, previous
+    for documents in texts:
+        last = previous
+        for document in documents:
+            rows.append(document.row(first + len(rows), last))
+            rows[-1].owner = owner
+            last = rows[-1].ordinal
     insert_documents(rows)
     if owner.analysed_ordinal == owner.next_ordinal:
         owner.analysed_ordinal += len(rows)
     owner.next_ordinal += len(rows)
     owner.document_count += len(rows)
     owner.total_length += sum(row.length for row in rows)
-    owner.save(update_fields=["next_ordinal", "analysed_ordinal", "document_count", "total_length"])
-    return previous
+    update_row(owner, "next_ordinal", "analysed_ordinal", "document_count", "total_length")
+    return last
+
+
+def index_entry(entry: MemoryEntry) -> None:
+    index_entries(entry.user_id, [entry])
 
 
 @transaction.atomic
-def index_entry(entry: MemoryEntry) -> None:
-    """Index an entry in the transaction that writes it, in place of its earlier text. A withdrawn one is removed."""
-    remove_entries(entry.user_id, [entry.pk])
-    if not withdrawn_entries().filter(pk=entry.pk).exists():
-        _append(_lock_owner(user_id=entry.user_id), _documents(entry, entry.conversation_id), NO_ORDINAL)
-        if entry.scope_id is not None:
-            _index_shared(entry, entry.scope_id)
-    note_entry(entry)
+def index_entries(user_id: UUID, entries: Sequence[MemoryEntry]) -> None:
+    """Index entries of the user in the transaction that writes them, in place of their earlier texts. Withdrawn ones
+    are removed."""
+    ids = [entry.pk for entry in entries]
+    remove_entries(user_id, ids)
+    withdrawn = set(withdrawn_entries().filter(pk__in=ids).values_list("pk", flat=True))
+    standing = [entry for entry in entries if entry.pk not in withdrawn]
+    if standing:
+        _append(
+            _lock_owner(user_id=user_id), [_documents(entry, entry.conversation_id) for entry in standing]
+        )
+    for scope_id in sorted({entry.scope_id for entry in standing if entry.scope_id}):
+        _index_shared([entry for entry in standing if entry.scope_id == scope_id], scope_id)
+    note_entries(user_id, entries)
 
 
-def _index_shared(entry: MemoryEntry, scope_id: UUID) -> None:
-    """Index an entry for the scope, without its conversation."""
-    _append(_lock_owner(scope_id=scope_id), _documents(entry, None), NO_ORDINAL)
+def _index_shared(entries: Iterable[MemoryEntry], scope_id: UUID) -> None:
+    """Index entries for the scope, without their conversations."""
+    _append(_lock_owner(scope_id=scope_id), [_documents(entry, None) for entry in entries])
     seal_documents(scope_id=scope_id)
 
 
@@ -162,13 +213,19 @@ def _documents(entry: MemoryEntry, conversation_id: UUID | None) -> list[NewDocu
 
 
 @transaction.atomic
-def reindex_message(row: Message) -> None:
-    """Index a message again in the transaction that changes its words, unless it is not indexed yet."""
-    cursor = SearchCursor.objects.filter(conversation_id=row.conversation_id).first()
-    remove_messages(row.user_id, [row.pk])
-    note_messages(row.user_id, [row])
-    if cursor is not None and row.position <= cursor.position:
-        _append(_lock_owner(user_id=row.user_id), list(message_documents(row)), NO_ORDINAL)
+def reindex_messages(user_id: UUID, rows: Sequence[Message]) -> None:
+    """Index messages of the user again in the transaction that changes their words, unless they are not indexed yet."""
+    homes = {row.conversation_id for row in rows}
+    indexed = dict(
+        SearchCursor.objects.filter(conversation__in=homes).values_list("conversation_id", "position")
+    )
+    remove_messages(user_id, [row.pk for row in rows])
+    note_messages(user_id, rows)
+    texts = [
+        list(message_documents(row)) for row in rows if row.position <= indexed.get(row.conversation_id, -1)
+    ]
+    if any(texts):
+        _append(_lock_owner(user_id=user_id), texts)
 
 
 # --- Sealing --------------------------------------------------------------------------------------------
@@ -216,70 +273,6 @@ def _append_columns(
     block, _ = SearchBlock.objects.get_or_create(owner=owner, number=number)
     block.columns = bytes(block.columns) + columns.tobytes()
     block.save(update_fields=["columns"])
-
-
-# --- Removal --------------------------------------------------------------------------------------------
-
-
-def remove_entries(user_id: UUID, entry_ids: Collection[UUID]) -> None:
-    """Remove entries from the index of their user and of scopes."""
-    entries = SearchDocument.objects.filter(source_id__in=entry_ids, kind=SearchDocument.Kind.ENTRY)
-    _remove(entries.filter(owner__user_id=user_id))
-    _remove(entries.filter(owner__scope__isnull=False))
-
-
-def unshare_entries(entry_ids: Collection[UUID]) -> None:
-    """Remove entries from the indexes of scopes only."""
-    entries = SearchDocument.objects.filter(source_id__in=entry_ids, kind=SearchDocument.Kind.ENTRY)
-    _remove(entries.filter(owner__scope__isnull=False))
-
-
-def remove_messages(user_id: UUID, message_ids: Sequence[UUID]) -> None:
-    said = SearchDocument.objects.filter(source_id__in=message_ids, kind=SearchDocument.Kind.MESSAGE)
-    _remove(said.filter(owner__user_id=user_id))
-
-
-@transaction.atomic
-def _remove(documents: QuerySet[SearchDocument]) -> None:
-    for owner_id in sorted(set(documents.values_list("owner_id", flat=True))):
-        owner = SearchOwner.objects.select_for_update().filter(pk=owner_id).first()
-        if owner is not None:
-            _remove_from(owner, documents)
-
-
-def _remove_from(owner: SearchOwner, documents: QuerySet[SearchDocument]) -> None:
-    rows = list(documents.filter(owner=owner).order_by("ordinal"))
-    sealed = [row for row in rows if row.ordinal < owner.sealed_ordinal]
-    for number in sorted({row.ordinal // BLOCK for row in sealed}):
-        _clean_block(owner, number, [row for row in sealed if row.ordinal // BLOCK == number])
-    remove_vectors(owner, [row.ordinal for row in rows])
-    documents.filter(owner=owner).delete()
-    owner.document_count -= len(rows)
-    owner.total_length -= sum(row.length for row in rows)
-    owner.edition = uuid4()
-    owner.save(update_fields=["document_count", "total_length", "edition"])
-
-
-def _clean_block(owner: SearchOwner, number: int, rows: Sequence[SearchDocument]) -> None:
-    gone = np.array([row.ordinal % BLOCK for row in rows], dtype=np.int64)
-    block = SearchBlock.objects.get(owner=owner, number=number)
-    columns = np.frombuffer(block.columns, COLUMNS).copy()
-    for name in ("minute", "length", "live"):
-        columns[name][gone] = 0
-    block.columns = columns.tobytes()
-    block.save(update_fields=["columns"])
-    terms, _, _ = join_terms([StoredTerms(row.ordinal, row.terms, row.counts) for row in rows])
-    distinct = np.unique(terms).tolist()
-    for start in range(0, len(distinct), _TERMS_PER_QUERY):
-        _clean_postings(owner, number, distinct[start : start + _TERMS_PER_QUERY], gone)
-
-
-def _clean_postings(owner: SearchOwner, number: int, terms: Sequence[int], gone: np.ndarray) -> None:
-    postings = list(SearchPosting.objects.filter(owner=owner, block=number, term__in=terms))
-    for posting in postings:
-        posting.entries = drop_postings(posting.entries, gone)
-    SearchPosting.objects.bulk_update([row for row in postings if row.entries], ["entries"], batch_size=200)
-    SearchPosting.objects.filter(pk__in=[row.pk for row in postings if not row.entries]).delete()
 
 
 # --- Starting over --------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from django.db import transaction
 
 from chatapp.conversations.models import Conversation, Message
 from chatapp.long_term.models import MemoryEntry
-from chatapp.recall.actions.claims import note_entry, note_messages
+from chatapp.recall.actions.claims import note_entries, note_messages
 from chatapp.recall.analysis import ANALYSIS_VERSION, PackedTerms
 from chatapp.recall.index_format import BLOCK, COLUMNS, change_postings, count_terms
 from chatapp.recall.models import SearchBlock, SearchDocument, SearchOwner, SearchPosting
@@ -63,7 +63,7 @@ def _note_entry(entry_id: UUID) -> None:
     entry = MemoryEntry.objects.select_for_update().filter(pk=entry_id).first()
     if entry is not None:
         SearchOwner.objects.select_for_update().filter(user_id=entry.user_id).first()
-        note_entry(entry)
+        note_entries(entry.user_id, [entry])
 
 
 @transaction.atomic

@@ -1,12 +1,14 @@
-"""Removes a deleted conversation from the search index, in transactions of a few milliseconds.
+"""Removes from the search index: messages and entries at once, a deleted conversation in transactions of a few
+milliseconds.
 
-First its documents stop being scored (`hide_documents`, a few rows). Then each posting that names one is written once,
-and the documents are deleted. Every piece may be repeated. Documents that are not sealed yet are never sealed.
+Of a conversation the documents stop being scored first (`hide_documents`, a few rows). Then each posting that names one
+is written once, and the documents are deleted. Every piece may be repeated. Documents that are not sealed yet are never
+sealed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID, uuid4
 
@@ -15,6 +17,7 @@ import numpy.typing as npt
 from django.db import transaction
 from django.db.models import F, QuerySet
 
+from chatapp.operations.statements import update_row
 from chatapp.operations.work_budget import Budget, delete_some
 from chatapp.recall.actions.bulk_writes import update_postings
 from chatapp.recall.actions.vectors import remove_vectors
@@ -29,8 +32,110 @@ from chatapp.recall.models import (
     SearchVectors,
 )
 
+TERMS_PER_QUERY = 900
 TERMS_AT_ONCE = 50
 DOCUMENTS_AT_ONCE = 100
+
+
+# --- Messages and entries ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GoneDocument:
+    pk: int
+    owner_id: int
+    ordinal: int
+    length: int
+    terms: bytes | memoryview
+
+
+def remove_entries(user_id: UUID, entry_ids: Collection[UUID]) -> None:
+    """Remove entries from the index of their user and of scopes."""
+    entries = SearchDocument.objects.filter(source_id__in=entry_ids, kind=SearchDocument.Kind.ENTRY)
+    _remove(entries.filter(owner__user_id=user_id))
+    _remove(entries.filter(owner__scope__isnull=False))
+
+
+def unshare_entries(entry_ids: Collection[UUID]) -> None:
+    """Remove entries from the indexes of scopes only."""
+    entries = SearchDocument.objects.filter(source_id__in=entry_ids, kind=SearchDocument.Kind.ENTRY)
+    _remove(entries.filter(owner__scope__isnull=False))
+
+
+def remove_messages(user_id: UUID, message_ids: Collection[UUID]) -> None:
+    said = SearchDocument.objects.filter(source_id__in=message_ids, kind=SearchDocument.Kind.MESSAGE)
+    _remove(said.filter(owner__user_id=user_id))
+
+
+def remove_sources(source_ids: Collection[UUID]) -> None:
+    """Remove messages and entries from all indexes."""
+    _remove(SearchDocument.objects.filter(source_id__in=source_ids))
+
+
+@transaction.atomic
+def hide_sources(source_ids: Collection[UUID]) -> None:
+    """Let nothing find these messages and entries, in less time than `remove_sources` takes."""
+    for owner, rows in _by_owner(SearchDocument.objects.filter(source_id__in=source_ids)):
+        _remove_from(owner, [row for row in rows if row.ordinal >= owner.sealed_ordinal])
+        ordinals = np.array([row.ordinal for row in rows if row.ordinal < owner.sealed_ordinal], np.int64)
+        for number in np.unique(ordinals // BLOCK).tolist():
+            _clear_columns(owner.pk, number, ordinals[ordinals // BLOCK == number] % BLOCK)
+
+
+@transaction.atomic
+def _remove(documents: QuerySet[SearchDocument]) -> None:
+    """In a few statements, however many there are."""
+    for owner, rows in _by_owner(documents):
+        _remove_from(owner, rows)
+
+
+def _by_owner(documents: QuerySet[SearchDocument]) -> Iterator[tuple[SearchOwner, list[GoneDocument]]]:
+    """Yield the indexes that have any, locked in their order."""
+    columns = ("pk", "owner_id", "ordinal", "length", "terms")
+    rows = [GoneDocument(*row) for row in documents.order_by("ordinal").values_list(*columns)]
+    owners = SearchOwner.objects.filter(pk__in={row.owner_id for row in rows}).select_for_update()
+    for owner in owners.order_by("pk") if rows else ():
+        yield owner, [row for row in rows if row.owner_id == owner.pk]
+
+
+def _remove_from(owner: SearchOwner, gone: Sequence[GoneDocument]) -> None:
+    sealed = [row for row in gone if row.ordinal < owner.sealed_ordinal]
+    for number in sorted({row.ordinal // BLOCK for row in sealed}):
+        _clean_block(owner, number, [row for row in sealed if row.ordinal // BLOCK == number])
+    remove_vectors(owner, [row.ordinal for row in gone])
+    SearchDocument.objects.filter(pk__in=[row.pk for row in gone]).delete()
+    owner.document_count -= len(gone)
+    owner.total_length -= sum(row.length for row in gone)
+    owner.edition = uuid4()
+    update_row(owner, "document_count", "total_length", "edition")
+
+
+def _clean_block(owner: SearchOwner, number: int, rows: Sequence[GoneDocument]) -> None:
+    gone = np.array([row.ordinal % BLOCK for row in rows], dtype=np.int64)
+    _clear_columns(owner.pk, number, gone)
+    terms = np.unique(np.frombuffer(b"".join(bytes(row.terms) for row in rows), TERM)).tolist()
+    for start in range(0, len(terms), TERMS_PER_QUERY):
+        some = terms[start : start + TERMS_PER_QUERY]
+        postings = SearchPosting.objects.filter(owner=owner, block=number, term__in=some)
+        left = [(drop_postings(entries, gone), pk) for pk, entries in postings.values_list("pk", "entries")]
+        update_postings([row for row in left if row[0]])
+        SearchPosting.objects.filter(pk__in=[pk for entries, pk in left if not entries]).delete()
+
+
+def _clear_columns(owner_id: int, number: int, offsets: npt.NDArray[np.int64]) -> None:
+    """Documents whose columns are clear are not scored."""
+    block = SearchBlock.objects.filter(owner=owner_id, number=number).first()
+    if block is None:
+        return
+    columns = np.frombuffer(block.columns, COLUMNS).copy()
+    sealed = offsets[offsets < len(columns)]
+    for name in ("minute", "length", "live"):
+        columns[name][sealed] = 0
+    block.columns = columns.tobytes()
+    block.save(update_fields=["columns"])
+
+
+# --- Conversations, in pieces ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +181,9 @@ def hide_documents(conversation_id: UUID) -> None:
 @transaction.atomic
 def _hide_in_block(owner_id: int, number: int, offsets: npt.NDArray[np.int64]) -> None:
     owner = _lock(owner_id)
-    block = SearchBlock.objects.filter(owner=owner_id, number=number).first()
-    if owner is None or block is None:
-        return
-    columns = np.frombuffer(block.columns, COLUMNS).copy()
-    sealed = offsets[offsets < len(columns)]
-    for name in ("minute", "length", "live"):
-        columns[name][sealed] = 0
-    block.columns = columns.tobytes()
-    block.save(update_fields=["columns"])
-    _set_edition(owner)
+    if owner is not None:
+        _clear_columns(owner_id, number, offsets)
+        _set_edition(owner)
 
 
 def _lock(owner_id: int) -> SearchOwner | None:

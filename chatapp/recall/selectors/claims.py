@@ -12,6 +12,7 @@ from django.db.models import Q
 
 from chatapp.conversations import message_values
 from chatapp.conversations.models import Message
+from chatapp.operations.statements import execute
 from chatapp.recall.analysis import hash_term, vocabulary
 from chatapp.recall.models import StoredClaim
 from chatapp.recall.selectors.found_texts import Found
@@ -32,6 +33,8 @@ class Superseded:
     message_id: UUID | None
     entry_id: UUID | None
     conversation_id: UUID | None
+    branch_id: UUID | None
+    position: int
 
     @property
     def source_id(self) -> UUID | None:
@@ -41,17 +44,20 @@ class Superseded:
 
 _IS_SHOWN = Q(superseded_by__message=None) | Q(superseded_by__message__conversation__user__isnull=False)
 """The newer statement is not in a conversation that is being deleted."""
+_ANY = "SELECT 1 FROM chatapp_storedclaim WHERE user_id = %s AND superseded_by_id IS NOT NULL LIMIT 1"
 
 
 def superseded_claims(
     user_id: UUID, source_ids: Collection[UUID], *, before: datetime | None = None
 ) -> Mapping[UUID, list[Superseded]]:
     """Return superseded statements by message or entry; with `before`, only those superseded by then."""
+    found: dict[UUID, list[Superseded]] = defaultdict(list)
+    if not source_ids or execute(_ANY, user_id).fetchone() is None:  # as nearly always: without the joins
+        return found
     of_sources = Q(message__in=list(source_ids)) | Q(entry__in=list(source_ids))
     rows = StoredClaim.objects.filter(of_sources, _IS_SHOWN, user_id=user_id, superseded_by__isnull=False)
     if before is not None:
         rows = rows.filter(superseded_by__said_at__lt=before)
-    found: dict[UUID, list[Superseded]] = defaultdict(list)
     sources = ("message", "entry", "superseded_by__message", "superseded_by__entry")
     for row in rows.select_related(*sources).order_by("start", "pk"):
         source_id = row.message_id or row.entry_id
@@ -71,6 +77,8 @@ def _superseded(row: StoredClaim, newer: StoredClaim) -> Superseded:
         message_id=newer.message_id,
         entry_id=newer.entry_id,
         conversation_id=newer.message.conversation_id if newer.message else None,
+        branch_id=newer.message.branch_id if newer.message else None,
+        position=newer.message.position if newer.message else -1,
     )
 
 
@@ -147,9 +155,18 @@ def find_said(statement: str, other: str, found: Iterable[Found]) -> list[SaidAt
     return statements
 
 
-def is_still_named(row: StoredClaim) -> bool:
-    """Return whether a model named the claim and its source still says it."""
-    return row.is_named and hash_parts((fold_sentence(_text_of(row)[row.start : row.end]),)) == row.value
+def find_named(row: StoredClaim) -> tuple[int, int] | None:
+    """Return where its source says a claim that a model named; None where it does not, and for one read by rules."""
+    if not row.is_named:
+        return None
+    text, start = _text_of(row), 0
+    if hash_parts((fold_sentence(text[row.start : row.end]),)) == row.value:
+        return row.start, row.end
+    for sentence in split_sentences(text):
+        if hash_parts((fold_sentence(sentence),)) == row.value:
+            return start, start + len(sentence.rstrip())
+        start += len(sentence)
+    return None
 
 
 def fold_sentence(sentence: str) -> str:

@@ -17,6 +17,7 @@ from chatapp.conversations import message_values
 from chatapp.conversations.models import Conversation, Message
 from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.scopes import shared_entries
+from chatapp.operations.statements import table_name
 from chatapp.recall.models import SearchDocument, SearchOwner
 
 
@@ -96,7 +97,7 @@ def _stored_statement(vendor: str, count: int) -> str:
     of_owner = "conversation.user_id = owner.user_id AND NOT conversation.temporary"
     look_up = _look_up_lateral if vendor == "postgresql" else _look_up
     return _STORED.format(
-        owner=_table(SearchOwner),
+        owner=table_name(SearchOwner),
         ordinals=", ".join(["(%s)"] * count),
         document=look_up(
             "CROSS",
@@ -119,17 +120,13 @@ def _stored_statement(vendor: str, count: int) -> str:
 
 def _look_up(join: str, model: type[Model], name: str, condition: str) -> str:
     """Return a join that SQLite does not reorder: in another order it would read all that the user ever said."""
-    return f"{join} JOIN {_table(model)} {name} ON {condition}"
+    return f"{join} JOIN {table_name(model)} {name} ON {condition}"
 
 
 def _look_up_lateral(join: str, model: type[Model], name: str, condition: str) -> str:
     """Return a join that PostgreSQL does as one look-up per row (OFFSET), not as a scan of all that anybody said."""
-    rows = f"SELECT * FROM {_table(model)} {name} WHERE {condition} OFFSET 0"
+    rows = f"SELECT * FROM {table_name(model)} {name} WHERE {condition} OFFSET 0"
     return f"{join} JOIN LATERAL ({rows}) {name}" + ("" if join == "CROSS" else " ON TRUE")
-
-
-def _table(model: type[Model]) -> str:
-    return connection.ops.quote_name(model._meta.db_table)
 
 
 _read_id = lru_cache(maxsize=1_000)(UUID)

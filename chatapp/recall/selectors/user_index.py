@@ -23,13 +23,13 @@ from chatapp.recall.index_format import (
 )
 from chatapp.recall.models import SearchDocument, SearchOwner, SearchVectors
 from chatapp.recall.ranking import (
+    NO_RANKING,
     Index,
     Mask,
     Prepared,
     Ranking,
     Scores,
     gather_forms,
-    gather_kinds,
     prepare,
     rank,
     score_words,
@@ -94,12 +94,11 @@ class UserIndex:
         only_matches: bool = False,
         only: SearchFilter = EVERYTHING,
     ) -> Ranking:
-        if not self.document_count or not (question.words or question.dates):
-            return Ranking([], [], False)
+        if not self.document_count or not (question.words or question.names_a_time):
+            return NO_RANKING
         if only_matches:
             question = question.as_written()
         index = gather_forms(self._loaded(question.lookups), question.forms)
-        index = gather_kinds(index, question.kinds)
         asked = prepare(index, question, self._among(only))
         if only_matches:
             return rank(asked, limit, only_matches=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 from django.db import transaction
@@ -17,12 +17,15 @@ from chatapp.conversations.models import Conversation, Message
 from chatapp.conversations.schemas.messages import message_shape
 from chatapp.conversations.selectors.messages import with_stored_pieces
 from chatapp.operations import jobs
+from chatapp.operations.editions import EDITION, one_edition
 from chatapp.operations.errors import NotFound, ReadForgotten
 from chatapp.operations.fences import check_fences
+from chatapp.operations.statements import execute, update_row
 from chatapp.providers.actions import record_calls, take_over_background_calls
-from chatapp.providers.selectors import totals_of_run
+from chatapp.providers.selectors import totals_of, totals_of_run
 from chatapp.providers.usage import CallUsage, usage_event
 from chatapp.realtime import event_log
+from chatapp.recall.actions.indexing import reindex_messages
 from chatapp.runs import shapes
 from chatapp.runs.actions.injected_messages import release_injected
 from chatapp.runs.actions.runs import Lease, PartialAnswer, lock_leased, lock_run, plan_fact
@@ -40,7 +43,8 @@ class Outcome:
     answer: PartialAnswer
     calls: Sequence[CallUsage] = ()
     error: events.RunError | None = None
-    model_name: str = ""
+    facts: Sequence[events.Fact] = ()
+    """What is told of it for the first time."""
 
     @property
     def answer_status(self) -> str:
@@ -59,37 +63,75 @@ def finish_run(*, lease: Lease, outcome: Outcome, now: datetime) -> Run | None:
         return _end(conversation, run, outcome, now)
 
 
+_LEFT = f"""
+SELECT
+    EXISTS (SELECT 1 FROM chatapp_toolcall WHERE run_id = run.id
+        AND (NOT is_told OR state IN ('requested', 'waiting', 'running'))),
+    EXISTS (SELECT 1 FROM chatapp_usage WHERE run_id = run.id),
+    EXISTS (SELECT 1 FROM chatapp_usage WHERE conversation_id = run.conversation_id AND run_id IS NULL),
+    EXISTS (SELECT 1 FROM chatapp_answerpiece WHERE message_id = run.answer_id),
+    (SELECT count(*) FROM chatapp_runstep WHERE run_id = run.id),
+    {EDITION}
+FROM chatapp_run AS run WHERE id = %s
+"""
+
+
+class _Left(NamedTuple):
+    """What a run may leave behind, and mostly does not."""
+
+    has_tool_calls: bool
+    has_usage: bool
+    has_background_usage: bool
+    has_pieces: bool
+    step_count: int
+    edition: str | None
+
+
 def _end(conversation: Conversation, run: Run, outcome: Outcome, now: datetime) -> Run | None:
     """`conversation` is locked."""
-    tools = close_tool_calls(conversation, run, now)
-    record_calls(run, outcome.calls)
-    take_over_background_calls(run)
-    usage = totals_of_run(run)
-    run.status = outcome.status
-    run.finished_at = now
-    run.lease_expires_at = None
+    left = _Left._make(execute(_LEFT, run.pk).fetchone())
+    tools = close_tool_calls(conversation, run, now) if left.has_tool_calls else []
+    answer = Message.objects.get(pk=run.answer_id) if tools else run.answer
+    usage = _record_usage(run, outcome.calls, left)
+    _store_end(run, answer, outcome, usage, now)
+    if left.has_pieces:
+        answer.pieces.all().delete()
+    conversation.last_activity_at = now
+    with one_edition(left.edition):
+        last = _last_facts(conversation, run, answer, outcome, usage, now)
+        event_log.append(conversation, *tools, *last, run=run, changed=["last_activity_at"])
+    jobs.wake_for_many("chatapp.recall.tasks.index_conversations", str(conversation.pk))
+    if answer.position >= conversation.next_position - 1:
+        return None
+    waiting = release_injected(conversation, run, now)
+    if waiting is None:
+        return None
+    return queue_run(conversation, branch=answer.branch, question=waiting, after=waiting, now=now)
+
+
+def _record_usage(run: Run, calls: Sequence[CallUsage], left: _Left) -> events.UsageTotals:
+    record_calls(run, calls, left.step_count)
+    if left.has_background_usage:
+        take_over_background_calls(run)
+    if left.has_usage or left.has_background_usage:
+        return totals_of_run(run)
+    return totals_of(calls)
+
+
+def _store_end(run: Run, answer: Message, outcome: Outcome, usage: events.UsageTotals, now: datetime) -> None:
+    run.status, run.finished_at, run.lease_expires_at = outcome.status, now, None
     run.usage = usage.model_dump(mode="json", exclude_none=True)
     if outcome.error:
         run.error_category = outcome.error.category
         run.error_message = outcome.error.message
         run.error_detail = outcome.error.detail
-    run.save()
-    answer = Message.objects.get(pk=run.answer_id)
+    errors = ("error_category", "error_message", "error_detail")
+    update_row(run, "status", "fence", "finished_at", "lease_expires_at", "usage", *errors)
     answer.parts = message_values.parts_to_json(outcome.answer.parts)
     answer.token_estimate = estimate_parts(outcome.answer.parts)
     answer.status = outcome.answer_status
     answer.usage = run.usage
-    answer.save(update_fields=["parts", "token_estimate", "status", "usage"])
-    answer.pieces.all().delete()
-    conversation.last_activity_at = now
-    conversation.save(update_fields=["last_activity_at"])
-    last = _last_facts(conversation, run, answer, outcome, usage, now)
-    event_log.append(conversation, *tools, *last, run=run)
-    jobs.wake_worker("chatapp.recall.tasks.index_conversation", str(conversation.pk))
-    waiting = release_injected(conversation, run, now)
-    if waiting is None:
-        return None
-    return queue_run(conversation, branch=answer.branch, question=waiting, after=waiting, now=now)
+    update_row(answer, "parts", "token_estimate", "status", "usage")
 
 
 def _last_facts(
@@ -105,8 +147,9 @@ def _last_facts(
     calls = [usage_event(run, call, now) for call in outcome.calls]
     return [
         *([plan_fact(run, now)] if any(not step.is_over for step in shapes.plan_from_json(run.plan)) else []),
+        *outcome.facts,
         *calls,
-        updated_event(conversation, now),
+        updated_event(conversation, now, is_quiet=True),
         events.MessageCompleted(**of_run, message=message_shape(answer, run)),
         events.RunFinished(
             **of_run, status=cast(events.EndStatus, outcome.status), error=outcome.error, usage=usage
@@ -157,7 +200,7 @@ def interrupt_run(
 
 
 def _stored_answer(run: Run) -> PartialAnswer:
-    [answer] = with_stored_pieces([Message.objects.get(pk=run.answer_id)])
+    [answer] = with_stored_pieces([run.answer])
     text, reasoning = message_values.text_of(answer.parts), message_values.reasoning_of(answer.parts)
     return PartialAnswer(Lease(run.pk, run.answer_id, run.fence), text, reasoning)
 
@@ -183,12 +226,13 @@ def keep_late_text(*, answer: PartialAnswer, forgotten_count: int, now: datetime
         if found is None:
             return False
         conversation, run = found
-        row = Message.objects.get(pk=run.answer_id)
+        row = run.answer
         if not _was_reaped(run, answer.lease) or not _goes_on(row, answer):
             return False
         row.parts = message_values.parts_to_json(answer.parts)
         row.token_estimate = estimate_parts(answer.parts)
         row.save(update_fields=["parts", "token_estimate"])
+        reindex_messages(row.user_id, [row])
         shape = message_shape(row, run)
         # Of no run: this one has told its last event.
         event_log.append(

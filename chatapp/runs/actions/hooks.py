@@ -23,7 +23,7 @@ def run_named_action(*, conversation: Conversation, action: ModuleAction, now: d
     with transaction.atomic():
         row = Conversation.objects.select_for_update().get(pk=conversation.pk)
         done = NAMED_ACTIONS[name_of(action)].apply(row, params)
-        row.save(update_fields=["pinned", "archived", "title"])
+        row.save(update_fields=["pinned", "archived", "title", "title_made_of"])
         event_log.append(row, updated_event(row, now))
     return done
 

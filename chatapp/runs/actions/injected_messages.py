@@ -14,13 +14,14 @@ from agents.events import MessageEdited
 from chatapp.accounts.models import User
 from chatapp.conversations import message_values
 from chatapp.conversations.access import accessible_message, lock_conversation
+from chatapp.conversations.actions.messages import append_message
 from chatapp.conversations.models import Conversation, Message
 from chatapp.conversations.schemas.messages import message_shape
 from chatapp.conversations.selectors.messages import is_queued
 from chatapp.files.actions import delete_unshared_attachments
 from chatapp.files.selectors import accessible_attachments
 from chatapp.realtime import event_log
-from chatapp.recall.actions.blanking import blank_message, tell_forgotten
+from chatapp.recall.actions.blanking import blank_messages, tell_forgotten
 from chatapp.runs.actions.message_order import (
     is_anything_new,
     messages_behind,
@@ -31,7 +32,6 @@ from chatapp.runs.actions.runs import Lease, lock_leased
 from chatapp.runs.actions.sending import (
     NewMessage,
     Receipt,
-    append_message,
     find_receipt,
     message_parts,
     send_message,
@@ -172,6 +172,6 @@ def withdraw_queued(
         if not is_queued(message):
             return None
         hashes = delete_unshared_attachments([message.pk])
-        blank_message(message, now)
+        blank_messages([message], now)
         tell_forgotten(conversation, [message], now)
         return hashes

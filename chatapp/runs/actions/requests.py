@@ -3,87 +3,112 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from uuid import UUID
 
 from django.db import transaction
 
-from agents.manifest import dump_manifest, write_manifest
+from agents import events
+from agents.manifest import Manifest, Texts, dump_manifest, write_manifest
 from agents.references import Sources
 from agents.types import Purpose, RequestSent
 from chatapp.context.models import RequestText, SentRequest
 from chatapp.context.sources import RequestSources, texts_for_requests
+from chatapp.conversations.models import Conversation
 from chatapp.operations.errors import LeaseLost
+from chatapp.operations.statements import insert_rows
+from chatapp.realtime import event_log
 from chatapp.runs.actions.runs import Lease, lock_leased
-from chatapp.runs.models import Run
+from chatapp.runs.models import Run, RunSource
 from memory.types import Message
 
 
-def store_request(
-    *,
-    lease: Lease,
-    n: int,
-    purpose: Purpose,
-    model_name: str,
-    sent: RequestSent,
-    stored: Iterable[Message],
-    sources: RequestSources,
-    tokens: int,
-    now: datetime,
-) -> None:
-    """Store request number `n` of a run; `tokens` as they were estimated.
+@dataclass(frozen=True, slots=True)
+class NewRequest:
+    """A request that was sent: number `n` of its run, with `tokens` as they were estimated.
 
     `stored` are the messages it was made of, as the database has them: what was sent like that is stored as its
-    position. What else repeats one of the `sources` names it. Raises LeaseLost.
+    position. What else repeats one of the `sources` names it.
     """
 
+    n: int
+    purpose: Purpose
+    model_name: str
+    sent: RequestSent
+    stored: Sequence[Message]
+    sources: RequestSources
+    tokens: int
+
+
+def store_request(*, lease: Lease, request: NewRequest, now: datetime) -> None:
+    """Store a request of a run. Raises LeaseLost."""
+    written = _write(lease, request)
+    with transaction.atomic():
+        conversation, run = lock_leased(lease)
+        _insert(conversation, run, request, written, now)
+
+
+def record_asked(
+    *,
+    lease: Lease,
+    request: NewRequest | None,
+    facts: Sequence[events.Fact],
+    recalled: Sequence[RunSource] = (),
+    now: datetime,
+) -> None:
+    """Store together what the first call of a model leaves: its request, what it is told to be made of, and what was
+    recalled for it, which forgetting follows. Until then forgetting ends the run. Raises LeaseLost."""
+    written = _write(lease, request) if request is not None else None
+    with transaction.atomic():
+        conversation, run = lock_leased(lease)
+        insert_rows(recalled, ignore_conflicts=True)
+        if request is not None and written is not None:
+            _insert(conversation, run, request, written, now)
+        if facts:
+            event_log.append(conversation, *facts, run=run)
+
+
+_Written = tuple[Manifest, Texts]
+
+
+def _write(lease: Lease, request: NewRequest) -> _Written:
     @cache
     def readable() -> Sources:
         run = Run.objects.filter(pk=lease.run_id).first()
         if run is None:
             raise LeaseLost("The conversation was deleted.")
-        return Sources(texts_for_requests(run, sources, sent.request.messages))
+        return Sources(texts_for_requests(run, request.sources, request.sent.request.messages))
 
-    manifest, texts = write_manifest(sent, stored, readable)
-    with transaction.atomic():
-        conversation, run = lock_leased(lease)
-        RequestText.objects.bulk_create(
-            [
-                RequestText(
-                    conversation=conversation,
-                    sha256=own.text_sha256,
-                    source=own.source,
-                    content=json.dumps(segments, ensure_ascii=False, separators=(",", ":")),
-                )
-                for own, segments in texts.items()
-            ],
-            ignore_conflicts=True,
+    return write_manifest(request.sent, request.stored, readable)
+
+
+def _insert(
+    conversation: Conversation, run: Run, request: NewRequest, written: _Written, now: datetime
+) -> None:
+    manifest, texts = written
+    kept = [
+        RequestText(
+            conversation=conversation,
+            sha256=own.text_sha256,
+            source=own.source,
+            content=json.dumps(segments, ensure_ascii=False, separators=(",", ":")),
         )
-        SentRequest.objects.create(
-            run=run,
-            n=n,
-            purpose=purpose,
-            model_name=model_name,
-            sha256=manifest.sha256,
-            tokens=tokens,
-            manifest=dump_manifest(manifest),
-            created_at=now,
-        )
-
-
-def forget_request_texts(
-    *, user_id: UUID, conversation_id: UUID | None = None, sources: Collection[str] | None = None
-) -> int:
-    """Delete the texts only requests hold, so that they show "forgotten" in their place, and return how many.
-
-    Of one conversation, or of all of the user's; of some sources (`system`, `tools`, `summary`, `reminder`, `recall`,
-    `hook`, `injected`, `history`, `question`), or of all.
-    """
-    texts = RequestText.objects.filter(conversation__user_id=user_id)
-    if conversation_id is not None:
-        texts = texts.filter(conversation_id=conversation_id)
-    if sources is not None:
-        texts = texts.filter(source__in=list(sources))
-    return texts.delete()[0]
+        for own, segments in texts.items()
+    ]
+    insert_rows(kept, ignore_conflicts=True)
+    insert_rows(
+        [
+            SentRequest(
+                run=run,
+                n=request.n,
+                purpose=request.purpose,
+                model_name=request.model_name,
+                sha256=manifest.sha256,
+                tokens=request.tokens,
+                manifest=dump_manifest(manifest),
+                created_at=now,
+            )
+        ]
+    )

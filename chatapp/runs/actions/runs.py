@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -18,24 +19,17 @@ from chatapp.conversations.models import Conversation, Message
 from chatapp.conversations.schemas.messages import plan_shape
 from chatapp.operations.errors import LeaseLost
 from chatapp.operations.fences import check_fences
-from chatapp.operations.statements import as_key, as_stored, execute
+from chatapp.operations.statements import as_key, as_stored, columns_of, execute, read_models
 from chatapp.providers.actions import record_calls
 from chatapp.providers.selectors import unrecorded_calls
 from chatapp.providers.usage import CallUsage, usage_event
 from chatapp.realtime import event_log
 from chatapp.runs import shapes
+from chatapp.runs.actions.claims import Lease as Lease
+from chatapp.runs.actions.claims import started_event
 from chatapp.runs.actions.message_order import AnswerPosition
 from chatapp.runs.models import AnswerPiece, Run, ToolCall
 from memory.types import Part, ReasoningPart, TextPart
-
-
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """The right to write a run's answer, until it expires or somebody with a higher `fence` comes."""
-
-    run_id: UUID
-    answer_id: UUID
-    fence: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,29 +80,51 @@ def claim_run(
         )
         if not claimed:
             return None
-        run.refresh_from_db(fields=["fence", "status", "mode"])
+        run.fence, run.status, run.mode = run.fence + 1, Run.Status.RUNNING, mode
         Message.objects.filter(pk=run.answer_id).update(model_name=model_name)
-        started = events.RunStarted(
-            conversation_id=str(conversation.pk),
-            run_id=str(run.pk),
-            at=now,
-            message_id=str(run.answer_id),
-            parent=str(run.answer.parent_id) if run.answer.parent_id else None,
-            model=model_name,
-            mode=run.mode,
-        )
-        event_log.append(conversation, started, run=run)
+        run.answer.model_name = model_name
+        event_log.append(conversation, started_event(run, now), run=run)
         return Lease(run.pk, run.answer_id, run.fence)
 
 
+_LOCK = """
+SELECT id FROM chatapp_conversation
+WHERE id = (SELECT conversation_id FROM chatapp_run WHERE id = %s)
+FOR UPDATE
+"""
+_ROWS = """
+SELECT {conversation}, {run}, {answer}
+FROM chatapp_run AS run
+JOIN chatapp_conversation AS conversation ON conversation.id = run.conversation_id
+JOIN chatapp_message AS answer ON answer.id = run.answer_id
+WHERE run.id = %s AND conversation.user_id IS NOT NULL
+"""
+
+
+@cache
+def _rows_statement() -> str:
+    return _ROWS.format(
+        conversation=columns_of(Conversation, "conversation"),
+        run=columns_of(Run, "run"),
+        answer=columns_of(Message, "answer"),
+    )
+
+
 def lock_run(run_id: UUID) -> tuple[Conversation, Run] | None:
-    """Lock the run's conversation and return both; None when it was deleted."""
-    conversation_id = Run.objects.filter(pk=run_id).values_list("conversation_id", flat=True).first()
-    if conversation_id is None:
+    """Lock the run's conversation and return both, the run with its answer; None when it was deleted."""
+    _lock_conversation_of(run_id)
+    found = next(read_models((Conversation, Run, Message), _rows_statement(), run_id), None)
+    if found is None:
         return None
-    conversation = Conversation.objects.select_for_update().filter(pk=conversation_id).first()
-    run = Run.objects.filter(pk=run_id).first() if conversation else None
-    return (conversation, run) if conversation and run else None
+    conversation, run, answer = found
+    run.conversation, run.answer = conversation, answer
+    return conversation, run
+
+
+def _lock_conversation_of(run_id: UUID) -> None:
+    """By itself: a query that had to wait for the lock would read the run as it was before."""
+    if connection.features.has_select_for_update:
+        execute(_LOCK, run_id)
 
 
 def lock_leased(lease: Lease) -> tuple[Conversation, Run]:
@@ -221,11 +237,6 @@ def stops_requested(*, run_ids: Iterable[UUID]) -> set[UUID]:
     return set(Run.objects.filter(pk__in=list(run_ids), stop_requested=True).values_list("pk", flat=True))
 
 
-_LOCK = """
-SELECT id FROM chatapp_conversation
-WHERE id = (SELECT conversation_id FROM chatapp_run WHERE id = %s)
-FOR UPDATE
-"""
 _HELD = """
 SELECT conversation.id, conversation.user_id, answer.branch_id,
     answer.position, conversation.next_position, conversation.last_seq,
@@ -261,9 +272,7 @@ class LeasedRun:
 def lock_for_calls(lease: Lease) -> LeasedRun:
     """Lock and return as `lock_leased` does, in one query for the columns that recording calls takes. Raises
     LeaseLost."""
-    if connection.features.has_select_for_update:
-        # By itself: a query that had to wait for the lock would read the run as it was before.
-        execute(_LOCK, lease.run_id)
+    _lock_conversation_of(lease.run_id)
     row = execute(_HELD, lease.run_id, lease.fence).fetchone()
     if row is None:
         raise LeaseLost("The conversation was deleted, or another process took this run over.")

@@ -7,27 +7,33 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
-from agents.events import MessageCreated
+from agents.events import Fact, MessageCreated
+from chatapp.accounts.idempotency_keys import record_made
 from chatapp.accounts.models import User
-from chatapp.conversations import message_values
 from chatapp.conversations.access import accessible_message, lock_conversation
 from chatapp.conversations.actions.conversations import title_from, updated_event
+from chatapp.conversations.actions.messages import next_message
 from chatapp.conversations.branches import lineage_below, newest_branch_showing, visible_messages
 from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.conversations.schemas.messages import message_shape
 from chatapp.files.models import Attachment
 from chatapp.files.selectors import accessible_attachments
 from chatapp.operations import jobs
+from chatapp.operations.access import find_row
+from chatapp.operations.editions import one_edition
 from chatapp.operations.errors import Conflict, InvalidInput
+from chatapp.operations.statements import insert_rows
 from chatapp.providers.models import ModelConfig
 from chatapp.realtime import event_log
+from chatapp.runs.actions.claims import Claim, ClaimedRun, started_event
+from chatapp.runs.actions.places import Place, lock_place
 from chatapp.runs.models import Run
-from memory.tokens import estimate_parts
 from memory.wishes import read_forget_wish
 
 
@@ -66,15 +72,21 @@ class Receipt:
 
 
 def send_message(
-    *, user: User, conversation_id: str, new: NewMessage, model: ModelConfig | None, now: datetime
+    *,
+    user: User,
+    conversation_id: str,
+    new: NewMessage,
+    model: ModelConfig | None,
+    now: datetime,
+    claim: Claim | None = None,
 ) -> Receipt:
-    """Store a message and queue the run that answers it.
+    """Store a message, and queue the run that answers it or, with `claim`, begin it.
 
     Raises NotFound, Conflict (a run is going on), InvalidInput (the key was used for something else).
     """
     try:
         with transaction.atomic():
-            return _send(user, conversation_id, new, model, now)
+            return _send(user, conversation_id, new, model, now, claim)
     except IntegrityError:
         # The same key at the same moment, through another conversation or process: the first one counts.
         receipt = find_receipt(user, conversation_id, new)
@@ -84,37 +96,54 @@ def send_message(
 
 
 def _send(
-    user: User, conversation_id: str, new: NewMessage, model: ModelConfig | None, now: datetime
+    user: User,
+    conversation_id: str,
+    new: NewMessage,
+    model: ModelConfig | None,
+    now: datetime,
+    claim: Claim | None,
 ) -> Receipt:
-    conversation = lock_conversation(user, conversation_id)
-    sent_before = find_receipt(user, str(conversation.pk), new)
-    if sent_before is not None:
-        return sent_before
-    refuse_while_running(conversation)
-    parent = _parent_of(user, conversation, new)
-    branch = _branch_after(conversation, parent)
-    attachments = accessible_attachments(user, list(new.attachment_ids))
-    parts = message_parts(new.text, attachments)
-    question = append_message(
+    place = lock_place(user, conversation_id, new.client_id, holds_fences=claim is not None)
+    conversation = place.conversation
+    if place.is_sent_before:
+        sent_before = find_receipt(user, str(conversation.pk), new)
+        if sent_before is not None:
+            return sent_before
+    if place.is_running:
+        raise run_active()
+    parent_id, branch = _end_of(place, user, new)
+    attachments = accessible_attachments(user, list(new.attachment_ids)) if new.attachment_ids else []
+    question = next_message(
         conversation,
-        branch=branch,
+        branch_id=branch.pk,
         role=Message.Role.USER,
-        parent=parent,
-        parts=parts,
+        parent_id=parent_id,
+        parts=message_parts(new.text, attachments),
         now=now,
         client_id=new.client_id,
         request_hash=new.request_hash(str(conversation.pk)) if new.client_id else "",
     )
-    question.attachments.set(attachments)
-    created = MessageCreated(conversation_id=str(conversation.pk), at=now, message=message_shape(question))
-    seq = event_log.append(conversation, created)
     if not conversation.title:
         conversation.title = title_from(new.text) or _title_of(attachments[0])
     if model is not None:
         conversation.model = model
     if read_forget_wish(new.text) is not None:
         jobs.wake_worker("chatapp.forgetting.tasks.propose_forgetting", str(question.pk))
-    run = queue_run(conversation, branch=branch, question=question, after=question, now=now, mode=new.mode)
+    seq = conversation.last_seq + 1
+    with one_edition(place.edition):
+        run = queue_run(
+            conversation,
+            branch=branch,
+            question=question,
+            after=question,
+            now=now,
+            mode=new.mode,
+            is_asked_now=True,
+            claim=claim,
+            place=place,
+        )
+    if attachments:
+        question.attachments.set(attachments)
     return Receipt(str(conversation.pk), str(question.pk), str(run.pk), str(run.answer_id), seq)
 
 
@@ -153,11 +182,33 @@ def find_receipt(user: User, conversation_id: str, new: NewMessage) -> Receipt |
     )
 
 
+def receipt_of_run(user: User, run_id: str) -> Receipt:
+    """Return the receipt of a run that continues an answer or answers a question again. Raises NotFound."""
+    run = find_row(Run.objects.filter(conversation__user=user).select_related("conversation"), run_id)
+    first = run.events.order_by("seq").values_list("seq", flat=True).first()
+    asked = run.continues_id or run.question_id
+    seq = first - 1 if first else run.conversation.last_seq
+    return Receipt(str(run.conversation_id), str(asked), str(run.pk), str(run.answer_id), seq, is_new=False)
+
+
 def refuse_while_running(conversation: Conversation) -> None:
     if conversation.runs.filter(status__in=Run.ACTIVE).exists():
-        raise Conflict(
-            "An answer is still being written here. Stop it or wait for its end.", code="run_active"
-        )
+        raise run_active()
+
+
+def run_active() -> Conflict:
+    return Conflict("An answer is still being written here. Stop it or wait for its end.", code="run_active")
+
+
+def _end_of(place: Place, user: User, new: NewMessage) -> tuple[UUID | None, Branch]:
+    """Return (what the message follows, the branch it is in)."""
+    conversation = place.conversation
+    branch = conversation.branch
+    is_at_end = new.parent_id is None and new.replaces_id is None
+    if branch is not None and is_at_end and (place.leaf_id is not None or not branch.lineage):
+        return place.leaf_id, branch
+    parent = _parent_of(user, conversation, new)
+    return parent.pk if parent else None, _branch_after(conversation, parent)
 
 
 def _parent_of(user: User, conversation: Conversation, new: NewMessage) -> Message | None:
@@ -203,49 +254,6 @@ def _attached_part(row: Attachment) -> dict[str, Any]:
     return {"type": "file", **part, "name": row.name, "size_bytes": row.size_bytes}
 
 
-def append_message(
-    conversation: Conversation,
-    *,
-    branch: Branch,
-    role: str,
-    parts: list[dict[str, Any]],
-    now: datetime,
-    **columns: Any,
-) -> Message:
-    """Store a message at the next position; `conversation` must be locked."""
-    position = conversation.next_position
-    message = new_message(
-        conversation, position=position, branch_id=branch.pk, role=role, parts=parts, now=now, **columns
-    )
-    message.save(force_insert=True)
-    conversation.next_position += 1
-    return message
-
-
-def new_message(
-    conversation: Conversation,
-    *,
-    position: int,
-    branch_id: UUID,
-    role: str,
-    parts: list[dict[str, Any]],
-    now: datetime,
-    **columns: Any,
-) -> Message:
-    """Return a message that is not stored yet."""
-    return Message(
-        conversation=conversation,
-        branch_id=branch_id,
-        user_id=conversation.owner_id,
-        position=position,
-        role=role,
-        parts=parts,
-        token_estimate=estimate_parts(message_values.parts_from_json(parts)),
-        created_at=now,
-        **columns,
-    )
-
-
 def queue_run(
     conversation: Conversation,
     *,
@@ -255,32 +263,53 @@ def queue_run(
     now: datetime,
     continues: Message | None = None,
     mode: str = "",
+    is_asked_now: bool = False,
+    claim: Claim | None = None,
+    place: Place | None = None,
 ) -> Run:
-    """Store the answer's row after `after`, and return the run that will write it."""
-    answer = append_message(
+    """Store the answer's row after `after`, and return the run that will write it, running where it is claimed.
+
+    `is_asked_now`: the question is stored with it. A run is claimed where its `place` was read.
+    """
+    answer = next_message(
         conversation,
-        branch=branch,
+        branch_id=branch.pk,
         role=Message.Role.ASSISTANT,
-        parent=after,
+        parent_id=after.pk,
         parts=[],
         status=Message.Status.STREAMING,
         now=now,
     )
-    run = Run.objects.create(
+    answer.branch = branch
+    run = Run(
         conversation=conversation,
         user_id=conversation.owner_id,
         question=question,
         answer=answer,
         continues=continues,
-        model_id=conversation.model_id,
+        model=conversation.model,
         mode=mode,
         created_at=now,
     )
     conversation.branch = branch
     conversation.last_activity_at = now
-    conversation.save(update_fields=["branch", "title", "model", "next_position", "last_activity_at"])
-    event_log.append(conversation, updated_event(conversation, now, run))
+    is_claimed = claim is not None and claim.take(run, now)
+    insert_rows([question, answer] if question is not None and is_asked_now else [answer])
+    insert_rows([run])
+    facts: list[tuple[Fact, Run | None]] = [(updated_event(conversation, now, run), None)]
+    if question is not None and is_asked_now:
+        facts.insert(0, (_created_event(conversation, question, now), None))
+    if is_claimed:
+        facts.append((started_event(run, now), run))
+    event_log.append_all(conversation, facts, ["branch", "title", "model", "last_activity_at"])
+    if claim is not None and place is not None and is_claimed:
+        claimed = ClaimedRun(run, place.forgotten_count, place.edition)
+        transaction.on_commit(partial(claim.begin, claimed))
     return run
+
+
+def _created_event(conversation: Conversation, question: Message, now: datetime) -> MessageCreated:
+    return MessageCreated(conversation_id=str(conversation.pk), at=now, message=message_shape(question))
 
 
 def regenerate_message(
@@ -305,6 +334,7 @@ def regenerate_message(
             conversation.model = model
         mode = mode or ("" if conversation.mode else _last_mode(question))
         run = queue_run(conversation, branch=branch, question=question, after=question, now=now, mode=mode)
+        record_made(run.pk)
         return Receipt(
             str(conversation.pk), str(question.pk), str(run.pk), str(run.answer_id), conversation.last_seq
         )
@@ -343,6 +373,7 @@ def continue_run(*, user: User, run_id: str, now: datetime) -> Receipt:
             continues=run.answer,
             now=now,
         )
+        record_made(new.pk)
         return Receipt(
             str(conversation.pk), str(run.answer_id), str(new.pk), str(new.answer_id), conversation.last_seq
         )

@@ -14,6 +14,8 @@ from django.http.response import HttpResponseBase
 
 from chatapp.accounts.callers import ApiRequest
 from chatapp.accounts.models import User
+from chatapp.budgets.values import seconds_to_reset
+from chatapp.operations import clock
 from chatapp.operations.database import persistently
 from chatapp.operations.http.errors import error_response
 from chatapp.operations.http.schemas import answers
@@ -33,7 +35,7 @@ SSE_BODY = {
     "schema": {"type": "string", "description": "Server-sent events from message.created to run.finished."}
 }
 ANSWERS: dict[int, Any] = {
-    **answers(404, 409, 413, 502, 503, 504, ok=schemas.Answer),
+    **answers(404, 409, 413, 429, 502, 503, 504, ok=schemas.Answer),
     202: schemas.Accepted,
 }
 PREFER = {
@@ -94,6 +96,7 @@ class RunWaiter:
     def __init__(self, user: User, receipt: Receipt) -> None:
         self.user = user
         self.receipt = receipt
+        self.holder = ""  # it hears of the run only: rights are asked for with the answer
         self._hint = asyncio.Event()
 
     def deliver(self, topic: str, frame: Frame) -> None:
@@ -138,4 +141,8 @@ def finished(receipt: Receipt, answer: RunAnswer) -> HttpResponse:
         return error_response(503, "interrupted", error["message"], details)
     if error["category"] == "too_large":  # no model was asked
         return error_response(413, "too_large", error["message"], details)
+    if error["category"] == "budget":  # here neither
+        response = error_response(429, "budget_exhausted", error["message"], details)
+        response["Retry-After"] = str(seconds_to_reset(error["detail"], clock.now()))
+        return response
     return error_response(FAILED_STATUS.get(error["category"], 502), "model_error", error["message"], details)

@@ -10,6 +10,7 @@ from django.http.response import HttpResponseBase
 from ninja import Router
 
 from chatapp.accounts.callers import ApiRequest, allow, client_address
+from chatapp.accounts.idempotency import creates
 from chatapp.accounts.models import User
 from chatapp.accounts.rate_limits import check_message_rate
 from chatapp.context.sent_requests import list_requests, show_request
@@ -20,7 +21,7 @@ from chatapp.operations.http.schemas import answers
 from chatapp.realtime.hub import hub
 from chatapp.runs import schemas, shapes
 from chatapp.runs.actions.endings import request_stop
-from chatapp.runs.actions.sending import Receipt, continue_run
+from chatapp.runs.actions.sending import Receipt, continue_run, receipt_of_run
 from chatapp.runs.actions.tool_calls import decide_tool_call
 from chatapp.runs.api.answers import ANSWERS, DESCRIBED, answer_with, wanted_mode
 from chatapp.runs.models import ToolCall
@@ -85,7 +86,13 @@ def _stop(user: User, run_id: str) -> dict[str, Any]:
     return shapes.run_shape(run)
 
 
+async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> HttpResponseBase:
+    receipt = await sync_to_async(receipt_of_run)(request.auth.user, made)
+    return await answer_with(request, receipt, wanted_mode(request, values["options"].stream))
+
+
 @router.post("/runs/{run_id}/continue", auth=allow("chat"), response=ANSWERS, openapi_extra=DESCRIBED)
+@creates(_again)
 async def go_on(request: ApiRequest, run_id: str, options: StreamOption = StreamOption()) -> HttpResponseBase:
     """Goes on where a cut, stopped, failed or interrupted answer ended, in a message of its own."""
     await check_message_rate(request.auth.user.pk, client_address(request))

@@ -7,11 +7,12 @@ const BASE = "/api/v1";
 const TIMEOUT_MS = 30_000;
 
 export class ApiError extends Error {
-  /** @param {number} status 0: no answer came @param {string} code @param {string} message */
-  constructor(status, code, message) {
+  /** @param {number} status 0: no answer came @param {string} code @param {string} message @param {number} [retryAfterS] */
+  constructor(status, code, message, retryAfterS = 0) {
     super(message);
     this.status = status;
     this.code = code;
+    this.retryAfterS = retryAfterS;
   }
 }
 
@@ -61,7 +62,7 @@ function parseJson(text) {
 function errorOf(status, body) {
   const error = body?.error;
   const fallback = t("The server answered with an error ({status}). Try again.", { status });
-  return new ApiError(status, error?.code ?? "error", error?.message ?? fallback);
+  return new ApiError(status, error?.code ?? "error", error?.message ?? fallback, Number(error?.details?.retry_after) || 0);
 }
 
 export const get = (/** @type {string} */ path) => request("GET", path);

@@ -75,6 +75,15 @@ export function groupByAge(conversations, now) {
   return [...groups].map(([name, items]) => ({ name, items }));
 }
 
+const TOLD_BEFORE_MS = 7 * DAY_MS;
+
+/** Whether the clean-up deletes it within a week. @param {Conversation} conversation @param {Date} now */
+export const goesSoon = ({ expires_at: at, pinned }, now) =>
+  at !== null && !pinned && new Date(at).getTime() - now.getTime() < TOLD_BEFORE_MS;
+
+/** @param {string} iso */
+export const formatShortDay = (iso) => new Date(iso).toLocaleDateString("en", { day: "numeric", month: "short" });
+
 /** @param {string} iso */
 export const formatDate = (iso) =>
   new Date(iso).toLocaleDateString("en", { day: "numeric", month: "long", year: "numeric" });
@@ -99,7 +108,8 @@ export const formatMonth = (month) =>
 /** One line without Markdown's marks. @param {string} markdown */
 export const plainText = (markdown) =>
   markdown
-    .replace(/^\s*(?:[#>]+|[-*])\s+/gm, "")
+    .replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1")
+    .replace(/^\s*(?:[#>]+|[-*+]|```\w*)(?:\s+|$)/gm, "")
     .replace(/\*{1,3}|`{1,3}/g, "")
     .replace(/\s+/g, " ")
     .trim();

@@ -10,6 +10,7 @@ import { loadAgents, loadModels, startNavigation } from "./commands/navigation.j
 import { loadToDivider } from "./commands/pages.js";
 import { reportTimeZone } from "./commands/time_zone.js";
 import { App } from "./components/App.js";
+import { loadFolders } from "./folders/commands.js";
 import { html } from "./html.js";
 import { startKeyboard } from "./keyboard.js";
 import { changeUi, currentConversation, currentThread, ui } from "./state/store.js";
@@ -52,6 +53,7 @@ startLive();
 loadModels();
 loadAgents();
 loadListing();
+loadFolders();
 reportTimeZone();
 startNavigation();
 render(html`<${App} />`, /** @type {Element} */ (document.getElementById("app")));

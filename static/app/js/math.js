@@ -38,10 +38,15 @@ export const mathExtensions = [
 
 /** @type {any} */
 let katex = null;
+/** @type {Promise<void>|null} */
+let loading = null;
 
-/** @returns {Promise<void>} */
 async function loadKatex() {
-  katex ??= (await import("katex")).default;
+  const sheet = document.createElement("link");
+  sheet.rel = "stylesheet";
+  sheet.href = document.querySelector("meta[name=math-stylesheet]")?.getAttribute("content") ?? "";
+  document.head.append(sheet);
+  katex = (await import("katex")).default;
 }
 
 /** Beyond these a formula stays as it was written: KaTeX recurses into groups, and takes a millisecond for ten signs. */
@@ -59,7 +64,7 @@ export function drawMath(root) {
   const formulas = /** @type {NodeListOf<HTMLElement>} */ (root.querySelectorAll(".math:not([data-drawn])"));
   if (!formulas.length) return;
   waiting.push(...formulas);
-  if (!katex) loadKatex().then(drawWaiting);
+  if (!katex) (loading ??= loadKatex()).then(drawWaiting);
   else if (!isScheduled) drawWaiting();
 }
 

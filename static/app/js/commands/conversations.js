@@ -1,6 +1,6 @@
-/** What a person does with conversations: list, rename, pin, archive, delete. */
+/** What a person does with conversations: list, rename, pin, archive. */
 
-import { ApiError, get, patch, query, remove } from "../api.js";
+import { ApiError, get, patch, query } from "../api.js";
 import { t } from "../i18n.js";
 import { dispatch, listing, showToast, state } from "../state/store.js";
 
@@ -10,11 +10,14 @@ const LISTED = 40;
 export const sentenceOf = (error) =>
   error instanceof ApiError ? error.message : t("Something went wrong here. Reload the page and try again.");
 
+/** What is in a folder is listed there; a search and the archive show all. @param {string} q @param {boolean} archived */
+const filterOf = (q, archived) => ({ q, archived: archived || null, folder: q || archived ? null : "none" });
+
 /** @param {{query?: string, showsArchived?: boolean}} [filter] */
 export async function loadListing({ query: q = "", showsArchived = false } = {}) {
   dispatch({ type: "listing/loading", query: q, showsArchived });
   try {
-    const page = await get(`/conversations${query({ q, archived: showsArchived || null, limit: LISTED })}`);
+    const page = await get(`/conversations${query({ ...filterOf(q, showsArchived), limit: LISTED })}`);
     if (listing.value.query !== q || listing.value.showsArchived !== showsArchived) return;
     dispatch({ type: "listing/loaded", page, isFirst: true });
   } catch (error) {
@@ -27,7 +30,7 @@ export async function loadMoreListing() {
   if (!nextCursor || isLoading) return;
   dispatch({ type: "listing/loading", query: q, showsArchived });
   try {
-    const path = `/conversations${query({ q, archived: showsArchived || null, cursor: nextCursor, limit: LISTED })}`;
+    const path = `/conversations${query({ ...filterOf(q, showsArchived), cursor: nextCursor, limit: LISTED })}`;
     dispatch({ type: "listing/loaded", page: await get(path), isFirst: false });
   } catch (error) {
     dispatch({ type: "listing/failed", message: sentenceOf(error) });
@@ -43,18 +46,5 @@ export async function changeConversation(id, change) {
   } catch (error) {
     if (before) dispatch({ type: "conversation/put", conversation: before });
     showToast(sentenceOf(error), "bad");
-  }
-}
-
-/** @param {string} id */
-export async function deleteConversation(id) {
-  try {
-    await remove(`/conversations/${id}`);
-    dispatch({ type: "conversation/forgotten", id });
-    showToast(t("The conversation was deleted."));
-    return true;
-  } catch (error) {
-    showToast(sentenceOf(error), "bad");
-    return false;
   }
 }

@@ -3,6 +3,7 @@
 import { ApiError, post, postAsync } from "../api.js";
 import { boot } from "../boot.js";
 import { exact } from "../format.js";
+import { chosenFolder } from "../folders/store.js";
 import { t } from "../i18n.js";
 import { addUploads, answerOfCommand, branchAfter, clearUploads, draftText, isCreating, notSent, uploads } from "../state/draft.js";
 import { isAtNewest } from "../state/pages.js";
@@ -10,7 +11,7 @@ import { currentId, currentModel, currentThread, dispatch, showToast, state } fr
 import { writeDraft } from "../storage.js";
 import { sentenceOf } from "./conversations.js";
 import { goTo } from "./navigation.js";
-import { commandIn, runCommand } from "./slash.js";
+import { commandIn, runCommand, unknownCommandIn } from "./slash.js";
 import { backToNewest } from "./window.js";
 
 /** @typedef {import("../state/types.js").Attached} Attached */
@@ -45,6 +46,14 @@ const fileIdsOf = (attached) => attached.map((one) => one.id).join();
 
 export async function sendDraft() {
   const command = uploads.value.length ? undefined : commandIn(draftText.value);
+  const unknown = uploads.value.length || command ? null : unknownCommandIn(draftText.value);
+  if (unknown) {
+    answerOfCommand.value = {
+      title: unknown,
+      text: t("There is no such command; /help lists them. To send it to the model, begin with a space."),
+    };
+    return;
+  }
   if (command) {
     const text = draftText.value;
     draftText.value = "";
@@ -76,8 +85,12 @@ async function createConversation(outgoing) {
     const conversation = await post("/conversations", {
       model: state.value.chosenModel ?? undefined,
       agent: state.value.chosenAgent ?? undefined,
+      folder: chosenFolder.value ?? undefined,
       mode: state.value.chosenMode ?? undefined,
+      temporary: state.value.isTemporary || undefined,
     });
+    dispatch({ type: "temporary/chosen", isTemporary: false });
+    chosenFolder.value = null;
     writeDraft(null, "");
     writeDraft(conversation.id, outgoing.text);
     dispatch({ type: "conversation/put", conversation });

@@ -20,20 +20,26 @@ import { proposeForgetting } from "./forgetting.js";
 
 /** The longer of two that share a beginning stands first. @type {Command[]} */
 export const COMMANDS = [
-  { name: "/context clear", usage: "", about: t("Start a new context; nothing is deleted"), needsChat: true, run: clearContext },
+  { name: "/context clear", usage: "", about: t("Start a new context; nothing is deleted, and recall may bring it back"), needsChat: true, run: clearContext },
   { name: "/context", usage: "", about: t("What fills the context"), needsChat: true, run: describeContext },
-  { name: "/compact", usage: t("[what to keep]"), about: t("Summarize older messages now"), needsChat: true, run: compact },
+  { name: "/compact", usage: t("[keep_recent=4 strategy=structured] [what to keep]"), about: t("Summarize older messages now"), needsChat: true, run: compact },
   { name: "/config", usage: t("NAME VALUE"), about: t("A context setting of this chat"), needsChat: true, run: configure },
   { name: "/memory", usage: t("QUERY"), about: t("Search everything you said"), needsChat: false, run: searchMemory },
   { name: "/forget", usage: t("WHAT"), about: t("Find what was said about it, and forget what you choose"), needsChat: false, run: findToForget },
   { name: "/help", usage: "", about: t("These commands"), needsChat: false, run: help },
 ];
 
+/** @type {symbol|null} */
+let newest = null;
+
 /** @param {string} text @returns {Command|undefined} */
 export function commandIn(text) {
   const asked = text.trim().replace(/\s+/g, " ");
   return COMMANDS.find(({ name }) => asked === name || asked.startsWith(`${name} `));
 }
+
+/** The word that looks like a command and is none; a path such as /etc/hosts is text. @param {string} text @returns {string|null} */
+export const unknownCommandIn = (text) => /^\/[a-z]+(?=\s|$)/i.exec(text)?.[0] ?? null;
 
 /** What could still become a command. @param {string} text */
 export function completions(text) {
@@ -42,18 +48,22 @@ export function completions(text) {
   return COMMANDS.filter(({ name }) => name.startsWith(typed) && name !== typed.trimEnd());
 }
 
-/** @param {Command} command @param {string} text */
+/** Only the newest command is answered: an earlier one's answer may come later. @param {Command} command @param {string} text */
 export async function runCommand(command, text) {
+  const asked = (newest = Symbol(command.name));
+  const answer = await answerTo(command, text);
+  if (asked === newest) answerOfCommand.value = answer;
+}
+
+/** @param {Command} command @param {string} text @returns {Promise<CommandAnswer>} */
+async function answerTo(command, text) {
   const id = currentId.value;
-  if (command.needsChat && id === null) {
-    answerOfCommand.value = { title: command.name, text: t("This chat has no messages yet.") };
-    return;
-  }
+  if (command.needsChat && id === null) return { title: command.name, text: t("This chat has no messages yet.") };
   const rest = text.trim().replace(/\s+/g, " ").slice(command.name.length).trim();
   try {
-    answerOfCommand.value = await command.run(rest, id ?? "");
+    return await command.run(rest, id ?? "");
   } catch (error) {
-    answerOfCommand.value = { title: command.name, text: sentenceOf(error) };
+    return { title: command.name, text: sentenceOf(error) };
   }
 }
 
@@ -90,9 +100,24 @@ async function clearContext(_rest, id) {
   };
 }
 
+/**
+ * A policy for this compaction alone, in front of what to keep: `keep_recent=4 strategy=structured the dates`.
+ * @param {string} rest @returns {Record<string, string | number>}
+ */
+function readOneOff(rest) {
+  /** @type {Record<string, string | number>} */
+  const wanted = {};
+  const keep = rest.replace(/^(?:(keep_recent|summary_max_tokens|strategy)=(\w+)\s*)/, (_all, name, value) => {
+    wanted[name] = name === "strategy" ? value : Number(value);
+    return "";
+  });
+  if (keep !== rest) return { ...readOneOff(keep), ...wanted };
+  return keep ? { keep } : wanted;
+}
+
 /** @param {string} rest @param {string} id @returns {Promise<CommandAnswer>} */
 async function compact(rest, id) {
-  const row = await post(`/conversations/${id}/compact`, rest ? { keep: rest } : {});
+  const row = await post(`/conversations/${id}/compact`, readOneOff(rest));
   return { title: t("Summarizing"), text: t("{n} messages are being summarized.", { n: row.message_count }) };
 }
 

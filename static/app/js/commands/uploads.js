@@ -1,7 +1,7 @@
 /** Images and files into the composer: by button, paste and drop. What a file is, the server says by its content. */
 
 import { boot } from "../boot.js";
-import { fileUrl, uploadFile } from "../api.js";
+import { ApiError, fileUrl, uploadFile } from "../api.js";
 import { formatBytes } from "../format.js";
 import { t } from "../i18n.js";
 import { addUploads, changeUpload } from "../state/draft.js";
@@ -42,10 +42,45 @@ function refusalOf(file) {
   return file.size > most ? t("{name} is larger than {most}.", { name: file.name, most: formatBytes(most) }) : "";
 }
 
+/** The server holds a few large files of one user at a time: the others wait here. */
+const AT_ONCE = 3;
+const MOST_TRIES = 8;
+const RETRY_AFTER_S = 5;
+let sending = 0;
+/** @type {(() => void)[]} */
+const waiting = [];
+
+/** @template Result @param {() => Promise<Result>} work @returns {Promise<Result>} */
+async function inTurn(work) {
+  if (sending >= AT_ONCE) await new Promise((/** @type {(value: void) => void} */ resolve) => waiting.push(resolve));
+  else sending += 1;
+  try {
+    return await work();
+  } finally {
+    const next = waiting.shift();
+    if (next) next();
+    else sending -= 1;
+  }
+}
+
+/** Other tabs and programs send, too: what is told to wait is sent again. @param {import("../state/draft.js").Upload} upload @param {File} file */
+async function sendUntilTaken(upload, file) {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await uploadFile(file, (share) => changeUpload(upload.key, { share }), upload.abort.signal);
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 429 || tries === MOST_TRIES) throw error;
+      changeUpload(upload.key, { share: 0 });
+      await new Promise((resolve) => setTimeout(resolve, 1000 * (error.retryAfterS || RETRY_AFTER_S)));
+      upload.abort.signal.throwIfAborted();
+    }
+  }
+}
+
 /** @param {import("../state/draft.js").Upload} upload @param {File} file */
 async function send(upload, file) {
   try {
-    const stored = await uploadFile(file, (share) => changeUpload(upload.key, { share }), upload.abort.signal);
+    const stored = await inTurn(() => sendUntilTaken(upload, file));
     const attached = {
       id: stored.id,
       name: upload.name,

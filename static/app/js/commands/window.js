@@ -12,7 +12,8 @@ import { PAGE, readPage } from "./pages.js";
 /** @param {string} id @param {string} messageId @returns {Promise<boolean>} whether it is shown now */
 export async function showMessage(id, messageId) {
   let shownId = messageId;
-  if (!state.value.threads[id]?.messages[messageId]) {
+  // What was read of another branch is still known, and not shown.
+  if (!state.value.threads[id]?.ids.includes(messageId)) {
     const isLoaded = await replaceView(async () => {
       const { found, ...loaded } = await readAround(id, messageId);
       shownId = found;

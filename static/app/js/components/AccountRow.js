@@ -2,11 +2,13 @@
 
 import { boot } from "../boot.js";
 import { loadListing } from "../commands/conversations.js";
+import { openFolderDialog } from "../folders/commands.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { changeUi } from "../state/store.js";
 import { removeDrafts } from "../storage.js";
 import { chooseTheme, theme } from "../theme.js";
+import { openTrash } from "../trash/commands.js";
 import { Icon } from "./icons.js";
 import { Menu } from "./Menu.js";
 
@@ -37,7 +39,9 @@ function accountItems() {
   return [
     { label: t("Memory"), icon: "memory", href: "/memory" },
     { label: t("Your agents"), icon: "spark", onSelect: () => changeUi({ dialog: { kind: "agents" } }) },
+    { label: t("New folder…"), icon: "plus", onSelect: () => openFolderDialog(null) },
     { label: t("Archived chats"), icon: "archive", onSelect: () => loadListing({ showsArchived: true }) },
+    ...(boot.trash_days ? [{ label: t("Trash"), icon: "trash", onSelect: openTrash }] : []),
     { label: t("Settings"), icon: "settings", onSelect: () => changeUi({ dialog: { kind: "settings" } }) },
     { label: t("Keyboard shortcuts"), icon: "keyboard", onSelect: () => changeUi({ dialog: { kind: "shortcuts" } }) },
     ...forOperators,

@@ -14,7 +14,7 @@ import { Icon } from "./icons.js";
 /** @typedef {import("../commands/agents.js").Tool} Tool */
 
 const MODES = [
-  ["react", "React: one step after the other"],
+  ["react", "Direct: one step after the other"],
   ["plan", "Plan: steps planned first"],
   ["auto", "Auto: whichever fits"],
 ];

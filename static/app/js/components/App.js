@@ -1,6 +1,7 @@
 /** The chat page. */
 
 import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
 import { addFiles } from "../commands/uploads.js";
 import { loadThread } from "../commands/pages.js";
 import { html } from "../html.js";
@@ -11,12 +12,17 @@ import { ContextPanel } from "./ContextPanel.js";
 import { EmptyState } from "./EmptyState.js";
 import { Header } from "./Header.js";
 import { Icon } from "./icons.js";
+import { fetchLater, lazy } from "./lazy.js";
 import { Overlays } from "./Overlays.js";
-import { RunPanel } from "./RunPanel.js";
 import { Sidebar } from "./Sidebar.js";
-import { Thread } from "./Thread.js";
+
+const Thread = lazy("Thread", () => html`<div class="thread-frame"><${Skeleton} /></div>`);
+const RunPanel = lazy("RunPanel");
 
 export function App() {
+  useEffect(() => {
+    for (const sign of ["keydown", "pointermove", "touchstart"]) addEventListener(sign, fetchLater, { once: true, passive: true });
+  }, []);
   return html`
     <div class="shell" data-sidebar=${ui.value.sidebar ? "open" : "closed"} data-panel=${ui.value.panel ?? "none"}>
       <${Sidebar} />

@@ -57,19 +57,21 @@ function NoticeLine({ notice: { kind, text } }) {
 /** @param {{message: ViewMessage, isLast: boolean, isRunning: boolean}} props */
 function Outcome({ message, isLast, isRunning }) {
   const { status, run } = message;
-  const retry = () => regenerate(message.id);
+  /** @param {string} [model] */
+  const retry = (model) => regenerate(message.id, model);
   const goOn = () => run && continueRun(run.id);
   if (status === "failed")
-    return html`<${ErrorCard} error=${run?.error ?? null} onRetry=${isLast ? retry : null}
+    return html`<${ErrorCard} error=${run?.error ?? null} model=${message.model} onRetry=${isLast ? retry : null}
       onContinue=${isLast && run && message.text ? goOn : null} isBusy=${isRunning} />`;
-  if (status === "stopped") return html`<p class="outcome">${t("Stopped")}</p>`;
-  if (status !== "interrupted" && status !== "cut") return null;
+  if (status !== "stopped" && status !== "interrupted" && status !== "cut") return null;
+  const wasStopped = status === "stopped";
   const dot = html`<span aria-hidden="true"> · </span>`;
   const told = run?.error?.message ?? "";
-  return html`<p class="outcome is-interrupted" title=${told}>
-    <${Icon} name="warning" size=${16} />${status === "cut" && told ? told : t("Interrupted")}
+  const words = wasStopped ? t("Stopped") : t("Interrupted");
+  return html`<p class=${wasStopped ? "outcome" : "outcome is-interrupted"} title=${told}>
+    ${!wasStopped && html`<${Icon} name="warning" size=${16} />`}${status === "cut" && told ? told : words}
     ${isLast && run && html`${dot}<button type="button" class="link" disabled=${isRunning} onClick=${goOn}>${t("Continue")}</button>`}
-    ${isLast && html`${dot}<button type="button" class="link" disabled=${isRunning} onClick=${retry}>${t("Retry")}</button>`}
+    ${isLast && html`${dot}<button type="button" class="link" disabled=${isRunning} onClick=${() => retry()}>${t("Retry")}</button>`}
   </p>`;
 }
 

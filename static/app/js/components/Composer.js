@@ -1,16 +1,17 @@
 /** Where a message is written. */
 
 import { useEffect, useRef } from "preact/hooks";
+import { boot } from "../boot.js";
 import { changeConversation } from "../commands/conversations.js";
 import { canSend, sendDraft, stopRun } from "../commands/messages.js";
-import { completions } from "../commands/slash.js";
+import { commandIn, completions } from "../commands/slash.js";
 import { ACCEPTED, addFiles } from "../commands/uploads.js";
-import { exact } from "../format.js";
+import { exact, formatDate, goesSoon } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { branchAfter, chosenCommand, draftText, editedId, longPaste, notSent, uploads } from "../state/draft.js";
 import { isAtNewest } from "../state/pages.js";
-import { connection, currentAgent, currentConversation, currentId, currentModel, currentThread } from "../state/store.js";
+import { connection, currentAgent, currentConversation, currentId, currentModel, currentThread, state } from "../state/store.js";
 import { writeDraft } from "../storage.js";
 import { ContextRing } from "./ContextRing.js";
 import { Icon } from "./icons.js";
@@ -55,8 +56,17 @@ export function Composer() {
         <${SendButton} />
       </div>
     </form>
-    <p class="fine-print">${t("Answers can be wrong. Nothing you say here is lost.")}</p>
+    <p class="fine-print">${finePrint()}</p>
   </div>`;
+}
+
+/** What holds in this deployment, for this chat. */
+function finePrint() {
+  const conversation = currentConversation.value;
+  if (!boot.retention_days || conversation?.pinned) return t("Answers can be wrong. Nothing you say here is lost.");
+  return boot.trash_days
+    ? t("Answers can be wrong. A chat moves to the trash {n} days after its last message, unless you pin it.", { n: boot.retention_days })
+    : t("Answers can be wrong. A chat is deleted {n} days after its last message, unless you pin it.", { n: boot.retention_days });
 }
 
 /** @param {Event} event */
@@ -84,14 +94,16 @@ function editLast() {
 }
 
 /**
- * Arrows choose among the offered commands, Tab takes one.
+ * Arrows choose among the offered commands, Tab and Enter take one.
  * @param {KeyboardEvent} event @param {(name: string) => void} complete @returns {boolean} whether that was all
  */
 function chooseCommand(event, complete) {
   const found = completions(draftText.value);
   if (!found.length || event.isComposing) return false;
   const step = { ArrowDown: 1, ArrowUp: found.length - 1 }[event.key];
-  if (step === undefined && event.key !== "Tab") return false;
+  // A command that is written out is sent by Enter, also where a longer one begins alike.
+  const takes = event.key === "Tab" || (event.key === "Enter" && !event.shiftKey && !commandIn(draftText.value));
+  if (step === undefined && !takes) return false;
   event.preventDefault();
   if (step === undefined) complete(found[chosenCommand.value % found.length].name);
   else chosenCommand.value = (chosenCommand.value + step) % found.length;
@@ -168,6 +180,10 @@ function Banner() {
   if (branchAfter.value !== null)
     return html`<p class="banner is-quiet" role="status"><${Icon} name="branch" size=${16} />${t("Your next message begins a branch of its own.")}
       <button type="button" class="link" onClick=${() => (branchAfter.value = null)}>${t("Cancel")}</button></p>`;
+  const conversation = currentConversation.value;
+  if (conversation?.expires_at && goesSoon(conversation, new Date()))
+    return html`<p class="banner" role="status"><${Icon} name="clock" size=${16} />${t("This chat will be deleted on {date}.", { date: formatDate(conversation.expires_at) })}
+      <button type="button" class="link" onClick=${() => changeConversation(conversation.id, { pinned: true })}>${t("Keep")}</button></p>`;
   return html`<${MemoryBanner} />`;
 }
 
@@ -177,7 +193,7 @@ function MemoryBanner() {
   const sharing = conversation ? conversation.shared_memory_of : currentAgent.value?.shares_memory && currentAgent.value.name;
   if (sharing && !conversation?.temporary && conversation?.memory !== "paused")
     return html`<p class="banner is-quiet" role="note"><${Icon} name="memory" size=${16} />${t("Shared memory: what is remembered here is known to everybody who talks to {agent}, and nothing private of you is known here.", { agent: sharing })}</p>`;
-  if (conversation?.temporary)
+  if (conversation ? conversation.temporary : state.value.isTemporary)
     return html`<p class="banner is-quiet" role="note"><${Icon} name="clock" size=${16} />${t("Temporary chat: it is not remembered, and knows nothing of others.")}</p>`;
   if (conversation?.memory !== "paused") return null;
   const resume = () => changeConversation(conversation.id, { memory: "on" });

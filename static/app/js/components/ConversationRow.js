@@ -2,11 +2,14 @@
 
 import { useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { changeConversation, deleteConversation } from "../commands/conversations.js";
+import { changeConversation } from "../commands/conversations.js";
 import { goTo } from "../commands/navigation.js";
+import { openMoveDialog } from "../folders/commands.js";
+import { formatDate, formatShortDay, goesSoon } from "../format.js";
 import { html, memo } from "../html.js";
 import { t } from "../i18n.js";
 import { changeUi, currentId } from "../state/store.js";
+import { deleteConversation } from "../trash/commands.js";
 import { Icon } from "./icons.js";
 import { Menu } from "./Menu.js";
 
@@ -42,6 +45,8 @@ function Row({ conversation }) {
 function StateDot({ conversation }) {
   if (conversation.active_run) return html`<span class="dot is-busy" role="img" aria-label=${t("Answering")}></span>`;
   if (conversation.hasNews) return html`<span class="dot" role="img" aria-label=${t("New answer")}></span>`;
+  if (conversation.expires_at && goesSoon(conversation, new Date()))
+    return html`<small class="row-date" title=${t("Will be deleted on {date}, pin to keep", { date: formatDate(conversation.expires_at) })}>${formatShortDay(conversation.expires_at)}</small>`;
   if (conversation.pinned) return html`<span class="row-pin"><${Icon} name="pin" size=${14} /></span>`;
   return null;
 }
@@ -54,6 +59,7 @@ export function rowActions(conversation, rename) {
   return [
     { label: t("Rename"), icon: "rename", onSelect: rename },
     { label: pinned ? t("Unpin") : t("Pin"), icon: "pin", onSelect: () => changeConversation(id, { pinned: !pinned }) },
+    { label: t("Move to folder…"), icon: "inbox", onSelect: () => openMoveDialog(conversation) },
     {
       label: archived ? t("Unarchive") : t("Archive"),
       icon: "archive",
@@ -65,30 +71,12 @@ export function rowActions(conversation, rename) {
       onSelect: () => changeConversation(id, { memory: isPaused ? "on" : "paused" }),
     },
     null,
+    { label: t("Share…"), icon: "export", onSelect: () => changeUi({ dialog: { kind: "share", conversation } }) },
     { label: t("Export as Markdown"), icon: "export", href: `${exportUrl}?format=markdown` },
     { label: t("Export as JSON"), icon: "export", href: `${exportUrl}?format=json` },
     null,
-    { label: t("Delete"), icon: "trash", isDanger: true, onSelect: () => askToDelete(conversation) },
+    { label: t("Delete"), icon: "trash", isDanger: true, onSelect: () => deleteConversation(conversation) },
   ];
-}
-
-/** @param {Conversation} conversation */
-function askToDelete(conversation) {
-  const confirmed = async () => {
-    const wasOpen = currentId.value === conversation.id;
-    if ((await deleteConversation(conversation.id)) && wasOpen) goTo(null, { replaces: true });
-  };
-  const text = t("“{title}” and what was remembered from it will be gone for good.", {
-    title: conversation.title || t("New chat"),
-  });
-  const dialog = {
-    kind: "confirm",
-    title: t("Delete this conversation?"),
-    text,
-    action: t("Delete"),
-    onConfirm: confirmed,
-  };
-  changeUi({ dialog });
 }
 
 /** @param {{conversation: Conversation, onDone: () => void}} props */

@@ -1,6 +1,7 @@
 /** A new chat: a greeting, what one might ask, and what is missing where no real model is connected. */
 
 import { boot } from "../boot.js";
+import { chosenFolder, folderNamed } from "../folders/store.js";
 import { greeting } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
@@ -37,6 +38,7 @@ export function EmptyState() {
     <div class="empty-inner">
       <h1 class="greeting">${name ? t("{hello}, {name}.", { hello, name }) : `${hello}.`}</h1>
       <p class="greeting-note">${currentAgent.value?.greeting || t("Ask anything. What is said stays readable, however much is written over it.")}</p>
+      <${Place} />
       <${Composer} />
       <${ModelProblem} />
       <ul class="suggestions">
@@ -47,10 +49,19 @@ export function EmptyState() {
   </div>`;
 }
 
+/** The folder in which the chat begins. */
+function Place() {
+  const folder = folderNamed(chosenFolder.value);
+  if (!folder) return null;
+  return html`<p class="greeting-note">${t("This chat begins in {name}.", { name: folder.name })}
+    <button type="button" class="link" onClick=${() => (chosenFolder.value = null)}>${t("Not there")}</button></p>`;
+}
+
 /** @param {{icon: string, title: string, text: string}} props */
 function Suggestion({ icon, title, text }) {
   const take = () => {
-    draftText.value = t(text);
+    // What somebody has begun to write stays.
+    draftText.value = draftText.value.trim() ? `${draftText.value.trimEnd()}\n\n${t(text)}` : t(text);
     writeDraft(null, draftText.value);
     document.getElementById("composer")?.focus();
   };

@@ -3,7 +3,9 @@
 import { boot } from "../boot.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
+import { models } from "../state/store.js";
 import { Icon } from "./icons.js";
+import { Menu } from "./Menu.js";
 
 /** Errors that an operator can mend in the admin. */
 const OF_THE_SETUP = new Set([
@@ -17,10 +19,12 @@ const OF_THE_SETUP = new Set([
 ]);
 
 /**
- * @param {{error: import("../state/types.js").RunError|null, onRetry: (() => void)|null,
- *   onContinue: (() => void)|null, isBusy: boolean}} props `onContinue`: where text was kept
+ * @param {{error: import("../state/types.js").RunError|null, model: string|null, onRetry: ((model?: string) => void)|null,
+ *   onContinue: (() => void)|null, isBusy: boolean}} props `model`: the one that failed; `onContinue`: where text was kept
  */
-export function ErrorCard({ error, onRetry, onContinue, isBusy }) {
+export function ErrorCard({ error, model, onRetry, onContinue, isBusy }) {
+  const others = models.value.filter(({ name, demo }) => name !== model && !demo);
+  const choices = others.map(({ name }) => ({ label: name, onSelect: () => onRetry?.(name) }));
   const canMend = boot.admin_url && error && OF_THE_SETUP.has(error.category);
   return html`<div class="card is-bad" role="alert">
     <${Icon} name="warning" />
@@ -28,7 +32,8 @@ export function ErrorCard({ error, onRetry, onContinue, isBusy }) {
       <p>${error?.message ?? t("The answer failed. Your message is stored; try again.")}</p>
       <div class="card-actions">
         ${onContinue && html`<button type="button" class="button is-small" disabled=${isBusy} onClick=${onContinue}>${t("Continue")}</button>`}
-        ${onRetry && html`<button type="button" class="button is-small" disabled=${isBusy} onClick=${onRetry}><${Icon} name="retry" size=${16} />${t("Retry")}</button>`}
+        ${onRetry && html`<button type="button" class="button is-small" disabled=${isBusy} onClick=${() => onRetry()}><${Icon} name="retry" size=${16} />${t("Retry")}</button>`}
+        ${onRetry && !isBusy && choices.length > 0 && html`<${Menu} label=${t("Change model")} className="button is-small" align="start" items=${choices} isNamedByText>${t("Change model")}<${Icon} name="down" size=${16} /><//>`}
         ${canMend && html`<a class="button is-small" href=${`${boot.admin_url}chatapp/modelconfig/`}>${t("Check the model")}</a>`}
       </div>
       ${error?.detail && html`<details class="card-details"><summary>${t("Details")}</summary><pre tabindex="0">${error.detail}</pre></details>`}

@@ -19,6 +19,7 @@ export function Header() {
     <${ModelPicker} />
     <${AgentPicker} />
     <span class="spacer"></span>
+    ${!conversation && html`<${TemporaryButton} />`}
     <a class="icon-button" href="/memory" aria-label=${t("Memory")} title=${t("Memory")}><${Icon} name="memory" /></a>
     ${
       conversation &&
@@ -26,6 +27,14 @@ export function Header() {
       heading=${html`<${Info} conversation=${conversation} />`}><${Icon} name="dots" /><//>`
     }
   </header>`;
+}
+
+/** Begins a chat that is not remembered and knows nothing of others. */
+function TemporaryButton() {
+  const isOn = state.value.isTemporary;
+  const toggle = () => dispatch({ type: "temporary/chosen", isTemporary: !isOn });
+  return html`<button type="button" class=${`icon-button ${isOn ? "is-on" : ""}`} aria-pressed=${isOn} aria-label=${t("Temporary chat")}
+    title=${isOn ? t("Temporary chat: on") : t("Temporary chat")} onClick=${toggle}><${Icon} name="clock" /></button>`;
 }
 
 function ClosedSidebarButtons() {
@@ -64,10 +73,12 @@ function ModelPicker() {
   <//>`;
 }
 
-/** @returns {import("./Menu.js").MenuItem[]} */
+/** The Demo model is offered where there is no other. @returns {import("./Menu.js").MenuItem[]} */
 function modelItems() {
+  const real = models.value.filter((model) => !model.demo || model.id === currentModel.value?.id);
+  const offered = real.length ? real : models.value;
   /** @type {import("./Menu.js").MenuItem[]} */
-  const items = models.value.map((model) => ({
+  const items = offered.map((model) => ({
     label: model.name,
     badge: model.demo ? t("Demo") : undefined,
     note: t("{context} context · {output} output", {

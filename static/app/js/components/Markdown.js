@@ -5,6 +5,7 @@ import { render } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { html, memo } from "../html.js";
 import { t } from "../i18n.js";
+import { nameLinks } from "../links.js";
 import { htmlOf, readMarkdown } from "../markdown.js";
 import { drawMath } from "../math.js";
 import { sanitise } from "../sanitise.js";
@@ -83,6 +84,7 @@ function drawBlock(root, block) {
   root.innerHTML = sanitise(htmlOf(block));
   const islands = drawCode(root);
   nameRemoteImages(root);
+  nameLinks(root);
   drawMath(root);
   return islands;
 }

@@ -11,9 +11,9 @@ import { Menu } from "./Menu.js";
 
 /** @type {{mode: Mode, name: string, note: string}[]} */
 const MODES = [
-  { mode: "react", name: "React", note: "One step after the other, with tools" },
-  { mode: "plan", name: "Plan", note: "Steps planned first, then worked on side by side" },
   { mode: "auto", name: "Auto", note: "A plan where the question has several parts" },
+  { mode: "plan", name: "Plan", note: "Steps planned first, then worked on side by side" },
+  { mode: "react", name: "Direct", note: "One step after the other, with tools" },
 ];
 
 export function ModeChip() {

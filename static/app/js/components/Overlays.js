@@ -3,17 +3,24 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { changeConversation } from "../commands/conversations.js";
+import { plainText } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { changeUi, currentThread, ui } from "../state/store.js";
-import { AgentsDialog } from "./AgentsDialog.js";
 import { closeDialog, ConfirmDialog, Dialog } from "./Dialog.js";
-import { ForgetDialog } from "./ForgetDialog.js";
 import { Icon } from "./icons.js";
-import { Palette } from "./Palette.js";
-import { SettingsDialog } from "./SettingsDialog.js";
-import { ShortcutsDialog } from "./ShortcutsDialog.js";
+import { lazy } from "./lazy.js";
 import { Toasts } from "./Toasts.js";
+
+const AgentsDialog = lazy("AgentsDialog");
+const FolderDialog = lazy("FolderDialog");
+const ForgetDialog = lazy("ForgetDialog");
+const MoveDialog = lazy("MoveDialog");
+const Palette = lazy("Palette");
+const SettingsDialog = lazy("SettingsDialog");
+const ShareDialog = lazy("ShareDialog");
+const ShortcutsDialog = lazy("ShortcutsDialog");
+const TrashDialog = lazy("TrashDialog");
 
 export function Overlays() {
   return html`<${OpenDialog} /><${Lightbox} /><${Toasts} /><${Announcer} />`;
@@ -34,6 +41,14 @@ function OpenDialog() {
       return html`<${AgentsDialog} />`;
     case "forget":
       return html`<${ForgetDialog} ...${dialog} />`;
+    case "share":
+      return html`<${ShareDialog} conversation=${dialog.conversation} />`;
+    case "folder":
+      return html`<${FolderDialog} folder=${dialog.folder} moves=${dialog.moves} />`;
+    case "move":
+      return html`<${MoveDialog} conversation=${dialog.conversation} />`;
+    case "trash":
+      return html`<${TrashDialog} />`;
     case "rename":
       return html`<${RenameDialog} conversation=${dialog.conversation} />`;
     default:
@@ -92,7 +107,7 @@ function Announcer() {
     if (!whole) return;
     const news = whole.join("");
     said.current.chars += news.length;
-    sentence.value = news;
+    sentence.value = plainText(news);
   }, [message?.text]);
   return html`<p class="visually-hidden" aria-live="polite">${sentence.value}</p>`;
 }

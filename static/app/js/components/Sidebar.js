@@ -4,6 +4,8 @@ import { useEffect, useRef } from "preact/hooks";
 import { boot } from "../boot.js";
 import { loadListing, loadMoreListing } from "../commands/conversations.js";
 import { goTo } from "../commands/navigation.js";
+import { FolderGroups } from "../folders/FolderGroups.js";
+import { chosenFolder, folders } from "../folders/store.js";
 import { groupByAge } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
@@ -39,6 +41,7 @@ export function Sidebar() {
 function openNew(event) {
   if (event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
+  chosenFolder.value = null;
   goTo(null);
 }
 
@@ -67,6 +70,7 @@ function List() {
       html`<button type="button" class="sidebar-filter" onClick=${() => loadListing()}>
       <${Icon} name="archive" size=${18} />${t("Archived")}<${Icon} name="close" size=${16} /></button>`
     }
+    ${!isFiltered && html`<${FolderGroups} />`}
     ${groups.map(
       ({ name, items }) => html`<section key=${name} class="group">
         <h2 class="group-name">${name}</h2>
@@ -82,6 +86,7 @@ function List() {
       isLoaded &&
       !shown.length &&
       !error &&
+      (isFiltered || !folders.value.length) &&
       html`<p class="sidebar-note">
       ${isFiltered ? t("Nothing found.") : t("Your conversations will be listed here.")}</p>`
     }

@@ -2,6 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
+import { ApiError } from "../api.js";
 import { sentenceOf } from "../commands/conversations.js";
 import { createToken, deleteToken, listTokens } from "../commands/tokens.js";
 import { formatDate } from "../format.js";
@@ -13,17 +14,25 @@ import { Icon } from "./icons.js";
 /** @typedef {import("../commands/tokens.js").ApiToken} ApiToken */
 
 const SCOPES = ["chat", "read", "memory"];
+const LIVES = /** @type {[string, string][]} */ ([
+  ["90", "for 90 days"],
+  ["365", "for a year"],
+  ["", "until it is deleted"],
+]);
+const DAY_MS = 86_400_000;
 
 export function TokenSettings() {
   const tokens = useSignal(/** @type {ApiToken[]|null} */ (null));
   const secret = useSignal("");
   const error = useSignal("");
+  const needsPassword = useSignal(false);
   const attempt = async (/** @type {() => Promise<unknown>} */ work) => {
     error.value = "";
     try {
       await work();
       tokens.value = await listTokens();
     } catch (problem) {
+      needsPassword.value ||= problem instanceof ApiError && problem.code === "password_needed";
       error.value = sentenceOf(problem);
     }
   };
@@ -32,9 +41,8 @@ export function TokenSettings() {
     event.preventDefault();
     const form = new FormData(event.target);
     attempt(async () => {
-      secret.value = (
-        await createToken(String(form.get("name")), /** @type {string[]} */ (form.getAll("scope")))
-      ).token;
+      secret.value = (await createToken(readToken(form))).token;
+      needsPassword.value = false;
       event.target.reset();
     });
   };
@@ -49,17 +57,34 @@ export function TokenSettings() {
       <fieldset class="scopes"><legend>${t("May")}</legend>
         ${SCOPES.map((scope) => html`<label><input type="checkbox" name="scope" value=${scope} defaultChecked=${true} />${scope}</label>`)}
       </fieldset>
+      <label class="field"><span>${t("Valid")}</span><select name="days">
+        ${LIVES.map(([days, name]) => html`<option value=${days}>${t(name)}</option>`)}
+      </select></label>
+      ${needsPassword.value && html`<label class="field"><span>${t("Your password")}</span><input name="password" type="password" required autocomplete="current-password" /></label>`}
       <button class="button is-primary">${t("Create token")}</button>
     </form>
   </section>`;
 }
 
+/** @param {FormData} form */
+function readToken(form) {
+  const days = Number(form.get("days"));
+  const password = form.get("password");
+  return {
+    name: String(form.get("name")),
+    scopes: /** @type {string[]} */ (form.getAll("scope")),
+    ...(days ? { expires_at: new Date(Date.now() + days * DAY_MS).toISOString() } : {}),
+    ...(password ? { password: String(password) } : {}),
+  };
+}
+
 /** @param {{token: ApiToken, onDelete: () => void}} props */
 function TokenRow({ token, onDelete }) {
+  const ends = token.expires_at ? ` · ${t("valid until {date}", { date: formatDate(token.expires_at) })}` : "";
   const used = token.last_used_at ? t("last used {date}", { date: formatDate(token.last_used_at) }) : t("never used");
   return html`<li class="token">
     <${Icon} name="key" size=${18} />
-    <span class="token-text"><strong>${token.name}</strong><small>${token.prefix ? `${token.prefix}… · ` : ""}${token.scopes.join(", ")} · ${used}</small></span>
+    <span class="token-text"><strong>${token.name}</strong><small>${token.prefix ? `${token.prefix}… · ` : ""}${token.scopes.join(", ")} · ${used}${ends}</small></span>
     <button type="button" class="icon-button is-small" aria-label=${t("Delete token {name}", { name: token.name })} title=${t("Delete")} onClick=${onDelete}><${Icon} name="trash" size=${18} /></button>
   </li>`;
 }

@@ -19,8 +19,8 @@ export function loadListing(state, happening) {
 function newerThan({ listing, conversations }, first) {
   if (listing.query || listing.showsArchived) return [];
   return listing.ids.filter((id) => {
-    const { archived, last_activity_at: at } = conversations[id];
-    return !archived && (!first || at > first.last_activity_at);
+    const { archived, folder, last_activity_at: at } = conversations[id];
+    return !archived && !folder && (!first || at > first.last_activity_at);
   });
 }
 
@@ -31,7 +31,8 @@ export function putConversation(state, /** @type {Conversation} */ conversation)
     [conversation.id]: { ...state.conversations[conversation.id], ...conversation },
   };
   const { listing } = state;
-  const belongs = !listing.query && !conversation.temporary && conversation.archived === listing.showsArchived;
+  const isElsewhere = conversation.temporary || (conversation.folder && !listing.showsArchived);
+  const belongs = !listing.query && !isElsewhere && conversation.archived === listing.showsArchived;
   const isListed = listing.ids.includes(conversation.id);
   const moved = { ...state, conversations };
   if (belongs && !isListed) return { ...moved, listing: { ...listing, ids: [conversation.id, ...listing.ids] } };

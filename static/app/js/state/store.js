@@ -60,11 +60,15 @@ export const currentModel = computed(() => {
 
 let toastId = 0;
 const TOAST_MS = 5000;
+const TOAST_WITH_ACTION_MS = 10_000;
 
-/** @param {string} text @param {"plain"|"bad"} [tone] */
-export function showToast(text, tone = "plain") {
+/** @param {string} text @param {"plain"|"bad"} [tone] @param {import("./types.js").ToastAction} [action] a way back */
+export function showToast(text, tone = "plain", action) {
   toastId += 1;
   const id = toastId;
-  dispatch({ type: "toast/shown", toast: { id, text, tone } });
-  setTimeout(() => dispatch({ type: "toast/gone", id }), TOAST_MS);
+  dispatch({ type: "toast/shown", toast: { id, text, tone, action } });
+  setTimeout(() => hideToast(id), action ? TOAST_WITH_ACTION_MS : TOAST_MS);
 }
+
+/** @param {number} id */
+export const hideToast = (id) => dispatch({ type: "toast/gone", id });

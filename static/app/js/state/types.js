@@ -9,7 +9,7 @@
  *   is_default: boolean, is_mine?: boolean, shares_memory?: boolean}} Agent
  * @typedef {"react"|"plan"|"auto"} Mode
  * @typedef {{id: string, message_id: string}} ActiveRun
- * @typedef {{id: string, branch: string, title: string, model: string|null, agent: string|null, mode: Mode|null, memory: "on"|"paused", shared_memory_of: string|null, pinned: boolean, archived: boolean, temporary: boolean,
+ * @typedef {{id: string, branch: string, title: string, model: string|null, agent: string|null, folder?: string|null, mode: Mode|null, memory: "on"|"paused", shared_memory_of: string|null, pinned: boolean, archived: boolean, temporary: boolean,
  *   last_seq: number, last_activity_at: string, created_at: string, expires_at: string|null,
  *   active_run: ActiveRun|null, hasNews?: boolean}} Conversation
  * @typedef {{input_tokens: number, output_tokens: number, cached_tokens?: number, compaction_tokens?: number,
@@ -50,13 +50,14 @@
  *
  * @typedef {{ids: string[], nextCursor: string|null, isLoading: boolean, isLoaded: boolean, error: string,
  *   query: string, showsArchived: boolean}} Listing
- * @typedef {{id: number, text: string, tone: "plain"|"bad"}} Toast
+ * @typedef {{name: string, run: () => void}} ToastAction
+ * @typedef {{id: number, text: string, tone: "plain"|"bad", action?: ToastAction}} Toast
  * @typedef {{sidebar: boolean, panel: "context"|"run"|null, panelRun: string|null, dialog: Record<string, any>|null, image: string|null,
  *   toasts: Toast[]}} Ui
  * @typedef {"connecting"|"open"|"lost"} ConnectionState
  *
  * @typedef {{connection: ConnectionState, models: Model[], modelsState: "loading"|"ready"|"failed",
- *   chosenModel: string|null, agents: Agent[], chosenAgent: string|null, chosenMode: Mode|null, currentId: string|null, conversations: Record<string, Conversation>,
+ *   chosenModel: string|null, isTemporary: boolean, agents: Agent[], chosenAgent: string|null, chosenMode: Mode|null, currentId: string|null, conversations: Record<string, Conversation>,
  *   listing: Listing, threads: Record<string, Thread>, ui: Ui}} State
  *
  * Everything that happens: an event of the server (`message.created`, …) or one of ours (`thread/loaded`, …).

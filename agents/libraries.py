@@ -1,0 +1,21 @@
+"""Import large libraries when they are used, not when the service starts."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+
+class Library:
+    """Stands for a library, and imports it when one of its names is read.
+
+    The import statement that type checkers read stands beside it, under TYPE_CHECKING.
+    """
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self._name), name)

@@ -1,0 +1,52 @@
+"""Asks who is signed in for the password, before what would make a stolen session last."""
+
+from __future__ import annotations
+
+import time
+
+from allauth.account import app_settings
+from allauth.account.internal.flows.login import get_authentication_records, record_authentication
+from asgiref.sync import sync_to_async
+
+from chatapp.accounts.callers import ApiRequest
+from chatapp.accounts.rate_limits import check_password_guess
+from chatapp.operations import audit
+from chatapp.operations.errors import Forbidden
+from chatapp.operations.models import AuditEvent
+
+
+async def confirm_identity(request: ApiRequest, password: str | None) -> None:
+    """Accept a page whose user signed in or entered the password in the last minutes, or enters it now.
+
+    Raises Forbidden, also for a token, and RateLimited.
+    """
+    if not await sync_to_async(_signed_in_recently)(request):
+        await confirm_password(request, password)
+
+
+async def confirm_password(request: ApiRequest, password: str | None) -> None:
+    """Accept a page whose user enters the password now. Raises Forbidden, also for a token, and RateLimited."""
+    caller = request.auth
+    if caller.token_id is not None:
+        raise Forbidden("A token cannot do this. Sign in on the page.", code="session_needed")
+    if not password:
+        raise Forbidden("Enter your password for this.", code="password_needed")
+    await check_password_guess(caller.user.pk)
+    if not await sync_to_async(_is_password)(request, password):
+        raise Forbidden("This is not your password.", code="wrong_password")
+
+
+def _signed_in_recently(request: ApiRequest) -> bool:
+    if request.auth.session_key is None:
+        return False
+    records = get_authentication_records(request, request.auth.user)
+    return any(time.time() - record["at"] < app_settings.REAUTHENTICATION_TIMEOUT for record in records)
+
+
+def _is_password(request: ApiRequest, password: str) -> bool:
+    user = request.auth.user
+    if user.check_password(password):
+        record_authentication(request, user, method="password", reauthenticated=True)
+        return True
+    audit.record(AuditEvent.Kind.SIGN_IN_FAILED, user_id=user.pk, entered="password")
+    return False

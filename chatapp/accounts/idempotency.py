@@ -1,0 +1,122 @@
+"""`Idempotency-Key`: a repeated POST answers with what the first one made, read then, and makes nothing."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, TypeVar
+
+from asgiref.sync import sync_to_async
+from django.http.response import HttpResponseBase
+from ninja import Status
+
+from chatapp.accounts.callers import ApiRequest
+from chatapp.accounts.idempotency_keys import Asked, KeyUsed, asked_once, made_before
+from chatapp.operations.errors import InvalidInput
+from memory.bounds import MAX_ID_CHARS
+
+HEADER = "Idempotency-Key"
+
+View = Callable[..., Awaitable[Any]]
+AnyView = TypeVar("AnyView", bound=View)
+ReadAgain = Callable[[ApiRequest, str, dict[str, Any]], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """What an operation makes. `again` answers (request, id of what was made, values of the request) with it.
+
+    `location` is its address below the API, with `{made}` for its id; empty where it has none of its own.
+    """
+
+    again: ReadAgain
+    location: str = ""
+
+
+def creates(again: ReadAgain, location: str = "") -> Callable[[AnyView], AnyView]:
+    """Declare that the operation makes something; its action calls `record_made`."""
+
+    def declare(view: AnyView) -> AnyView:
+        view.creation = Creation(again, location)  # type: ignore[attr-defined]
+        return view
+
+    return declare
+
+
+def once_per_key(view: View) -> View:
+    """Return the operation as it is, or, where it `creates`, so that it does so once for each key."""
+    creation: Creation | None = getattr(view, "creation", None)
+    if creation is None:
+        return view
+
+    @wraps(view)
+    async def run(request: ApiRequest, **values: Any) -> Any:
+        if (key := request.headers.get(HEADER)) is None:
+            return _located(request, creation, values, await view(request, **values))
+        asked = await sync_to_async(_asked_by)(request, key)
+        made = await sync_to_async(made_before)(asked)
+        if made is None:
+            before = asked_once.set(asked)
+            try:
+                return _located(request, creation, values, await view(request, **values))
+            except KeyUsed:
+                made = await sync_to_async(made_before)(asked)
+                assert made is not None
+            finally:
+                asked.end()
+                asked_once.reset(before)
+        return _located(request, creation, values, await creation.again(request, made, values))
+
+    return run
+
+
+def tell_location(run: View) -> View:
+    """Return the operation with the header `Location` for what it made."""
+
+    @wraps(run)
+    async def answer(request: ApiRequest, **path: Any) -> HttpResponseBase:
+        response: HttpResponseBase = await run(request, **path)
+        if response.status_code == 201 and (location := getattr(request, "location", "")):
+            response["Location"] = location
+        return response
+
+    return answer
+
+
+def _located(request: ApiRequest, creation: Creation, values: dict[str, Any], answer: Any) -> Any:
+    if isinstance(answer, Status) and answer.status_code == 201:
+        made = {"made": answer.value["id"]} if "id" in answer.value else {}
+        request.location = f"/api/v1{creation.location.format(**values, **made)}"  # type: ignore[attr-defined]
+    return answer
+
+
+def _asked_by(request: ApiRequest, key: str) -> Asked:
+    """Raise InvalidInput for a key that is empty or too long."""
+    if not 0 < len(key) <= MAX_ID_CHARS:
+        details = [{"field": HEADER, "message": f"must have 1 to {MAX_ID_CHARS} characters"}]
+        raise InvalidInput("The idempotency key is empty or too long.", details=details)
+    return Asked(
+        request.auth.user, _hash(f"{request.method} {request.path}\n{key}".encode()), _request_hash(request)
+    )
+
+
+def _request_hash(request: ApiRequest) -> str:
+    query = request.META.get("QUERY_STRING", "").encode()
+    if not (request.content_type or "").startswith("multipart/"):
+        return _hash(query + b"\n" + request.body)
+    # The parts of a form, because the boundary between them is another one each time.
+    told = [f"{name}={request.POST.getlist(name)}" for name in sorted(request.POST)]
+    for name in sorted(request.FILES):
+        for file in request.FILES.getlist(name):
+            content = hashlib.sha256()
+            for chunk in file.chunks():
+                content.update(chunk)
+            file.seek(0)
+            told.append(f"{name}={file.name} {content.hexdigest()}")
+    return _hash(query + b"\n" + "\n".join(told).encode())
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -1,0 +1,79 @@
+"""What requests with an `Idempotency-Key` made: a row under the key says which thing, in the transaction that makes it.
+
+A crash leaves both or none, and of two requests at once one is rolled back. No words or secrets are kept.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+
+from chatapp.accounts.models import IdempotencyKey, User
+from chatapp.operations import clock
+from chatapp.operations.errors import InvalidInput
+
+KEPT = timedelta(hours=24)
+
+
+@dataclass(slots=True)
+class Asked:
+    """A request with a key, which is kept as hashes only."""
+
+    user: User
+    key_hash: str
+    request_hash: str
+    is_answered: bool = False
+    """Then nothing more is recorded: a task that the request began, such as a run, may outlive it."""
+
+    def end(self) -> None:
+        self.is_answered = True
+
+
+class KeyUsed(Exception):
+    """Another request with this key made its thing first."""
+
+
+asked_once: ContextVar[Asked | None] = ContextVar("asked_once", default=None)
+
+
+def record_made(made_id: UUID) -> None:
+    """Store under the key of this request, if it has one, what it made; in the transaction that makes it."""
+    asked = asked_once.get()
+    if asked is None or asked.is_answered:
+        return
+    now = clock.now()
+    same = IdempotencyKey.objects.filter(user=asked.user, key_hash=asked.key_hash)
+    same.filter(created_at__lte=now - KEPT).delete()
+    try:
+        IdempotencyKey.objects.create(
+            user=asked.user,
+            key_hash=asked.key_hash,
+            request_hash=asked.request_hash,
+            made_id=made_id,
+            created_at=now,
+        )
+    except IntegrityError as taken:
+        raise KeyUsed from taken
+    transaction.on_commit(asked.end)
+
+
+def delete_old_keys(*, now: datetime) -> None:
+    IdempotencyKey.objects.filter(created_at__lte=now - KEPT).delete()
+
+
+def made_before(asked: Asked) -> str | None:
+    """Return the id of what was made with this key; None if nothing was. Raises InvalidInput for another request."""
+    row = IdempotencyKey.objects.filter(
+        user=asked.user, key_hash=asked.key_hash, created_at__gt=clock.now() - KEPT
+    ).first()
+    if row is None:
+        return None
+    if row.request_hash != asked.request_hash:
+        raise InvalidInput(
+            "This Idempotency-Key was already used here for another request.", code="idempotency_mismatch"
+        )
+    return str(row.made_id)

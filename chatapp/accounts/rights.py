@@ -1,0 +1,123 @@
+"""What follows when somebody signs in or out, or when rights change: an audit row, and connections that end."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from allauth.account.signals import (
+    email_added,
+    email_changed,
+    email_removed,
+    password_changed,
+    password_reset,
+    password_set,
+    user_signed_up,
+)
+from allauth.mfa.signals import (
+    authentication_failed,
+    authenticator_added,
+    authenticator_removed,
+    authenticator_reset,
+)
+from allauth.usersessions.models import UserSession
+from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
+from django.db import transaction
+from django.db.models.signals import post_delete, post_save, pre_delete
+from django.dispatch import receiver
+from django.http import HttpRequest
+
+from chatapp.accounts.models import ApiToken, User
+from chatapp.accounts.selectors import find_user
+from chatapp.operations import audit
+from chatapp.operations.models import AuditEvent
+from chatapp.realtime.hub import close_user, holder_of
+from chatapp.runs.models import Run
+
+FIELDS_WITH_RIGHTS = frozenset({"is_active", "is_staff", "is_superuser", "password"})
+
+
+@receiver(pre_delete, sender=User)
+def hold_answers(sender: Any, instance: User, **_: Any) -> None:
+    """Lock the runs of a user who is being deleted: a checkpoint passes them over, and leaves no piece of an answer
+    behind that names a deleted message."""
+    active = Run.objects.filter(conversation__user=instance, status__in=Run.ACTIVE)
+    list(active.select_for_update(of=("self",)).values_list("pk", flat=True))
+
+
+@receiver(user_logged_in)
+def audit_sign_in(sender: Any, user: User, **_: Any) -> None:
+    audit.record(AuditEvent.Kind.SIGNED_IN, user_id=user.pk)
+
+
+@receiver(user_login_failed)
+def audit_wrong_password(sender: Any, credentials: dict[str, Any], **_: Any) -> None:
+    user = find_user(str(credentials.get("email") or ""))
+    audit.record(AuditEvent.Kind.SIGN_IN_FAILED, user_id=user.pk if user else None, entered="password")
+
+
+@receiver(authentication_failed)
+def audit_wrong_code(sender: Any, user: User, **_: Any) -> None:
+    audit.record(AuditEvent.Kind.SIGN_IN_FAILED, user_id=user.pk, entered="second factor")
+
+
+@receiver(user_signed_up)
+def audit_sign_up(sender: Any, user: User, **_: Any) -> None:
+    audit.record(AuditEvent.Kind.ACCOUNT_CREATED, user_id=user.pk)
+
+
+@receiver([email_added, email_changed, email_removed])
+def audit_address(sender: Any, user: User, **_: Any) -> None:
+    audit.record(AuditEvent.Kind.ADDRESS_CHANGED, user_id=user.pk)
+
+
+@receiver([authenticator_added, authenticator_removed, authenticator_reset])
+def audit_second_factor(sender: Any, user: User, **_: Any) -> None:
+    audit.record(AuditEvent.Kind.SECOND_FACTOR_CHANGED, user_id=user.pk)
+
+
+# --- connections that end
+
+
+@receiver(user_logged_out)
+def disconnect_signed_out(sender: Any, request: HttpRequest, user: User | None, **_: Any) -> None:
+    if user is not None:
+        audit.record(AuditEvent.Kind.SIGNED_OUT, user_id=user.pk)
+        if session_key := request.session.session_key:
+            disconnect(user.pk, holder_of(session_key))
+
+
+@receiver([password_changed, password_set, password_reset])
+def disconnect_former_password(sender: Any, user: User, **_: Any) -> None:
+    audit.record(AuditEvent.Kind.PASSWORD_CHANGED, user_id=user.pk)
+    disconnect(user.pk)
+
+
+@receiver(post_delete, sender=UserSession)
+def disconnect_ended_session(sender: Any, instance: UserSession, **_: Any) -> None:
+    disconnect(instance.user_id, holder_of(instance.session_key))
+
+
+@receiver(post_save, sender=User)
+def disconnect_changed_user(sender: Any, created: bool, update_fields: Any, instance: User, **_: Any) -> None:
+    may_have_lost_rights = update_fields is None or FIELDS_WITH_RIGHTS & set(update_fields)
+    if may_have_lost_rights and not created:
+        disconnect(instance.pk)
+
+
+@receiver(post_delete, sender=ApiToken)
+def disconnect_revoked_token(sender: Any, instance: ApiToken, **_: Any) -> None:
+    disconnect(instance.user_id, holder_of(None, instance.pk))
+
+
+@receiver(post_delete, sender=User)
+def disconnect_deleted_user(sender: Any, instance: User, **_: Any) -> None:
+    disconnect(instance.pk)
+
+
+def disconnect(user_id: Any, holder: str = "") -> None:
+    """Close connections of the user after the commit: those of one session or token, or all.
+
+    Where all are closed, valid sessions reconnect by themselves.
+    """
+    transaction.on_commit(partial(close_user, user_id, holder))

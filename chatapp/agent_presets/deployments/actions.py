@@ -1,0 +1,331 @@
+"""Brings models, MCP servers, agents, hooks and groups to what a file declares: all of it, or nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import Group
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import Model
+
+from agents.hooks import Hook, write_hooks
+from agents.presets import Preset
+from chatapp.agent_presets.actions import (
+    AgentValues,
+    create_agent,
+    save_deployment_hook,
+    save_mcp_server,
+    update_agent,
+)
+from chatapp.agent_presets.deployments.differences import (
+    Change,
+    Difference,
+    SectionDifference,
+    changed_columns,
+    describe_change,
+)
+from chatapp.agent_presets.deployments.schemas import (
+    DeclaredAgent,
+    DeclaredGroup,
+    DeclaredHook,
+    DeclaredModel,
+    DeclaredServer,
+    DeploymentFile,
+    DeploymentProblem,
+)
+from chatapp.agent_presets.hook_actions import check_declared
+from chatapp.agent_presets.models import Agent, DeploymentHook, McpServer
+from chatapp.agent_presets.services import Choices, check_changes, check_preset
+from chatapp.conversations.models import GroupRetention
+from chatapp.operations import encryption
+from chatapp.operations.audit import record_change
+from chatapp.operations.errors import ServiceError
+from chatapp.providers.actions import key_differs, save_model_config
+from chatapp.providers.models import ModelConfig
+from memory.errors import PolicyError
+from memory.policy import merge_policies
+
+BY = "manage.py apply"
+ENDPOINT = ("model_id", "base_url")
+NO_COLUMNS = ("api_key", "api_key_env", "fast_model", "default")
+OF_THE_ENVIRONMENT = "belongs to the environment (LLM_MODEL), which would undo a change"
+OF_THE_DEMO = "the Demo model has none"
+
+
+def apply_deployment(
+    *, file: DeploymentFile, choices: Choices, is_dry_run: bool = False
+) -> list[SectionDifference]:
+    """Store what the file declares and return what that changed; a dry run stores nothing and returns the same.
+
+    Raises DeploymentProblem, which names the place in the file.
+    """
+    with transaction.atomic():
+        differences = _Applied(file, choices).sections()
+        if is_dry_run:
+            transaction.set_rollback(True)
+    return differences
+
+
+@contextmanager
+def _at(place: str) -> Iterator[None]:
+    """Let an error of what is inside name its place in the file."""
+    try:
+        yield
+    except ServiceError as error:
+        if not error.details:
+            raise DeploymentProblem(place, error.message.rstrip(".")) from None
+        first = error.details[0]
+        raise DeploymentProblem(f"{place}.{first['field']}", first["message"].rstrip(".")) from None
+    except PolicyError as error:
+        raise DeploymentProblem(f"{place}.context_policy.{error.field}", error.problem) from None
+    except ValidationError as error:
+        field, [problem, *_] = next(iter(error.message_dict.items()))
+        raise DeploymentProblem(f"{place}.{field}", problem.rstrip(".")) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Applied:
+    file: DeploymentFile
+    choices: Choices
+
+    def sections(self) -> list[SectionDifference]:
+        """Apply the sections, those first that others name."""
+        declared = self.file.declared
+        # A fast model before those that name it.
+        models = sorted(enumerate(declared.models), key=lambda numbered: numbered[1].fast_model is not None)
+        hooks = self._checked_hooks(declared.hooks)
+        return [
+            _section(
+                "models", [self._model(each, f"models.{at}") for at, each in models], ModelConfig.objects
+            ),
+            _section(
+                "mcp_servers",
+                [self._server(each, f"mcp_servers.{at}") for at, each in enumerate(declared.mcp_servers)],
+                McpServer.objects,
+            ),
+            _section(
+                "agents",
+                [self._agent(each, f"agents.{at}") for at, each in enumerate(declared.agents)],
+                Agent.objects.filter(owner=None),
+            ),
+            _section(
+                "hooks",
+                [
+                    self._hook(each, hook, f"hooks.{at}")
+                    for at, (each, hook) in enumerate(zip(declared.hooks, hooks, strict=True))
+                ],
+                DeploymentHook.objects,
+            ),
+            _section(
+                "groups",
+                [self._group(each) for each in declared.groups],
+                Group.objects,
+            ),
+        ]
+
+    def _hides(self, place: str) -> Callable[[str], bool]:
+        return lambda column: self.file.is_filled(f"{place}.{column}")
+
+    # --- models ------------------------------------------------------------------------------------
+
+    def _model(self, declared: DeclaredModel, place: str) -> Difference:
+        row = ModelConfig.objects.filter(name=declared.name).first()
+        is_new = row is None
+        row = row or ModelConfig(name=declared.name)
+        given = declared.model_fields_set
+        if is_new and "model_id" not in given:
+            raise DeploymentProblem(f"{place}.model_id", "is needed for a new model")
+        former_url = row.base_url
+        wanted = _columns(declared, *NO_COLUMNS)
+        if "fast_model" in given:
+            wanted["fast_model"] = _model_named(declared.fast_model, f"{place}.fast_model")
+        if "default" in given:
+            wanted["is_default"] = True
+        with _at(place):
+            if "context_policy" in wanted:
+                merge_policies(("model", wanted["context_policy"]))
+            changes = changed_columns(row, wanted, is_new=is_new, is_hidden=self._hides(place))
+            key = self._key(
+                row, declared, changes, place, has_moved=former_url != row.base_url, is_new=is_new
+            )
+            row.clean_fields(exclude={"fast_model"})
+            if row.is_default and not row.enabled:
+                raise DeploymentProblem(f"{place}.enabled", "the default model has to be enabled")
+            if changes:
+                save_model_config(config=row, api_key=key)
+        return _recorded(row, is_new, changes)
+
+    def _key(
+        self,
+        row: ModelConfig,
+        declared: DeclaredModel,
+        changes: list[Change],
+        place: str,
+        *,
+        has_moved: bool,
+        is_new: bool,
+    ) -> str | None:
+        """Return the key to store, None to keep the stored one, and note a new one as a change."""
+        differs = bool(declared.api_key) and key_differs(row, declared.api_key)
+        fixed = OF_THE_ENVIRONMENT if row.from_environment else OF_THE_DEMO
+        if row.from_environment or row.kind == ModelConfig.Kind.DEMO:
+            changed = [each.field for each in changes if each.field in ENDPOINT] + ["api_key"] * differs
+            if changed:
+                raise DeploymentProblem(f"{place}.{changed[0]}", fixed)
+        if has_moved and row.api_key_encrypted and not declared.api_key:
+            # It could be sent to somebody else there.
+            raise DeploymentProblem(f"{place}.api_key", "the address is another one, so its key is needed")
+        if not differs:
+            return None
+        changes.append(describe_change("api_key", "", "", is_new=is_new, is_hidden=True))
+        return declared.api_key
+
+    # --- MCP servers -------------------------------------------------------------------------------
+
+    def _server(self, declared: DeclaredServer, place: str) -> Difference:
+        row = McpServer.objects.filter(name=declared.name).first()
+        is_new = row is None
+        row = row or McpServer(name=declared.name)
+        former_url, given = row.url, declared.model_fields_set
+        wanted = _columns(declared, "headers")
+        with _at(place):
+            changes = changed_columns(row, wanted, is_new=is_new, is_hidden=self._hides(place))
+            row.clean_fields()
+        if former_url != row.url and row.headers_encrypted and "headers" not in given:
+            raise DeploymentProblem(
+                f"{place}.headers", "the address is another one, so its headers are needed"
+            )
+        has_headers = "headers" in given and (_headers_of(row) != declared.headers)
+        if has_headers:
+            changes.append(describe_change("headers", "", "", is_new=is_new, is_hidden=True))
+        if changes:
+            save_mcp_server(server=row, headers=declared.headers if has_headers else None)
+        return _recorded(row, is_new, changes)
+
+    # --- agents ------------------------------------------------------------------------------------
+
+    def _agent(self, declared: DeclaredAgent, place: str) -> Difference:
+        row = Agent.objects.filter(owner=None, name=declared.name).first()
+        is_new = row is None
+        with _at(place):
+            values = self._agent_values(declared, row)
+            row = row or Agent(name=declared.name)
+            servers = None
+            if values.servers is not None:
+                before = [] if is_new else [server.name for server in row.mcp_servers.all()]
+                after = [server.name for server in values.servers]
+                servers = values.servers if sorted(before) != sorted(after) else None
+            changes = changed_columns(row, values.columns, is_new=is_new, is_hidden=self._hides(place))
+            if servers is not None:
+                changes.append(describe_change("mcp_servers", before, after, is_new=is_new, is_hidden=False))
+            changed = {change.field for change in changes}
+            columns = {name: value for name, value in values.columns.items() if name in changed}
+            if is_new:
+                row = create_agent(
+                    owner=None, values=AgentValues({**columns, "name": declared.name}, servers)
+                )
+            elif changes:
+                row = update_agent(agent=row, change=lambda _: AgentValues(columns, servers))
+        return _recorded(row, is_new, changes)
+
+    def _agent_values(self, declared: DeclaredAgent, row: Agent | None) -> AgentValues:
+        """Return the checked values of what is written, without the name. Raises ServiceError."""
+        given = declared.model_fields_set
+        own = {name: getattr(declared, name) for name in ("shares_memory", "enabled") if name in given}
+        named = given & set(Preset.model_fields)
+        content = declared.model_dump(mode="json", include=named)
+        if "hooks" in named:
+            content["hooks"] = write_hooks(declared.hooks)
+        if row is None:
+            values = check_preset(Preset.model_validate(content), self.choices, is_operator=True).values
+        else:
+            values = check_changes(row, content, self.choices, is_operator=True)
+        columns = {name: value for name, value in values.columns.items() if name in named - {"name"}}
+        return AgentValues(columns | own, values.servers if "mcp_servers" in named else None)
+
+    # --- hooks and groups --------------------------------------------------------------------------
+
+    def _checked_hooks(self, declared: Sequence[DeclaredHook]) -> list[dict[str, Any]]:
+        hooks = [Hook.model_validate(each.model_dump(exclude={"enabled"})) for each in declared]
+        try:
+            return check_declared(hooks, is_operator=True, tools=self.choices.hook_tool_names())
+        except ServiceError as error:  # names the place itself
+            place, _, problem = error.message.partition(": ")
+            raise DeploymentProblem(place, problem.rstrip(".")) from None
+
+    def _hook(self, declared: DeclaredHook, checked: dict[str, Any], place: str) -> Difference:
+        row = DeploymentHook.objects.filter(hook_id=declared.id).first()
+        is_new = row is None
+        row = row or DeploymentHook(hook_id=declared.id, declaration={})
+        wanted: dict[str, Any] = (
+            {"enabled": declared.enabled} if "enabled" in declared.model_fields_set else {}
+        )
+        before = row.declaration
+        changes = changed_columns(row, wanted, is_new=is_new, is_hidden=self._hides(place))
+        for field in sorted({*before, *checked}):
+            if before.get(field) != checked.get(field) and field != "id":
+                shown = before.get(field), checked.get(field)
+                hidden = self.file.is_filled(f"{place}.{field}")
+                changes.append(describe_change(field, *shown, is_new=is_new, is_hidden=hidden))
+        if changes:
+            row.declaration = checked
+            save_deployment_hook(hook=row)
+        return _recorded(row, is_new, changes)
+
+    def _group(self, declared: DeclaredGroup) -> Difference:
+        row, is_new = Group.objects.get_or_create(name=declared.name)
+        changes: list[Change] = []
+        if "retention_days" in declared.model_fields_set:
+            kept = GroupRetention.objects.filter(group=row)
+            before, after = kept.values_list("days", flat=True).first(), declared.retention_days
+            if before != after:
+                changes.append(
+                    describe_change("retention_days", before, after, is_new=is_new, is_hidden=False)
+                )
+            if after is None:
+                kept.delete()
+            elif before != after:
+                GroupRetention.objects.update_or_create(group=row, defaults={"days": after})
+        return _recorded(row, is_new, changes)
+
+
+def _columns(declared: DeclaredModel | DeclaredServer, *without: str) -> dict[str, Any]:
+    """Return the values that are written, besides the name, by which the row is found."""
+    given = declared.model_fields_set - {"name", *without}
+    return {name: getattr(declared, name) for name in type(declared).model_fields if name in given}
+
+
+def _model_named(name: str | None, place: str) -> ModelConfig | None:
+    if name is None:
+        return None
+    found = ModelConfig.objects.filter(name=name).first()
+    if found is None:
+        raise DeploymentProblem(place, f"there is no model {name}")
+    return found
+
+
+def _headers_of(server: McpServer) -> dict[str, str]:
+    """Return the stored headers; none where they cannot be read any more."""
+    try:
+        stored = encryption.decrypt(server.headers_encrypted)
+    except encryption.SecretUnreadable:
+        return {}
+    return dict(json.loads(stored)) if stored else {}
+
+
+def _recorded(row: Model, is_new: bool, changes: Sequence[Change]) -> Difference:
+    """Return the difference, which the audit log keeps where there is one."""
+    if is_new or changes:
+        done = "added" if is_new else "changed"
+        record_change(row, done, fields=[] if is_new else [each.field for each in changes], through=BY)
+    return Difference(str(row), is_new, tuple(changes))
+
+
+def _section(name: str, things: Sequence[Difference], rows: Any) -> SectionDifference:
+    known = {thing.name for thing in things}
+    return SectionDifference(name, tuple(things), tuple(sorted({str(row) for row in rows.all()} - known)))

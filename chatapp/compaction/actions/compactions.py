@@ -1,0 +1,367 @@
+"""Writes of compactions: queued as rows before they are done, one at a time per conversation, each done once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.db.models import Count, F, Max, Q, Sum
+
+from chatapp.accounts.idempotency_keys import record_made
+from chatapp.accounts.models import User
+from chatapp.compaction.models import Compaction
+from chatapp.compaction.selectors import accessible_compaction
+from chatapp.compaction.values import CompactionLease, FinishedSummary, PlannedSpan, compact_event
+from chatapp.conversations.access import lock_conversation
+from chatapp.conversations.branches import latest_checkpoint, usable_checkpoint, visible_messages
+from chatapp.conversations.models import Conversation
+from chatapp.long_term.actions.entries import (
+    drop_entries,
+    index_standing,
+    note_sources,
+    record_entry,
+    rewrite_entry,
+)
+from chatapp.long_term.models import MemoryEntry
+from chatapp.operations import jobs
+from chatapp.operations.errors import Conflict, LeaseLost
+from chatapp.operations.fences import hold_fences
+from chatapp.providers.actions import record_background_calls
+from chatapp.providers.models import ModelConfig
+from chatapp.providers.usage import CallUsage
+from chatapp.realtime import event_log
+from chatapp.recall.actions.claims import note_over
+from chatapp.recall.analysis import vocabulary
+from chatapp.runs.models import Run
+from memory.hygiene import correct_text
+
+LEASE = timedelta(seconds=settings.LEASE_S)
+
+
+def queue_compaction(
+    *, conversation_id: UUID, span: PlannedSpan, model: ModelConfig | None, now: datetime, holder: str = ""
+) -> Compaction | None:
+    """Queue a compaction, and return its row; None when one is active already, or the span was summarised
+    meanwhile.
+
+    With a `holder` it is claimed at once: whoever queues it does it. Else a worker is woken.
+    """
+    try:
+        with transaction.atomic():
+            conversation = Conversation.objects.select_for_update().get(pk=conversation_id)
+            if _is_superseded(conversation, span):
+                return None
+            row = Compaction.objects.create(
+                conversation=conversation,
+                branch=span.branch,
+                previous=span.previous,
+                model=model,
+                first_position=span.first_position,
+                last_position=span.last_position,
+                message_count=span.message_count,
+                kept_count=span.kept_count,
+                span_tokens=span.span_tokens,
+                covered_tokens=span.span_tokens + (span.previous.covered_tokens if span.previous else 0),
+                tokens_before=span.tokens_before,
+                budget_tokens=span.budget_tokens,
+                strategy=span.strategy,
+                keep_hint=span.keep_hint,
+                summary_max_tokens=span.summary_max_tokens,
+                is_partial=span.is_partial,
+                status=Compaction.Status.RUNNING if holder else Compaction.Status.PENDING,
+                holder=holder,
+                fence=1 if holder else 0,
+                lease_expires_at=now + LEASE,
+                created_at=now,
+            )
+            record_made(row.pk)
+            event_log.append(conversation, compact_event(row, "started", now))
+            # The row is stored before any work: where the broker loses its id, the sweep finds it.
+            if not holder:
+                jobs.wake_worker("chatapp.compaction.tasks.compact", str(row.pk))
+            return row
+    except (IntegrityError, Conversation.DoesNotExist):
+        return None
+
+
+def _is_superseded(conversation: Conversation, span: PlannedSpan) -> bool:
+    """Return whether the span was planned on what is no longer the latest checkpoint, or a compaction is
+    active."""
+    latest = usable_checkpoint(
+        span.seen_from, before_position=conversation.next_position, budget_tokens=span.budget_tokens
+    )
+    is_active = conversation.compactions.filter(status__in=Compaction.ACTIVE).exists()
+    return is_active or latest != span.previous
+
+
+def note_waiting(*, conversation_id: UUID, waits: bool) -> None:
+    """Store whether something left the view that is too short to be summarised while more may come."""
+    rows = Conversation.objects.filter(pk=conversation_id, summary_waits=not waits)
+    rows.update(summary_waits=waits)
+
+
+def claim_compaction(*, compaction_id: UUID, holder: str, now: datetime) -> CompactionLease | None:
+    """Claim a pending compaction, or one whose holder's lease ran out. Return its lease; None where it is
+    not free."""
+    with transaction.atomic():
+        free = Q(status=Compaction.Status.PENDING) | Q(
+            status=Compaction.Status.RUNNING, lease_expires_at__lt=now
+        )
+        claimed = Compaction.objects.filter(free, pk=compaction_id).update(
+            status=Compaction.Status.RUNNING,
+            holder=holder,
+            fence=F("fence") + 1,
+            lease_expires_at=now + LEASE,
+        )
+        if not claimed:
+            return None
+        row = Compaction.objects.get(pk=compaction_id)
+        return CompactionLease(row.pk, row.fence)
+
+
+def _leased(lease: CompactionLease) -> Any:
+    return Compaction.objects.filter(
+        pk=lease.compaction_id, fence=lease.fence, status=Compaction.Status.RUNNING
+    )
+
+
+def renew_compaction(*, lease: CompactionLease, now: datetime) -> None:
+    """Renew the lease. Raises LeaseLost."""
+    if not _leased(lease).update(lease_expires_at=now + LEASE):
+        raise LeaseLost("Another worker took this compaction over.")
+
+
+def release_compaction(*, lease: CompactionLease, now: datetime) -> None:
+    """Give an unfinished compaction back to the workers."""
+    with transaction.atomic():
+        if _leased(lease).update(lease_expires_at=now):
+            jobs.wake_worker("chatapp.compaction.tasks.compact", str(lease.compaction_id))
+
+
+def release_all_compactions(*, now: datetime) -> None:
+    """Give all running compactions back. For a process that knows it is the only one: whoever held them is
+    gone, and so are the broker's messages."""
+    with transaction.atomic():
+        Compaction.objects.filter(status=Compaction.Status.RUNNING).update(lease_expires_at=now)
+        active = Compaction.objects.filter(status__in=Compaction.ACTIVE)
+        for compaction_id in active.order_by("created_at", "pk").values_list("pk", flat=True):
+            jobs.wake_worker("chatapp.compaction.tasks.compact", str(compaction_id))
+
+
+def _lock_leased(lease: CompactionLease) -> tuple[Conversation, Compaction]:
+    row = Compaction.objects.filter(pk=lease.compaction_id).first()
+    if row is None:
+        raise LeaseLost("The conversation was deleted.")
+    conversation = Conversation.objects.select_for_update().filter(pk=row.conversation_id).first()
+    if conversation is None:  # it has no user any more: its rows are removed piece by piece
+        raise LeaseLost("The conversation was deleted.")
+    held = _leased(lease).first()
+    if held is None:
+        raise LeaseLost("Another worker took this compaction over.")
+    held.conversation = conversation  # its counter of events is this one's
+    return conversation, held
+
+
+def complete_compaction(*, lease: CompactionLease, result: FinishedSummary, now: datetime) -> Compaction:
+    """Store checkpoint, ledger and memory entry together. Raises LeaseLost."""
+    with transaction.atomic():
+        if result.superseded:
+            # What it marks is in other conversations: a forgetting there comes before it, or after.
+            hold_fences(_fence_keys_of(lease))
+        conversation, row = _lock_leased(lease)
+        row.status = Compaction.Status.DONE
+        row.summary = result.summary
+        row.summary_tokens = result.summary_tokens
+        row.tokens_after = result.tokens_after
+        row.strategy = result.strategy
+        row.fallback_reason = result.fallback_reason
+        row.reminder = result.reminder
+        row.usage = _usage_of(result.calls)
+        row.finished_at = now
+        row.lease_expires_at = None
+        row.save()
+        record_background_calls(User(pk=conversation.user_id), conversation.pk, result.calls)
+        if not conversation.temporary:
+            note_sources(
+                entry_ids=result.repeated_entries,
+                conversation=conversation,
+                first_message_id=result.first_message_id,
+                last_message_id=result.last_message_id,
+                at=now,
+            )
+        index_standing(row)
+        if conversation.uses_memory and result.entry_text:
+            record_entry(
+                compaction=row,
+                text=result.entry_text,
+                first_message_id=result.first_message_id,
+                last_message_id=result.last_message_id,
+                at=now,
+            )
+        if conversation.uses_memory:
+            note_over(conversation.owner_id, result.superseded)
+        event_log.append(conversation, compact_event(row, "done", now))
+        jobs.wake_worker("chatapp.compaction.tasks.keep_left_context", str(row.pk))
+        return row
+
+
+def _fence_keys_of(lease: CompactionLease) -> list[UUID]:
+    row = Compaction.objects.select_related("conversation").filter(pk=lease.compaction_id).first()
+    if row is None or row.conversation.user_id is None:
+        raise LeaseLost("The conversation was deleted.")
+    return row.conversation.fence_keys
+
+
+def mark_context_kept(*, compaction_id: UUID, now: datetime) -> None:
+    Compaction.objects.filter(pk=compaction_id).update(context_kept_at=now)
+
+
+def fail_compaction(*, lease: CompactionLease, error: str, calls: Sequence[CallUsage], now: datetime) -> None:
+    """Store that it failed, with what its calls took. Raises LeaseLost."""
+    with transaction.atomic():
+        conversation, row = _lock_leased(lease)
+        row.status = Compaction.Status.FAILED
+        row.error = error
+        row.usage = _usage_of(calls)
+        row.finished_at = now
+        row.lease_expires_at = None
+        row.save()
+        record_background_calls(User(pk=conversation.user_id), conversation.pk, calls)
+        event_log.append(conversation, compact_event(row, "failed", now))
+
+
+def _usage_of(calls: Sequence[CallUsage]) -> dict[str, Any]:
+    costs = [call.cost for call in calls if call.cost is not None]
+    return {
+        "input_tokens": sum(call.input_tokens for call in calls),
+        "output_tokens": sum(call.output_tokens for call in calls),
+        "cached_tokens": sum(call.cached_tokens for call in calls),
+        "cost": float(sum(costs)) if costs else None,
+    }
+
+
+CLEARED = "The user started a new context here. What was said before is kept, but is not part of it."
+
+
+def edit_summary(
+    *, user: User, conversation_id: str, compaction_id: str, summary: str, tokens: int, now: datetime
+) -> Compaction:
+    """Replace a summary by the user's own words. Its memory entry is corrected like it.
+
+    Later summaries that were built on the old words keep what they say.
+    """
+    with transaction.atomic():
+        conversation = lock_conversation(user, conversation_id)
+        row = accessible_compaction(user, conversation_id, compaction_id)
+        if row.status != Compaction.Status.DONE:
+            raise Conflict("Only a finished summary can be edited.")
+        _correct_entry(row, summary)
+        row.summary = summary
+        row.summary_tokens = tokens
+        row.reminder = ""  # it says what the summary may just have been made to forget
+        row.fallback_reason = ""  # the text is the user's now, and no extract
+        row.save(update_fields=["summary", "summary_tokens", "reminder", "fallback_reason"])
+        event_log.append(conversation, compact_event(row, "done", now))
+        return row
+
+
+def _correct_entry(row: Compaction, summary: str) -> None:
+    """Take out of the summary's memory entry what the summary no longer says, and add what it says now.
+
+    The author stays: an undo hides the entry, a redo shows it again.
+    """
+    entry = MemoryEntry.objects.select_for_update().filter(compaction=row).first()
+    if entry is None:
+        return
+    text = correct_text(entry.text, row.summary, summary, vocabulary)
+    if text:
+        rewrite_entry(entry, text, MemoryEntry.Author(entry.author))
+    else:
+        drop_entries([entry])
+
+
+def undo_compaction(*, user: User, conversation_id: str, compaction_id: str, now: datetime) -> Compaction:
+    """Bring the messages back into the context. Only the latest compaction can be undone, because others
+    build on the earlier ones."""
+    with transaction.atomic():
+        conversation = lock_conversation(user, conversation_id)
+        row = accessible_compaction(user, conversation_id, compaction_id)
+        if row.status != Compaction.Status.DONE:
+            raise Conflict("Only a finished summary can be undone.")
+        if conversation.compactions.filter(previous=row, status=Compaction.Status.DONE).exists():
+            raise Conflict("A later summary stands on this one; undo that one first.", code="not_latest")
+        return _set_status(conversation, row, Compaction.Status.UNDONE, now)
+
+
+def redo_compaction(*, user: User, conversation_id: str, compaction_id: str, now: datetime) -> Compaction:
+    """Put an undone summary in force again, unless another took its place meanwhile."""
+    with transaction.atomic():
+        conversation = lock_conversation(user, conversation_id)
+        row = accessible_compaction(user, conversation_id, compaction_id)
+        if row.status != Compaction.Status.UNDONE:
+            raise Conflict("Only a summary that was undone can be redone.")
+        latest = latest_checkpoint(row.branch, conversation.next_position)
+        if latest != row.previous:
+            raise Conflict("Another summary took its place meanwhile.", code="not_latest")
+        return _set_status(conversation, row, Compaction.Status.DONE, now)
+
+
+def _set_status(
+    conversation: Conversation, row: Compaction, status: Compaction.Status, now: datetime
+) -> Compaction:
+    row.status = status
+    row.save(update_fields=["status"])
+    index_standing(row)
+    event_log.append(conversation, compact_event(row, status, now))
+    return row
+
+
+def clear_context(
+    *, user: User, conversation_id: str, budget_tokens: int, tokens: int, now: datetime
+) -> Compaction:
+    """Make a checkpoint over all messages that says nothing of them. Nothing is deleted, and it can be
+    undone.
+
+    `tokens` is the size of CLEARED. Raises Conflict where there is nothing to clear, or an answer is being
+    written.
+    """
+    with transaction.atomic():
+        conversation = lock_conversation(user, conversation_id)
+        assert conversation.branch is not None
+        if conversation.runs.filter(status__in=Run.ACTIVE).exists():
+            raise Conflict("An answer is still being written here. Stop it or wait for its end.")
+        previous = latest_checkpoint(conversation.branch, conversation.next_position)
+        first = previous.last_position + 1 if previous else 0
+        left = visible_messages(conversation.branch, first - 1).aggregate(
+            count=Count("pk"), last=Max("position"), tokens=Sum("token_estimate")
+        )
+        if not left["count"]:
+            raise Conflict("There is nothing to clear.", code="nothing_to_compact")
+        row = Compaction.objects.create(
+            conversation=conversation,
+            branch=conversation.branch,
+            previous=previous,
+            first_position=first,
+            last_position=left["last"],
+            message_count=left["count"],
+            kept_count=0,
+            status=Compaction.Status.DONE,
+            strategy=Compaction.CLEARED,
+            summary=CLEARED,
+            summary_tokens=tokens,
+            span_tokens=left["tokens"],
+            budget_tokens=budget_tokens,
+            tokens_before=left["tokens"],
+            tokens_after=tokens,
+            created_at=now,
+            finished_at=now,
+        )
+        record_made(row.pk)
+        index_standing(row)
+        event_log.append(conversation, compact_event(row, "done", now))
+        jobs.wake_worker("chatapp.compaction.tasks.keep_left_context", str(row.pk))
+        return row

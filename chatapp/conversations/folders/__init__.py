@@ -1,0 +1,1 @@
+"""Folders: conversations under one name, with instructions and a default agent of their own."""

@@ -1,0 +1,59 @@
+"""Makes, changes and deletes folders."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TypedDict, Unpack
+
+from django.db import IntegrityError, transaction
+
+from chatapp.accounts.idempotency_keys import record_made
+from chatapp.accounts.models import User
+from chatapp.agent_presets.models import Agent
+from chatapp.conversations.folders.selectors import accessible_folder
+from chatapp.conversations.models import Folder
+from chatapp.operations.access import find_row
+from chatapp.operations.errors import Conflict
+
+MAX_FOLDERS = 200
+
+
+class FolderColumns(TypedDict, total=False):
+    """The columns that a user sets, checked; those that are missing keep their value or default."""
+
+    name: str
+    instructions: str
+    agent: Agent | None
+
+
+@transaction.atomic
+def create_folder(*, user: User, now: datetime, **columns: Unpack[FolderColumns]) -> Folder:
+    """Raises Conflict for a name that the user has already, and for too many."""
+    if Folder.objects.filter(user=user).count() >= MAX_FOLDERS:
+        raise Conflict(f"There may be {MAX_FOLDERS} folders at most.")
+    row = _save(Folder(user=user, created_at=now, **columns))
+    record_made(row.pk)
+    return row
+
+
+def update_folder(*, user: User, folder_id: str, **columns: Unpack[FolderColumns]) -> Folder:
+    """Raises NotFound, and Conflict for a name that the user has already."""
+    row = accessible_folder(user, folder_id)
+    for name, value in columns.items():
+        setattr(row, name, value)
+    return _save(row, list(columns))
+
+
+def _save(row: Folder, columns: list[str] | None = None) -> Folder:
+    try:
+        with transaction.atomic():
+            row.save(update_fields=columns)
+    except IntegrityError:
+        raise Conflict(f"You have a folder with the name {row.name} already.") from None
+    return row
+
+
+@transaction.atomic
+def delete_folder(*, user: User, folder_id: str) -> None:
+    """Its conversations stay, in no folder. Raises NotFound."""
+    find_row(Folder.objects.select_for_update().filter(user=user), folder_id).delete()

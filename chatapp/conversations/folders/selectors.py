@@ -1,0 +1,32 @@
+"""Reads the folders of a user."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from django.db.models import QuerySet
+from django.db.models.functions import Lower
+
+from chatapp.accounts.archive import ArchiveFile
+from chatapp.accounts.models import User
+from chatapp.conversations.folders.schemas import folder_shape
+from chatapp.conversations.models import Folder
+from chatapp.operations.access import find_row
+
+
+def own_folders(user: User) -> QuerySet[Folder]:
+    """Return the user's folders by name."""
+    return Folder.objects.filter(user=user).select_related("agent").order_by(Lower("name"), "pk")
+
+
+def accessible_folder(user: User, folder_id: str) -> Folder:
+    """Raises NotFound."""
+    return find_row(own_folders(user), folder_id)
+
+
+def folder_files(user: User) -> Iterator[ArchiveFile]:
+    """Yield the folders as JSON, for the archive of the account."""
+    rows = [folder_shape(row) for row in own_folders(user)]
+    if rows:
+        yield "folders.json", json.dumps(rows, ensure_ascii=False, indent=2)

@@ -1,0 +1,338 @@
+"""Collect what is forgotten and all that names it as a source, and lock it: a walk along keys.
+
+What takes long is read and made ahead, with nothing locked. Under the lock the keys are followed again; a text made
+ahead counts where nothing else was forgotten and its row says what it said then.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from types import MappingProxyType
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F, QuerySet
+
+from chatapp.accounts.models import User
+from chatapp.compaction.models import Compaction
+from chatapp.conversations import message_values
+from chatapp.conversations.models import Conversation, Message
+from chatapp.forgetting.actions.copies import without_copies
+from chatapp.forgetting.actions.remaking import make_extracts, texts_left_of
+from chatapp.forgetting.models import Removal, Tombstone
+from chatapp.forgetting.selectors.derived import (
+    calls_of,
+    entries_covering,
+    reading_conversations,
+    runs_that_read,
+    spans_of,
+    summaries_covering,
+    with_belongings,
+)
+from chatapp.forgetting.selectors.repeats import Repeats, find_repeats, said_texts
+from chatapp.long_term.actions.tombstones import make_tombstones
+from chatapp.long_term.models import Consolidation, MemoryEntry
+from chatapp.long_term.selectors.scopes import scopes_of
+from chatapp.long_term.selectors.tombstones import tombstones_of
+from chatapp.operations import jobs
+from chatapp.operations.errors import NotFound
+from chatapp.operations.fences import raise_fences, read_fences
+from chatapp.recall.actions.blanking import Left, blank_messages
+from chatapp.recall.actions.indexing import lock_indexes_of
+from chatapp.runs.actions.endings import interrupt_run
+from chatapp.runs.models import Run
+
+STOPPED = "The answer was stopped, because something it may have read was forgotten."
+BEGUN_AGAIN = "Something it covers was forgotten meanwhile."
+Lines = Mapping[UUID, Sequence[str]]
+
+
+def begin_forgetting(user_id: UUID) -> int:
+    """The first statement of every transaction that forgets: raise the fences of the user and of the shared memories
+    they add to. Return how often something was forgotten there before."""
+    jobs.wake_worker("chatapp.operations.tasks.truncate_journal_of_deleted", "")
+    return raise_fences([user_id, *scopes_of(user_id)])
+
+
+@dataclass(slots=True)
+class Work:
+    """One forgetting under way: what goes, and all that names it as a source."""
+
+    user: User
+    now: datetime
+    repeats: Repeats
+    messages: dict[UUID, Message]
+    """Blanked."""
+    entries: dict[UUID, MemoryEntry]
+    """Deleted, or those of `lines` without these."""
+    lines: Lines
+    cut: dict[UUID, Message] = field(default_factory=dict)
+    """They lose the sentences that an entry was made of."""
+    copied: dict[UUID, Message] = field(default_factory=dict)
+    """They lose what a tool returned of it, or was asked."""
+    derived: dict[UUID, MemoryEntry] = field(default_factory=dict)
+    runs: dict[UUID, Run] = field(default_factory=dict)
+    also_gone: frozenset[UUID] = frozenset()
+    """Sources that are deleted elsewhere: a conversation, entries."""
+    spared: UUID | None = None
+    """The user whose own copies stay: it is taken from others alone."""
+    ahead: Ahead | None = None
+    removal: Removal | None = None
+    """Where it is much: what goes behind it, in pieces."""
+    conversations: dict[UUID, Conversation] = field(default_factory=dict)
+    days: dict[UUID, set[date]] = field(default_factory=dict)
+    removed: Counter[str] = field(default_factory=Counter)
+    ended_runs: list[UUID] = field(default_factory=list)
+    returned: list[Mapping[str, Any]] = field(default_factory=list)
+    """The results of tools that are blanked: what is stored of them goes."""
+    files: list[tuple[UUID, str]] = field(default_factory=list)
+
+    @property
+    def changed(self) -> dict[UUID, Message]:
+        return {**self.messages, **self.cut, **self.copied}
+
+    @property
+    def source_ids(self) -> set[UUID]:
+        return {*self.messages, *self.cut, *self.entries, *self.derived, *self.also_gone}
+
+    @property
+    def homes(self) -> set[UUID]:
+        """Where it was said."""
+        return {row.conversation_id for row in (*self.messages.values(), *self.cut.values())}
+
+    @property
+    def reached(self) -> set[UUID]:
+        entries = (*self.entries.values(), *self.derived.values())
+        here = {row.conversation_id for row in self.changed.values()}
+        here |= {run.conversation_id for run in self.runs.values()}
+        return here | {entry.conversation_id for entry in entries if entry.conversation_id}
+
+    def blank(self, rows: Mapping[UUID, Message], left: Left = MappingProxyType({})) -> None:
+        for pk, row in rows.items():
+            self.note_returned(part for part in row.parts if part not in left.get(pk, ()))
+        hides = self.removal is not None and not left
+        blank_messages([*rows.values()], self.now, left, hides=hides)
+
+    def note_returned(self, parts: Iterable[Mapping[str, Any]]) -> None:
+        self.returned += [part for part in parts if part["type"] == "tool_result"]
+
+    def follow(self) -> None:
+        """Add whatever names what is here as its source, until nothing more does."""
+        size = -1
+        while size != (size := len(self.derived)):  # only an entry is a source of more
+            read = runs_that_read(self.source_ids)
+            self.runs |= {pk: run for pk, run in read.items() if run.user_id != self.spared}
+            for pk, row in self._calls().items():
+                if pk not in self.messages and without_copies(row.parts, self.repeats.are_near) != row.parts:
+                    self.copied[pk] = row
+            said = entries_covering([*self.messages.values(), *self.cut.values()])
+            copied = entries_covering(self.copied.values())
+            said |= {pk: entry for pk, entry in copied.items() if self.repeats.are_near(entry.text)}
+            self.derived |= {pk: entry for pk, entry in said.items() if pk not in self.entries}
+
+    def _calls(self) -> dict[UUID, Message]:
+        answers = {run.answer_id: run.answer for run in self.runs.values()}
+        return {**answers, **calls_of(answers).in_bulk()} if answers else {}
+
+    def summaries(self) -> list[Compaction]:
+        """Return those that cover it, and those that cover a copy and tell of it."""
+        covering = summaries_covering([*self.messages.values(), *self.cut.values()])
+        beside = summaries_covering(self.copied.values())
+        telling = [row for row in beside if self.repeats.are_near(row.summary)]
+        return list({row.pk: row for row in (*covering, *telling)}.values())
+
+    def said_by(self, entry: MemoryEntry) -> Sequence[str]:
+        """Return what is forgotten of it: what it says, and said before an edit, or only the chosen lines."""
+        return _said_by(entry, self.lines)
+
+
+def _said_by(entry: MemoryEntry, lines: Lines) -> Sequence[str]:
+    if entry.pk in lines:
+        return lines[entry.pk]
+    return [entry.text, *(revision.text for revision in entry.revisions.all())]
+
+
+# --- Ahead, with nothing locked ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """What was read and made before anything is locked, when something had been forgotten `forgotten_count` times."""
+
+    forgotten_count: int
+    repeats: Repeats
+    tombstones: Sequence[Tombstone]
+    revisions: Mapping[UUID, int]
+    """Of the chosen entries."""
+    texts: Mapping[UUID, tuple[int, str]]
+    """Of derived entries by their revision: what is left of each."""
+    extracts: Mapping[UUID, tuple[str, str]]
+    """Of summaries by what they said: what is left of each."""
+    conversations: frozenset[UUID]
+    entries: frozenset[UUID]
+    """What has to be locked, as far as is known."""
+
+
+def read_ahead(
+    user: User, message_ids: Collection[UUID], entry_ids: Collection[UUID], lines: Lines, now: datetime
+) -> Ahead:
+    """Raises NotFound where nothing of it is there."""
+    count = read_fences([user.pk, *scopes_of(user.pk)])
+    messages = with_belongings(Message.objects.filter(conversation__user=user).in_bulk(list(message_ids)))
+    said, answered = said_texts(messages.values())
+    entries = _entries_of(user, entry_ids)
+    if not messages and not entries:
+        raise NotFound
+    remembered = [text for entry in entries.values() for text in _said_by(entry, lines)]
+    repeats = find_repeats(user.pk, [*said, *remembered], answered=answered, entries=remembered)
+    tombstones = make_tombstones(user.pk, [*said, *remembered], now)
+    work = _choose(user, messages, entries, lines, now, repeats)
+    texts, extracts = {}, {}
+    if not work.cut and not work.copied:  # what is left of these is not written yet
+        left = texts_left(work, tombstones)
+        texts = {pk: (entry.revision, left[pk]) for pk, entry in work.derived.items()}
+        summaries = work.summaries()
+        said_before = {row.pk: row.summary for row in summaries}
+        made = make_extracts(summaries, work.messages)
+        extracts = {pk: (said_before[pk], text) for pk, text in made.items()}
+    revisions = {pk: entry.revision for pk, entry in entries.items()}
+    reached, held = frozenset(work.reached), frozenset({*work.entries, *work.derived})
+    return Ahead(count, repeats, tombstones, revisions, texts, extracts, reached, held)
+
+
+def texts_left(work: Work, tombstones: Sequence[Tombstone] = ()) -> dict[UUID, str]:
+    """Return what is left of the derived entries."""
+    users = {entry.user_id for entry in work.derived.values()}
+    barred = {pk: tombstones_of(pk, tombstones if pk == work.user.pk else ()) for pk in users}
+    return texts_left_of(work.derived.values(), work.messages, work.repeats.are_near, barred)
+
+
+def _entries_of(user: User, entry_ids: Collection[UUID]) -> dict[UUID, MemoryEntry]:
+    rows = MemoryEntry.objects.filter(user=user, pk__in=list(entry_ids)).prefetch_related("revisions")
+    return {row.pk: row for row in rows}
+
+
+# --- Chosen, and locked --------------------------------------------------------------------------------------
+
+
+def lock_chosen(
+    user: User,
+    message_ids: Collection[UUID],
+    entry_ids: Collection[UUID],
+    lines: Lines,
+    now: datetime,
+    ahead: Ahead,
+    *,
+    forgotten_count: int,
+    beside: Collection[MemoryEntry] = (),
+) -> Work:
+    """Called once a forgetting has begun, which returned `forgotten_count`. Lock all that is read and written from here
+    on: what is chosen, what names it as a source, and the entries `beside` it, which are changed in the same
+    transaction. Raises NotFound."""
+    reached, held = {*ahead.conversations}, {*ahead.entries}
+    while True:
+        reached |= {entry.conversation_id for entry in beside if entry.conversation_id}
+        reached |= reading_conversations(Conversation.objects.filter(user=user))
+        held |= {entry.pk for entry in beside}
+        with transaction.atomic():
+            rows = lock_reached(user.pk, reached, MemoryEntry.objects.filter(pk__in=held), now)
+            work = _choose_of(user, message_ids, entry_ids, lines, now, ahead.repeats)
+            if work.reached <= reached and {*work.entries, *work.derived} <= held:
+                break
+            # Said once more meanwhile: whatever was locked is let go, to lock all of it in order.
+            transaction.set_rollback(True)
+        reached, held = work.reached, {*work.entries, *work.derived}
+    hold(work, rows)
+    if work.ended_runs:  # their ends wrote messages
+        messages = Message.objects.filter(conversation__user=user).in_bulk(list(work.messages))
+        work.messages = with_belongings(messages)
+    is_same = forgotten_count == ahead.forgotten_count
+    work.ahead = ahead if is_same else None
+    return work
+
+
+def _choose_of(
+    user: User,
+    message_ids: Collection[UUID],
+    entry_ids: Collection[UUID],
+    lines: Lines,
+    now: datetime,
+    repeats: Repeats,
+) -> Work:
+    messages = Message.objects.filter(conversation__user=user).in_bulk(list(message_ids))
+    return _choose(user, with_belongings(messages), _entries_of(user, entry_ids), lines, now, repeats)
+
+
+def _choose(
+    user: User,
+    messages: dict[UUID, Message],
+    entries: dict[UUID, MemoryEntry],
+    lines: Lines,
+    now: datetime,
+    repeats: Repeats,
+) -> Work:
+    if not messages and not entries:
+        raise NotFound
+    work = Work(user, now, repeats, messages, entries, lines)
+    found = {one.message_id for one in repeats.found if one.role == Message.Role.USER and one.message_id}
+    work.cut = {row.pk: row for row in said_in(entries.values(), found) if row.pk not in messages}
+    work.follow()
+    return work
+
+
+def said_in(entries: Collection[MemoryEntry], message_ids: Collection[UUID]) -> list[Message]:
+    """Return those of these messages that users said in the spans that the entries were made of."""
+    if not entries or not message_ids:
+        return []
+    spans = [span for some in spans_of(entries).values() for span in some]
+    rows = Message.objects.filter(pk__in=message_ids, role=Message.Role.USER)
+    return [row for row in rows if any(span.has(row) for span in spans)]
+
+
+def lock_reached(
+    user_id: UUID, conversation_ids: Iterable[UUID], entries: QuerySet[MemoryEntry], now: datetime
+) -> list[Conversation]:
+    """Lock consolidations, conversations, entries and indexes, in this order as everybody does, rows of one kind in one
+    statement. Return the conversations as they are now. Consolidations under way have read it and begin again."""
+    rows = Conversation.objects.filter(pk__in=set(conversation_ids))
+    users = {user_id, *rows.values_list("user_id", flat=True)}
+    active = Consolidation.objects.filter(user__in=users, status__in=Consolidation.ACTIVE)
+    under_way = list(active.select_for_update().order_by("pk").values_list("pk", flat=True))
+    Consolidation.objects.filter(pk__in=under_way).update(
+        status=Consolidation.Status.PENDING, fence=F("fence") + 1, lease_expires_at=now
+    )
+    locked = list(rows.select_for_update().order_by("pk"))
+    list(entries.order_by("pk").select_for_update().values_list("pk"))
+    lock_indexes_of(users)
+    return locked
+
+
+def hold(work: Work, rows: Iterable[Conversation]) -> None:
+    """Note the conversations that are locked, and stop what goes on there: of an answer that was being written nothing
+    is kept that may tell of it."""
+    work.conversations = {row.pk: row for row in rows}
+    _stop_work(work)
+    for row in Message.objects.filter(run__in=work.ended_runs) if work.ended_runs else ():
+        if work.repeats.are_near(message_values.text_of(row.parts)):
+            work.note_returned(row.parts)
+            row.parts = []
+            work.copied[row.pk] = row
+
+
+def _stop_work(work: Work) -> None:
+    """What answers or summarises in these conversations may have read it: neither may write any more."""
+    rows = work.conversations
+    for run in Run.objects.filter(conversation__in=rows, status__in=Run.ACTIVE):
+        if interrupt_run(run_id=run.pk, fence=run.fence, now=work.now, message=STOPPED):
+            work.ended_runs.append(run.pk)
+            rows[run.conversation_id].refresh_from_db()
+    active = Compaction.objects.filter(conversation__in=rows, status__in=Compaction.ACTIVE)
+    for home in list(active.values_list("conversation", flat=True)):
+        jobs.wake_worker("chatapp.compaction.tasks.plan_compaction", str(home))
+    active.update(
+        status=Compaction.Status.FAILED, error=BEGUN_AGAIN, finished_at=work.now, lease_expires_at=None
+    )

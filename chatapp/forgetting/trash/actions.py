@@ -1,0 +1,110 @@
+"""Moves conversations to the trash and back."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import transaction
+
+from chatapp.accounts.models import User
+from chatapp.conversations.access import lock_conversation
+from chatapp.conversations.actions.conversations import updated_event
+from chatapp.conversations.models import Conversation
+from chatapp.forgetting.actions.collecting import begin_forgetting
+from chatapp.forgetting.actions.deletion import Detached, detach_conversation, lock_if_idle
+from chatapp.forgetting.actions.whole import Begun, forget_conversation
+from chatapp.forgetting.models import TrashedConversation
+from chatapp.forgetting.trash.returning import lock_trashed, put_back
+from chatapp.operations import jobs
+from chatapp.operations.errors import Conflict, NotFound
+from chatapp.realtime import event_log
+from chatapp.recall.models import SearchCursor
+
+Reason = TrashedConversation.Reason
+FRESH_FOR = timedelta(days=1)
+"""What is restored within it stands where it stood; later it is as if used now, or the clean-up would take it again."""
+
+
+@transaction.atomic
+def trash_conversation(*, user: User, conversation_id: str, days: int, now: datetime) -> Detached:
+    """It is gone for everybody with this commit, but for its user's trash. Raises NotFound, and Conflict for a
+    temporary one."""
+    conversation = lock_conversation(user, conversation_id)
+    if conversation.temporary:
+        raise Conflict("A temporary chat cannot go to the trash: delete it.")
+    return _trash(conversation, Reason.BY_HAND, days, now)
+
+
+@transaction.atomic
+def trash_if_idle(
+    conversation_id: UUID, *, idle_since: datetime, days: int, now: datetime
+) -> Detached | None:
+    """The clean-up's, which checks again under the lock; None where it is in use. A temporary one is deleted."""
+    conversation = lock_if_idle(conversation_id, idle_since)
+    if conversation is None:
+        return None
+    if conversation.temporary:
+        return detach_conversation(conversation, now=now, forgets_memory=False)
+    return _trash(conversation, Reason.IDLE, days, now)
+
+
+def _trash(conversation: Conversation, reason: str, days: int, now: datetime) -> Detached:
+    user_id = conversation.owner_id
+    detached = detach_conversation(conversation, now=now, forgets_memory=False, keeps_rows=True)
+    SearchCursor.objects.filter(conversation=conversation.pk).delete()
+    TrashedConversation.objects.create(
+        conversation=conversation,
+        user_id=user_id,
+        reason=reason,
+        entries=[str(pk) for pk in detached.entries],
+        trashed_at=now,
+        purge_at=now + timedelta(days=days),
+    )
+    return detached
+
+
+@transaction.atomic
+def restore_conversation(*, user: User, conversation_id: str | UUID, now: datetime) -> Conversation:
+    """Raises NotFound, and Conflict while a worker is still at it."""
+    row = lock_trashed(user, conversation_id, now)
+    if row is None:
+        raise NotFound
+    is_old = row.reason == Reason.IDLE or now - row.trashed_at > FRESH_FOR
+    conversation = put_back(row)
+    if is_old:
+        conversation.last_activity_at = now
+    event_log.append(conversation, updated_event(conversation, now), changed=["last_activity_at"])
+    jobs.wake_worker("chatapp.recall.tasks.index_conversation", str(conversation.pk))
+    return conversation
+
+
+@transaction.atomic
+def begin_purge(*, user: User, conversation_id: str | UUID, now: datetime) -> Begun | None:
+    """Delete what is in the trash as if it had just been deleted by its user; None where it is not there."""
+    begin_forgetting(user.pk)
+    row = lock_trashed(user, conversation_id)
+    if row is None:
+        return None
+    put_back(row, gives_up_work=True)
+    return forget_conversation(user=user, conversation_id=row.pk, now=now)
+
+
+@transaction.atomic
+def begin_idle_purge(*, user: User, conversation_id: str | UUID, now: datetime) -> Detached | None:
+    """Delete what the clean-up had put there: what is remembered of it stays. None where it is not there."""
+    row = lock_trashed(user, conversation_id)
+    if row is None or row.reason != Reason.IDLE:
+        return None
+    return detach_conversation(put_back(row, gives_up_work=True), now=now, forgets_memory=False)
+
+
+def empty_trash(*, user: User, now: datetime) -> int:
+    """Let a worker delete all of it, by the rules of what is deleted by hand; it is not listed from now on. Return how
+    many they are."""
+    with transaction.atomic():
+        rows = TrashedConversation.objects.filter(user=user, purge_at__gt=now)
+        count = rows.update(purge_at=now, reason=Reason.BY_HAND)
+        if count:
+            jobs.wake_worker("chatapp.forgetting.tasks.purge_trash", "")
+    return count

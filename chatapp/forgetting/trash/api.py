@@ -1,0 +1,107 @@
+"""The trash: what is in it, back from it, and out of it for good."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from ninja import Router, Status
+
+from chatapp.accounts.callers import ApiRequest, allow
+from chatapp.accounts.models import User
+from chatapp.conversations.schemas.conversations import Conversation
+from chatapp.conversations.selectors.conversations import full_conversation
+from chatapp.forgetting.models import TrashedConversation
+from chatapp.forgetting.services import forget_whole_conversation
+from chatapp.forgetting.trash.actions import empty_trash
+from chatapp.forgetting.trash.selectors import trash_page
+from chatapp.forgetting.trash.services import delete_from_trash, move_to_trash, restore
+from chatapp.long_term.selectors.tombstones import tombstones_of
+from chatapp.operations import clock
+from chatapp.operations.clock import iso_time
+from chatapp.operations.http.cursors import decode_cursor, encode_cursor
+from chatapp.operations.http.schemas import Moment, Page, Shape, answers
+from memory.bounds import Cursor, PageSize
+from memory.tombstones import Tombstones
+
+router = Router(tags=["conversations"])
+
+
+class Trashed(Shape):
+    id: str
+    title: str
+    message_count: int
+    reason: Literal["by_hand", "idle"]
+    last_activity_at: Moment
+    trashed_at: Moment
+    purge_at: Moment
+
+
+@router.post("/conversations/{conversation_id}/trash", auth=allow("chat"), response=answers(404, 409))
+async def trash(request: ApiRequest, conversation_id: str) -> Any:
+    """Nothing but the trash shows it any more; it can be restored for `TRASH_DAYS`. What memory noted of it goes when
+    it is deleted for good. Where the trash is switched off it is deleted at once, like by `DELETE`."""
+    await sync_to_async(_trash)(request.auth.user, conversation_id)
+    return Status(204, None)
+
+
+def _trash(user: User, conversation_id: str) -> None:
+    if settings.TRASH_DAYS:
+        move_to_trash(user, conversation_id, days=settings.TRASH_DAYS, now=clock.now())
+    else:
+        forget_whole_conversation(user, conversation_id, now=clock.now())
+
+
+@router.get("/trash", auth=allow("chat", "read"), response=answers(ok=Page[Trashed]))
+async def list_trash(request: ApiRequest, cursor: Cursor = None, limit: PageSize = 30) -> Any:
+    """What was deleted by hand or cleaned up, the newest first."""
+    return await sync_to_async(_page)(request.auth.user, decode_cursor(cursor), limit)
+
+
+def _page(user: User, before: tuple[datetime, UUID] | None, limit: int) -> dict[str, Any]:
+    rows, has_more = trash_page(user, before=before, limit=limit, now=clock.now())
+    next_cursor = encode_cursor(rows[-1].trashed_at, rows[-1].pk) if has_more else None
+    forgotten = tombstones_of(user.pk)
+    return {"items": [_shape(row, forgotten) for row in rows], "next_cursor": next_cursor}
+
+
+def _shape(row: TrashedConversation, forgotten: Tombstones) -> dict[str, Any]:
+    title = row.conversation.title
+    return {
+        "id": str(row.pk),
+        "title": "" if forgotten.cover(title) else title,
+        "message_count": row.conversation.next_position,
+        "reason": row.reason,
+        "last_activity_at": iso_time(row.conversation.last_activity_at),
+        "trashed_at": iso_time(row.trashed_at),
+        "purge_at": iso_time(row.purge_at),
+    }
+
+
+@router.post(
+    "/trash/{conversation_id}/restore", auth=allow("chat"), response=answers(404, 409, ok=Conversation)
+)
+async def restore_from_trash(request: ApiRequest, conversation_id: str) -> Any:
+    """The conversation is as it was, without what was forgotten meanwhile."""
+    return await sync_to_async(_restore)(request.auth.user, conversation_id)
+
+
+def _restore(user: User, conversation_id: str) -> dict[str, Any]:
+    return full_conversation(restore(user, conversation_id, now=clock.now()))
+
+
+@router.delete("/trash/{conversation_id}", auth=allow("chat"), response=answers(404))
+async def delete_one(request: ApiRequest, conversation_id: str) -> Any:
+    """With everything in it, and what memory kept of it. It cannot be undone."""
+    await sync_to_async(delete_from_trash)(request.auth.user, conversation_id, now=clock.now())
+    return Status(204, None)
+
+
+@router.delete("/trash", auth=allow("chat"), response=answers())
+async def delete_all(request: ApiRequest) -> Any:
+    """All that is in the trash, like one by one; a worker does it, and nothing of it is shown from now on."""
+    await sync_to_async(empty_trash)(user=request.auth.user, now=clock.now())
+    return Status(204, None)

@@ -1,0 +1,53 @@
+"""Gives a conversation in the trash back to its user: to be restored, or to be deleted like any other."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from chatapp.accounts.models import User
+from chatapp.conversations.models import Conversation
+from chatapp.forgetting.models import Removal, TrashedConversation
+from chatapp.long_term.actions import entries as memory_actions
+from chatapp.long_term.models import MemoryEntry
+from chatapp.operations.access import parse_id
+from chatapp.operations.errors import Conflict
+from chatapp.recall.models import SearchDocument
+
+BUSY = "This chat is still being moved to the trash. Please try again in a moment."
+
+
+def lock_trashed(
+    user: User, conversation_id: str | UUID, now: datetime | None = None, *, locks: bool = True
+) -> TrashedConversation | None:
+    """Return the row, locked where `locks` says so; None where it is not there or, at `now`, about to be deleted.
+    Raises NotFound for no id."""
+    rows = TrashedConversation.objects.filter(user=user, pk=parse_id(conversation_id))
+    if locks:
+        rows = rows.select_for_update()
+    if now is not None:
+        rows = rows.filter(purge_at__gt=now)
+    return rows.first()
+
+
+def put_back(row: TrashedConversation, *, gives_up_work: bool = False) -> Conversation:
+    """Called in a transaction, with `row` locked. Return the conversation, its user's again, and locked.
+
+    Raises Conflict while its place in the index is still cleaned, unless whoever calls deletes it: `gives_up_work`.
+    """
+    work = Removal.objects.filter(conversation_id=row.pk)
+    if gives_up_work:
+        work.delete()
+    elif work.exists():
+        raise Conflict(BUSY)
+    Conversation.with_unowned.filter(pk=row.pk, user=None).update(user=row.user_id)
+    conversation = Conversation.objects.select_for_update().get(pk=row.pk)
+    entries = MemoryEntry.objects.filter(user=row.user_id, conversation=None, pk__in=map(UUID, row.entries))
+    held = list(entries.select_for_update().order_by("pk").values_list("pk", "day"))
+    memory_actions.mark_days_stale(row.user_id, tuple(sorted({day for _, day in held})))
+    ids = [pk for pk, _ in held]
+    MemoryEntry.objects.filter(pk__in=ids).update(conversation=conversation)
+    documents = SearchDocument.objects.filter(source_id__in=ids, owner__user=row.user_id)
+    documents.update(conversation=conversation)
+    TrashedConversation.objects.filter(pk=row.pk).delete()
+    return conversation

@@ -1,0 +1,64 @@
+"""Reads the trash of a user, and what of all trash is due."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import Exists, OuterRef, Q
+
+from chatapp.accounts.models import User
+from chatapp.conversations.message_values import text_of
+from chatapp.conversations.models import Message
+from chatapp.forgetting.models import Tombstone, TrashedConversation
+from chatapp.long_term.models import MemoryEntry
+from chatapp.long_term.selectors.tombstones import tombstones_of
+from chatapp.runs.models import RunSource
+from memory.sentences import split_sentences
+
+
+def trash_page(
+    user: User, *, before: tuple[datetime, UUID] | None, limit: int, now: datetime
+) -> tuple[list[TrashedConversation], bool]:
+    """Return (one page, newest first; whether there are more)."""
+    rows = TrashedConversation.objects.filter(user=user, purge_at__gt=now).select_related("conversation")
+    if before is not None:
+        at, last_id = before
+        rows = rows.filter(Q(trashed_at__lt=at) | Q(trashed_at=at, pk__lt=last_id))
+    found = list(rows.order_by("-trashed_at", "-pk")[: limit + 1])
+    return found[:limit], len(found) > limit
+
+
+def due_for_purge(now: datetime, limit: int = 50) -> list[TrashedConversation]:
+    rows = TrashedConversation.objects.filter(purge_at__lte=now).select_related("user")
+    return list(rows.order_by("purge_at", "pk")[:limit])
+
+
+def trashed_with_words_of(user: User, start: datetime, end: datetime) -> list[UUID]:
+    """Return the conversations in the trash in which something was said in this time."""
+    said = Message.objects.filter(conversation=OuterRef("pk"), created_at__gte=start, created_at__lt=end)
+    rows = TrashedConversation.objects.filter(Exists(said), user=user)
+    return list(rows.order_by("pk").values_list("pk", flat=True))
+
+
+def barred_messages(row: TrashedConversation) -> list[UUID]:
+    """Return the messages that say what was forgotten since it is in the trash, and the answers that have read it.
+
+    Nearly always nothing was, and no message is read.
+    """
+    said = Message.objects.filter(conversation=row.pk).exclude(parts=[])
+    found: set[UUID] = set()
+    if Tombstone.objects.filter(user=row.user_id, created_at__gte=row.trashed_at).exists():
+        barred = tombstones_of(row.user_id)
+        for pk, parts in said.values_list("pk", "parts").iterator(chunk_size=200):
+            if any(barred.cover(sentence) for sentence in split_sentences(text_of(parts))):
+                found.add(pk)
+    sources = RunSource.objects.filter(run__conversation=row.pk)
+    forgotten = Message.objects.filter(pk=OuterRef("source_id"), forgotten_at__gte=row.trashed_at)
+    found |= set(sources.filter(Exists(forgotten)).values_list("run__answer", flat=True))
+    if row.conversation.shared_in is not None:  # what others have forgotten is known by its place alone
+        is_left = MemoryEntry.objects.filter(pk=OuterRef("source_id"))
+        is_said = Message.objects.filter(pk=OuterRef("source_id"))
+        gone = sources.filter(~Exists(is_left), ~Exists(is_said))
+        found |= set(gone.values_list("run__answer", flat=True))
+    return sorted(found)

@@ -1,0 +1,108 @@
+"""The trash as a whole: what goes there, comes back, and is deleted for good.
+
+What was forgotten while a conversation was in the trash does not come back with it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import partial
+from uuid import UUID
+
+from django.db import transaction
+
+from chatapp.accounts.models import User
+from chatapp.conversations.models import Conversation
+from chatapp.forgetting.actions.collecting import begin_forgetting
+from chatapp.forgetting.actions.forget import Done, forget_items
+from chatapp.forgetting.models import ForgetReceipt, Removal, TrashedConversation
+from chatapp.forgetting.removing import Removing, claim, go_on_with
+from chatapp.forgetting.services import delete_idle_conversations, finish, finish_begun, finish_detached
+from chatapp.forgetting.trash import actions
+from chatapp.forgetting.trash.returning import lock_trashed
+from chatapp.forgetting.trash.selectors import barred_messages, due_for_purge
+from chatapp.long_term import files as memory_files
+from chatapp.operations.errors import Conflict, NotFound, ReadForgotten
+from chatapp.operations.fences import check_fences, read_fences
+from chatapp.operations.work_budget import AT_THE_DOOR, BEHIND, Pace
+
+FORGOTTEN_MEANWHILE = "Something was forgotten at this moment. Please try again."
+
+
+def move_to_trash(
+    user: User, conversation_id: str, *, days: int, now: datetime, pace: Pace = AT_THE_DOOR
+) -> None:
+    """When this returns, only its user's trash shows it. Raises NotFound, and Conflict for a temporary one."""
+    detached = actions.trash_conversation(user=user, conversation_id=conversation_id, days=days, now=now)
+    finish_detached(detached, now, pace)
+
+
+def restore(user: User, conversation_id: str, *, now: datetime) -> Conversation:
+    """Return the conversation, its user's again, without what was forgotten meanwhile. Raises NotFound and Conflict."""
+    row = lock_trashed(user, conversation_id, now, locks=False)
+    if row is None:
+        raise NotFound
+    _finish_moving(row.pk, now)
+    keys = Conversation.with_unowned.get(pk=row.pk).fence_keys_of(user.pk)
+    count = read_fences(keys)
+    barred = barred_messages(row)
+    done: Done | None = None
+    try:
+        with transaction.atomic():
+            check_fences(keys, count)
+            if barred:
+                begin_forgetting(user.pk)
+            conversation = actions.restore_conversation(user=user, conversation_id=row.pk, now=now)
+            if barred:
+                what = ForgetReceipt.What.CHOSEN
+                done = forget_items(user=user, message_ids=barred, entry_ids=[], what=what, now=now)
+    except ReadForgotten:
+        raise Conflict(FORGOTTEN_MEANWHILE) from None
+    if done is not None:
+        finish(done)
+        go_on_with([Removing(done.removal, now)] if done.removal else [], AT_THE_DOOR)
+    memory_files.sweep_unwritten()
+    conversation.refresh_from_db()
+    return conversation
+
+
+def _finish_moving(conversation_id: UUID, now: datetime) -> None:
+    """Do what is left of moving it to the trash; a worker that is at it keeps the lease."""
+    for removal in Removal.objects.filter(conversation_id=conversation_id, keeps_rows=True):
+        work = claim(removal.pk, now=now)
+        if work is not None:
+            work.hide()
+            go_on_with([work], AT_THE_DOOR)
+
+
+def delete_from_trash(
+    user: User, conversation_id: str | UUID, *, now: datetime, pace: Pace = AT_THE_DOOR
+) -> None:
+    """Delete it for good, with what was remembered of it. Raises NotFound."""
+    begun = actions.begin_purge(user=user, conversation_id=conversation_id, now=now)
+    if begun is None:
+        raise NotFound
+    finish_begun(begun, now, pace)
+
+
+def clean_up_idle(*, now: datetime, days: int, trash_days: int, pace: Pace = AT_THE_DOOR) -> int:
+    """The clean-up: idle conversations go to the trash, or for good where `trash_days` is 0. How many went."""
+    if not trash_days:
+        return delete_idle_conversations(now=now, days=days, pace=pace)
+    detach = partial(actions.trash_if_idle, days=trash_days)
+    return delete_idle_conversations(now=now, days=days, pace=pace, detach=detach)
+
+
+def purge_due(*, now: datetime, pace: Pace = BEHIND) -> int:
+    """Delete what has been in the trash for long enough; return how many were looked at."""
+    due = due_for_purge(now)
+    for row in due:
+        if row.reason == TrashedConversation.Reason.IDLE:
+            detached = actions.begin_idle_purge(user=row.user, conversation_id=row.pk, now=now)
+            if detached is not None:
+                finish_detached(detached, now, pace)
+            continue
+        begun = actions.begin_purge(user=row.user, conversation_id=row.pk, now=now)
+        if begun is not None:
+            finish_begun(begun, now, pace)
+    return len(due)

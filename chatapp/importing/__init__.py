@@ -1,0 +1,1 @@
+"""Conversations brought along from other programs and from exports of this one."""

@@ -1,0 +1,1 @@
+"""One module for each source: each recognises its conversations and reads one at a time."""

@@ -1,0 +1,64 @@
+"""Imports of files, and which conversation of which source was brought along already."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+from chatapp.operations.ids import new_id
+
+
+class ImportedConversation(models.Model):
+    """Where a conversation came from, so that the same one is not imported twice. It goes with the conversation: what
+    was deleted can be imported again."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    source_key = models.CharField(max_length=64, help_text="A hash of the source and its own id.")
+    conversation = models.OneToOneField(
+        "chatapp.Conversation", on_delete=models.CASCADE, related_name="imported_from"
+    )
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["user", "source_key"], name="imported_conversation_once")
+        ]
+
+
+class Import(models.Model):
+    """A file that a user uploaded to be imported, how far it is, and what could not be read. The row is the job; the
+    file lies below DATA_DIR until it is done."""
+
+    class State(models.TextChoices):
+        WAITING = "waiting"
+        RUNNING = "running"
+        DONE = "done"
+        FAILED = "failed"
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    file_name = models.CharField(max_length=200)
+    size_bytes = models.PositiveBigIntegerField()
+    state = models.CharField(max_length=8, choices=State, default=State.WAITING)
+    read_bytes = models.PositiveBigIntegerField(default=0)
+    total_bytes = models.PositiveBigIntegerField(default=0, help_text="Of what the file holds, unpacked.")
+    report = models.JSONField(default=dict)
+    error = models.CharField(max_length=300, blank=True)
+    fence = models.PositiveIntegerField(default=0)
+    lease_expires_at = models.DateTimeField()
+    created_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [
+            # The sweep: which has nobody at work?
+            models.Index(
+                fields=["lease_expires_at"],
+                condition=models.Q(state__in=["waiting", "running"]),
+                name="import_unfinished",
+            ),
+            # A user's imports, newest first.
+            models.Index(fields=["user", "-created_at", "-id"], name="import_by_user"),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)  # not the file's name: it may say what was said

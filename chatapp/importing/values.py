@@ -1,0 +1,129 @@
+"""What every source is read into: one conversation with its messages as a tree."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from django.conf import settings
+
+from chatapp.operations.errors import TooLarge
+from chatapp.operations.text import normalize_text
+from memory.bounds import MAX_NAME_CHARS, MAX_TITLE_CHARS, was_possible
+
+QUOTED = "(A system message of the imported chat, quoted:)"
+
+
+class Unreadable(Exception):
+    """Why a conversation was not imported, in a sentence for its owner."""
+
+
+@dataclass(slots=True)
+class SourceMessage:
+    """A message of a source. One without a role is left out, and what follows it hangs on the one before it.
+
+    `columns` are others of the row, checked; `branch` is the source's own id of one where it has branches.
+    """
+
+    id: str
+    parent: str | None
+    role: str = ""
+    text: str = ""
+    created_at: datetime | None = None
+    columns: dict[str, Any] = field(default_factory=dict)
+    branch: str = ""
+
+
+@dataclass(slots=True)
+class SourceConversation:
+    """`shown` is the id of the last message of the path that the source shows; empty: of the newest.
+
+    `left_out` counts, by a name for people, what is no text and stays behind.
+    """
+
+    id: str
+    messages: list[SourceMessage]
+    title: str = ""
+    shown: str = ""
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    is_archived: bool = False
+    is_pinned: bool = False
+    left_out: Counter[str] = field(default_factory=Counter)
+    branches: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
+    """By their ids in an export of ours: their lineages. Empty: made from the tree."""
+    compactions: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a reader needs besides the source: the present time, and a place to count what is left out."""
+
+    now: datetime
+    left_out: Counter[str]
+
+    def moment(self, raw: Any) -> datetime | None:
+        """Return a time given as ISO 8601 or as a Unix time in seconds, milliseconds or finer; None for none, and for
+        one that cannot be."""
+        if raw is None or raw == "":
+            return None
+        moment = _parse_moment(raw)
+        if moment is None or not was_possible(moment, self.now):
+            self.left_out["impossible dates"] += 1
+            return None
+        return moment
+
+    def text(self, raw: str) -> str | None:
+        """Return the text as it is stored; None where it is too long."""
+        try:
+            return normalize_text(raw, settings.MAX_MESSAGE_CHARS)
+        except TooLarge:
+            self.left_out[f"messages of more than {settings.MAX_MESSAGE_CHARS:,} characters"] += 1
+            return None
+
+
+def _parse_moment(raw: Any) -> datetime | None:
+    try:
+        if isinstance(raw, str):
+            moment = datetime.fromisoformat(raw)
+            return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+        if isinstance(raw, int | float) and not isinstance(raw, bool) and math.isfinite(raw):
+            seconds = float(raw)
+            while seconds > 1e11:  # milliseconds, microseconds, nanoseconds
+                seconds /= 1_000
+            return datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        pass
+    return None
+
+
+def quoted(text: str) -> str:
+    """Return a system message of a source as what its user brings along: it instructs nobody here."""
+    lines = "\n".join(f"> {line}" for line in text.split("\n"))
+    return f"{QUOTED}\n\n{lines}"
+
+
+def objects(raw: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects of a list, or nothing where it is none."""
+    if isinstance(raw, list):
+        yield from (item for item in raw if isinstance(item, dict))
+
+
+def string(raw: Any) -> str:
+    """Return a string; what is none as an empty one."""
+    return raw if isinstance(raw, str) else ""
+
+
+def title_of(raw: Any) -> str:
+    line = normalize_text(" ".join(string(raw)[: 10 * MAX_TITLE_CHARS].split()), 10 * MAX_TITLE_CHARS)
+    return line[:MAX_TITLE_CHARS]
+
+
+def model_columns(raw: Any) -> dict[str, Any]:
+    """Return the column that says which model wrote a message, where the source names it."""
+    name = title_of(raw)[:MAX_NAME_CHARS]
+    return {"model_name": name} if name else {}

@@ -1,0 +1,36 @@
+"""`manage.py restore FILE`: a backup becomes this deployment, which must be empty."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from chatapp.accounts.selectors import all_users
+from chatapp.long_term.files import rebuild_files
+from chatapp.operations.backups.archive import BackupProblem
+from chatapp.operations.backups.services import restore_backup
+
+
+class Command(BaseCommand):
+    help = (
+        "Restores a file of `manage.py backup` into an empty deployment of the same kind of database, and brings it up"
+        " to date. The service must not run."
+    )
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", type=Path)
+
+    def handle(self, *args: Any, file: Path, **options: Any) -> None:
+        try:
+            manifest = restore_backup(file.absolute())
+        except BackupProblem as problem:
+            raise CommandError(str(problem)) from None
+        users = all_users()
+        days = sum(rebuild_files(user.pk) for user in users)
+        self.stdout.write(
+            f"Restored the backup of {manifest.made_at:%Y-%m-%d %H:%M} UTC: {len(users)} accounts,"
+            f" {days} memory files written anew. Start the service."
+        )

@@ -1,0 +1,114 @@
+"""Answers errors below /v1 in the shape that OpenAI's clients read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from ninja import NinjaAPI
+
+from agents.errors import ModelError, ModelErrorCategory
+from chatapp.operations.errors import ServiceError
+from chatapp.operations.http.errors import error_response
+
+STATUS_OF_MODEL_ERROR: dict[ModelErrorCategory, int] = {
+    "overflow": 400,
+    "bad_request": 400,
+    "content_filter": 400,
+    "rate_limit": 429,
+    "quota": 429,
+    "budget": 429,
+    "timeout": 504,
+    "stalled": 504,
+}
+"""What is not listed is a failure between us and the provider: 502."""
+CODES = {
+    "overflow": "context_length_exceeded",
+    "rate_limit": "rate_limit_exceeded",
+    "rate_limited": "rate_limit_exceeded",
+    "quota": "insufficient_quota",
+    "budget": "insufficient_quota",
+    "unauthorized": "invalid_api_key",
+    "malformed": "invalid_json",
+}
+CODE_OF_FIELD_ERROR = {"extra_forbidden": "unknown_parameter", "missing": "missing_required_parameter"}
+TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+
+
+class Unsupported(ServiceError):
+    """A part of OpenAI's protocol that this service does not offer."""
+
+    code = "unsupported_parameter"
+    status = 400
+
+    def __init__(self, param: str, message: str) -> None:
+        super().__init__(message, details=[{"field": param, "message": message, "type": self.code}])
+
+
+class RunFailed(ServiceError):
+    """The answer of a conversation failed. The question is stored, so that clients must not send it again."""
+
+    code = "server_error"
+
+    def __init__(self, category: str, message: str) -> None:
+        super().__init__(message, code=category)
+        self.status = 503 if category == "interrupted" else status_of(category)
+
+
+def status_of(category: str) -> int:
+    """Return the HTTP status of a failed model call."""
+    if category == "too_large":  # no model was asked
+        return 400
+    return next((status for name, status in STATUS_OF_MODEL_ERROR.items() if name == category), 502)
+
+
+def register_model_errors(api: NinjaAPI) -> None:
+    """Answer what went wrong with a model, and tell clients not to repeat what is stored already."""
+    api.add_exception_handler(ModelError, _model_error)
+    api.add_exception_handler(RunFailed, _run_failed)
+
+
+def _model_error(request: HttpRequest, error: Any) -> HttpResponse:
+    response = error_response(status_of(error.category), error.category, _without_storing(error.message))
+    if error.category == "budget":  # some seconds later it is still used up
+        response["X-Should-Retry"] = "false"
+    if error.retry_after_s is not None and response.status_code == 429:
+        response["Retry-After"] = str(max(1, round(error.retry_after_s)))
+    return response
+
+
+def _without_storing(sentence: str) -> str:
+    """Return the sentence without the words of the chat: nothing is stored here, and there is no button."""
+    return sentence.partition("; ")[0].rstrip(".") + "."
+
+
+def _run_failed(request: HttpRequest, error: Any) -> HttpResponse:
+    response = error_response(error.status, error.code, error.message)
+    response["X-Should-Retry"] = "false"
+    return response
+
+
+def error_body(status: int, code: str, message: str, details: Any = None) -> dict[str, Any]:
+    """Return `{"error": {"message", "type", "param", "code"}}`."""
+    kind = "server_error" if status >= 500 else TYPES.get(status, "invalid_request_error")
+    param = None
+    if isinstance(details, list) and details and isinstance(details[0], dict):
+        param = details[0].get("field")
+        code = CODE_OF_FIELD_ERROR.get(details[0].get("type", ""), code)
+        if code == "unknown_parameter":
+            message = f"Unrecognized request argument supplied: {param}"
+    return {"error": {"message": message, "type": kind, "param": param, "code": CODES.get(code, code)}}
+
+
+def in_openai_shape(response: HttpResponseBase) -> HttpResponseBase:
+    """Return an error in OpenAI's shape, with its headers; any other answer as it is."""
+    if response.status_code < 400 or not isinstance(response, HttpResponse) or not response.content:
+        return response
+    error = json.loads(response.content)["error"]
+    if response.status_code == 422:
+        response.status_code = 400
+    body = error_body(response.status_code, error["code"], error["message"], error.get("details"))
+    response.content = json.dumps(body, ensure_ascii=False).encode()
+    return response

@@ -1,0 +1,187 @@
+"""What clients of OpenAI's chat completions and embeddings send. Unknown fields are refused, as everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from agents.types import ToolSpec
+from chatapp.conversations.schemas.messages import MessageText
+from chatapp.operations.http.schemas import Body
+from memory.bounds import MAX_CHARS, MAX_ID_CHARS, MAX_PARTS, MAX_TOOLS, Id, Temperature, Tokens
+
+MAX_MESSAGES = 20_000
+MAX_SCHEMA_FIELDS = 1_000
+MAX_METADATA = 16
+MAX_EMBEDDED = 2_048
+
+Metadata = Annotated[
+    dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(max_length=512)]],
+    Field(max_length=MAX_METADATA),
+]
+JsonObject = Annotated[dict[str, Any], Field(max_length=MAX_SCHEMA_FIELDS)]
+Penalty = Annotated[float, Field(ge=-2, le=2, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Label = Annotated[str, Field(max_length=MAX_ID_CHARS)]
+
+
+class ConversationRef(Body):
+    id: Id
+
+
+class TextContent(Body):
+    type: Literal["text"]
+    text: MessageText
+
+
+class ImageAddress(Body):
+    url: Annotated[str, Field(max_length=MAX_CHARS)]
+    detail: Literal["auto", "low", "high", "original"] | None = None
+
+
+class ImageContent(Body):
+    type: Literal["image_url"]
+    image_url: ImageAddress
+
+
+ContentPart = Annotated[TextContent | ImageContent, Field(discriminator="type")]
+Content = MessageText | Annotated[list[ContentPart], Field(max_length=MAX_PARTS)]
+
+
+class CalledFunction(Body):
+    name: Label
+    arguments: Annotated[str, Field(max_length=MAX_CHARS)]
+
+
+class CalledTool(Body):
+    id: Label
+    type: Literal["function"] = "function"
+    function: CalledFunction
+    index: int | None = None
+
+
+class ChatMessage(Body):
+    """A message as OpenAI's clients send it, or send back what they were answered."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: Content | None = None
+    name: Label | None = None
+    tool_calls: Annotated[list[CalledTool], Field(max_length=MAX_TOOLS)] | None = None
+    tool_call_id: Label | None = None
+    refusal: MessageText | None = None
+    reasoning_content: MessageText | None = None
+    annotations: Annotated[list[Any], Field(max_length=MAX_PARTS)] | None = None
+    audio: None = None
+    function_call: None = None
+
+    @property
+    def texts(self) -> list[str]:
+        """Return the texts of the content, in order."""
+        if isinstance(self.content, str):
+            return [self.content]
+        return [part.text for part in self.content or () if isinstance(part, TextContent)]
+
+    @property
+    def image_addresses(self) -> list[str]:
+        """Return the addresses of the images in the content, in order."""
+        parts = () if isinstance(self.content, str) else self.content or ()
+        return [part.image_url.url for part in parts if isinstance(part, ImageContent)]
+
+
+class FunctionIn(Body):
+    name: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
+    description: Annotated[str, Field(max_length=MAX_CHARS)] | None = None
+    parameters: JsonObject | None = None
+    strict: bool | None = None
+
+    def spec(self) -> ToolSpec:
+        return ToolSpec(self.name, self.description or "", self.parameters or {}, self.strict)
+
+
+class ToolIn(Body):
+    type: Literal["function"]
+    function: FunctionIn
+
+
+class StreamOptions(Body):
+    include_usage: bool = False
+    include_obfuscation: bool | None = None
+
+
+PASSED_ON = (
+    "top_p",
+    "stop",
+    "presence_penalty",
+    "frequency_penalty",
+    "logit_bias",
+    "seed",
+    "tool_choice",
+    "parallel_tool_calls",
+    "response_format",
+    "reasoning_effort",
+    "verbosity",
+)
+"""Fields that the model's own endpoint is sent as they are."""
+
+
+class ChatCompletion(Body):
+    """A request of `POST /v1/chat/completions`."""
+
+    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MAX_MESSAGES)]
+    model: Id | None = None
+    conversation: Id | ConversationRef | None = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    max_tokens: Tokens | None = None
+    max_completion_tokens: Tokens | None = None
+    temperature: Temperature | None = None
+    top_p: Share | None = None
+    n: Literal[1] | None = None
+    stop: Label | Annotated[list[Label], Field(max_length=4)] | None = None
+    presence_penalty: Penalty | None = None
+    frequency_penalty: Penalty | None = None
+    logit_bias: Annotated[dict[Label, float], Field(max_length=1_024)] | None = None
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
+    tools: Annotated[list[ToolIn], Field(max_length=MAX_TOOLS)] | None = None
+    tool_choice: Label | JsonObject | None = None
+    parallel_tool_calls: bool | None = None
+    response_format: JsonObject | None = None
+    reasoning_effort: Label | None = None
+    verbosity: Label | None = None
+    modalities: list[Literal["text"]] | None = None
+    logprobs: Literal[False] | None = None
+    store: bool | None = None
+    metadata: Metadata | None = None
+    user: Label | None = None
+    safety_identifier: Label | None = None
+    prompt_cache_key: Label | None = None
+    prompt_cache_retention: Label | None = None
+    service_tier: Label | None = None
+
+    @property
+    def limit_tokens(self) -> int:
+        """Return the longest answer that was asked for; 0 = the model's own limit."""
+        return self.max_completion_tokens or self.max_tokens or 0
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        return tuple(tool.function.spec() for tool in self.tools or ())
+
+    def options(self) -> Mapping[str, Any]:
+        """Return the fields that are passed on to the model's endpoint."""
+        return {name: getattr(self, name) for name in PASSED_ON if getattr(self, name) is not None}
+
+
+class Embeddings(Body):
+    """A request of `POST /v1/embeddings`. Lists of token numbers are not taken: the tokenizer is unknown here."""
+
+    input: MessageText | Annotated[list[MessageText], Field(min_length=1, max_length=MAX_EMBEDDED)]
+    model: Id
+    encoding_format: Literal["float", "base64"] = "float"
+    user: Label | None = None
+
+    @property
+    def texts(self) -> list[str]:
+        return [self.input] if isinstance(self.input, str) else self.input

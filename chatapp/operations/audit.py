@@ -1,0 +1,58 @@
+"""Writes and reads the audit log: who signed in, failed to, or changed rights, tokens, sessions and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.db.models import Model
+
+from chatapp.operations import clock
+from chatapp.operations.logs import client_address
+from chatapp.operations.models import AuditEvent
+
+KEPT = timedelta(days=400)
+
+
+def record(
+    kind: AuditEvent.Kind, *, user_id: UUID | None = None, actor_id: UUID | None = None, **detail: Any
+) -> None:
+    """Store that something happened to an account, in the caller's transaction.
+
+    `actor_id` is who did it: the user of the account where it is not given. `detail` has no text of the user's, which
+    would outlive the account.
+    """
+    AuditEvent.objects.create(
+        at=clock.now(),
+        kind=kind,
+        user_id=user_id,
+        actor_id=actor_id or user_id,
+        address=client_address.get()[:45],
+        detail=detail,
+    )
+
+
+def record_change(
+    row: Model, done: str, *, fields: Sequence[str], actor_id: UUID | None = None, **detail: Any
+) -> None:
+    """Record what an operator did with a row. Names are kept of what operators make, not of what belongs to a user."""
+    user_id = row.pk if isinstance(row, AbstractBaseUser) else getattr(row, "user_id", None)
+    record(
+        AuditEvent.Kind.CHANGED_IN_ADMIN,
+        user_id=user_id,
+        actor_id=actor_id,
+        done=done,
+        row=f"{row._meta.model_name} {row.pk}",
+        name="" if user_id else str(row)[:200],
+        fields=list(fields),
+        **detail,
+    )
+
+
+def delete_old_events(*, now: datetime) -> int:
+    """Delete what was kept for long enough, and return how much it was."""
+    old = AuditEvent.objects.filter(at__lt=now - KEPT)
+    return int(old._raw_delete(old.db))

@@ -1,0 +1,169 @@
+"""Makes a backup of the running deployment, and restores one into an empty deployment."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, cast
+
+from django.conf import settings
+from django.core.management import call_command
+from django.db import DatabaseError, connection
+
+from chatapp.operations import clock, encryption
+from chatapp.operations.backups.archive import (
+    DATA,
+    MANIFEST,
+    ArchiveWriter,
+    BackupProblem,
+    Manifest,
+    unpack_archive,
+    write_archive,
+)
+from chatapp.operations.backups.databases import check_database, has_accounts, open_snapshot, restore_database
+from chatapp.operations.serving.embedded import FolderInUse, lock_folder
+
+KEY = "secret_key"
+FOLDERS = ("files", "offloads")
+"""Of the data folder. Daily files are made anew of their rows, all others belong to processes."""
+KEY_CHECK = "palimpsest"
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    size_bytes: int
+    file_count: int
+    has_key: bool
+
+
+def make_backup(path: Path) -> Backup:
+    """Write database, files and key to a new private file, while the service runs. Raises BackupProblem.
+
+    Files are read after the database: each that it names is there, unless it was deleted meanwhile.
+    """
+    try:
+        with write_archive(path) as archive, open_snapshot(path) as snapshot:
+            manifest = Manifest(
+                made_at=clock.now(),
+                database=cast(Literal["sqlite", "postgresql"], connection.vendor),
+                migrations=snapshot.migrations,
+                tables=snapshot.tables,
+                key_check=encryption.encrypt(KEY_CHECK),
+            )
+            archive.add_bytes(MANIFEST, manifest.model_dump_json().encode())
+            snapshot.write(archive)
+            has_key = _holds_our_key(_key_path())
+            if has_key:
+                archive.add_file(f"{DATA}/{KEY}", _key_path())
+            file_count = sum(_add_folder(archive, name) for name in FOLDERS)
+    except OSError as error:
+        raise BackupProblem(f"{path} cannot be written: {error.strerror or error}.") from None
+    except (DatabaseError, sqlite3.Error) as error:
+        raise BackupProblem(f"The database cannot be read ({str(error).strip()}).") from None
+    return Backup(path.stat().st_size, file_count, has_key)
+
+
+def _add_folder(archive: ArchiveWriter, name: str) -> int:
+    """Add what is below a folder, without locks and drafts, and return how many files it was."""
+    root = _data_folder()
+    kept = (
+        path
+        for path in sorted((root / name).rglob("*"))
+        if path.is_file() and not path.name.startswith(".") and path.suffix != ".new"
+    )
+    return sum(archive.add_file(f"{DATA}/{path.relative_to(root).as_posix()}", path) for path in kept)
+
+
+def _data_folder() -> Path:
+    return Path(settings.DATA_DIR)
+
+
+def _key_path() -> Path:
+    return _data_folder() / KEY
+
+
+def _holds_our_key(path: Path) -> bool:
+    """Return whether the file holds the key in use: SECRET_KEY of the environment goes before it."""
+    return path.is_file() and path.read_text().strip() == settings.SECRET_KEY
+
+
+def restore_backup(path: Path) -> Manifest:
+    """Restore a backup into this deployment, which must be empty, bring it up to date, and return its manifest.
+
+    The backup is unpacked and checked before anything is changed. Raises BackupProblem.
+    """
+    with _sole_process():
+        _refuse_what_is_used()
+        staged = _data_folder() / ".restore"
+        shutil.rmtree(staged, ignore_errors=True)  # of one that was interrupted
+        staged.mkdir()
+        try:
+            manifest = unpack_archive(path, staged)
+            check_database(manifest)
+            key = _key_of(staged / DATA / KEY, manifest)
+            restore_database(staged, manifest)
+            _move_files(staged / DATA)
+        except OSError as error:
+            raise BackupProblem(
+                f"The data folder cannot be written ({error.strerror}); empty it and try again."
+            ) from None
+        finally:
+            shutil.rmtree(staged, ignore_errors=True)
+        settings.SECRET_KEY = key  # for what follows in this process, which began with a key of its own
+        call_command("migrate", verbosity=0, interactive=False)
+    return manifest
+
+
+@contextmanager
+def _sole_process() -> Iterator[None]:
+    """Keep the service from starting on this folder meanwhile. Raises BackupProblem where it runs."""
+    try:
+        lock = lock_folder(_data_folder())
+    except FolderInUse as error:
+        raise BackupProblem(str(error)) from None
+    with lock:
+        yield
+
+
+def _refuse_what_is_used() -> None:
+    is_empty = (
+        "a backup is restored into an empty deployment only: set DATA_DIR and DATABASE_URL to a new one."
+    )
+    try:
+        if has_accounts():
+            raise BackupProblem(f"This database has accounts, and {is_empty}")
+    except DatabaseError as error:
+        raise BackupProblem(f"The database cannot be used ({str(error).strip()}).") from None
+    for name in FOLDERS:
+        if any(path.is_file() and path.name[0] != "." for path in (_data_folder() / name).rglob("*")):
+            raise BackupProblem(f"The data folder has files below {name}, and {is_empty}")
+
+
+def _key_of(restored: Path, manifest: Manifest) -> str:
+    """Return the SECRET_KEY the deployment will have. Raises BackupProblem where that could not read what is stored."""
+    is_given = not _holds_our_key(_key_path())
+    if restored.is_file():
+        key = restored.read_text().strip()
+        if is_given and key != settings.SECRET_KEY:
+            raise BackupProblem("SECRET_KEY is set to another key than the backup has: unset it.")
+        return key
+    try:
+        encryption.decrypt(manifest.key_check)
+    except encryption.SecretUnreadable:
+        raise BackupProblem(
+            "The backup was made with a SECRET_KEY from the environment, which it does not hold: set the same one."
+        ) from None
+    return str(settings.SECRET_KEY)
+
+
+def _move_files(restored: Path) -> None:
+    for name in FOLDERS:
+        if (restored / name).is_dir():
+            shutil.rmtree(_data_folder() / name, ignore_errors=True)  # locks and empty folders
+            (restored / name).rename(_data_folder() / name)
+    if (restored / KEY).is_file():
+        (restored / KEY).replace(_key_path())

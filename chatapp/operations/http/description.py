@@ -1,0 +1,303 @@
+"""Describes the API for generators: stable names of operations, scopes, examples, headers, events, no odd defaults."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from http import HTTPStatus
+from typing import Any
+
+from django.conf import settings
+from ninja import NinjaAPI
+from ninja.security import HttpBearer
+from pydantic import TypeAdapter
+
+from agents.events import Event
+from chatapp.operations.http.examples import BODY_EXAMPLES, ERROR_EXAMPLES
+from memory.bounds import MAX_ID_CHARS
+
+Json = dict[str, Any]
+IRREGULAR = {
+    ("get", "/me"): "getMe",
+    ("patch", "/me"): "updateMe",
+    ("delete", "/me"): "deleteMe",
+    ("get", "/export"): "exportEverything",
+    ("get", "/usage"): "getUsage",
+    ("get", "/admin/usage"): "getUsageOfAll",
+    ("post", "/conversations/{conversation_id}/messages"): "sendMessage",
+    ("patch", "/conversations/{conversation_id}/messages/{message_id}"): "editMessage",
+    ("post", "/conversations/{conversation_id}/inject"): "injectMessage",
+    ("get", "/conversations/{conversation_id}/events"): "streamEvents",
+    ("post", "/conversations/{conversation_id}/context"): "inspectContext",
+    ("post", "/conversations/{conversation_id}/context/clear"): "clearContext",
+    ("get", "/conversations/{conversation_id}/export"): "exportConversation",
+    ("get", "/agents/{agent_id}/export"): "exportAgent",
+    ("get", "/conversations/{conversation_id}/share"): "getShare",
+    ("delete", "/conversations/{conversation_id}/share"): "deleteShare",
+    ("get", "/shared/{token}"): "getSharedConversation",
+    ("get", "/shared/{token}/images/{image}"): "getSharedImage",
+    ("post", "/shared/{token}/copy"): "copySharedConversation",
+    ("get", "/runs/{run_id}/trace"): "getRunTrace",
+    ("post", "/runs/{run_id}/tools/{call_id}/approve"): "approveToolCall",
+    ("post", "/runs/{run_id}/tools/{call_id}/deny"): "denyToolCall",
+    ("get", "/conversations/{conversation_id}/offloads/{ref}/content"): "downloadOffload",
+    ("post", "/files"): "uploadFile",
+    ("get", "/files/{file_id}"): "downloadFile",
+    ("get", "/memory/search"): "searchMemory",
+    ("get", "/memory/export"): "exportMemory",
+    ("post", "/memory/forget"): "forget",
+    ("post", "/memory/forget/propose"): "proposeForgetting",
+    ("post", "/memory/forget/confirm"): "confirmForgetting",
+    ("get", "/memory/forget/proposals/{proposal_id}"): "getForgetProposal",
+    ("get", "/memory/not-learned"): "listNotLearned",
+    ("delete", "/memory/not-learned/{receipt_id}"): "learnAgain",
+    ("get", "/memory/review"): "listMemoryReview",
+    ("post", "/memory/review/{entry_id}/approve"): "approveMemoryEntry",
+    ("post", "/memory/review/{entry_id}/reject"): "rejectMemoryEntry",
+    ("get", "/memory/shared"): "listSharedMemories",
+    ("get", "/memory/shared/{agent_id}"): "listSharedEntries",
+    ("get", "/memory/entries/{entry_id}/history"): "listMemoryEntryHistory",
+    ("post", "/memory/entries/{entry_id}/revert"): "revertMemoryEntry",
+    ("post", "/memory/profile/versions/{version}/revert"): "revertMemoryProfileVersion",
+    ("post", "/memory/profile/consolidate"): "consolidateMemoryProfile",
+    ("delete", "/trash"): "emptyTrash",
+    ("delete", "/trash/{conversation_id}"): "deleteFromTrash",
+    ("post", "/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver"): "redeliverWebhook",
+}
+"""Names that the rule of `operation_name` does not give."""
+VERBS = {"put": "replace", "patch": "update", "delete": "delete"}
+SINGLE = frozenset({"settings", "stats"})
+"""Names that end with s and are one thing."""
+TAGS = {
+    "account": "Who asks, tokens, models, usage, and everything of a user.",
+    "agents": "Presets: a system prompt, a model, tools, hooks.",
+    "conversations": "Conversations, their import and export.",
+    "messages": "What is said in them: sent, edited, pinned, answered again.",
+    "events": "What happens in a conversation, as server-sent events.",
+    "runs": "Answers while they are written, and what they did.",
+    "context": "What a model is sent, and its compaction.",
+    "sharing": "Snapshots of conversations, behind a link.",
+    "files": "Uploads.",
+    "tools": "What agents may use, and large results.",
+    "memory": "What is remembered, searched and forgotten.",
+    "webhooks": "Addresses that are told what happens.",
+}
+HEADERS = {
+    201: {"Location": "The address of what was made."},
+    401: {"WWW-Authenticate": "Bearer"},
+    429: {"Retry-After": "Seconds until the next request is accepted."},
+    503: {"Retry-After": "Seconds until another attempt may succeed."},
+}
+
+IDEMPOTENCY_KEY: Json = {
+    "in": "header",
+    "name": "Idempotency-Key",
+    "schema": {"type": "string", "minLength": 1, "maxLength": MAX_ID_CHARS},
+    "description": "Within 24 hours a repeat with the same key and body answers with what the first one made, as it is "
+    "then, and makes nothing; with another body it is 422.",
+}
+
+TOLD_TO_WEBHOOKS: Json = {
+    "operationId": "tellEvent",
+    "summary": "Tell event",
+    "description": "What the address of a webhook is sent, signed as standardwebhooks.com says.",
+    "tags": ["webhooks"],
+    "security": [],
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "required": ["type", "timestamp", "data"],
+                    "properties": {
+                        "type": {"type": "string"},
+                        "timestamp": {"type": "string", "format": "date-time"},
+                        "data": {"$ref": "#/components/schemas/Event"},
+                    },
+                }
+            }
+        },
+    },
+    "responses": {
+        "200": {"description": "Taken. Any other status but 2xx: it is tried again."},
+        "400": {"description": "Not taken; it is tried again."},
+    },
+}
+
+
+def operation_name(method: str, path: str) -> str:
+    """Return a name such as `createConversation`, from the method and the words of the path (without its prefix)."""
+    if (method, path) in IRREGULAR:
+        return IRREGULAR[method, path]
+    words, is_item = _words(path), path.endswith("}")
+    last = words[-1]
+    if is_item:
+        verb = "get" if method == "get" else VERBS[method]
+        return verb + _joined(words, is_one=True)
+    is_many = last.endswith("s") and last not in SINGLE
+    if method == "get":
+        return ("list" if is_many else "get") + _joined(words, is_one=not is_many)
+    if method in VERBS:
+        return VERBS[method] + _joined(words, is_one=True)
+    if is_many:
+        return "create" + _joined(words, is_one=True)
+    return last + _joined(words[:-1], is_one=True)  # an action: /runs/{run_id}/stop
+
+
+def _words(path: str) -> list[str]:
+    """Return the words that name the thing, without those whose id says which one it is in."""
+    segments = [segment for segment in path.split("/") if segment]
+    words = [segment for segment in segments if not segment.startswith("{")]
+    kept = [
+        word
+        for word, follower in zip(segments, [*segments[1:], ""], strict=True)
+        if not word.startswith("{") and not (follower.startswith("{") and word != words[-1])
+    ]
+    is_action = len(kept) == 1 and len(words) > 1 and not kept[0].endswith("s")
+    return [words[-2], words[-1]] if is_action else kept
+
+
+def _joined(words: list[str], *, is_one: bool) -> str:
+    named = [word.title().replace("-", "") for word in words]
+    if is_one and named:
+        named[-1] = _singular(named[-1])
+    return "".join(named)
+
+
+def _singular(word: str) -> str:
+    if word.lower() in SINGLE or not word.endswith("s"):
+        return word
+    return word[:-3] + "y" if word.endswith("ies") else word[:-1]
+
+
+def describe(api: NinjaAPI, prefix: str) -> Json:
+    """Return the description that is served: complete and without what generators stumble over."""
+    schema = json.loads(json.dumps(api.get_openapi_schema(path_prefix=prefix), default=str))
+    schema["info"] |= {
+        "license": {"name": "MIT", "identifier": "MIT"},
+        "contact": {"name": "Whoever operates this service"},
+    }
+    schema["servers"] = [{"url": settings.PUBLIC_URL or "/"}]
+    schema["components"]["schemas"] |= _event_schemas()
+    scopes, creating = _scopes_of(api), set(_creating(api))
+    used = set()
+    for path, operations in schema["paths"].items():
+        for method, operation in operations.items():
+            short = path.removeprefix(prefix)
+            _complete(operation, operation_name(method, short), scopes.get((method, short), []))
+            if (method, short) in creating:
+                operation["parameters"] = [*operation.get("parameters", ()), IDEMPOTENCY_KEY]
+            used |= set(operation.get("tags", ()))
+    schema["tags"] = [{"name": name, "description": text} for name, text in TAGS.items() if name in used]
+    schema["webhooks"] = {"event": {"post": TOLD_TO_WEBHOOKS}}
+    complete: Json = _without_odd_defaults(schema)
+    _drop_unused(complete)
+    return complete
+
+
+def _scopes_of(api: NinjaAPI) -> dict[tuple[str, str], list[str]]:
+    """Return the scopes of which a token needs one, by method and path."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for _, router in api._routers:
+        for path, view in router.path_operations.items():
+            for operation in view.operations:
+                guards = [guard for guard in operation.auth_callbacks if isinstance(guard, HttpBearer)]
+                names = sorted({name for guard in guards for name in getattr(guard, "scopes", ())})
+                found |= {(method.lower(), path): names for method in operation.methods}
+    return found
+
+
+def _creating(api: NinjaAPI) -> Iterator[tuple[str, str]]:
+    """Yield (method, path) of the operations that `creates` declares."""
+    for _, router in api._routers:
+        for path, view in router.path_operations.items():
+            for operation in view.operations:
+                if hasattr(operation.view_func, "creation"):
+                    yield from ((method.lower(), path) for method in operation.methods)
+
+
+def _complete(operation: Json, name: str, scopes: list[str]) -> None:
+    operation["operationId"] = name
+    operation["summary"] = _in_words(name)
+    needs = f"Needs a token with the scope {' or '.join(f'`{scope}`' for scope in scopes)}." if scopes else ""
+    told = operation.get("description") or f"{operation['summary']}."
+    operation["description"] = f"{told}\n\n{needs}".strip()
+    operation["x-scopes"] = scopes
+    operation.setdefault("security", [])  # none: for everybody
+    for status, response in operation["responses"].items():
+        _complete_response(int(status), response)
+    body = operation.get("requestBody", {}).get("content", {}).get("application/json")
+    if body is not None and name in BODY_EXAMPLES:
+        body["example"] = BODY_EXAMPLES[name]
+
+
+def _in_words(name: str) -> str:
+    """Return `Create conversation` for `createConversation`."""
+    spaced = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name)
+    return spaced[:1].upper() + spaced[1:]
+
+
+def _complete_response(status: int, response: Json) -> None:
+    response["description"] = HTTPStatus(status).phrase
+    content = response.get("content", {}).get("application/json")
+    if content is not None and status in ERROR_EXAMPLES:
+        code, message = ERROR_EXAMPLES[status]
+        content["example"] = {"error": {"code": code, "message": message}}
+    headers = HEADERS.get(status)
+    if headers:
+        response["headers"] = {
+            header: {"description": text, "schema": {"type": "string"}} for header, text in headers.items()
+        }
+
+
+def _event_schemas() -> Json:
+    """Return the schemas of all events under names that end with `Event`, and of `Event`, any of them."""
+    template = "#/components/schemas/{model}Event"
+    schema = TypeAdapter[Any](Event).json_schema(mode="serialization", ref_template=template)
+    found: Json = {f"{name}Event": each for name, each in schema.pop("$defs").items()}
+    for name, each in found.items():
+        each["title"] = name
+        if "type" in each["properties"]:  # what every event has, though it has a default in the code
+            each["required"] = sorted({"type", "v", *each.get("required", ())})
+    return found | {"Event": {"title": "Event", "description": "What a stream tells, by `type`.", **schema}}
+
+
+def _without_odd_defaults(value: Any) -> Any:
+    """Return the value without a default beside a reference: generators read one or the other."""
+    if isinstance(value, list):
+        return [_without_odd_defaults(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    inner = value.get("allOf")
+    if isinstance(inner, list) and len(inner) == 1 and "default" in value:
+        return _without_odd_defaults(inner[0])
+    kept = {name: item for name, item in value.items() if not (name == "default" and "$ref" in value)}
+    return {name: _without_odd_defaults(item) for name, item in kept.items()}
+
+
+def _drop_unused(schema: Json) -> None:
+    """Remove schemas that nothing refers to: what ninja makes of query parameters."""
+    schemas = schema["components"]["schemas"]
+    while unused := schemas.keys() - set(re.findall(r"#/components/schemas/([^\"]+)", json.dumps(schema))):
+        for name in unused:
+            del schemas[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """The description as it is sent, and the hash that names this version of it."""
+
+    content: bytes
+    etag: str
+
+
+@cache
+def described(api: NinjaAPI, prefix: str) -> Described:
+    """Return the description of an API. It is made once in a process: making it takes a second."""
+    content = json.dumps(describe(api, prefix), ensure_ascii=False, separators=(",", ":")).encode()
+    return Described(content, f'"{hashlib.sha256(content).hexdigest()[:32]}"')

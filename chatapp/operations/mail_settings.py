@@ -1,0 +1,61 @@
+"""Reads EMAIL_URL, for `settings` alone."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from chatapp.operations.environment import HOST_NAME, is_address, refuse, text, without_password
+
+MAILBOX = rf"[^@\s\"<>()]{{1,64}}@{HOST_NAME}"
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """How mail is sent, as Django's settings want it. Without a `backend` none is."""
+
+    backend: str = ""
+    host: str = ""
+    port: int = 0
+    user: str = field(default="", repr=False)
+    password: str = field(default="", repr=False)
+    use_ssl: bool = False
+    use_starttls: bool = False
+    sender: str = ""
+
+
+def mail(name: str, *, may_print: bool) -> Mail:
+    """Return what `smtps://user:password@host?from=chat@example.com` says.
+
+    With `smtp://` the connection becomes encrypted by STARTTLS, or mail fails; `tls=off` is for a relay of one's own.
+    `console:` prints mails, with their links, and needs `may_print`.
+    """
+    raw = text(name)
+    if not raw:
+        return Mail()
+    if raw == "console:" and may_print:
+        return Mail("django.core.mail.backends.console.EmailBackend", sender="palimpsest@localhost")
+    parts = urlsplit(raw)
+    given = dict(parse_qsl(parts.query))
+    is_good = (
+        is_address(raw, ("smtp", "smtps")) and parts.path in ("", "/") and not set(given) - {"from", "tls"}
+    )
+    sender = given.get("from", "")
+    if not is_good or not re.fullmatch(MAILBOX, sender) or given.get("tls", "off") != "off":
+        example = "smtps://user:password@host:465?from=chat@example.com"
+        if raw.startswith("console"):
+            example += ", or console: where DEBUG is true"
+        refuse(name, f"must be an address such as {example}, not {without_password(raw)!r}.")
+        return Mail()
+    is_ssl = parts.scheme == "smtps"
+    return Mail(
+        "django.core.mail.backends.smtp.EmailBackend",
+        parts.hostname or "",
+        parts.port or (465 if is_ssl else 587),
+        unquote(parts.username or ""),
+        unquote(parts.password or ""),
+        is_ssl,
+        not is_ssl and "tls" not in given,
+        sender,
+    )

@@ -1,0 +1,59 @@
+"""Tells what failed around the service: the database is away, or a disk is full."""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from agents.libraries import Library
+from chatapp.operations.database import AWAY
+from chatapp.operations.errors import DiskFull, ServiceError, Unavailable
+
+if TYPE_CHECKING:
+    import redis
+else:
+    redis = Library("redis")
+
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+SQLITE_NO_SPACE = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE})
+POSTGRES_NO_SPACE = "53100"
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Return whether a write failed for want of space, whoever reports it."""
+    return any(_is_no_space(cause) for cause in _causes(error))
+
+
+def is_outage(error: BaseException) -> bool:
+    """Return whether this tells of a part that is away, and nothing of our code."""
+    if isinstance(error, AWAY):
+        return not any(_is_wrong_statement(cause) for cause in _causes(error))
+    return isinstance(error, redis.ConnectionError | ConnectionRefusedError) or is_disk_full(error)
+
+
+def describe_outage(error: BaseException) -> ServiceError:
+    """Return what a client is told where the database failed."""
+    return DiskFull() if is_disk_full(error) else Unavailable()
+
+
+def _is_wrong_statement(error: BaseException) -> bool:
+    """SQLite reports a table that is missing as it reports a lock."""
+    return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
+
+
+def _is_no_space(error: BaseException) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in NO_SPACE
+    if isinstance(error, sqlite3.Error):
+        return getattr(error, "sqlite_errorcode", 0) in SQLITE_NO_SPACE
+    return getattr(error, "sqlstate", None) == POSTGRES_NO_SPACE
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield the error and what it was raised from."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__

@@ -1,0 +1,52 @@
+"""Gathers what providers counted, and learns from it every few seconds: each answer tells of the same few rows."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from uuid import UUID
+
+from django.db import transaction
+
+from chatapp.providers.models import ModelConfig
+from memory.tokens import Calibration
+
+STORE_EVERY_S = 5.0
+MOST_GATHERED = 1_000
+"""Of one model, between two writes; a calibration is steady long before."""
+
+_gathered: dict[UUID, list[tuple[int, int]]] = defaultdict(list)
+_lock = threading.Lock()
+
+
+def note_token_counts(config_id: UUID, estimated: int, reported: int) -> None:
+    """Remember that the provider counted `reported` tokens where we `estimated` so many."""
+    with _lock:
+        if len(_gathered[config_id]) < MOST_GATHERED:
+            _gathered[config_id].append((estimated, reported))
+
+
+def store_token_counts() -> None:
+    """Correct the calibration of each model by what was gathered. What cannot be stored is kept for the next time."""
+    for config_id in list(_gathered):
+        with _lock:
+            counts = _gathered.pop(config_id, [])
+        try:
+            _learn(config_id, counts)
+        except BaseException:
+            with _lock:
+                _gathered[config_id][:0] = counts
+            raise
+
+
+def _learn(config_id: UUID, counts: list[tuple[int, int]]) -> None:
+    with transaction.atomic():
+        config = ModelConfig.objects.select_for_update().filter(pk=config_id).first()
+        if config is None:
+            return
+        learned = Calibration(config.token_ratio, config.token_ratio_samples)
+        for estimated, reported in counts:
+            learned = learned.update(estimated, reported)
+        ModelConfig.objects.filter(pk=config_id).update(
+            token_ratio=learned.ratio, token_ratio_samples=learned.samples
+        )

@@ -1,0 +1,92 @@
+"""Locks the conversation that a message is sent to, and reads in one statement what storing the message depends on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from uuid import UUID
+
+from django.db import connection
+
+from chatapp.accounts.models import User
+from chatapp.agent_presets.models import Agent
+from chatapp.conversations.models import Branch, Conversation
+from chatapp.operations.access import parse_id
+from chatapp.operations.editions import EDITION
+from chatapp.operations.errors import NotFound
+from chatapp.operations.fences import hold_fences
+from chatapp.operations.statements import as_key, columns_of, execute, read_models
+from chatapp.providers.models import ModelConfig
+
+_PLACE = """
+SELECT {conversation}, {owner}, {branch}, {model}, {agent},
+    EXISTS (SELECT 1 FROM chatapp_run
+        WHERE conversation_id = conversation.id AND status IN ('queued', 'running')),
+    EXISTS (SELECT 1 FROM chatapp_message WHERE user_id = owner.id AND client_id = %s),
+    (SELECT id FROM chatapp_message WHERE branch_id = conversation.branch_id ORDER BY position DESC LIMIT 1),
+    (SELECT sum(count) FROM chatapp_fence WHERE key IN (conversation.user_id, conversation.shared_in)),
+    {edition}
+FROM chatapp_conversation AS conversation
+JOIN chatapp_user AS owner ON owner.id = conversation.user_id
+LEFT JOIN chatapp_branch AS branch ON branch.id = conversation.branch_id
+LEFT JOIN chatapp_modelconfig AS model ON model.id = conversation.model_id
+LEFT JOIN chatapp_agent AS agent ON agent.id = conversation.agent_id
+WHERE conversation.id = %s AND conversation.user_id = %s
+"""
+_MODELS = (Conversation, User, Branch, ModelConfig, Agent)
+_SHARED = "SELECT shared_in FROM chatapp_conversation WHERE id = %s AND user_id = %s"
+_LOCK = "SELECT id FROM chatapp_conversation WHERE id = %s AND user_id = %s FOR UPDATE"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A locked conversation, with its user, branch, model and agent.
+
+    `leaf_id` is the last message of its branch itself; None where that has none of its own. `forgotten_count` is what
+    `read_fences` returns, `edition` what `one_edition` takes.
+    """
+
+    conversation: Conversation
+    is_running: bool
+    is_sent_before: bool
+    leaf_id: UUID | None
+    forgotten_count: int
+    edition: str | None
+
+
+def lock_place(
+    user: User, conversation_id: str | UUID, client_id: str | None, *, holds_fences: bool = False
+) -> Place:
+    """Return where the message goes. `is_sent_before`: one with this `client_id` is stored. Raises NotFound.
+
+    `holds_fences`: as the first statements of a transaction that claims a run.
+    """
+    key = parse_id(conversation_id)
+    if connection.features.has_select_for_update:  # by itself: a query that waited would read older rows
+        if holds_fences and (shared := execute(_SHARED, key, user.pk).fetchone()) is not None:
+            hold_fences([user.pk, *([as_key(shared[0])] if shared[0] else [])])
+        execute(_LOCK, key, user.pk)
+    # A key that nobody has: an empty one is refused at every door.
+    row = next(read_models(_MODELS, _statement(), client_id or "", key, user.pk), None)
+    if row is None:
+        raise NotFound()
+    conversation, owner, branch, model, agent, is_running, is_sent_before, leaf_id, *others = row
+    forgotten, edition = others
+    conversation.user, conversation.branch = owner, branch
+    conversation.model, conversation.agent = model, agent
+    return Place(
+        conversation,
+        bool(is_running),
+        bool(is_sent_before),
+        as_key(leaf_id) if leaf_id else None,
+        int(forgotten or 0),
+        edition,
+    )
+
+
+@cache
+def _statement() -> str:
+    names = ("conversation", "owner", "branch", "model", "agent")
+    return _PLACE.format(
+        edition=EDITION, **{name: columns_of(model, name) for name, model in zip(names, _MODELS, strict=True)}
+    )

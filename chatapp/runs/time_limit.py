@@ -1,0 +1,67 @@
+"""The time one answer may take, without the time in which it waits for its user."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+
+_limit: ContextVar[TimeLimit | None] = ContextVar("time_limit", default=None)
+"""Of the answer that this task, or the one that started it, is writing."""
+
+
+class TimeLimit:
+    """`async with limit.running():` raises TimeoutError past the limit. `has_passed` tells it from another time-out."""
+
+    def __init__(self, seconds: float) -> None:
+        self._left_s = seconds
+        self._waits = 0
+        self._timeout: asyncio.Timeout | None = None
+
+    @property
+    def has_passed(self) -> bool:
+        return self._timeout is not None and self._timeout.expired()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        token = _limit.set(self)
+        try:
+            async with asyncio.timeout(self._left_s) as self._timeout:
+                yield
+        finally:
+            _limit.reset(token)
+
+    def begin_wait(self) -> None:
+        self._waits += 1
+        if self._waits == 1:
+            self._stop_counting()
+
+    def end_wait(self) -> None:
+        self._waits -= 1
+        if self._waits == 0:
+            self._count_on()
+
+    def _stop_counting(self) -> None:
+        when = self._timeout.when() if self._timeout else None
+        if self._timeout is not None and when is not None and not self.has_passed:
+            self._left_s = max(0.0, when - asyncio.get_running_loop().time())
+            self._timeout.reschedule(None)
+
+    def _count_on(self) -> None:
+        if self._timeout is not None and self._timeout.when() is None and not self.has_passed:
+            self._timeout.reschedule(asyncio.get_running_loop().time() + self._left_s)
+
+
+@contextmanager
+def waiting_for_user() -> Iterator[None]:
+    """Count nothing inside towards the limit of the answer. Several calls may wait at once."""
+    limit = _limit.get()
+    if limit is None:
+        yield
+        return
+    limit.begin_wait()
+    try:
+        yield
+    finally:
+        limit.end_wait()

@@ -1,0 +1,1 @@
+"""Read-only snapshots of conversations, for whoever has their link."""

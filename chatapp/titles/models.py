@@ -1,0 +1,28 @@
+"""The table of titles that are to be written."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+
+class TitleJob(models.Model):
+    """The one attempt to name a conversation. It stays when it is over, so that there is no second one."""
+
+    conversation = models.OneToOneField(
+        "chatapp.Conversation", primary_key=True, on_delete=models.CASCADE, related_name="+"
+    )
+    lease_expires_at = models.DateTimeField(
+        null=True, help_text="From then on a worker may take it. Null: it is over."
+    )
+    attempts = models.PositiveSmallIntegerField(default=0)
+
+    class Meta:
+        indexes = [
+            # The sweep: which has nobody at work?
+            models.Index(
+                fields=["lease_expires_at"],
+                condition=Q(lease_expires_at__isnull=False),
+                name="title_job_waiting",
+            )
+        ]

@@ -1,0 +1,56 @@
+"""Addresses that are told of events, and the outbox of what they are to be told."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+from chatapp.operations.ids import new_id
+
+
+class Webhook(models.Model):
+    """An address of a user's. `secret_encrypted` signs what it is sent."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="webhooks")
+    url = models.CharField(max_length=2_000)
+    events = models.JSONField(default=list)
+    secret_encrypted = models.TextField()
+    created_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return str(self.id)  # not the address: it may hold a key
+
+
+class WebhookDelivery(models.Model):
+    """One event for one address. It names the event, whose text is read when it is sent."""
+
+    class State(models.TextChoices):
+        PENDING = "pending"
+        DELIVERED = "delivered"
+        FAILED = "failed"
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="deliveries")
+    conversation = models.ForeignKey("chatapp.Conversation", on_delete=models.CASCADE, related_name="+")
+    seq = models.PositiveBigIntegerField(help_text="The number of the event in its conversation.")
+    type = models.CharField(max_length=40)
+    state = models.CharField(max_length=9, choices=State, default=State.PENDING)
+    attempts = models.PositiveIntegerField(default=0)
+    next_attempt_at = models.DateTimeField()
+    status_code = models.PositiveIntegerField(null=True, help_text="Of the last answer.")
+    error = models.CharField(max_length=200, blank=True)
+    created_at = models.DateTimeField()
+    delivered_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [
+            # The sweep: what is due.
+            models.Index(
+                fields=["next_attempt_at"],
+                condition=models.Q(state="pending"),
+                name="webhook_delivery_due",
+            ),
+            # The delivery log, and what is old enough to go.
+            models.Index(fields=["webhook", "-created_at", "-id"], name="webhook_delivery_log"),
+        ]

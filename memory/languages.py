@@ -1,0 +1,131 @@
+"""What is known of languages: their stop words and stemmers, from libraries, and which language a text is in.
+
+Words of a script that one language shapes have one stemmer. Words in Latin letters have the English one, and in a text
+whose stop words are of another language that language's beside it.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import cache
+from itertools import chain
+from typing import Any
+
+import snowballstemmer
+import stopwordsiso
+
+ENGLISH = "en"
+LATIN = {
+    "en": "english",
+    "de": "german",
+    "es": "spanish",
+    "fr": "french",
+    "it": "italian",
+    "pt": "portuguese",
+    "nl": "dutch",
+    "tr": "turkish",
+    "sv": "swedish",
+    "da": "danish",
+    "no": "norwegian",
+    "fi": "finnish",
+    "ro": "romanian",
+    "hu": "hungarian",
+    "id": "indonesian",
+}
+"""Languages in Latin letters, with the names of their stemmers."""
+SCRIPTS = {
+    "CYRILLIC": ("ru", "russian"),
+    "ARABIC": ("ar", "arabic"),
+    "DEVANAGARI": ("hi", "hindi"),
+    "GREEK": ("el", "greek"),
+    "ARMENIAN": ("hy", "armenian"),
+    "TAMIL": ("ta", "tamil"),
+}
+"""The language and the stemmer of a script, by the first word of its letters' Unicode names."""
+# Thai to Myanmar, Khmer, kana, Han, Hangul: no spaces between words, or none that help.
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff"
+    "\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+)
+UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
+_FOLDED = re.compile("[\u00c0-\u024f\u1e00-\u1eff\u0307]+")
+# Vowel signs that Arabic and Hebrew seldom write, and the line that only makes a word longer.
+_OPTIONAL = re.compile("[\u0591-\u05bd\u0610-\u061a\u0640\u064b-\u065f\u0670]")
+
+
+def fold_text(text: str) -> str:
+    """Return the text without case, width, Latin accents and optional vowel signs, which do not matter to a search."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    if folded.isascii():
+        return folded
+    return _OPTIONAL.sub("", _FOLDED.sub(_strip_accents, folded)).replace("ı", "i")
+
+
+def _strip_accents(match: re.Match[str]) -> str:
+    return "".join(c for c in unicodedata.normalize("NFD", match[0]) if not unicodedata.combining(c))
+
+
+_MORE_STOP_WORDS = {"hi": "क्या कब कैसे क्यों कहाँ मेरा मेरी मेरे"}
+"""Question words that the library lacks."""
+
+
+@cache
+def stop_words(language: str) -> frozenset[str]:
+    """Return the folded words of a language that say how something is asked or said, not what about."""
+    words = {*stopwordsiso.stopwords(language), *_MORE_STOP_WORDS.get(language, "").split()}
+    return frozenset(map(fold_text, words))
+
+
+@cache
+def _latin_stop_words() -> Mapping[str, tuple[str, ...]]:
+    """Return the Latin languages of which each word is a stop word."""
+    found: dict[str, tuple[str, ...]] = {}
+    for language in LATIN:
+        for word in stop_words(language):
+            found[word] = (*found.get(word, ()), language)
+    return found
+
+
+def latin_language(words: Iterable[str]) -> str:
+    """Return the language most of whose stop words are among the folded words; English where none leads."""
+    known = _latin_stop_words()
+    counts = Counter(chain.from_iterable(known.get(word, ()) for word in words))
+    return max(counts, key=lambda language: (counts[language], language == ENGLISH), default=ENGLISH)
+
+
+class _Stemmers(threading.local):
+    """Stemmers per thread: a stemmer stores the word it works on, and would mix the words of two threads."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Any] = {}
+
+
+_stemmers = _Stemmers()
+
+
+def stem_word(word: str, stemmer: str) -> str:
+    """Return the stem of a folded word by the stemmer of this name."""
+    known = _stemmers.by_name
+    if stemmer not in known:
+        known[stemmer] = snowballstemmer.stemmer(stemmer)
+    stem: str = known[stemmer].stemWord(word)
+    return stem
+
+
+@cache
+def script_of(letter: str) -> str:
+    """Return the first word of the letter's Unicode name, which names its script."""
+    return unicodedata.name(letter, "").partition(" ")[0]
+
+
+def unspaced_language(run: str) -> str:
+    """Return the language of a run of characters without spaces between its words."""
+    if "\uac00" <= run[0] <= "\ud7af":
+        return "ko"
+    if any("\u3040" <= character <= "\u30ff" for character in run):
+        return "ja"
+    return "th" if "\u0e00" <= run[0] <= "\u0eff" else "zh"

@@ -1,0 +1,12 @@
+/** What a new chat does without at first, fetched as one: reading conversations, which takes half of all code, and dialogs. */
+
+export { ShareDialog } from "../sharing/ShareDialog.js";
+export { AgentsDialog } from "./AgentsDialog.js";
+export { ForgetDialog } from "./ForgetDialog.js";
+export { Palette } from "./Palette.js";
+export { RunPanel } from "./RunPanel.js";
+export { SettingsDialog } from "./SettingsDialog.js";
+export { ShortcutsDialog } from "./ShortcutsDialog.js";
+export { FolderDialog, MoveDialog } from "../folders/FolderDialogs.js";
+export { TrashDialog } from "../trash/TrashDialog.js";
+export { Thread } from "./Thread.js";

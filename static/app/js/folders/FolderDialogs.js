@@ -1,0 +1,62 @@
+/** Makes or changes a folder, and moves a conversation to one. */
+
+import { closeDialog, Dialog } from "../components/Dialog.js";
+import { html } from "../html.js";
+import { t } from "../i18n.js";
+import { state } from "../state/store.js";
+import { moveConversation, openFolderDialog, saveFolder } from "./commands.js";
+import { folders } from "./store.js";
+
+/** @param {{folder: import("./store.js").Folder|null, moves?: string}} props */
+export function FolderDialog({ folder, moves }) {
+  const save = async (/** @type {any} */ event) => {
+    event.preventDefault();
+    const form = new FormData(event.target);
+    const fields = { name: form.get("name"), instructions: form.get("instructions"), agent: form.get("agent") || null };
+    const saved = await saveFolder(folder, fields);
+    if (!saved) return;
+    closeDialog();
+    if (moves) await moveConversation(moves, saved.id);
+  };
+  return html`<${Dialog} title=${folder ? t("Edit folder") : t("New folder")} className="is-small">
+    <form onSubmit=${save}>
+      <label class="field"><span>${t("Name")}</span>
+        <input name="name" required maxlength="150" defaultValue=${folder?.name ?? ""} autofocus /></label>
+      <label class="field"><span>${t("Instructions for every chat in it")}</span>
+        <textarea name="instructions" rows="5" maxlength="32000" defaultValue=${folder?.instructions ?? ""}></textarea></label>
+      <label class="field"><span>${t("Agent of new chats")}</span>
+        <select name="agent">
+          ${state.value.agents.map(({ name, is_default: isDefault }) => html`<option value=${isDefault ? "" : name} selected=${isDefault ? !folder?.agent : name === folder?.agent}>${name}</option>`)}
+        </select></label>
+      <div class="dialog-actions">
+        <button type="button" class="button" onClick=${closeDialog}>${t("Cancel")}</button>
+        <button class="button is-primary">${t("Save")}</button>
+      </div>
+    </form>
+  <//>`;
+}
+
+/** @param {{conversation: import("../state/types.js").Conversation}} props */
+export function MoveDialog({ conversation }) {
+  const choices = [{ id: "", name: t("No folder") }, ...folders.value];
+  const move = (/** @type {any} */ event) => {
+    event.preventDefault();
+    const id = String(new FormData(event.target).get("folder") ?? "");
+    closeDialog();
+    moveConversation(conversation.id, id || null);
+  };
+  return html`<${Dialog} title=${t("Move to folder")} className="is-small">
+    <form onSubmit=${move}>
+      <fieldset class="choices"><legend class="visually-hidden">${t("Folder")}</legend>
+        ${choices.map(
+          ({ id, name }) => html`<label class="choice"><input type="radio" name="folder" value=${id}
+            defaultChecked=${id === (conversation.folder ?? "")} /><span>${name}</span></label>`,
+        )}
+      </fieldset>
+      <div class="dialog-actions">
+        <button type="button" class="button" onClick=${() => openFolderDialog(null, conversation.id)}>${t("New folder…")}</button>
+        <button class="button is-primary">${t("Move")}</button>
+      </div>
+    </form>
+  <//>`;
+}

@@ -1,0 +1,93 @@
+/** What a person does with folders: open, make, change, delete, and move conversations between them. */
+
+import { get, patch, post, query, remove } from "../api.js";
+import { changeConversation, loadListing, sentenceOf } from "../commands/conversations.js";
+import { goTo } from "../commands/navigation.js";
+import { t } from "../i18n.js";
+import { changeUi, conversations, dispatch, showToast } from "../state/store.js";
+import { chosenFolder, folderNamed, folders, keepOpen, nextCursors, openFolders } from "./store.js";
+
+/** @typedef {import("./store.js").Folder} Folder */
+
+const LISTED = 30;
+
+/** @param {() => Promise<unknown>} work @returns {Promise<boolean>} whether it was done; else the person was told */
+async function attempt(work) {
+  try {
+    await work();
+    return true;
+  } catch (error) {
+    showToast(sentenceOf(error), "bad");
+    return false;
+  }
+}
+
+export const loadFolders = () =>
+  attempt(async () => {
+    folders.value = (await get("/folders")).items;
+    await Promise.all(folders.value.filter(({ id }) => openFolders.value.has(id)).map(({ id }) => loadFolder(id)));
+  });
+
+/** The next page of what is in it. @param {string} id */
+export const loadFolder = (id) =>
+  attempt(async () => {
+    const page = await get(`/conversations${query({ folder: id, cursor: nextCursors.value[id], limit: LISTED })}`);
+    for (const conversation of page.items) dispatch({ type: "conversation/put", conversation });
+    nextCursors.value = { ...nextCursors.value, [id]: page.next_cursor };
+  });
+
+/** @param {string} id */
+export function toggleFolder(id) {
+  const isOpen = !openFolders.value.has(id);
+  keepOpen(id, isOpen);
+  if (isOpen && !(id in nextCursors.value)) loadFolder(id);
+}
+
+/** A chat that begins in it. @param {string} id */
+export function beginIn(id) {
+  chosenFolder.value = id;
+  goTo(null);
+}
+
+/** @param {string} id @param {string|null} folder */
+export async function moveConversation(id, folder) {
+  const before = conversations.value[id]?.folder ?? null;
+  if (before === folder) return;
+  await changeConversation(id, { folder });
+  if (folder) keepOpen(folder, true);
+  if (folder && !(folder in nextCursors.value)) loadFolder(folder);
+  const name = folderNamed(folder)?.name ?? "";
+  const text = folder ? t("Moved to {name}.", { name }) : t("Taken out of its folder.");
+  showToast(text, "plain", { name: t("Undo"), run: () => changeConversation(id, { folder: before }) });
+}
+
+/** @param {Folder|null} folder null makes one @param {Record<string, unknown>} fields @returns {Promise<Folder|null>} */
+export async function saveFolder(folder, fields) {
+  /** @type {Folder|null} */
+  let saved = null;
+  await attempt(async () => {
+    saved = folder ? await patch(`/folders/${folder.id}`, fields) : await post("/folders", fields);
+    await loadFolders();
+  });
+  return saved;
+}
+
+/** @param {Folder} folder */
+export function askToDeleteFolder({ id, name }) {
+  const onConfirm = async () => {
+    if (!(await attempt(() => remove(`/folders/${id}`)))) return;
+    for (const one of Object.values(conversations.value)) {
+      if (one.folder === id) dispatch({ type: "conversation/put", conversation: { ...one, folder: null } });
+    }
+    if (chosenFolder.value === id) chosenFolder.value = null;
+    await Promise.all([loadFolders(), loadListing()]);
+  };
+  const text = t("Its name and its instructions will be gone for good. Its chats stay.");
+  changeUi({ dialog: { kind: "confirm", title: t("Delete {name}?", { name }), text, action: t("Delete"), onConfirm } });
+}
+
+/** @param {Folder|null} folder null makes one @param {string} [moves] the conversation that then goes there */
+export const openFolderDialog = (folder, moves) => changeUi({ dialog: { kind: "folder", folder, moves } });
+
+/** @param {import("../state/types.js").Conversation} conversation */
+export const openMoveDialog = (conversation) => changeUi({ dialog: { kind: "move", conversation } });

@@ -1,0 +1,78 @@
+/** Makes, shows and revokes the link to a read-only snapshot of a conversation. */
+
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { ApiError, get, post, remove } from "../api.js";
+import { sentenceOf } from "../commands/conversations.js";
+import { CopyButton } from "../components/CodeBlock.js";
+import { closeDialog, Dialog } from "../components/Dialog.js";
+import { formatDate } from "../format.js";
+import { html } from "../html.js";
+import { t } from "../i18n.js";
+
+/** @typedef {{url: string, token: string, created_at: string, expires_at: string|null}} Share */
+
+const DAY_MS = 86_400_000;
+const DURATIONS = [
+  ["", t("No end")],
+  ["1", t("One day")],
+  ["7", t("A week")],
+  ["30", t("30 days")],
+];
+
+/** @param {{conversation: import("../state/types.js").Conversation}} props */
+export function ShareDialog({ conversation }) {
+  const address = `/conversations/${conversation.id}/share`;
+  const share = useSignal(/** @type {Share|null|undefined} */ (undefined));
+  const error = useSignal("");
+  const attempt = async (/** @type {() => Promise<Share|null>} */ work) => {
+    error.value = "";
+    try {
+      share.value = await work();
+    } catch (problem) {
+      error.value = sentenceOf(problem);
+    }
+  };
+  useEffect(() => void attempt(() => get(address).catch(noneIfMissing)), []);
+  const make = (/** @type {any} */ event) => {
+    event.preventDefault();
+    const days = Number(new FormData(event.target).get("days"));
+    const expiresAt = days ? new Date(Date.now() + days * DAY_MS).toISOString() : null;
+    attempt(() => post(address, { expires_at: expiresAt }));
+  };
+  const revoke = () => attempt(() => remove(address));
+  return html`<${Dialog} title=${t("Share this conversation")} className="is-small">
+    <p>${t("Whoever has the link can read what was said up to now. It never shows memory, tools, or other versions.")}</p>
+    ${error.value && html`<p class="form-error" role="alert">${error.value}</p>`}
+    ${share.value && html`<${Link} share=${share.value} />`}
+    ${
+      share.value !== undefined &&
+      html`<form onSubmit=${make}>
+      <label class="field"><span>${t("The link ends after")}</span>
+        <select name="days">${DURATIONS.map(([days, name]) => html`<option value=${days}>${name}</option>`)}</select></label>
+      <div class="dialog-actions">
+        ${share.value && html`<button type="button" class="button is-danger" onClick=${revoke}>${t("Revoke link")}</button>`}
+        <button type="button" class="button" onClick=${closeDialog}>${t("Close")}</button>
+        <button class="button is-primary">${share.value ? t("Update") : t("Create link")}</button>
+      </div>
+    </form>`
+    }
+  <//>`;
+}
+
+/** @param {unknown} problem */
+function noneIfMissing(problem) {
+  if (problem instanceof ApiError && problem.status === 404) return null;
+  throw problem;
+}
+
+/** @param {{share: Share}} props */
+function Link({ share }) {
+  const url = new URL(share.url, location.href).href;
+  const until = share.expires_at ? t("until {date}", { date: formatDate(share.expires_at) }) : t("until you revoke it");
+  return html`<div class="share-link">
+    <p><a href=${share.url} target="_blank" rel="noopener">${url}</a></p>
+    <p class="muted">${t("Shows the conversation as of {date}, {until}.", { date: formatDate(share.created_at), until })}</p>
+    <${CopyButton} text=${url} label=${t("Copy link")} isNamed />
+  </div>`;
+}

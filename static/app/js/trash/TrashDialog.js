@@ -1,0 +1,62 @@
+/** The chats that were deleted: back with them, or out for good. */
+
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { get, query } from "../api.js";
+import { boot } from "../boot.js";
+import { sentenceOf } from "../commands/conversations.js";
+import { goTo } from "../commands/navigation.js";
+import { closeDialog, Dialog } from "../components/Dialog.js";
+import { formatDate } from "../format.js";
+import { html } from "../html.js";
+import { t } from "../i18n.js";
+import { askToDeleteNow, askToEmpty, restore, titleOf } from "./commands.js";
+
+/** @typedef {import("./commands.js").Trashed} Trashed */
+
+export function TrashDialog() {
+  const items = useSignal(/** @type {Trashed[]|null} */ (null));
+  const next = useSignal(/** @type {string|null} */ (null));
+  const error = useSignal("");
+  const load = async () => {
+    try {
+      const page = await get(`/trash${query({ cursor: next.value })}`);
+      items.value = [...(items.value ?? []), ...page.items];
+      next.value = page.next_cursor;
+    } catch (problem) {
+      error.value = sentenceOf(problem);
+    }
+  };
+  useEffect(() => void load(), []);
+  const back = async (/** @type {Trashed} */ { id }) => {
+    if (!(await restore(id))) return;
+    closeDialog();
+    goTo(id);
+  };
+  return html`<${Dialog} title=${t("Trash")}>
+    <p>${t("Deleted chats stay here for {n} days. What was remembered from those you deleted goes with them.", { n: boot.trash_days })}</p>
+    ${error.value && html`<p class="form-error" role="alert">${error.value}</p>`}
+    ${items.value?.length === 0 && html`<p class="muted">${t("The trash is empty.")}</p>`}
+    ${
+      items.value &&
+      items.value.length > 0 &&
+      html`<ul class="trash">${items.value.map((item) => html`<${Row} key=${item.id} item=${item} onRestore=${back} />`)}</ul>
+      <div class="dialog-actions">
+        ${next.value && html`<button type="button" class="button" onClick=${load}>${t("Show more")}</button>`}
+        <button type="button" class="button is-danger" onClick=${askToEmpty}>${t("Empty trash")}</button>
+      </div>`
+    }
+  <//>`;
+}
+
+/** @param {{item: Trashed, onRestore: (item: Trashed) => void}} props */
+function Row({ item, onRestore }) {
+  const title = titleOf(item);
+  const until = { date: formatDate(item.purge_at) };
+  return html`<li class="trash-row">
+    <span class="trash-text"><span>${title}</span>
+      <small class="muted">${item.reason === "idle" ? t("Not used for long · goes on {date}", until) : t("Deleted by you · goes on {date}", until)}</small></span>
+    <button type="button" class="button" aria-label=${t("Restore {title}", { title })} onClick=${() => onRestore(item)}>${t("Restore")}</button>
+    <button type="button" class="button is-danger" aria-label=${t("Delete now: {title}", { title })} onClick=${() => askToDeleteNow(item)}>${t("Delete now")}</button>
+  </li>`;
+}

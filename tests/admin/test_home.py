@@ -1,0 +1,84 @@
+"""The first page of the panel: what happens, what failed, what it costs, and whether every part is there."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+
+from chatapp.accounts.models import User
+from chatapp.operations import clock
+from chatapp.operations.admin.home import DAYS, read_overview
+from chatapp.operations.ids import first_id_at, new_id
+from chatapp.providers.models import ModelConfig, Usage
+from chatapp.runs.models import Run
+from tests.memory_store.rows import new_conversation, say
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("static_files")]
+
+
+def new_run(user: User, status: str, category: str = "") -> Run:
+    conversation = new_conversation(user, "Lisbon")
+    question, answer = say(conversation, "Where is the ferry?", "At Cais do Sodré.")
+    return Run.objects.create(
+        conversation=conversation,
+        user=user,
+        question=question,
+        answer=answer,
+        status=status,
+        error_category=category,
+        created_at=clock.now() - timedelta(seconds=30),
+    )
+
+
+def test_answers_failures_and_what_waits_are_counted(alice: User) -> None:
+    for status, category in [("complete", ""), ("failed", "auth"), ("failed", "auth"), ("queued", "")]:
+        new_run(alice, status, category)
+    overview = read_overview(clock.now())
+    assert dict(overview["runs"]) == {"Queued": 1, "Complete": 1, "Failed": 2}
+    assert list(overview["failures"]) == [("auth", 2)]
+    assert (overview["running"], overview["queued"], overview["users"]) == (0, 1, 1)
+    assert 30 <= overview["waiting_s"] < 90
+
+
+def test_tokens_are_added_up_by_day(alice: User) -> None:
+    now = clock.now()
+    for tokens, age in [(100, 0), (200, 0), (50, 2), (9_000, DAYS + 1)]:
+        row = Usage.objects.create(
+            user=alice, model_name="m", purpose="chat", input_tokens=tokens, output_tokens=10, exact=True
+        )
+        at = now - timedelta(days=age)
+        Usage.objects.filter(pk=row.pk).update(created_at=at)
+    overview = read_overview(now)
+    assert [day["input"] for day in overview["days"]] == [0] * (DAYS - 3) + [50, 0, 300]
+    assert (overview["input"], overview["output"], overview["cost"]) == (350, 30, None)
+    today = overview["days"][-1]
+    assert today["output_top"] == 0
+    assert today["output_height"] + today["input_height"] == pytest.approx(100)
+
+
+def test_the_first_id_of_a_moment_is_before_all_that_are_made_then() -> None:
+    made = new_id()
+    assert (
+        first_id_at(clock.now() - timedelta(seconds=60))
+        < made
+        < first_id_at(clock.now() + timedelta(seconds=60))
+    )
+
+
+def test_the_checks_of_doctor_are_a_page_for_operators_alone(client: Client, alice: User) -> None:
+    ModelConfig.objects.create(name="Demo", kind=ModelConfig.Kind.DEMO, model_id="demo")
+    client.force_login(alice)
+    assert client.get("/admin/checks/").status_code == 404
+    alice.is_staff = alice.is_superuser = True
+    alice.save()
+    page = client.get("/admin/checks/").content.decode()
+    assert "database" in page
+    assert "up to date" in page
+    assert "model Demo" not in page, "a visit asks no model"
+    assert ModelConfig.objects.get().tested_at is None
+    assert "model Demo" in client.post("/admin/checks/").content.decode()
+    home = client.get("/admin/").content.decode()
+    assert 'data-address="/admin/checks/"' in home
+    assert "Tokens by day" in home

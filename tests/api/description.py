@@ -1,0 +1,26 @@
+"""The addresses of the API, and its description, which takes a second: made once, and not where tests are collected."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from chatapp.urls import ROUTERS, api
+
+PREFIX = "/api/v1"
+
+
+def all_operations() -> list[tuple[str, str]]:
+    """Return (method in lower case, path) of each, in the order of the description."""
+    return [
+        (method.lower(), PREFIX + path)
+        for router in ROUTERS
+        for path, view in router.path_operations.items()
+        for operation in view.operations
+        for method in operation.methods
+    ]
+
+
+@cache
+def describe_api() -> dict[str, Any]:
+    return api.get_openapi_schema(path_prefix=PREFIX)

@@ -1,0 +1,246 @@
+"""Every POST that makes something makes it once for each `Idempotency-Key`, and says where it is."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.apps import apps
+
+from chatapp.accounts.idempotency_keys import KEPT, delete_old_keys
+from chatapp.accounts.models import ApiToken, IdempotencyKey, User
+from chatapp.operations import clock
+from chatapp.providers.models import ModelConfig
+from chatapp.urls import ROUTERS
+from tests.api.everything import one_of_everything
+from tests.api.program import Answer, Program
+from tests.api.running import new_conversation, read_all, running_service, send
+from tests.api.test_account import signed_in
+
+KEY = {"idempotency-key": "k1"}
+OF_MESSAGES = {"/conversations/{conversation_id}/messages", "/conversations/{conversation_id}/inject"}
+"""There the key is the message's own: `test_idempotency.py`."""
+MAKE_NOTHING = {
+    "/conversations/{conversation_id}/context",
+    "/conversations/{conversation_id}/compactions/{compaction_id}/undo",
+    "/conversations/{conversation_id}/compactions/{compaction_id}/redo",
+    "/conversations/{conversation_id}/messages/{message_id}/show",
+    "/conversations/{conversation_id}/trash",
+    "/trash/{conversation_id}/restore",
+    "/runs/{run_id}/stop",
+    "/runs/{run_id}/tools/{call_id}/approve",
+    "/runs/{run_id}/tools/{call_id}/deny",
+    "/memory/forget",
+    "/memory/forget/confirm",
+    "/memory/review/{entry_id}/approve",
+    "/memory/review/{entry_id}/reject",
+    "/memory/entries/{entry_id}/revert",
+    "/memory/profile/versions/{version}/revert",
+    "/memory/profile/consolidate",
+    "/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver",
+}
+BODIES: dict[str, dict[str, Any]] = {
+    "/agents": {"name": "Made"},
+    "/agents/import": {"yaml": "name: Imported"},
+    "/conversations/import": {"messages": [{"role": "user", "content": "Hello"}]},
+    "/webhooks": {"url": "https://example.com/hook"},
+    "/memory/forget/propose": {"query": "parrots"},
+    "/memory/entries": {"text": "A parrot."},
+    "/conversations": {"title": "Made"},
+    "/folders": {"name": "Made"},
+}
+FORM = (
+    b'--%(b)s\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n'
+    b"Content-Type: text/plain\r\n\r\n%(text)s\r\n--%(b)s--\r\n"
+)
+
+
+def posts() -> dict[str, Any]:
+    """Return what `creates` declares, or None, by path."""
+    return {
+        path: getattr(operation.view_func, "creation", None)
+        for router in ROUTERS
+        for path, view in router.path_operations.items()
+        for operation in view.operations
+        if "POST" in operation.methods
+    }
+
+
+CREATING = [path for path, creation in posts().items() if creation is not None]
+IN_A_TEST_OF_THEIR_OWN = {"/tokens", "/files", "/imports", "/conversations/{conversation_id}/compact"}
+
+
+def counts() -> dict[str, int]:
+    kept = {"IdempotencyKey", "Event", "Session"}
+    return {
+        model.__name__: model._base_manager.count()
+        for model in apps.get_app_config("chatapp").get_models()
+        if model.__name__ not in kept
+    }
+
+
+def test_each_post_is_declared_to_make_something_or_known_to_make_nothing() -> None:
+    undeclared = posts().keys() - set(CREATING) - OF_MESSAGES - MAKE_NOTHING
+    assert not undeclared, (
+        f"Say `@creates(…)` of {undeclared}, or list them here with those that make nothing."
+    )
+
+
+def test_each_answer_201_is_declared() -> None:
+    for router in ROUTERS:
+        for path, view in router.path_operations.items():
+            for operation in view.operations:
+                if 201 in operation.response_models:
+                    assert path in CREATING, path
+                    assert posts()[path].location, path
+
+
+async def ask_twice(program: Program, path: str, body: Any = None) -> tuple[Answer, Answer]:
+    first = await program.call("POST", path, body=body or {}, headers=KEY)
+    assert first.status_code < 300, first.content
+    before = await sync_to_async(counts)()
+    again = await program.call("POST", path, body=body or {}, headers=KEY)
+    assert await sync_to_async(counts)() == before
+    return first, again
+
+
+@pytest.mark.mechanism("contract.once")
+@pytest.mark.parametrize("path", [path for path in CREATING if path not in IN_A_TEST_OF_THEIR_OWN])
+async def test_a_repeat_makes_nothing_and_answers_with_what_was_made(
+    path: str, alice: User, alice_program: Program, model: ModelConfig
+) -> None:
+    async with running_service():
+        ids = await sync_to_async(one_of_everything)(alice)
+        if path.endswith("/share"):
+            await alice_program.delete(path.format(**ids).removeprefix("/"))
+        if path.startswith(("/runs", "/conversations/{conversation_id}/messages")):
+            ids = await unfinished(alice_program)
+        if path.endswith("/context/clear"):
+            await sync_to_async(apps.get_model("chatapp", "Compaction").objects.all().delete)()
+        first, again = await ask_twice(alice_program, path.format(**ids).removeprefix("/"), BODIES.get(path))
+        assert again.status_code == first.status_code
+        hidden = {"secret", "notes"}
+        told = {name: value for name, value in first.json().items() if name not in hidden}
+        assert {name: again.json()[name] for name in told} == told
+        assert again.headers.get("location") == first.headers.get("location")
+        if first.status_code == 201:
+            assert first.headers["location"].startswith("/api/v1/")
+            found = await alice_program.get(first.headers["location"])
+            assert found.status_code == (405 if path == "/webhooks" else 200)
+
+
+async def unfinished(program: Program) -> dict[str, str]:
+    """Return the ids of a stopped answer, which can be continued and made again."""
+    conversation = await new_conversation(program)
+    answer = (await send(program, conversation)).json()
+    message, run = answer["message"]["id"], answer["run_id"]
+    models = apps.get_model("chatapp", "Message"), apps.get_model("chatapp", "Run")
+    for row, row_id in zip(models, (message, run), strict=True):
+        await row.objects.filter(pk=row_id).aupdate(status="stopped")
+    return {"conversation_id": conversation, "message_id": message, "run_id": run}
+
+
+async def test_a_repeated_stream_tells_the_same_run(alice_program: Program, model: ModelConfig) -> None:
+    async with running_service():
+        ids = await unfinished(alice_program)
+        path = f"conversations/{ids['conversation_id']}/messages/{ids['message_id']}/regenerate"
+        streams = [await read_all(await alice_program.post(path, headers=KEY, stream=True)) for _ in range(2)]
+        ends = [events[-1] for events in streams]
+        assert [event.type for event in ends] == ["run.finished"] * 2
+        assert ends[0].data == ends[1].data
+        assert "run.started" in {event.type for event in streams[1]}
+
+
+async def test_a_summary_is_queued_once(alice_program: Program, model: ModelConfig) -> None:
+    async with running_service():
+        said = [{"role": "user", "content": f"Order QX-{n:05d} matters. " * 20} for n in range(60)]
+        made = await alice_program.post("conversations/import", messages=said)
+        first, again = await ask_twice(alice_program, f"conversations/{made.json()['id']}/compact")
+        assert again.json()["id"] == first.json()["id"]
+
+
+async def upload(program: Program, text: bytes, boundary: bytes, path: str = "files") -> Answer:
+    headers = {"content-type": f"multipart/form-data; boundary={boundary.decode()}", **KEY}
+    body = FORM % {b"b": boundary, b"text": text}
+    return await program.call("POST", path, body=body, headers=headers)
+
+
+async def test_a_file_is_told_by_its_content_not_by_its_form(alice_program: Program) -> None:
+    first, again = (
+        await upload(alice_program, b"Hello", b"one"),
+        await upload(alice_program, b"Hello", b"two"),
+    )
+    assert (first.status_code, first.json()) == (201, again.json())
+    assert first.headers["location"] == again.headers["location"] == first.json()["url"]
+    other = await upload(alice_program, b"Other", b"one")
+    assert (other.status_code, other.error["code"]) == (422, "idempotency_mismatch")
+
+
+async def test_an_export_is_taken_in_once(alice_program: Program) -> None:
+    first, again = [await upload(alice_program, b"[]", each, "imports") for each in (b"one", b"two")]
+    assert (first.status_code, again.status_code) == (202, 202), first.content
+    assert first.json()["id"] == again.json()["id"]
+
+
+def test_a_repeat_shows_no_secret(alice: User) -> None:
+    client = signed_in(alice)
+    fields: dict[str, Any] = {"content_type": "application/json", "headers": {"Idempotency-Key": "k1"}}
+    first, again = (client.post("/api/v1/tokens", {"scopes": ["chat"]}, **fields) for _ in range(2))
+    assert first.status_code == again.status_code == 201
+    assert again.json() == {**first.json(), "token": None}
+    assert first["Location"] == again["Location"] == f"/api/v1/tokens/{first.json()['id']}"
+    assert ApiToken.objects.filter(user=alice).count() == 1
+
+
+async def test_of_several_at_once_one_makes_it(alice_program: Program) -> None:
+    answers = await asyncio.gather(
+        *(alice_program.post("conversations", headers=KEY, title="Once") for _ in range(5))
+    )
+    assert [answer.status_code for answer in answers] == [201] * 5, answers[0].content
+    assert len({answer.json()["id"] for answer in answers}) == 1
+    assert len((await alice_program.get("conversations")).json()["items"]) == 1
+
+
+async def test_the_same_key_with_another_body_is_422(alice_program: Program) -> None:
+    await alice_program.post("conversations", headers=KEY, title="One")
+    other = await alice_program.post("conversations", headers=KEY, title="Two")
+    assert (other.status_code, other.error["code"]) == (422, "idempotency_mismatch")
+
+
+async def test_a_key_belongs_to_its_user_and_address(
+    alice_program: Program, charlie_program: Program
+) -> None:
+    of_alice = await alice_program.post("conversations", headers=KEY)
+    of_charlie = await charlie_program.post("conversations", headers=KEY)
+    assert of_alice.json()["id"] != of_charlie.json()["id"]
+    assert (await alice_program.post("memory/entries", headers=KEY, text="A parrot.")).status_code == 201
+
+
+async def test_what_failed_is_tried_again(alice_program: Program, model: ModelConfig) -> None:
+    assert (await alice_program.post("agents", headers=KEY, name="")).status_code == 422
+    assert (await alice_program.post("agents", headers=KEY, name="Made")).status_code == 201
+
+
+async def test_what_was_deleted_is_not_made_again(alice_program: Program) -> None:
+    made = await alice_program.post("conversations", headers=KEY)
+    await alice_program.delete(f"conversations/{made.json()['id']}")
+    assert (await alice_program.post("conversations", headers=KEY)).status_code == 404
+
+
+async def test_a_key_is_kept_for_a_day(alice_program: Program) -> None:
+    made = await alice_program.post("conversations", headers=KEY)
+    await IdempotencyKey.objects.aupdate(created_at=clock.now() - KEPT - timedelta(seconds=1))
+    other = await alice_program.post("conversations", headers=KEY)
+    assert made.json()["id"] != other.json()["id"]
+    assert await IdempotencyKey.objects.acount() == 1
+    await sync_to_async(delete_old_keys)(now=clock.now() + KEPT)
+    assert not await IdempotencyKey.objects.aexists()
+
+
+@pytest.mark.parametrize("key", ["", "x" * 201])
+async def test_a_key_that_is_empty_or_too_long_is_422(alice_program: Program, key: str) -> None:
+    answer = await alice_program.post("conversations", headers={"idempotency-key": key})
+    assert (answer.status_code, answer.error["details"][0]["field"]) == (422, "Idempotency-Key")

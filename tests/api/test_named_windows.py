@@ -1,0 +1,36 @@
+"""A provider with a smaller window than was entered: it refuses once in a conversation, and not at every turn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.api.program import Program
+from tests.api.running import new_conversation, running_service, send
+from tests.servers.openai_server import ModelServer
+
+if TYPE_CHECKING:
+    from chatapp.providers.models import ModelConfig
+
+SMALLER = 9_000
+LONG = " ".join(f"QX-{number}" for number in range(2_000))
+"""About 4,000 tokens."""
+
+
+async def test_a_named_window_is_kept_to_from_the_next_answer_on(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    async with running_service():
+        conversation = await new_conversation(alice_program)
+        for _ in range(3):
+            assert (await send(alice_program, conversation, LONG)).status_code == 200
+        model_server.window = SMALLER
+        model_server.requests.clear()
+        refused = await send(alice_program, conversation, "And now?")
+        assert refused.json()["message"]["status"] == "complete"
+        assert len(model_server.requests_of("chat")) == 2
+        model_server.requests.clear()
+        for _ in range(2):
+            assert (await send(alice_program, conversation, "And again?")).json()["message"][
+                "status"
+            ] == "complete"
+        assert len(model_server.requests_of("chat")) == 2, "none is refused any more"

@@ -1,0 +1,186 @@
+"""Requests and frames as no client of ours writes them: nothing leaks, nothing fails, nobody else notices."""
+
+from __future__ import annotations
+
+import json
+import socket
+from typing import Any
+
+import httpx2
+import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection, connect
+
+from tests.api import odd
+from tests.servers.people import ALICE
+from tests.servers.service import Service
+from tests.servers.waiting import PATIENCE_S
+
+OUTSIDE = ("../../../secret_key", "..%2f..%2f..%2fsecret_key", "%2e%2e/%2e%2e/secret_key", "....//secret_key")
+FRAMES: dict[str, dict[str, Any]] = {
+    "subscribe": {"conversation_id": "", "after_seq": 0},
+    "unsubscribe": {"conversation_id": ""},
+    "message.send": {
+        "client_id": "k",
+        "conversation_id": "",
+        "content": "Hi",
+        "attachments": [],
+        "parent": None,
+        "model": None,
+        "mode": "react",
+    },
+    "message.inject": {"client_id": "k", "conversation_id": "", "content": "Hi", "attachments": []},
+    "tool.approve": {"run_id": odd.ROW_ID, "call_id": "c"},
+    "tool.deny": {"run_id": odd.ROW_ID, "call_id": "c"},
+    "run.stop": {"run_id": odd.ROW_ID},
+    "message.sync": {"message_id": odd.ROW_ID, "length": 0},
+}
+
+
+def raw(service: Service, request: bytes) -> bytes:
+    """Everything that comes back on a connection of its own."""
+    with socket.create_connection(("127.0.0.1", service.port), timeout=PATIENCE_S) as client:
+        client.sendall(request)
+        with client.makefile("rb") as file:
+            return file.read()
+
+
+@pytest.mark.parametrize("place", OUTSIDE)
+@pytest.mark.parametrize("folder", ["/static/", "/api/v1/files/", "/static/app/"])
+def test_no_address_leads_out_of_its_folder(service: Service, folder: str, place: str) -> None:
+    key = (service.data_dir / "secret_key").read_bytes()
+    head = f"GET {folder}{place} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
+    token = f"Authorization: Bearer {service.tokens[ALICE]}\r\n\r\n"
+    answer = raw(service, (head + token).encode())
+    assert answer.split()[1] in (b"400", b"404"), answer[:100]
+    assert key not in answer
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../../../../tmp/evil.txt", "/etc/passwd", "a\\..\\b.txt", "..", 'x";\r\nSet-Cookie: a=b', "x" * 5_000],
+)
+def test_a_file_name_leads_nowhere_and_into_no_header(service: Service, name: str) -> None:
+    with service.client_of(ALICE) as alice:
+        made = alice.post("/api/v1/files", files={"file": (name, b"A line of text.", "text/plain")})
+        assert made.status_code in (201, 400, 422), made.text
+        if made.status_code != 201:
+            return
+        shown = alice.get(made.json()["url"])
+        assert shown.headers["content-disposition"] == f'attachment; filename="{made.json()["id"]}.txt"'
+        assert "set-cookie" not in shown.headers
+        assert shown.headers["x-content-type-options"] == "nosniff"
+    stored = [path.name for path in (service.data_dir / "files").rglob("*") if path.is_file()]
+    assert all(set(path) <= set("0123456789abcdef") for path in stored if not path.startswith(".lock"))
+
+
+def test_a_title_gets_into_no_header(service: Service) -> None:
+    with service.client_of(ALICE) as alice:
+        made = alice.post("/api/v1/conversations", json={"title": 'x";\r\nSet-Cookie: a=b\r\n\r\n<script>'})
+        shown = alice.get(f"/api/v1/conversations/{made.json()['id']}/export", params={"format": "markdown"})
+        assert "set-cookie" not in shown.headers
+        assert shown.headers["content-disposition"].startswith("attachment")
+
+
+@pytest.mark.parametrize(
+    "framing",
+    [
+        b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+        b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
+        b"Transfer-Encoding: xchunked\r\n",
+        b"Content-Length: 5\r\nContent-Length: 6\r\n",
+        b"Transfer-Encoding : chunked\r\n",
+    ],
+)
+def test_a_request_with_two_lengths_smuggles_no_other(service: Service, framing: bytes) -> None:
+    smuggled = b"0\r\n\r\nGET /api/v1/me HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    answer = raw(
+        service, b"POST /api/v1/conversations HTTP/1.1\r\nHost: 127.0.0.1\r\n" + framing + b"\r\n" + smuggled
+    )
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["Daphne-Root-Path", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Original-URL", "X-HTTP-Method-Override"],
+)
+def test_headers_of_a_proxy_that_is_not_trusted_change_nothing(service: Service, header: str) -> None:
+    plain = httpx2.get(f"{service.url}/accounts/login/")
+    claimed = httpx2.get(f"{service.url}/accounts/login/", headers={header: "/admin/"})
+    assert claimed.status_code == plain.status_code == 200
+    assert "/admin/" not in claimed.text
+
+
+def test_many_files_at_once_are_taken_or_told_to_wait(service: Service) -> None:
+    """Beyond what one user may send at a time: 429 with Retry-After, never a broken connection without an answer."""
+    token = f"Authorization: Bearer {service.tokens[ALICE]}\r\n".encode()
+    head = b"POST /api/v1/files HTTP/1.1\r\nHost: 127.0.0.1\r\n" + token
+    head += b"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 20000000\r\nExpect: 100-continue\r\n\r\n"
+    held = [socket.create_connection(("127.0.0.1", service.port), timeout=PATIENCE_S) for _ in range(7)]
+    try:
+        starts = []
+        for client in held:
+            client.sendall(head)
+            starts.append(client.recv(4_096).split(b"\r\n")[0])
+    finally:
+        for client in held:
+            client.close()
+    assert starts.count(b"HTTP/1.1 100 Continue") == 6
+    assert starts.count(b"HTTP/1.1 429 Too Many Requests") == 1
+
+
+# --- frames ------------------------------------------------------------------------------------------
+
+
+def opened(service: Service) -> ClientConnection:
+    headers = {"Authorization": f"Bearer {service.tokens[ALICE]}"}
+    return connect(service.ws_url, additional_headers=headers, max_size=None)
+
+
+def told(client: ClientConnection, text: str) -> set[str]:
+    """The types of all frames that came before the answer to the ping behind `text`."""
+    client.send(text)
+    client.send('{"type": "ping"}')
+    types = set()
+    while True:
+        frame = json.loads(client.recv(timeout=PATIENCE_S))
+        if frame["type"] == "pong":
+            return types
+        types.add(frame["type"])
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_a_frame_with_odd_values_is_answered_with_an_error(service: Service, kind: str) -> None:
+    with service.client_of(ALICE) as alice:
+        conversation = alice.post("/api/v1/conversations", json={}).json()["id"]
+    valid = {"type": kind, **FRAMES[kind]}
+    if "conversation_id" in valid:
+        valid["conversation_id"] = conversation
+    accepted = {"subscribe", "unsubscribe", "message.send", "message.inject"}
+    with opened(service) as client:
+        for field in valid:
+            absent = json.dumps({name: value for name, value in valid.items() if name != field})
+            for text in (absent, *(odd.with_field(valid, field, value) for value in odd.JSON_VALUES)):
+                # What is valid all the same is answered in its own way; nothing ends the socket.
+                types = told(client, text)
+                if not types:
+                    assert kind in accepted or field != "type", text[:200]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "null", "{", "NaN", '"x"', "[" * 50_000, '{"type": "nothing"}', "\u0000"]
+)
+def test_what_is_no_frame_is_answered_with_an_error(service: Service, text: str) -> None:
+    with opened(service) as client:
+        assert told(client, text) == {"error"}
+
+
+@pytest.mark.parametrize("payload", ["x" * (2**20 + 1), b"\xff" * (2**20 + 1)])
+def test_a_giant_frame_ends_its_own_socket_only(service: Service, payload: str | bytes) -> None:
+    with opened(service) as giant, opened(service) as other:
+        giant.send(payload)
+        with pytest.raises(ConnectionClosed):
+            giant.recv(timeout=PATIENCE_S)
+        assert giant.close_code == 1009
+        assert told(other, '{"type": "nothing"}') == {"error"}

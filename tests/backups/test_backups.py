@@ -1,0 +1,264 @@
+"""A backup of a running service becomes an empty deployment, in which everything works as before."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import shutil
+import sqlite3
+import tarfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fixtures.processes import ServiceStarter
+from tests.reliability.browsers import BrowserSession
+from tests.servers.made_once import MIGRATED, SQLITE_NAME, copy_migrated_sqlite
+from tests.servers.people import ALICE, BOB, make_people
+from tests.servers.postgres import Postgres
+from tests.servers.redis import Redis
+from tests.servers.service import OwnProcess, Service, run_manage
+from tests.servers.waiting import wait_for
+from tests.upgrade.data_folder import unpack
+from tests.upgrade.dump import DUMP, ENTRY, HISTORY, NOTE, PROFILE, SAID, fill, found, send
+
+
+@dataclass(frozen=True)
+class Made:
+    """A service with alice's things, a backup made while it ran, and what she had been told before it was begun."""
+
+    service: Service
+    file: Path
+    facts: dict[str, Any]
+    accepted: list[str]
+    cookie: str
+    """Of a browser in which alice was signed in when the backup was made."""
+
+
+@pytest.fixture(scope="module")
+def made(start_shared: ServiceStarter, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    service = start_shared()
+    file = tmp_path_factory.mktemp("backups") / "backup.tar.gz"
+    return back_up(service, file)
+
+
+def back_up(service: Service, file: Path) -> Made:
+    facts, cookie = fill(service.client_of(ALICE)), BrowserSession(service, ALICE).cookie
+    with somebody_writes(service) as accepted:
+        before = list(accepted)
+        printed = service.manage("backup", str(file))
+    assert "The secret key is in it" in printed
+    return Made(service, file, facts, before, cookie)
+
+
+@contextmanager
+def somebody_writes(service: Service) -> Iterator[list[str]]:
+    """Bob keeps writing to his memory; the list has what was accepted so far."""
+    accepted: list[str] = []
+    is_over = threading.Event()
+
+    def write() -> None:
+        with service.client_of(BOB) as bob:
+            while not is_over.is_set():
+                text = f"The buoy {len(accepted)} is red."
+                send(bob, "POST", "memory/entries", json={"text": text, "day": "2026-11-21"})
+                accepted.append(text)
+
+    writing = threading.Thread(target=write)
+    writing.start()
+    try:
+        wait_for(lambda: len(accepted) > 2, what="bob writes")
+        yield accepted
+    finally:
+        is_over.set()
+        writing.join()
+
+
+def check_everything(service: Service, made: Made) -> None:
+    """Messages, files, memory and search are as they were; password, token and cookie let alice in; it goes on."""
+    alice, facts = service.client_of(ALICE), made.facts
+    question, answer = send(alice, "GET", f"conversations/{facts['chat']}/messages")["items"]
+    assert (question["content"][-1]["text"], answer["status"]) == (SAID, "complete")
+    assert alice.get(f"/api/v1/files/{facts['file']}").content == NOTE
+    kept = send(alice, "GET", f"conversations/{facts['long']}/messages")["items"]
+    assert [row["content"] for row in kept] == [row["content"] for row in HISTORY]
+    [compaction] = send(alice, "GET", f"conversations/{facts['long']}/compactions")["items"]
+    assert compaction["summary"] == facts["summary"]
+    assert send(alice, "GET", "memory/profile")["markdown"] == PROFILE
+    assert found(alice, SAID)
+    assert found(alice, ENTRY)
+    [*_, id_of_alice] = {path.parent for path in service.data_dir.glob("memory/*/MEMORY.md")}
+    assert ENTRY in (id_of_alice / "2026-11-20.md").read_text()
+
+    BrowserSession(service, ALICE)
+    with service.client() as browser:
+        browser.headers["Cookie"] = made.cookie
+        page = browser.get("/c/" + facts["chat"])
+        assert page.status_code == 200, page.headers["location"]
+    entries = send(service.client_of(BOB), "GET", "memory/days/2026-11-21")["entries"]
+    assert {entry["text"] for entry in entries} >= set(made.accepted)
+
+    more = {"content": "And the sails?", "stream": False}
+    assert send(alice, "POST", f"conversations/{facts['chat']}/messages", json=more)["message"]["status"] == (
+        "complete"
+    )
+
+
+def restored_service(made: Made, env: dict[str, str], processes: list[OwnProcess], folder: Path) -> Service:
+    done = run_manage(env, "restore", str(made.file))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Restored the backup of" in done.stdout
+    service = Service([], folder / "restored.log", env, tokens=made.service.tokens)
+    processes.append(service)
+    return service.start()
+
+
+def test_a_backup_of_a_running_service_is_restored(
+    made: Made, tmp_path: Path, processes: list[OwnProcess]
+) -> None:
+    env = {"DATA_DIR": str(tmp_path / "data")}
+    check_everything(restored_service(made, env, processes, tmp_path), made)
+    assert (tmp_path / "data" / "secret_key").read_text() == (
+        made.service.data_dir / "secret_key"
+    ).read_text()
+    assert not list((tmp_path / "data").glob(".restore*"))
+
+
+def test_a_backup_on_postgresql_is_restored(
+    start_service: ServiceStarter,
+    start_worker: Callable[[Service], OwnProcess],
+    postgres: Postgres,
+    redis: Redis,
+    tmp_path: Path,
+    processes: list[OwnProcess],
+) -> None:
+    service = start_service(production=True)
+    people = make_people(service.env, [ALICE, BOB])
+    service.tokens, service.cookies = people.tokens, people.cookies
+    start_worker(service)
+    made = back_up(service, tmp_path / "backup.tar.gz")
+    env = {
+        "DATA_DIR": str(tmp_path / "other"),
+        "DATABASE_URL": postgres.new_database(MIGRATED),
+        "REDIS_URL": redis.new_database(),
+    }
+    check_everything(restored_service(made, env, processes, tmp_path), made)
+
+
+def test_only_its_owner_may_read_a_backup_and_no_file_is_replaced(made: Made) -> None:
+    assert made.file.stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in made.file.parent.iterdir()] == [made.file.name]
+    before = made.file.read_bytes()
+    again = run_manage(made.service.env, "backup", str(made.file))
+    assert again.returncode == 1
+    assert "exists already" in again.stderr
+    assert made.file.read_bytes() == before
+
+
+def test_a_backup_is_restored_neither_below_a_running_service_nor_over_accounts(
+    made: Made, tmp_path: Path
+) -> None:
+    running = run_manage(made.service.env, "restore", str(made.file))
+    assert (running.returncode, "already served by process" in running.stderr) == (1, True)
+
+    folder = tmp_path / "data"
+    folder.mkdir()
+    shutil.copy(made.service.data_dir / SQLITE_NAME, folder)
+    used = run_manage({"DATA_DIR": str(folder)}, "restore", str(made.file))
+    assert used.returncode == 1
+    assert "This database has accounts, and a backup is restored into an empty deployment only" in used.stderr
+
+
+def rewritten(made: Made, target: Path, **changes: Any) -> Path:
+    """The backup with other facts in its manifest."""
+    with tarfile.open(made.file) as tar, tarfile.open(target, "w:gz") as written:
+        for member in tar:
+            content = tar.extractfile(member)
+            assert content is not None
+            data = content.read()
+            if member.name == "manifest.json":
+                data = json.dumps({**json.loads(data), **changes}).encode()
+                member.size = len(data)
+            written.addfile(member, io.BytesIO(data))
+    return target
+
+
+def cut_off(made: Made, target: Path) -> Path:
+    target.write_bytes(made.file.read_bytes()[:-6])
+    return target
+
+
+def leading_out(made: Made, target: Path) -> Path:
+    with gzip.open(target, "wb") as packed, tarfile.open(made.file) as tar:
+        with tarfile.open(fileobj=packed, mode="w|") as written:
+            manifest = tar.getmember("manifest.json")
+            written.addfile(manifest, tar.extractfile(manifest))
+            written.addfile(tarfile.TarInfo("data/../../escaped"), io.BytesIO())
+    return target
+
+
+def no_archive(made: Made, target: Path) -> Path:
+    target.write_text("Dear diary")
+    return target
+
+
+WRONG: dict[str, tuple[Callable[[Made, Path], Path], str]] = {
+    "cut off": (cut_off, "is no backup, or it is damaged or cut off"),
+    "leading out": (leading_out, "is no backup, or it is damaged or cut off"),
+    "no archive": (no_archive, "is no backup, or it is damaged or cut off"),
+    "newer format": (lambda made, target: rewritten(made, target, format=2), "made by a newer version"),
+    "newer schema": (
+        lambda made, target: rewritten(made, target, migrations=[["chatapp", "9999_later"]]),
+        "made by a newer version, with chatapp.9999_later",
+    ),
+    "other database": (
+        lambda made, target: rewritten(made, target, database="postgresql"),
+        "The backup is of postgresql, and DATABASE_URL leads to sqlite",
+    ),
+}
+
+
+def test_what_cannot_be_restored_is_refused_before_anything_is_changed(made: Made, tmp_path: Path) -> None:
+    env = {"DATA_DIR": str(tmp_path / "data")}
+    for name, (make, problem) in WRONG.items():
+        wrong = make(made, tmp_path / f"{name}.tar.gz")
+        refused = run_manage(env, "restore", str(wrong))
+        assert (refused.returncode, refused.stderr.count("\n")) == (1, 1), refused.stderr
+        assert problem in refused.stderr
+    left = {path.name for path in (tmp_path / "data").iterdir()}
+    assert left == {"secret_key", "serve.lock", SQLITE_NAME}  # of a command, as ever
+    with closing(sqlite3.connect(tmp_path / "data" / SQLITE_NAME)) as database:
+        assert database.execute("SELECT * FROM sqlite_master").fetchall() == []
+    assert not (tmp_path / "escaped").exists()
+
+
+def test_a_secret_key_of_the_environment_is_not_in_the_backup_and_has_to_be_the_same(tmp_path: Path) -> None:
+    env = {"DATA_DIR": str(tmp_path / "data"), "SECRET_KEY": "one-that-is-kept-elsewhere-" * 3}
+    (tmp_path / "data").mkdir()
+    copy_migrated_sqlite(tmp_path / "data" / SQLITE_NAME)
+    file = tmp_path / "backup.tar.gz"
+    printed = run_manage(env, "backup", str(file)).stdout
+    assert "SECRET_KEY comes from the environment and is not in it" in printed
+    with tarfile.open(file) as tar:
+        assert tar.getnames() == ["manifest.json", f"database/{SQLITE_NAME}"]
+    other = {"DATA_DIR": str(tmp_path / "other")}
+    refused = run_manage(other, "restore", str(file))
+    assert "set the same one" in refused.stderr
+    assert run_manage(other | {"SECRET_KEY": env["SECRET_KEY"]}, "restore", str(file)).returncode == 0
+
+
+def test_a_backup_of_an_older_schema_is_brought_up_to_date(tmp_path: Path) -> None:
+    unpack(DUMP.read_text(), tmp_path / "old")
+    file, env = tmp_path / "backup.tar.gz", {"DATA_DIR": str(tmp_path / "new")}
+    assert run_manage({"DATA_DIR": str(tmp_path / "old")}, "backup", str(file)).returncode == 0
+    restored = run_manage(env, "restore", str(file))
+    assert "1 accounts" in restored.stdout, restored.stderr
+    assert run_manage(env, "migrate", "--check").returncode == 0
+    with closing(sqlite3.connect(tmp_path / "new" / SQLITE_NAME)) as database:
+        assert database.execute("SELECT count(*) FROM chatapp_message").fetchone()[0] > len(HISTORY)

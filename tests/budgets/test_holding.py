@@ -1,0 +1,165 @@
+"""What a call holds of a budget and what it gives back: exact, whoever else is at it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+
+from agents.errors import ModelError
+from chatapp.accounts.models import User
+from chatapp.budgets.actions import Amount, Hold, hold, settle
+from chatapp.budgets.models import BudgetHold, BudgetPeriod
+from chatapp.budgets.selectors import spender_of
+from chatapp.budgets.values import NANOS, Spender
+from chatapp.operations import clock
+from chatapp.operations.database import in_database, in_writer
+from chatapp.operations.tasks import sweep
+from tests.context_engine.chatting import on_a_loop
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SetBudget = Callable[..., Any]
+ONE = Amount(100, 1_000)
+
+
+def hold_of(user: User, amount: Amount = ONE) -> Hold | None:
+    """Return what is held; None where the budget is used up."""
+    try:
+        return hold(spender=spender_of(user.pk), amount=amount, now=clock.now())
+    except ModelError:
+        return None
+
+
+def spend(user: User, amount: Amount, warned: list[str] | None = None) -> bool:
+    """Hold and use up an amount, and return whether there was room."""
+    held = hold_of(user, amount)
+    if held is not None:
+        spender = spender_of(user.pk)
+        notify = warned.append if warned is not None else None
+        payer = Spender(spender.user_id, spender.limits, notify)
+        found = settle(spender=payer, held=held, used=amount, now=clock.now())
+        if warned is not None:
+            warned.extend(found)
+    return held is not None
+
+
+@pytest.mark.mechanism("ours.budget-exact")
+@on_a_loop
+async def test_200_calls_at_once_against_a_budget_for_50_let_50_through(
+    alice: User, bob: User, set_budget: SetBudget
+) -> None:
+    await in_database(set_budget)("deployment", tokens=50 * ONE.tokens)
+    await in_database(set_budget)("every_user", "month", tokens=1_000_000)
+    calls = [in_writer(hold_of)(alice if number % 2 else bob) for number in range(200)]
+    held = [found for found in await asyncio.gather(*calls) if found is not None]
+    assert len(held) == 50
+    spender = await in_database(spender_of)(alice.pk)
+    [shared] = [limit for limit in spender.limits if limit.holder_id is None]
+    row = await BudgetPeriod.objects.aget(pk=shared.period_id(clock.now()))
+    assert (row.held_tokens, row.used_tokens) == (5_000, 0)
+
+
+def test_what_a_call_took_is_counted_in_the_place_of_what_it_held(alice: User, set_budget: SetBudget) -> None:
+    set_budget("every_user", tokens=150)
+    held = hold_of(alice)
+    assert held is not None
+    settle(spender=spender_of(alice.pk), held=held, used=Amount(10, 7), now=clock.now())
+    row = BudgetPeriod.objects.get()
+    assert (row.used_tokens, row.used_nanos, row.held_tokens, row.held_nanos) == (10, 7, 0, 0)
+    assert hold_of(alice) is not None
+    assert hold_of(alice) is not None, "110 of 150 are used or held"
+    assert hold_of(alice) is None
+
+
+def test_money_is_held_like_tokens(alice: User, set_budget: SetBudget) -> None:
+    set_budget("every_user", money="0.01")
+    assert spend(alice, Amount(1_000_000, NANOS // 100 - 1))
+    assert spend(alice, Amount(1, 1))
+    assert hold_of(alice) is None
+
+
+def test_what_a_dead_process_held_is_given_back_by_the_sweep_and_not_twice(
+    alice: User, set_budget: SetBudget, settings: Any
+) -> None:
+    set_budget("every_user", tokens=100)
+    held = hold_of(alice)
+    assert held is not None
+    assert hold_of(alice) is None
+    sweep()
+    assert hold_of(alice) is None, "it may still be alive"
+    BudgetHold.objects.update(expires_at=clock.now() - timedelta(seconds=1))
+    sweep()
+    assert hold_of(alice) is not None
+    settle(spender=spender_of(alice.pk), held=held, used=Amount(30, 0), now=clock.now())
+    row = BudgetPeriod.objects.get()
+    assert (row.used_tokens, row.held_tokens) == (30, 100)
+
+
+def test_a_new_day_has_a_new_budget_and_the_month_goes_on(alice: User, set_budget: SetBudget) -> None:
+    set_budget("every_user", tokens=100)
+    set_budget("every_user", "month", tokens=1_000)
+    assert spend(alice, ONE)
+    assert not spend(alice, ONE)
+    tomorrow = clock.now() + timedelta(days=1)
+    spender = spender_of(alice.pk)
+    hold(spender=spender, amount=ONE, now=tomorrow)
+    assert {limit.period: limit.ends_at(tomorrow) > tomorrow for limit in spender.limits} == {
+        "day": True,
+        "month": True,
+    }
+
+
+def test_a_budget_of_ones_own_takes_the_place_of_each_users(
+    alice: User, bob: User, set_budget: SetBudget
+) -> None:
+    set_budget("every_user", tokens=100)
+    set_budget("user", user=alice, tokens=300)
+    assert [spend(alice, ONE) for _ in range(4)] == [True, True, True, False]
+    assert [spend(bob, ONE) for _ in range(2)] == [True, False]
+
+
+def test_a_group_shares_one_budget_and_others_do_not_have_it(
+    alice: User, bob: User, charlie: User, set_budget: SetBudget
+) -> None:
+    group = Group.objects.create(name="Research")
+    group.user_set.add(alice, bob)  # type: ignore[attr-defined]
+    set_budget("group", group=group, tokens=200)
+    assert [spend(alice, ONE), spend(bob, ONE)] == [True, True]
+    assert [spend(alice, ONE), spend(bob, ONE), spend(charlie, ONE)] == [False, False, True]
+
+
+def test_where_one_of_several_budgets_is_used_up_nothing_is_held_of_the_others(
+    alice: User, set_budget: SetBudget
+) -> None:
+    set_budget("every_user", tokens=100)
+    set_budget("every_user", "month", tokens=1_000)
+    set_budget("deployment", tokens=1_000)
+    assert spend(alice, ONE)
+    assert not spend(alice, ONE)
+    assert set(BudgetPeriod.objects.values_list("held_tokens", "used_tokens")) == {(0, 100)}
+    assert not BudgetHold.objects.exists()
+
+
+@pytest.mark.mechanism("ours.budget-warning")
+def test_at_80_percent_the_user_is_warned_once_in_the_period(alice: User, set_budget: SetBudget) -> None:
+    set_budget("every_user", tokens=1_000)
+    warned: list[str] = []
+    assert spend(alice, Amount(799, 0), warned)
+    assert warned == []
+    assert spend(alice, Amount(1, 0), warned)
+    assert spend(alice, Amount(1, 0), warned)
+    assert len(warned) == 1
+    assert warned[0].startswith("80 % of your budget of 1,000 tokens a day is used. It begins anew on ")
+
+
+def test_what_nobody_can_be_told_of_is_warned_of_later(alice: User, set_budget: SetBudget) -> None:
+    set_budget("every_user", tokens=1_000)
+    assert spend(alice, Amount(900, 0))
+    warned: list[str] = []
+    assert spend(alice, Amount(1, 0), warned)
+    assert len(warned) == 1

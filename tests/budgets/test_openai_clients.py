@@ -1,0 +1,41 @@
+"""Below /v1 a budget that is used up is OpenAI's `insufficient_quota`, whether the server keeps the conversation or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from chatapp.accounts.models import User
+from chatapp.budgets.models import BudgetPeriod
+from chatapp.operations.database import in_database
+from tests.context_engine.chatting import chatting, on_a_loop
+from tests.servers.behaviour import says
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ADDRESS = "/v1/chat/completions"
+HELLO = {"model": "Main", "messages": [{"role": "user", "content": "Hello"}]}
+
+
+@pytest.mark.mechanism("ours.budget-stop")
+@on_a_loop
+async def test_a_call_counts_and_the_next_is_refused_and_not_repeated(
+    alice: User, set_budget: Callable[..., Any]
+) -> None:
+    async with chatting(alice, count=2) as chat:
+        await in_database(set_budget)("every_user", tokens=1_000)
+        chat.server.script(says("Hi.", prompt_tokens=1_200))
+        assert (await chat.program.post(ADDRESS, **HELLO)).status_code == 200
+        row = await BudgetPeriod.objects.aget()
+        assert row.used_tokens > 1_200
+        assert row.held_tokens == 0
+        asked = len(chat.server.requests)
+        for headers, more in (({}, {}), ({"X-Conversation-Id": "new"}, {}), ({}, {"stream": True})):
+            answer = await chat.program.post(ADDRESS, headers=headers, **HELLO, **more)
+            assert answer.status_code == 429, answer.content
+            assert answer.headers["x-should-retry"] == "false"
+            assert answer.error["code"] == "insufficient_quota"
+            assert answer.error["message"].startswith("Your budget of 1,000 tokens a day is used up until ")
+        assert len(chat.server.requests) == asked

@@ -1,0 +1,92 @@
+"""Sockets and their frames are bounded for each user; what one user does disturbs no other."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from channels.testing import WebsocketCommunicator
+from pytest_django.fixtures import Settings
+
+from chatapp.accounts.models import User
+from chatapp.operations.errors import RateLimited
+from chatapp.realtime.consumer import ChatConsumer, FrameQuota
+from chatapp.realtime.hub import hub
+from tests.servers.waiting import PATIENCE_S
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Socket(WebsocketCommunicator):
+    def __init__(self, user: User) -> None:
+        super().__init__(ChatConsumer.as_asgi(), "/ws/chat")
+        self.scope["user"] = user
+
+    async def open(self) -> Socket:
+        is_accepted, _ = await self.connect(timeout=PATIENCE_S)
+        assert is_accepted
+        return self
+
+    async def tell(self, **frame: Any) -> dict[str, Any]:
+        await self.send_to(text_data=json.dumps(frame))
+        answer: dict[str, Any] = json.loads(await self.receive_from(timeout=PATIENCE_S))
+        return answer
+
+    async def close_code(self) -> int:
+        while (message := await self.receive_output(timeout=PATIENCE_S))["type"] != "websocket.close":
+            pass
+        return int(message["code"])
+
+
+async def test_a_user_has_a_bounded_number_of_sockets(alice: User, bob: User, settings: Settings) -> None:
+    settings.CONNECTIONS_PER_USER = 2
+    await hub.start()
+    try:
+        first, second = await Socket(alice).open(), await Socket(alice).open()
+        third = await Socket(alice).open()
+        assert await third.close_code() == 4429
+        his = await Socket(bob).open()
+        assert (await his.tell(type="ping"))["type"] == "pong"
+        await first.disconnect()
+        again = await Socket(alice).open()
+        assert (await again.tell(type="ping"))["type"] == "pong"
+        for socket in (second, his, again):
+            await socket.disconnect()
+    finally:
+        await hub.stop()
+
+
+async def test_a_socket_that_sends_too_much_is_told_to_wait_and_closed_when_it_goes_on(
+    alice: User, settings: Settings
+) -> None:
+    settings.FRAMES_PER_MINUTE = 3
+    await hub.start()
+    try:
+        socket = await Socket(alice).open()
+        answers = [await socket.tell(type="ping") for _ in range(6)]
+        assert [answer["type"] for answer in answers] == ["pong"] * 3 + ["error"] * 3
+        assert answers[-1]["code"] == "rate_limited"
+        assert 1 <= int(answers[-1]["retry_after"]) <= 60
+        await socket.send_to(text_data='{"type": "ping"}')
+        assert await socket.close_code() == 4429
+        await socket.disconnect()
+    finally:
+        await hub.stop()
+
+
+def test_each_minute_has_a_quota_of_its_own() -> None:
+    quota = FrameQuota(2)
+    for now in (100.0, 101.0):
+        quota.count(now)
+    with pytest.raises(RateLimited):
+        quota.count(102.0)
+    quota.count(161.0)
+    assert not quota.is_flooded
+
+
+def test_no_quota_is_no_limit() -> None:
+    quota = FrameQuota(0)
+    for _ in range(10_000):
+        quota.count(1.0)
+    assert not quota.is_flooded

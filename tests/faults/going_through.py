@@ -1,0 +1,42 @@
+"""The short form of the soak: every fault of the model once, these outages once, and everything read back."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from tests.faults.installations import Ground
+from tests.faults.journal import Journal
+from tests.faults.model_faults import MODEL_FAULTS
+from tests.faults.running import dealt, run_through
+from tests.faults.users import User
+from tests.servers.waiting import wait_for
+
+USERS = 4
+
+
+def go_through(ground: Ground, outages: Sequence[str]) -> None:
+    """Fail with all that did not hold."""
+    journal = Journal()
+    have_dealt = [threading.Event() for _ in ground.people]
+    names = list(MODEL_FAULTS)
+
+    def break_things(users: Sequence[User]) -> None:
+        for name in outages:
+            wait_for_a_question(journal)
+            ground.outages.kinds[name]()
+        for event, user in zip(have_dealt, users, strict=True):
+            wait_for(lambda: event.is_set() or not user.is_alive(), what="every model fault")  # noqa: B023
+        wait_for_a_question(journal)
+
+    problems = run_through(
+        ground, journal, lambda user: dealt(names[user :: len(ground.people)], have_dealt[user]), break_things
+    )
+    assert not problems, "\n".join([ground.installation.output(), str(journal.counts), *problems])
+    assert len(journal.sent) >= len(names)
+
+
+def wait_for_a_question(journal: Journal) -> None:
+    """So that something is being answered when the next thing breaks."""
+    before = len(journal.sent)
+    wait_for(lambda: len(journal.sent) > before, what="another question")

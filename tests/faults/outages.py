@@ -1,0 +1,169 @@
+"""What is done to the processes of an installation while its users go on: killed, stopped, frozen, starved."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import signal
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from tests.reliability.installation import LEASE_S, Installation, kill_group
+from tests.servers.postgres import Postgres
+from tests.servers.service import OwnProcess
+
+PAUSE_S = 4.0
+DATABASE_AWAY_S = 10.0
+"""Longer than a request waits for the database: those that come in the meantime are refused."""
+
+
+@dataclass
+class Outages:
+    """Each outage returns when everything runs again. `pause_s` is how long most of them last."""
+
+    installation: Installation
+    postgres: Postgres | None = None
+    pause_s: float = PAUSE_S
+    seed: int = 0
+
+    IN_ONE_PROCESS: ClassVar = ("disk full", "the clock an hour ahead, and back")
+    """Those that several processes meet in the same way as one."""
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(self.seed)
+
+    @property
+    def kinds(self) -> dict[str, Callable[[], None]]:
+        """Those that this installation can have, by name."""
+        everywhere = {
+            "kill -9 of a web process": self.kill_web,
+            "SIGTERM to a web process": self.drain_web,
+            "a web process frozen for longer than its lease": self.freeze_web,
+            "disk full": self.fill_disk,
+            "the clock an hour ahead, and back": self.move_clock,
+        }
+        if not self.installation.is_production:
+            return {**everywhere, "database locked": self.lock_database}
+        return {
+            **everywhere,
+            "kill -9 of the worker": self.kill_worker,
+            "SIGTERM to the worker": self.drain_worker,
+            "the worker frozen": self.freeze_worker,
+            "Redis killed and back": self.kill_redis,
+            "Redis frozen": self.freeze_redis,
+            "PostgreSQL stopped and back": self.stop_postgres,
+        }
+
+    # --- processes
+
+    def _web(self) -> OwnProcess:
+        return self.random.choice(self.installation.webs)
+
+    def _worker(self) -> OwnProcess:
+        assert self.installation.worker
+        return self.installation.worker
+
+    def kill_web(self) -> None:
+        kill_group(self._web())
+        self.installation.start()
+
+    def drain_web(self) -> None:
+        code = self._web().stop()
+        assert code == 0, f"the web process ended with {code}"
+        self.installation.start()
+
+    def freeze_web(self) -> None:
+        self._freeze(self._web(), LEASE_S * 1.5)
+
+    def kill_worker(self) -> None:
+        kill_group(self._worker())
+        self.installation.start()
+
+    def drain_worker(self) -> None:
+        self._worker().stop()
+        self.installation.start()
+
+    def freeze_worker(self) -> None:
+        self._freeze(self._worker(), self.pause_s)
+
+    def _freeze(self, process: OwnProcess, seconds: float) -> None:
+        assert process.process
+        os.killpg(process.process.pid, signal.SIGSTOP)
+        time.sleep(seconds)
+        os.killpg(process.process.pid, signal.SIGCONT)
+
+    # --- what they stand on
+
+    def kill_redis(self) -> None:
+        assert self.installation.redis
+        self.installation.redis.kill()
+        time.sleep(self.pause_s)
+        self.installation.redis.start_again()
+
+    def freeze_redis(self) -> None:
+        assert self.installation.redis
+        assert self.installation.redis.process
+        self.installation.redis.process.send_signal(signal.SIGSTOP)
+        time.sleep(self.pause_s)
+        self.installation.redis.process.send_signal(signal.SIGCONT)
+
+    def stop_postgres(self) -> None:
+        assert self.postgres
+        self.postgres.interrupt()
+        time.sleep(DATABASE_AWAY_S)
+        self.postgres.start_again()
+
+    def lock_database(self) -> None:
+        path = Path(self.installation.env["DATA_DIR"]) / "palimpsest.sqlite3"
+        lock = sqlite3.connect(path, timeout=20, isolation_level=None)
+        lock.execute("BEGIN IMMEDIATE")
+        time.sleep(self.pause_s)
+        lock.execute("COMMIT")
+        lock.close()
+
+    def fill_disk(self) -> None:
+        with no_room(self.installation.processes):
+            time.sleep(self.pause_s)
+
+    def move_clock(self) -> None:
+        """The service reads it in one place; `tests.servers.moved_clock` moves it there by what a file says."""
+        file = Path(self.installation.env["CLOCK_FILE"])
+        for seconds in ("3600", "0"):
+            file.write_text(seconds)
+            time.sleep(self.pause_s)
+
+
+@contextmanager
+def no_room(processes: Iterable[OwnProcess]) -> Iterator[None]:
+    """No file of the processes may grow: each write fails as on a full disk, without any special right."""
+    pids = [pid for process in processes for pid in _group(process)]
+    limits = [(pid, resource.prlimit(pid, resource.RLIMIT_FSIZE)) for pid in pids]
+    for pid, (_, hard) in limits:
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        for pid, limit in limits:
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, limit)
+
+
+def _group(process: OwnProcess) -> list[int]:
+    """Return the ids of the process and its children, such as a worker's."""
+    if process.process is None or not process.is_running:
+        return []
+    leader = process.process.pid
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if os.getpgid(int(entry.name)) == leader:
+                    found.append(int(entry.name))
+            except ProcessLookupError:
+                continue
+    return found

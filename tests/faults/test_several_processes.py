@@ -1,0 +1,25 @@
+"""Users of two web processes and a worker chat while these, PostgreSQL and Redis go away and come back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.faults.going_through import USERS, go_through
+from tests.faults.installations import faulty_model, production
+from tests.faults.outages import Outages
+from tests.servers.postgres import Postgres
+
+
+@pytest.mark.mechanism(
+    "contract.accepted", "contract.once", "contract.order", "contract.ends", "contract.lease"
+)
+def test_nothing_is_lost_doubled_or_untold(
+    processes: object, postgres: Postgres, static_files: None, tmp_path: Path
+) -> None:
+    with (
+        faulty_model() as model,
+        production(tmp_path / "production", model, postgres, USERS) as ground,
+    ):
+        go_through(ground, [name for name in ground.outages.kinds if name not in Outages.IN_ONE_PROCESS])

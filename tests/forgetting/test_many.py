@@ -1,0 +1,160 @@
+"""Hundreds of messages are forgotten in few statements and short transactions, and a kill between loses nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from chatapp.accounts.models import User
+from chatapp.compaction.models import Compaction
+from chatapp.context.models import RequestText
+from chatapp.conversations.models import Message
+from chatapp.forgetting import services
+from chatapp.forgetting import tasks as forgetting_tasks
+from chatapp.forgetting.actions import forget as forget_actions
+from chatapp.forgetting.models import Removal, Tombstone
+from chatapp.forgetting.services import forget_day, forget_message
+from chatapp.long_term.actions.entries import record_entry
+from chatapp.operations import clock
+from chatapp.recall.actions.indexing import index_conversation
+from chatapp.recall.models import SearchDocument
+from chatapp.recall.user_search import search_memory
+from chatapp.runs.models import Run, ToolCall
+from tests.forgetting.everywhere import tables_with
+from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SECRET = "heliotrope"
+SPAN = 60
+
+
+def said_day(user: User, count: int) -> None:
+    """A chat of one day, with a run and its tool call for each answer, summaries and their entries."""
+    chat = new_conversation(user, SECRET)
+    rows = say(chat, *(f"The {SECRET} of row {number} has {number % 7} leaves." for number in range(count)))
+    runs = [
+        Run(conversation=chat, user=user, question=asked, answer=told, status="complete", created_at=NOW)
+        for asked, told in zip(rows[2::2], rows[3::2], strict=True)
+    ]
+    Run.objects.bulk_create(runs)
+    ToolCall.objects.bulk_create([_call(run) for run in runs])
+    content = json.dumps([f"It was said of the {SECRET}."])
+    RequestText.objects.create(conversation=chat, sha256="0" * 64, source="recall", content=content)
+    for first in range(0, count, SPAN):
+        summary = finished_compaction(chat, first, summary=f"The {SECRET} has leaves.")
+        Compaction.objects.filter(pk=summary.pk).update(last_position=first + SPAN - 1)
+        record_entry(
+            compaction=summary,
+            text=f"The {SECRET} of row {first} has leaves.",
+            first_message_id=rows[first].pk,
+            last_message_id=rows[first + SPAN - 1].pk,
+            at=NOW + timedelta(days=3),
+        )
+    index_conversation(chat.pk)
+
+
+def _call(run: Run) -> ToolCall:
+    part = {"type": "tool_result", "call_id": "2", "name": "search", "text": f"The {SECRET} has leaves."}
+    return ToolCall(
+        run=run,
+        step=1,
+        ordinal=2,
+        call_id="2",
+        name="search",
+        arguments=f'{{"query": "{SECRET}"}}',
+        state="done",
+        is_idempotent=True,
+        result=[part],
+        requested_at=NOW,
+    )
+
+
+def count_statements(work: Callable[[], object]) -> list[int]:
+    """Return how many statements each transaction had, the first number being those in none."""
+    with CaptureQueriesContext(connection) as sent:
+        work()
+    counts = [0]
+    is_open = False
+    for query in sent.captured_queries:
+        if query["sql"].startswith("BEGIN"):
+            counts.append(0)
+            is_open = True
+        elif query["sql"].startswith("COMMIT"):
+            is_open = False
+        else:
+            counts[-1 if is_open else 0] += 1
+    return counts
+
+
+def test_one_message_takes_few_statements(alice: User) -> None:
+    """May only fall."""
+    chat = new_conversation(alice)
+    [told, *_] = say(chat, f"My favourite is {SECRET}.", "Noted.", "And the plum?", "It blooms.")
+    index_conversation(chat.pk)
+    [_, inside, *rest] = count_statements(lambda: forget_message(alice, told.pk, now=clock.now()))
+    assert inside <= 62
+    assert sum(rest) == 0
+
+
+@pytest.mark.usefixtures("no_files")
+def test_a_day_takes_no_more_statements_for_each_message(alice: User) -> None:
+    """In its transaction not one; behind it, one removal from the index for every few messages."""
+    taken = {}
+    for count, day in ((2 * SPAN, 0), (4 * SPAN, 10)):
+        said_day(alice, count)
+        Message.objects.filter(created_at__lt=NOW + timedelta(days=1)).update(
+            created_at=NOW + timedelta(days=day + 5)
+        )
+        Run.objects.filter(created_at=NOW).update(created_at=NOW + timedelta(days=day + 5))
+        when = (NOW + timedelta(days=day + 5)).date()
+        taken[count] = count_statements(lambda when=when: forget_day(alice, when, now=clock.now()))
+        assert not Message.objects.filter(created_at__date=when).exclude(parts=[]).exists()
+    few, many = taken.values()
+    assert max(many) <= max(few) + 10
+    assert max(many) <= 95, "may only fall"
+    assert sum(many) - sum(few) <= 2 * SPAN, "of which an index of hundreds is cleaned, that of few is not"
+    assert tables_with(SECRET) == []
+    assert not SearchDocument.objects.exists()
+    assert not Removal.objects.exists()
+
+
+class KilledError(Exception):
+    pass
+
+
+@pytest.mark.mechanism("forgetting.cut-short")
+@pytest.mark.usefixtures("no_files")
+@pytest.mark.parametrize("before", ["lock_chosen", "leave_behind", "go_on_with"])
+def test_what_is_cut_short_is_finished_by_the_sweep(
+    alice: User, monkeypatch: pytest.MonkeyPatch, before: str
+) -> None:
+    """Killed before its transaction, at the end of it, and before what goes in pieces behind it."""
+    said_day(alice, 2 * SPAN)
+
+    def die(*_: object, **__: object) -> None:
+        raise KilledError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(services if before == "go_on_with" else forget_actions, before, die)
+        with pytest.raises(KilledError):
+            forget_day(alice, NOW.date(), now=clock.now())
+    if before == "go_on_with":
+        assert tables_with(SECRET) == ["chatapp_requesttext"]
+        assert search_memory(user_id=alice.pk, query=SECRET, limit=10, now=clock.now()) == []
+    sweep(clock.now())
+    assert tables_with(SECRET) == []
+    assert not SearchDocument.objects.exists()
+    assert not Removal.objects.exists()
+    assert Tombstone.objects.filter(receipt__what="day").exists()
+
+
+def sweep(now: datetime) -> None:
+    Removal.objects.update(lease_expires_at=now - timedelta(hours=1))
+    for removal_id in list(Removal.objects.values_list("pk", flat=True)):
+        forgetting_tasks.remove_rest(str(removal_id))

@@ -1,0 +1,125 @@
+"""A summary of which something was forgotten is written anew, though not at the first attempt, and remembered again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+
+from chatapp.accounts.models import User
+from chatapp.compaction import tasks
+from chatapp.compaction.actions.rewrites import FIRST_PAUSE, LONGEST_PAUSE
+from chatapp.compaction.models import Compaction
+from chatapp.compaction.rewriting import waiting_rewrites
+from chatapp.compaction.selectors import was_forgotten_since
+from chatapp.conversations.models import Branch, Conversation, Message
+from chatapp.forgetting.services import forget_entry, forget_message
+from chatapp.long_term.actions.entries import record_entry
+from chatapp.long_term.models import MemoryEntry
+from chatapp.operations import clock
+from tests.context_engine.chatting import make_model
+from tests.memory_store.rows import NOW, finished_compaction, new_conversation, say
+from tests.servers.behaviour import fails, says
+from tests.servers.openai_server import ModelServer
+
+Clients = Callable[..., Client]
+DENTIST = "My dentist is Dr Quillfeather in Elm Street 14."
+CONTRACT = "My contract ends in 2027."
+
+
+def summarised(user: User, entry: str) -> tuple[list[Message], Compaction]:
+    conversation = new_conversation(user)
+    rows = say(conversation, DENTIST, "Noted.", CONTRACT, "I see.")
+    Message.objects.update(token_estimate=40)
+    row = finished_compaction(conversation, summary=f"{DENTIST} {CONTRACT}")
+    Compaction.objects.filter(pk=row.pk).update(last_position=3, message_count=4, summary_tokens=200)
+    record_entry(compaction=row, text=entry, first_message_id=rows[0].pk, last_message_id=rows[3].pk, at=NOW)
+    return rows, row
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_outage_of_the_model_leaves_the_summary_waiting_for_longer_each_time(alice: User) -> None:
+    rows, row = summarised(alice, DENTIST)
+    forget_message(alice, rows[0].pk, now=clock.now())
+    with ModelServer() as server:
+        make_model(server, name="Main", is_default=True)
+        for kind in (401, 404):
+            server.defaults["summary"] = fails(kind, "It is away.")
+            tasks.rewrite_summary(str(row.pk))
+            row.refresh_from_db()
+            assert row.rewrite_since is not None, kind
+            assert row.rewrite_after is not None
+            assert row.pk not in waiting_rewrites(clock.now() + timedelta(seconds=30))
+            assert row.pk in waiting_rewrites(clock.now() + 2 * FIRST_PAUSE)
+        Compaction.objects.update(rewrite_since=clock.now() - timedelta(hours=2))
+        tasks.rewrite_summary(str(row.pk))
+        assert row.pk not in waiting_rewrites(clock.now() + timedelta(minutes=100))
+        assert row.pk in waiting_rewrites(clock.now() + LONGEST_PAUSE)
+        server.defaults["summary"] = says(CONTRACT)
+        tasks.rewrite_summary(str(row.pk))
+    row.refresh_from_db()
+    assert (row.rewrite_since, row.fallback_reason) == (None, "")
+    assert CONTRACT in row.summary
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_entry_that_was_emptied_is_recorded_anew_with_what_is_left(alice: User) -> None:
+    rows, row = summarised(alice, f"- {DENTIST}")
+    forget_message(alice, rows[0].pk, now=clock.now())
+    assert not MemoryEntry.objects.exists()
+    with ModelServer(summary_default=says("Their contract ends in 2027.")) as server:
+        make_model(server, name="Main", is_default=True)
+        tasks.rewrite_summary(str(row.pk))
+    [entry] = MemoryEntry.objects.filter(user=alice)
+    assert "2027" in entry.text
+    assert (entry.first_message_id, entry.last_message_id) == (rows[0].pk, rows[3].pk)
+
+
+@pytest.mark.django_db
+def test_what_another_branch_says_at_the_same_positions_is_no_source_of_an_entry(alice: User) -> None:
+    """The words of a message that only the other branch shows stay, though the entry says them, too."""
+    conversation = new_conversation(alice)
+    [_, first] = say(conversation, "Hello.", "Good to see you.")
+    [beside, _] = branch_off(conversation, first, DENTIST, "Noted.")
+    [own, last] = say(conversation, DENTIST, "Noted.")
+    assert first.position < beside.position < own.position
+    entry = MemoryEntry.objects.create(
+        user=alice,
+        day=NOW.date(),
+        conversation=conversation,
+        text=DENTIST,
+        first_message_id=first.pk,
+        last_message_id=last.pk,
+        created_at=NOW,
+    )
+    done = forget_entry(alice, entry.pk, now=clock.now())
+    for row in (own, beside):
+        row.refresh_from_db()
+    assert own.parts == []
+    assert beside.parts
+    assert done.proposal is None or str(beside.pk) in str(done.proposal.items)
+
+
+def branch_off(conversation: Conversation, after: Message, *texts: str) -> list[Message]:
+    """Another answer to what was said, on a branch of its own."""
+    main = conversation.branch
+    assert main is not None
+    conversation.branch = Branch.objects.create(
+        conversation=conversation, lineage=[[str(main.pk), after.position]]
+    )
+    rows = say(conversation, *texts)
+    conversation.branch = main
+    return rows
+
+
+@pytest.mark.django_db
+def test_it_is_known_whether_something_was_forgotten_since(alice: User) -> None:
+    conversation = new_conversation(alice)
+    [told, _] = say(conversation, DENTIST, "Noted.")
+    before = clock.now()
+    assert not was_forgotten_since(conversation.pk, before)
+    forget_message(alice, told.pk, now=clock.now())
+    assert was_forgotten_since(conversation.pk, before)
+    assert not was_forgotten_since(conversation.pk, clock.now() + timedelta(seconds=1))

@@ -1,0 +1,78 @@
+"""What stands around the conversation: when it goes, temporary chats, commands, suggestions."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from tests.frontend.chatting import ask, barriers, say
+from tests.servers.behaviour import ERRORS
+from tests.servers.openai_server import ModelServer
+
+
+@pytest.fixture(scope="module")
+def service_env() -> dict[str, str]:
+    return {"RETENTION_DAYS": "5"}
+
+
+def test_a_chat_that_goes_soon_says_so_and_can_be_kept(page: Page) -> None:
+    expect(page.locator(".composer-frame .fine-print")).to_contain_text("moves to the trash 5 days after")
+    ask(page, "Hello")
+    expect(page.locator(".banner")).to_contain_text("This chat will be deleted on")
+    expect(page.locator(".row-date")).to_be_visible()
+    assert barriers(page) == []
+    page.get_by_role("button", name="Keep").click()
+    expect(page.locator(".banner")).to_have_count(0)
+    expect(page.locator(".row-date")).to_have_count(0)
+    expect(page.locator(".composer-frame .fine-print")).to_contain_text("Nothing you say here is lost")
+
+
+def test_a_temporary_chat_has_its_button(page: Page) -> None:
+    button = page.get_by_role("button", name="Temporary chat")
+    button.click()
+    expect(button).to_have_attribute("aria-pressed", "true")
+    expect(page.locator(".banner")).to_contain_text("Temporary chat")
+    ask(page, "Hello")
+    expect(page.locator(".row-link")).to_have_count(0)
+    identifier = page.url.rpartition("/")[2]
+    assert page.evaluate(
+        "async (id) => (await (await fetch(`/api/v1/conversations/${id}`)).json()).temporary", identifier
+    )
+
+
+def test_enter_takes_a_command_and_an_unknown_one_is_answered(page: Page) -> None:
+    composer = page.locator("#composer")
+    composer.fill("/hel")
+    composer.press("Enter")
+    expect(composer).to_have_value("/help ")
+    say(page, "/nonsense please")
+    expect(page.get_by_text("There is no such command")).to_be_visible()
+    expect(page.locator("article")).to_have_count(0)
+    say(page, "/etc/hosts is a file")
+    expect(page.locator("article.is-user")).to_have_text("/etc/hosts is a file")
+
+
+def test_a_suggestion_keeps_what_was_written(page: Page) -> None:
+    page.locator("#composer").fill("Dear Ann")
+    page.locator(".suggestion").first.click()
+    assert page.locator("#composer").input_value().startswith("Dear Ann\n\n")
+
+
+def test_an_error_card_offers_another_model(page: Page, model: ModelServer) -> None:
+    def with_another(route: Route) -> None:
+        answer = route.fetch()
+        models = answer.json()
+        models["items"].append(
+            {**models["items"][0], "id": "other", "name": "other-model", "is_default": False}
+        )
+        route.fulfill(response=answer, json=models)
+
+    page.route("**/api/v1/models", with_another)
+    page.reload()
+    model.script(ERRORS["wrong_key"]())
+    say(page, "Hello")
+    expect(page.locator("article .card.is-bad")).to_be_visible()
+    page.get_by_role("button", name="Change model").click()
+    with page.expect_request("**/regenerate") as asked:
+        page.get_by_role("menuitem", name="other-model").click()
+    assert asked.value.post_data_json == {"model": "other-model"}

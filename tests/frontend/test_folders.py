@@ -1,0 +1,56 @@
+"""Folders in a real browser, by keyboard: made, filled, opened, changed and deleted."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.frontend.chatting import ask, barriers
+
+
+def choose(page: Page, row: Locator, action: str) -> None:
+    """By keyboard alone."""
+    row.get_by_role("button", name=re.compile("^Options")).focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("menuitem", name=action).focus()
+    page.keyboard.press("Enter")
+
+
+def test_a_chat_moves_into_a_folder_and_a_new_one_begins_there(page: Page) -> None:
+    ask(page, "Where is the ferry?")
+    chat = page.locator(".row", has=page.locator("a.row-link"))
+    folder = page.locator(".folder > .row")
+    choose(page, chat, "Move to folder…")
+    page.get_by_role("button", name="New folder…").click()
+    page.get_by_label("Name", exact=True).fill("Lisbon")
+    page.get_by_label("Instructions").fill("Answer in Portuguese.")
+    page.get_by_role("button", name="Save").click()
+    inside = page.locator(".folder-items .row")
+    expect(inside).to_have_count(1)
+    expect(chat).to_have_count(1)
+    assert barriers(page) == []
+
+    page.get_by_role("button", name="Undo").click()
+    expect(inside).to_have_count(0)
+    choose(page, chat, "Move to folder…")
+    page.get_by_label("Lisbon", exact=True).check()
+    page.get_by_role("button", name="Move", exact=True).click()
+    expect(inside).to_have_count(1)
+
+    choose(page, folder, "New chat here")
+    expect(page.get_by_text("This chat begins in Lisbon.")).to_be_visible()
+    ask(page, "And back?")
+    expect(inside).to_have_count(2)
+    page.reload()
+    expect(inside).to_have_count(2)
+
+    choose(page, folder, "Edit folder…")
+    expect(page.get_by_label("Instructions")).to_have_value("Answer in Portuguese.")
+    page.get_by_label("Name", exact=True).fill("Porto")
+    page.get_by_role("button", name="Save").click()
+    expect(folder).to_contain_text("Porto")
+    choose(page, folder, "Delete folder…")
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(folder).to_have_count(0)
+    expect(chat).to_have_count(2)

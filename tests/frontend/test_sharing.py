@@ -1,0 +1,54 @@
+"""Sharing in a real browser: making a link, reading it as a stranger, continuing it as one's own."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Browser, Page, expect
+
+from tests.fixtures.browser import VIEWPORT
+from tests.frontend.chatting import SIZES, ask, barriers, overflows
+from tests.servers.service import Service
+
+
+def test_a_link_shows_the_snapshot_to_a_stranger_until_it_is_revoked(
+    page: Page, browser: Browser, service: Service
+) -> None:
+    ask(page, "Where is the ferry?")
+    page.get_by_role("button", name="Conversation", exact=True).click()
+    page.get_by_role("menuitem", name="Share…").click()
+    page.get_by_role("button", name="Create link").click()
+    address = page.locator(".share-link a").get_attribute("href")
+    assert address
+    assert barriers(page) == []
+
+    stranger = browser.new_context(base_url=service.url, viewport=VIEWPORT).new_page()
+    stranger.goto(address)
+    expect(stranger.locator("article.is-user")).to_have_text("Where is the ferry?")
+    expect(stranger.locator("article.is-assistant")).to_be_visible()
+    assert barriers(stranger) == []
+    for width, height in SIZES.values():
+        stranger.set_viewport_size({"width": width, "height": height})
+        assert not overflows(stranger)
+
+    page.get_by_role("button", name="Revoke link").click()
+    expect(page.locator(".share-link")).to_have_count(0)
+    stranger.reload()
+    expect(stranger.get_by_role("heading")).to_have_text("Nothing here.")
+    stranger.context.close()
+
+
+def test_whoever_is_signed_in_continues_as_their_own_copy(page: Page, service: Service) -> None:
+    ask(page, "Where is the ferry?")
+    conversation = page.url.rpartition("/")[2]
+    url = page.evaluate(
+        """async (id) => {
+          const token = /csrftoken=([^;]+)/.exec(document.cookie)[1];
+          const init = { method: "POST", headers: { "X-CSRFToken": token, "Content-Type": "application/json" }, body: "{}" };
+          return (await (await fetch(`/api/v1/conversations/${id}/share`, init)).json()).url;
+        }""",
+        conversation,
+    )
+    page.goto(url)
+    page.get_by_role("button", name="Continue as my own copy").click()
+    expect(page.locator("article.is-user")).to_have_text("Where is the ferry?")
+    assert page.url.rpartition("/")[2] != conversation
+    ask(page, "And back?")

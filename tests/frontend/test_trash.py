@@ -1,0 +1,45 @@
+"""The trash in a real browser: a toast with the way back, the list, and out of it for good."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from tests.frontend.chatting import ask, barriers
+
+
+def delete(page: Page) -> None:
+    row = page.locator(".row.is-open")
+    row.hover()
+    row.get_by_role("button", name=re.compile("Options")).click()
+    page.get_by_role("menuitem", name="Delete", exact=True).click()
+    expect(page.locator(".row")).to_have_count(0)
+    expect(page).to_have_url(re.compile(r"/$"))
+
+
+def open_trash(page: Page) -> None:
+    page.locator(".account-button").click()
+    page.get_by_role("menuitem", name="Trash").click()
+    expect(page.get_by_role("dialog").get_by_role("heading", name="Trash")).to_be_visible()
+
+
+def test_a_deleted_chat_comes_back_and_goes_for_good_when_asked(page: Page) -> None:
+    ask(page, "Where is the ferry?")
+    delete(page)
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator("article.is-user")).to_contain_text("Where is the ferry?")
+    expect(page.locator(".row")).to_have_count(1)
+
+    delete(page)
+    open_trash(page)
+    assert barriers(page) == []
+    page.get_by_role("button", name="Restore Where is the ferry?").click()
+    expect(page.locator("article.is-user")).to_contain_text("Where is the ferry?")
+
+    delete(page)
+    open_trash(page)
+    page.get_by_role("button", name="Delete now: Where is the ferry?").click()
+    expect(page.get_by_role("dialog")).to_contain_text("will be gone for good")
+    page.get_by_role("dialog").get_by_role("button", name="Delete", exact=True).click()
+    expect(page.get_by_role("dialog")).to_contain_text("The trash is empty.")

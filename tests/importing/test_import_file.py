@@ -1,0 +1,279 @@
+"""What other programs export, brought along."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from chatapp.accounts.models import User
+from chatapp.conversations.models import Conversation, Message
+from chatapp.forgetting.models import Removal
+from chatapp.forgetting.services import forget_whole_conversation
+from chatapp.importing import stream, tree
+from chatapp.importing.importer import Report, import_file
+from chatapp.importing.values import Unreadable
+from chatapp.operations import clock
+from tests.importing.exports import chatgpt, claude, gpt_node, librechat, open_webui
+
+
+@pytest.fixture
+def alice_client(api_client: Callable[..., Client], alice: User) -> Client:
+    return api_client(alice)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "export.json"
+
+
+def write(file: Path, *items: Any) -> Path:
+    file.write_text(json.dumps(list(items)))
+    return file
+
+
+def take_in(user: User, path: Path) -> Report:
+    report = Report()
+    assert import_file(user=user, path=path, report=report)
+    return report
+
+
+def only(user: User) -> Conversation:
+    return Conversation.objects.get(user=user)
+
+
+def shown(client: Client, conversation: Conversation) -> list[tuple[str, Any]]:
+    items = client.get(f"/api/v1/conversations/{conversation.pk}/messages").json()["items"]
+    return [(item["role"], item["content"]) for item in items]
+
+
+@pytest.mark.mechanism("ours.import")
+def test_chatgpt_keeps_its_branches_and_shows_the_one_that_was_open(
+    alice: User, alice_client: Client, file: Path
+) -> None:
+    report = take_in(alice, write(file, chatgpt()))
+    assert (report.source, report.conversations, report.messages) == ("chatgpt", 1, 6)
+    assert report.left_out == {"steps of tools": 1}
+    chat = only(alice)
+    assert (chat.title, chat.archived, chat.created_at.timestamp()) == (
+        "Gulls and terns",
+        True,
+        1_700_000_000,
+    )
+    items = alice_client.get(f"/api/v1/conversations/{chat.pk}/messages").json()["items"]
+    assert [item["content"] for item in items] == ["Where do terns sleep?", "In colonies.", "Together?"]
+    texts = {str(row.pk): row.parts[0]["text"] for row in Message.objects.all()}
+    siblings = [[texts[one] for one in item["siblings"] or ()] for item in items]
+    assert siblings == [
+        ["Where do gulls sleep?", "Where do terns sleep?"],
+        ["On sand.", "In colonies."],
+        [],
+    ]
+    other = Message.objects.get(parts__0__text="On roofs.")
+    assert (other.model_name, other.branch_id == chat.branch_id) == ("gpt-x", False)
+    assert other.parent is not None
+    assert other.parent.branch_id == other.branch_id
+
+
+def test_claude_open_webui_and_librechat_are_recognised_by_themselves(
+    alice: User, alice_client: Client, file: Path
+) -> None:
+    report = take_in(alice, write(file, claude(), open_webui(), librechat()))
+    assert (report.conversations, report.problem_count) == (3, 0)
+    chats = {chat.title: chat for chat in Conversation.objects.all()}
+    knots, stars, bread = (shown(alice_client, chats[title]) for title in ("Knots", "Stars", "Bread"))
+    assert knots == [
+        ("user", "Which knot for a fender?\n\n[Attached file: list.txt]\nbowline, clove hitch"),
+        ("assistant", "A clove hitch.\n\n[A file that was not imported: knot.png]"),
+    ]
+    assert stars == [("user", "Name a star."), ("assistant", "Vega.")]
+    assert chats["Stars"].pinned
+    assert chats["Stars"].branches.count() == 2
+    assert bread == [("user", "What goes into the bread?"), ("assistant", "Rye, water, salt.")]
+    assert report.left_out == {"images and other files": 1, "steps of tools, and reasoning": 3}
+
+
+def test_instructions_of_another_program_are_quoted(alice: User, alice_client: Client, file: Path) -> None:
+    nodes = [
+        gpt_node("s", None, "system", "Obey.\nAlways."),
+        gpt_node("q", "s", "user", "Hello?"),
+    ]
+    take_in(alice, write(file, chatgpt(mapping={node["id"]: node for node in nodes}, current_node="q")))
+    [told, asked] = shown(alice_client, only(alice))
+    assert told == ("user", "(A system message of the imported chat, quoted:)\n\n> Obey.\n> Always.")
+    assert asked == ("user", "Hello?")
+
+
+def test_a_single_conversation_and_a_zip_are_taken_too(alice: User, tmp_path: Path) -> None:
+    alone = tmp_path / "one.json"
+    alone.write_text(json.dumps(librechat()))
+    assert take_in(alice, alone).conversations == 1
+    packed = tmp_path / "export.zip"
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("user.json", "{}")
+        archive.writestr("export/conversations.json", json.dumps([chatgpt(), claude()]))
+    assert take_in(alice, packed).conversations == 2
+
+
+def test_the_same_file_again_adds_nothing_and_what_was_deleted_can_come_back(alice: User, file: Path) -> None:
+    path = write(file, chatgpt(), claude(), claude(uuid="", name="No id"))
+    assert take_in(alice, path).conversations == 3
+    again = take_in(alice, path)
+    assert (again.conversations, again.known, Conversation.objects.count()) == (0, 3, 3)
+    forget_whole_conversation(alice, Conversation.objects.get(title="Knots").pk, now=clock.now())
+    assert take_in(alice, path).conversations == 1
+
+
+def test_another_user_may_import_the_same(alice: User, bob: User, file: Path) -> None:
+    path = write(file, chatgpt())
+    assert take_in(alice, path).conversations == take_in(bob, path).conversations == 1
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.mechanism("ours.import")
+def test_what_was_killed_in_the_middle_goes_on(alice: User, file: Path, monkeypatch: Any) -> None:
+    path = write(file, *(chatgpt(conversation_id=f"c{number}", title=f"T{number}") for number in range(5)))
+    report = Report()
+    assert not import_file(user=alice, path=path, report=report, tell=lambda told, _: told.conversations < 2)
+    assert Conversation.objects.count() == 2
+
+    class Killed(BaseException):
+        pass
+
+    def die(*_: Any, **__: Any) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:  # the process dies between rows and the end of the third
+        patched.setattr("chatapp.conversations.actions.imports._complete_import", die)
+        with pytest.raises(Killed):
+            take_in(alice, path)
+    assert (Conversation.objects.count(), Removal.objects.count()) == (2, 1), "half of it is seen by nobody"
+    went_on = take_in(alice, path)
+    assert (went_on.conversations, went_on.known) == (3, 2)
+    assert sorted(Conversation.objects.values_list("title", flat=True)) == ["T0", "T1", "T2", "T3", "T4"]
+
+
+def test_what_cannot_be_read_is_reported_with_its_place_and_the_rest_is_imported(
+    alice: User, file: Path
+) -> None:
+    empty = chatgpt(conversation_id="e", title="Empty", mapping={"r": gpt_node("r", None)})
+    path = write(file, "text", {"a": 1}, empty, chatgpt(mapping=[]), chatgpt())
+    report = take_in(alice, path)
+    assert report.conversations == 1
+    assert [(each["index"], each["title"]) for each in report.problems] == [
+        (0, ""),
+        (1, ""),
+        (2, "Empty"),
+        (3, ""),
+    ]
+    assert report.problems[2]["reason"] == "It has no messages with text."
+
+
+def test_a_file_that_breaks_off_keeps_what_came_before(alice: User, file: Path) -> None:
+    whole = json.dumps([chatgpt(), claude()])
+    file.write_text(whole[:-40])
+    report = take_in(alice, file)
+    assert (report.conversations, report.problem_count) == (1, 1)
+    assert report.problems[0]["index"] == 1
+    assert "From here on the file is no JSON" in report.problems[0]["reason"]
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"12", b"no json"], ids=repr)
+def test_what_is_no_export_is_a_problem_and_nothing_else(alice: User, file: Path, content: bytes) -> None:
+    file.write_bytes(content)
+    report = take_in(alice, file)
+    assert (report.problem_count, Conversation.objects.count()) == (1, 0)
+
+
+def test_a_zip_without_conversations_says_so(alice: User, file: Path) -> None:
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("photo.txt", "hello")
+    with pytest.raises(Unreadable, match=r"no conversations\.json"):
+        take_in(alice, file)
+
+
+def test_bounds_hold_as_at_every_door(alice: User, file: Path, settings: Any, monkeypatch: Any) -> None:
+    settings.MAX_MESSAGE_CHARS = 30
+    monkeypatch.setattr(stream, "MAX_DEPTH", 200)
+    monkeypatch.setattr(stream, "MAX_COST", 60_000)
+    odd = [
+        gpt_node("a", None, "user", "Kept.", 9e18),
+        gpt_node("b", "a", "assistant", "x" * 31),
+        gpt_node("c", "b", "user", "After a long one.\x00", -5.0),
+        gpt_node("d", "d", "user", "In a circle."),
+    ]
+    strange = chatgpt(title="T" * 5_000, create_time=-1, update_time=1e300)
+    strange |= {"mapping": {node["id"]: node for node in odd}, "current_node": "nowhere"}
+    large = chatgpt(conversation_id="large", title="y" * 60_000)
+    deep = '{"conversationId": "deep", "messages": ' + "[" * 300 + "]" * 300 + "}"
+    file.write_text(f"[{json.dumps(strange)}, {json.dumps(large)}, {deep}]")
+    report = take_in(alice, file)
+    chat = only(alice)
+    texts = chat.messages.order_by("position").values_list("parts__0__text", flat=True)
+    assert set(texts) == {"Kept.", "In a circle.", "After a long one.\ufffd"}
+    assert len(chat.title) == 200
+    assert chat.created_at > clock.now() - timedelta(minutes=10), "a date that cannot be is none"
+    assert report.left_out["impossible dates"] >= 3
+    assert report.left_out["messages of more than 30 characters"] == 1
+    assert [(each["index"], each["reason"]) for each in report.problems] == [
+        (1, "It is too large."),
+        (2, "It is too large."),
+    ]
+
+
+def test_too_many_versions_leave_the_one_that_is_shown(alice: User, file: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(tree, "MAX_BRANCHES", 3)
+    report = take_in(alice, write(file, chatgpt(), open_webui()))
+    assert report.conversations == 2
+    chat = Conversation.objects.get(title="Gulls and terns")
+    assert (chat.messages.count(), chat.branches.count()) == (6, 3)
+    monkeypatch.setattr(tree, "MAX_BRANCHES", 2)
+    report = take_in(alice, write(file, chatgpt(conversation_id="more", title="More")))
+    chat = Conversation.objects.get(title="More")
+    assert (chat.messages.count(), chat.branches.count()) == (3, 1)
+    assert report.left_out["versions beside what is shown, in chats with too many of them"] == 3
+
+
+def test_a_long_chain_of_nested_answers_is_read(alice: User, file: Path) -> None:
+    nested = [
+        f'{{"messageId": "m{number}", "text": "Step {number}", "children": [' for number in range(1_500)
+    ]
+    messages = "[" + "".join(nested) + "]}" * len(nested) + "]"
+    file.write_text(f'{{"conversationId": "deep", "messages": {messages}}}')
+    assert take_in(alice, file).messages == 1_500
+    assert Conversation.objects.get().branches.count() == 1
+
+
+def test_imported_chats_outlive_the_clean_up_and_keep_their_order(alice: User, file: Path) -> None:
+    take_in(alice, write(file, claude(), chatgpt()))
+    chats = Conversation.objects.order_by("-last_activity_at")
+    assert [chat.title for chat in chats] == ["Knots", "Gulls and terns"], "the newer one first"
+    assert all(chat.last_activity_at > clock.now() - timedelta(hours=1) for chat in chats)
+
+
+def test_the_command_imports_and_tells_what_it_did(alice: User, file: Path) -> None:
+    out = io.StringIO()
+    path = write(file, chatgpt(), {"a": 1})
+    call_command("import_conversations", alice.email, str(path), stdout=out)
+    told = out.getvalue()
+    assert "Imported 1 conversations with 6 messages of chatgpt." in told
+    assert "Left out: 1 steps of tools." in told
+    assert "number 2: It is no conversation of a program that is known here." in told
+    out = io.StringIO()
+    call_command("import_conversations", alice.email, str(path), stdout=out)
+    assert "1 were here already." in out.getvalue()
+
+
+def test_the_command_refuses_in_one_sentence(alice: User, file: Path) -> None:
+    with pytest.raises(CommandError, match="There is no user"):
+        call_command("import_conversations", "nobody@example.com", str(file))
+    with pytest.raises(CommandError, match="cannot be read"):
+        call_command("import_conversations", alice.email, str(file))

@@ -1,0 +1,154 @@
+"""Exports that are uploaded and imported in the background."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from chatapp.accounts.models import User
+from chatapp.conversations.models import Conversation
+from chatapp.importing import job
+from chatapp.importing.models import Import
+from chatapp.importing.selectors import waiting_imports
+from chatapp.operations import clock
+from tests.importing.exports import chatgpt, claude
+
+pytestmark = pytest.mark.django_db(transaction=True)
+Clients = Callable[..., Client]
+IMPORTS = "/api/v1/imports"
+
+
+@pytest.fixture(autouse=True)
+def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Files of this test alone: others upload, too."""
+    monkeypatch.setattr(job, "folder", lambda: tmp_path / "imports")
+
+
+@pytest.fixture
+def alice_client(api_client: Clients, alice: User) -> Client:
+    return api_client(alice)
+
+
+def upload(client: Client, *items: Any, content: bytes | None = None) -> Any:
+    body = json.dumps(items).encode() if content is None else content
+    return client.post(IMPORTS, {"file": SimpleUploadedFile("conversations.json", body)})
+
+
+def now_as(client: Client, import_id: str) -> dict[str, Any]:
+    return dict(client.get(f"{IMPORTS}/{import_id}").json())
+
+
+def work(import_id: str, turn_s: float = 1e9) -> None:
+    """What a worker does that is woken once."""
+    job.import_some(Import.objects.get(pk=import_id).pk, turn_s)
+
+
+def test_an_upload_is_imported_behind_its_answer(alice_client: Client) -> None:
+    answer = upload(alice_client, chatgpt(), {"a": 1}, claude())
+    assert answer.status_code == 202, answer.content
+    made = answer.json()
+    assert (made["state"], made["progress"], made["file_name"]) == ("waiting", 0.0, "conversations.json")
+    assert not Conversation.objects.exists()
+    work(made["id"])
+    done = now_as(alice_client, made["id"])
+    assert (done["state"], done["progress"], done["source"], done["error"]) == ("done", 1.0, "chatgpt", "")
+    assert (done["conversations"], done["messages"], done["known"]) == (2, 8, 0)
+    assert done["problems"] == [
+        {"index": 1, "reason": "It is no conversation of a program that is known here."}
+    ]
+    assert done["left_out"] == {
+        "images and other files": 1, "steps of tools": 1, "steps of tools, and reasoning": 1,
+    }  # fmt: skip
+    assert list(job.folder().iterdir()) == [], "the file is not needed any more"
+    assert alice_client.get(IMPORTS).json()["items"] == [done]
+
+
+@pytest.mark.mechanism("ours.import")
+def test_turns_go_on_where_the_last_one_ended_and_their_report_is_one(alice_client: Client) -> None:
+    upload(alice_client, claude())
+    work(str(Import.objects.get().pk))
+    chats = [chatgpt(conversation_id=f"c{number}") for number in range(3)]
+    made = upload(alice_client, "text", claude(), *chats).json()["id"]
+    states = []
+    for _ in range(4):
+        work(made, turn_s=0.0)
+        shown = now_as(alice_client, made)
+        states.append((shown["state"], shown["conversations"]))
+    assert states == [("running", 1), ("running", 2), ("running", 3), ("done", 3)]
+    assert (shown["known"], shown["problem_count"], shown["messages"]) == (1, 1, 18)
+    assert shown["left_out"] == {"steps of tools": 3}
+    work(made)
+    assert now_as(alice_client, made) == shown, "what is done is done"
+
+
+def test_what_another_worker_holds_is_left_to_it_until_its_lease_ends(alice_client: Client) -> None:
+    made = upload(alice_client, chatgpt()).json()["id"]
+    assert [str(pk) for pk in waiting_imports(clock.now() + timedelta(seconds=1))] == [made]
+    Import.objects.update(state="running", lease_expires_at=clock.now() + timedelta(minutes=1))
+    work(made)
+    assert not Conversation.objects.exists()
+    assert waiting_imports(clock.now()) == []
+    Import.objects.update(lease_expires_at=clock.now() - timedelta(seconds=1))
+    assert [str(pk) for pk in waiting_imports(clock.now())] == [made]
+    work(made)
+    assert now_as(alice_client, made)["state"] == "done"
+
+
+@pytest.mark.parametrize(
+    ("content", "state", "told"),
+    [
+        (b"PK\x05\x06" + bytes(18), "failed", "The zip holds no conversations.json."),
+        (b"hello", "done", "From here on the file is no JSON"),
+    ],
+    ids=["zip", "text"],
+)
+def test_what_is_no_export_is_told(alice_client: Client, content: bytes, state: str, told: str) -> None:
+    made = upload(alice_client, content=content).json()["id"]
+    work(made)
+    done = now_as(alice_client, made)
+    reasons = [done["error"], *(each["reason"] for each in done["problems"])]
+    assert done["state"] == state
+    assert any(told in reason for reason in reasons), reasons
+
+
+def test_a_file_that_is_gone_fails_with_a_sentence(alice_client: Client) -> None:
+    made = upload(alice_client, chatgpt()).json()["id"]
+    (job.folder() / made).unlink()
+    work(made)
+    assert now_as(alice_client, made)["error"] == job.GONE
+
+
+def test_only_so_many_wait_at_once(alice_client: Client) -> None:
+    answers = [upload(alice_client, chatgpt()).status_code for _ in range(4)]
+    assert answers == [202, 202, 202, 409]
+    assert len(list(job.folder().iterdir())) == 3, "what is refused is not kept"
+
+
+def test_nobody_else_sees_it_and_scopes_count(
+    alice_client: Client, alice: User, charlie: User, api_client: Clients, client: Client
+) -> None:
+    made = upload(alice_client, chatgpt()).json()["id"]
+    assert api_client(charlie).get(f"{IMPORTS}/{made}").status_code == 404
+    assert api_client(charlie).get(IMPORTS).json()["items"] == []
+    assert upload(api_client(alice, ["read"]), chatgpt()).status_code == 403
+    assert api_client(alice, ["memory"]).get(f"{IMPORTS}/{made}").status_code == 403
+    assert upload(client, chatgpt()).status_code == 401
+
+
+def test_the_sweep_deletes_files_that_no_import_needs(alice: User, alice_client: Client) -> None:
+    kept = upload(alice_client, chatgpt()).json()["id"]
+    gone = upload(alice_client, claude()).json()["id"]
+    Import.objects.filter(pk=gone).delete()
+    long_ago = (clock.now() - timedelta(hours=1)).timestamp()
+    for path in job.folder().iterdir():
+        os.utime(path, (long_ago, long_ago))
+    job.sweep(clock.now())
+    assert [path.name for path in job.folder().iterdir()] == [kept]

@@ -1,0 +1,170 @@
+"""Our own export, taken in by somebody else, exported again: the same but for ids."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from PIL import Image
+
+from chatapp.accounts.models import User
+from chatapp.compaction.models import Compaction
+from chatapp.compaction.selectors import compaction_list
+from chatapp.conversations.export import json_pieces
+from chatapp.conversations.models import Branch, Conversation, Message
+from chatapp.files.attachments import store_image
+from chatapp.importing.importer import Report, import_file
+from chatapp.operations import clock
+from tests.importing.exports import chatgpt
+
+Clients = Callable[..., Client]
+CALL = {"type": "tool_call", "call_id": "c1", "name": "clock", "arguments": "{}"}
+RESULT = {"type": "tool_result", "call_id": "c1", "name": "clock", "text": "Noon.", "is_error": False}
+REASONING = {"type": "reasoning", "text": "The clock knows."}
+USAGE = {"input_tokens": 12, "output_tokens": 3, "cached_tokens": 0, "compaction_tokens": 0, "cost": 0.25}
+
+
+def take_in(user: User, file: Path, *items: Any) -> Report:
+    file.write_text(json.dumps(items))
+    report = Report()
+    assert import_file(user=user, path=file, report=report)
+    return report
+
+
+def exported(conversation: Conversation) -> dict[str, Any]:
+    row = Conversation.objects.select_related("model", "agent", "scope", "branch", "user").get(
+        pk=conversation.pk
+    )
+    return dict(json.loads("".join(json_pieces(row, compaction_list))))
+
+
+def without_ids(export: dict[str, Any]) -> Any:
+    """The export with numbers for its ids, in the order in which they are named, and without what each copy has of its
+    own: when it was exported and when it is due."""
+    named = {message["id"]: f"message {message['position']}" for message in all_messages(export)}
+    named |= {branch: f"branch {number}" for number, branch in enumerate(branch_order(export))}
+    text = json.dumps({key: value for key, value in export.items() if key not in OF_THE_COPY}, sort_keys=True)
+    for own in (export["id"], *(each["id"] for each in export["compactions"])):
+        text = text.replace(own, "own")
+    for name, number in named.items():
+        text = text.replace(name, number)
+    return json.loads(text)
+
+
+OF_THE_COPY = ("exported_at", "expires_at", "last_activity_at", "last_seq")
+
+
+def all_messages(export: dict[str, Any]) -> list[dict[str, Any]]:
+    return [*export["messages"], *export["other_versions"]]
+
+
+def branch_order(export: dict[str, Any]) -> list[str]:
+    ordered = sorted(all_messages(export), key=lambda each: each["position"])
+    return list(dict.fromkeys(message["branch"] for message in ordered))
+
+
+@pytest.fixture
+def chat(alice: User, tmp_path: Path) -> Conversation:
+    """Two questions in one place, two answers in another; a tool was asked, a message pinned, an answer stopped, and the
+    beginning of what is shown is summarised."""
+    take_in(alice, tmp_path / "first.json", chatgpt())
+    row = Conversation.objects.get(user=alice)
+    by_text = {message.parts[0]["text"]: message for message in row.messages.all()}
+    answer = by_text["In colonies."]
+    answer.parts, answer.usage, answer.status = [REASONING, CALL], USAGE, Message.Status.STOPPED
+    answer.save()
+    last = by_text["Together?"]
+    last.pinned, last.kind = True, Message.Kind.INJECTED
+    last.save()
+    assert row.branch is not None
+    Message.objects.create(
+        conversation=row, branch=row.branch, user=alice, parent=answer, position=6, role="tool",
+        parts=[RESULT], created_at=clock.now().replace(microsecond=0),
+    )  # fmt: skip
+    Conversation.objects.filter(pk=row.pk).update(next_position=7)
+    first = by_text["Where do terns sleep?"].position
+    moment = clock.now()
+    Compaction.objects.create(
+        conversation=row, branch=row.branch, first_position=0, last_position=first, message_count=1,
+        kept_count=3, status="done", strategy="checkpoint", summary="Terns are asked about.", tokens_before=9,
+        tokens_after=5, summary_tokens=5, created_at=moment, finished_at=moment,
+    )  # fmt: skip
+    return row
+
+
+@pytest.mark.mechanism("contract.lossless")
+def test_export_import_export_is_equal(chat: Conversation, bob: User, tmp_path: Path) -> None:
+    first = exported(chat)
+    assert len(first["branches"]) == 3
+    assert len(first["other_versions"]) == 3
+    report = take_in(bob, tmp_path / "own.json", first)
+    assert (report.problems, report.left_out) == ([], {})
+    copy = Conversation.objects.get(user=bob)
+    second = exported(copy)
+    assert without_ids(second) == without_ids(first)
+    assert copy.pk != chat.pk
+    assert Branch.objects.filter(conversation=copy).count() == 3
+    again = take_in(bob, tmp_path / "own.json", first)
+    assert (again.known, again.conversations) == (1, 0)
+
+
+def test_what_is_there_already_is_not_doubled_and_what_was_deleted_returns(
+    chat: Conversation, alice: User, tmp_path: Path
+) -> None:
+    export = exported(chat)
+    assert take_in(alice, tmp_path / "own.json", export).known == 1
+    chat.delete()
+    assert take_in(alice, tmp_path / "own.json", export).conversations == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"version": 2}, "newer version"),
+        ({"branches": {}}, "which branches"),
+        ({"branches": {"a": [["b"]]}}, "where its branches begin"),
+        ({"branches": {"a": [["b", 3]]}}, "a branch that it does not have|begins in one"),
+        ({"messages": [{"role": "robot", "status": "complete", "kind": "message"}]}, "no message has"),
+        (
+            {"messages": [{"role": "user", "status": "complete", "kind": "message", "position": -1}]},
+            "A number",
+        ),
+    ],
+    ids=str,
+)
+def test_what_no_export_says_is_refused_with_a_reason(
+    chat: Conversation, bob: User, tmp_path: Path, change: dict[str, Any], reason: str
+) -> None:
+    report = take_in(bob, tmp_path / "own.json", exported(chat) | change)
+    assert not Conversation.objects.filter(user=bob).exists()
+    [problem] = report.problems
+    assert re.search(reason, problem["reason"]), problem
+
+
+def test_files_of_others_are_not_reached_by_their_id(
+    chat: Conversation, alice: User, bob: User, api_client: Clients, tmp_path: Path
+) -> None:
+    drawn = BytesIO()
+    Image.new("L", (4, 4), 7).save(drawn, "PNG")
+    file = store_image(user=alice, name="gull.png", content=drawn.getvalue())
+    message = chat.messages.get(position=0)
+    message.parts = [
+        {"type": "image", "file_id": str(file.pk), "mime_type": "image/png", "width": 4, "height": 4}
+    ]
+    message.save()
+    message.attachments.add(file)
+    export = exported(chat)
+    assert take_in(bob, tmp_path / "own.json", export).left_out == {"images and other files": 1}
+    copied = Message.objects.get(user=bob, position=0)
+    assert copied.parts == [{"type": "text", "text": "[A file that was not imported: gull.png]"}]
+    assert not copied.attachments.exists()
+    take_in(alice, tmp_path / "own.json", export | {"id": ""})
+    mine = Message.objects.exclude(pk=message.pk).get(user=alice, position=0)
+    assert mine.parts == message.parts
+    assert list(mine.attachments.all()) == [file]

@@ -1,0 +1,96 @@
+"""Where a sentence ends, in each language, and that no word, number or identifier is cut inside."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from memory.extractive import extract_missing, extract_summary
+from memory.sentences import split_sentences
+from memory.summary import bounded_summary
+from memory.tokens import estimate_text, text_message
+from memory.truncate import cut_end, cut_middle, split_whole
+
+WHOLE = [
+    "My landlord is now Mr. Okonjo.",
+    "She lives at St. James Street no. 5 with Dr. Ito.",
+    "Am 3. Mai kommt Dr. Müller.",
+    "Die Wohnung ist Nr. 5 bei Fr. Weiß.",
+    "Vom 12. Oktober bis zum 3. November bin ich z. B. in Bonn.",
+    "El Sr. García y la Dra. Ruiz viven en la Av. Central.",
+    "M. Dupont et Mme. Leroy habitent au no. 7.",
+    "Il sig. Rossi vive qui e il dott. Bianchi è di Pisa.",
+    "O Sr. Silva e a Dra. Ana não moram aqui.",
+    "Mevr. de Vries en Dhr. Jansen wonen hier.",
+    "Dr. Yılmaz Ankara'da.",
+    "Г. Иванов живет на ул. Ленина.",
+    "我现在住在杭州。",
+    "私の先生は田中さんです。",
+    "저는 서울에 삽니다.",
+    "मैं दिल्ली में रहता हूँ।",
+    "أعيش في القاهرة.",
+]
+
+
+@pytest.mark.mechanism("memory.sentences")
+@pytest.mark.parametrize("sentence", WHOLE)
+def test_abbreviations_and_ordinals_end_no_sentence_in_any_language(sentence: str) -> None:
+    assert split_sentences(sentence) == [sentence]
+    joint = "" if sentence.endswith("。") else " "
+    text = f"{sentence}{joint}{sentence}"
+    assert [one.strip() for one in split_sentences(text)] == [sentence, sentence]
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("My PIN is 4711. I like tea.", 2),
+        ("I have 3. They are red.", 2),
+        ("She said no. Then she left.", 2),
+        ("i live in paris. my dog is rex.", 2),
+        ("「はい。」と言った。次。", 3),
+        ("One!\nTwo\n\nThree? Four", 4),
+        ("هل تعرف؟ نعم.", 2),
+    ],
+)
+def test_other_sentences_end_where_they_did(text: str, count: int) -> None:
+    sentences = split_sentences(text)
+    assert len(sentences) == count
+    assert "".join(sentences) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["Mr. " * 20_000, "a. " * 20_000, "(“" * 30_000, "." * 60_000, " \n" * 9_000]
+)
+def test_joined_they_are_the_text_whatever_it_is(text: str) -> None:
+    assert "".join(split_sentences(text)) == text
+
+
+ORDERS = [f"ORD-{65_000 + number}/SN{234_000 + number}" for number in range(120)]
+LIST = f"The orders are {', '.join(ORDERS)}."
+_NUMBER = re.compile(r"ORD[-\w/]*|\bSN\w*")
+
+
+@pytest.mark.mechanism("memory.whole-facts")
+def test_a_long_list_of_numbers_is_kept_in_whole_ones() -> None:
+    said = [text_message("user", LIST)]
+    kept = extract_summary(said, 900)
+    added = extract_missing(said, "", "Nothing of it.", 900)
+    for text in (kept, added):
+        assert len(set(_NUMBER.findall(text))) > 30
+        assert set(_NUMBER.findall(text)) <= set(ORDERS)
+    assert set(_NUMBER.findall("\n".join(split_whole(LIST, 320)))) == set(ORDERS)
+
+
+@pytest.mark.mechanism("memory.whole-facts")
+@pytest.mark.parametrize("limit", range(80, 1_400, 53))
+def test_no_cut_goes_through_a_number(limit: int) -> None:
+    for cut in (cut_middle(LIST, limit), cut_end(LIST, limit), bounded_summary(LIST, limit)):
+        assert set(_NUMBER.findall(cut)) <= set(ORDERS)
+    assert estimate_text(bounded_summary(LIST, limit)) <= limit
+
+
+def test_what_is_one_long_word_is_left_out_and_not_cut() -> None:
+    assert list(split_whole("a" * 1_000 + " b", 320)) == ["b"]
+    assert "".join(split_whole("中" * 1_000, 320)) == "中" * 1_000

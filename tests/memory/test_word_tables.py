@@ -1,0 +1,63 @@
+"""No hand-made table of words in `memory` and `agents` is long: what they know of a language comes from libraries."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MODULES = sorted([*ROOT.glob("memory/**/*.py"), *ROOT.glob("agents/**/*.py")])
+MOST_WORDS = 60
+MOST_WORDS_OF_A_NAME = 3
+_ALTERNATIVES = re.compile(r"[^\W\d_][\w'’ -]*(?:\|[^\W\d_][\w'’ -]*)+")
+_PROSE = re.compile(r"[.:;,!?]\s")
+
+
+def word_count(value: ast.expr) -> int:
+    """Return the words of the longest table in a value: words listed in one collection, as alternatives of one pattern,
+    or one behind the other in a text that is no sentence."""
+    counts = [0]
+    for node in ast.walk(value):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            counts += [len(match[0].split("|")) for match in _ALTERNATIVES.finditer(node.value)]
+            if not _PROSE.search(node.value):
+                counts.append(sum(word.isalpha() for word in node.value.split()))
+        elif isinstance(node, ast.List | ast.Tuple | ast.Set | ast.Dict):
+            counts.append(sum(one.isalpha() for one in strings_in(node)))
+    return max(counts)
+
+
+def strings_in(node: ast.List | ast.Tuple | ast.Set | ast.Dict) -> Iterator[str]:
+    """Yield the words of a collection and of those in it; of longer texts each is looked at by itself."""
+    for one in ast.walk(node):
+        words = one.value.split() if isinstance(one, ast.Constant) and isinstance(one.value, str) else []
+        yield from words if len(words) <= MOST_WORDS_OF_A_NAME else ()
+
+
+def assigned(module: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    for node in ast.walk(module):
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            yield ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target), node.value
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_word_table_is_long(path: Path) -> None:
+    counts = {name: word_count(value) for name, value in assigned(ast.parse(path.read_text()))}
+    assert {name: count for name, count in counts.items() if count > MOST_WORDS} == {}
+
+
+def test_a_long_table_is_noticed_in_each_form() -> None:
+    words = ["".join(letters) for letters in itertools.product("abcdefgh", repeat=2)]
+    forms = [
+        repr(words),
+        repr(" ".join(words)),
+        repr(rf"\b(?:{'|'.join(words)})\b"),
+        repr(dict.fromkeys(words, 1)),
+    ]
+    for form in forms:
+        assert word_count(ast.parse(form, mode="eval").body) > MOST_WORDS

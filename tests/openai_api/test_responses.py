@@ -1,0 +1,230 @@
+"""Responses and conversations, as OpenAI's own client sees them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import openai
+import pytest
+
+from tests.openai_api.conftest import client_of
+from tests.openai_api.test_completions import picture
+from tests.servers.apart import run_apart
+from tests.servers.behaviour import ERRORS, Behaviour, says
+from tests.servers.openai_server import ModelServer
+from tests.servers.people import ALICE, CHARLIE
+from tests.servers.service import Service
+
+WEATHER: Any = {
+    "type": "function",
+    "name": "weather",
+    "description": "The weather.",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+    "strict": False,
+}
+CALLS = Behaviour(
+    text="",
+    tool_calls=({"id": "call_1", "name": "weather", "arguments": '{"city":"Oslo"}'},),
+    finish_reason="tool_calls",
+)
+
+
+def sent_texts(model: ModelServer) -> list[str]:
+    return [str(message.get("content")) for message in model.requests_of("chat")[-1].body["messages"]]
+
+
+def test_a_response_is_kept_and_continued(service: Service, model: ModelServer, guest: str) -> None:
+    mine = client_of(service, guest)
+    model.script(says("Noted."), says("It is BLUE-42."))
+    first = mine.responses.create(model="test-model", input="My key is BLUE-42.", metadata={"of": "me"})
+    assert (first.status, first.output_text) == ("completed", "Noted.")
+    assert first.usage
+    assert first.usage.input_tokens > 0
+    second = mine.responses.create(
+        model="test-model", input="What is my key?", previous_response_id=first.id, instructions="Be short."
+    )
+    assert second.output_text == "It is BLUE-42."
+    assert second.conversation == first.conversation
+    assert {"My key is BLUE-42.", "Be short.", "What is my key?"} <= set(sent_texts(model))
+    again = mine.responses.retrieve(first.id)
+    assert (again.output_text, again.metadata, again.status) == ("Noted.", {"of": "me"}, "completed")
+    [asked] = mine.responses.input_items.list(first.id).data
+    assert asked.content[0].text == "My key is BLUE-42."
+    branched = mine.responses.create(model="test-model", input="And now?", previous_response_id=first.id)
+    assert branched.conversation == first.conversation
+    assert "What is my key?" not in sent_texts(model)
+
+
+def test_a_stream_has_the_official_events(service: Service, model: ModelServer, guest: str) -> None:
+    model.script(says("One two three.", reasoning="I count."))
+    with client_of(service, guest).responses.stream(model="test-model", input="Count") as stream:
+        events = list(stream)
+        final = stream.get_final_response()
+    assert final.output_text == "One two three."
+    kinds = [event.type for event in events]
+    assert kinds[:2] == ["response.created", "response.in_progress"]
+    assert kinds[-1] == "response.completed"
+    assert {"response.output_item.added", "response.output_text.delta", "response.content_part.done"} <= set(
+        kinds
+    )
+    assert "response.reasoning_text.delta" in kinds
+    numbers = [event.sequence_number for event in events if hasattr(event, "sequence_number")]
+    assert numbers == sorted(numbers)
+    assert client_of(service, guest).responses.retrieve(final.id).output_text == "One two three."
+
+
+def test_deleting_a_response_forgets_its_turn(service: Service, model: ModelServer, guest: str) -> None:
+    mine = client_of(service, guest)
+    first = mine.responses.create(model="test-model", input="Hello PARROT-1.")
+    second = mine.responses.create(model="test-model", input="Hello PARROT-2.", previous_response_id=first.id)
+    mine.responses.delete(second.id)
+    with pytest.raises(openai.NotFoundError):
+        mine.responses.retrieve(second.id)
+    api = service.client_of(guest)
+    [kept] = api.get("/api/v1/conversations").json()["items"]
+    page = api.get(f"/api/v1/conversations/{kept['id']}/messages").text
+    assert "PARROT-1" in page
+    assert "PARROT-2" not in page
+    alone = mine.responses.create(model="test-model", input="Alone.")
+    mine.responses.delete(alone.id)
+    assert [item["id"] for item in api.get("/api/v1/conversations").json()["items"]] == [kept["id"]]
+
+
+def test_nothing_is_stored_where_the_client_says_so(service: Service, model: ModelServer, guest: str) -> None:
+    mine = client_of(service, guest)
+    model.script(says("Hello."))
+    answer = mine.responses.create(
+        model="test-model",
+        input="Hello",
+        store=False,
+        text={"format": {"type": "json_object"}},
+        temperature=0.1,
+    )
+    assert (answer.output_text, answer.store, answer.temperature) == ("Hello.", False, 0.1)
+    assert model.requests_of("chat")[-1].body["response_format"] == {"type": "json_object"}
+    assert service.client_of(guest).get("/api/v1/conversations").json()["items"] == []
+    with pytest.raises(openai.NotFoundError):
+        mine.responses.retrieve(answer.id)
+
+
+def test_tools_and_their_results_go_there_and_back(client: openai.OpenAI, model: ModelServer) -> None:
+    model.script(CALLS, CALLS, says("It rains in Oslo."))
+    question: list[Any] = [{"role": "user", "content": "The weather in Oslo?"}]
+    asked = client.responses.create(model="test-model", input=question, tools=[WEATHER])
+    [call] = [item for item in asked.output if item.type == "function_call"]
+    assert (call.name, json.loads(call.arguments)) == ("weather", {"city": "Oslo"})
+    assert asked.store is False
+    with client.responses.stream(model="test-model", input=question, tools=[WEATHER]) as stream:
+        kinds = {event.type for event in stream}
+    assert {"response.function_call_arguments.delta", "response.function_call_arguments.done"} <= kinds
+    said = [item.model_dump(exclude_none=True) for item in asked.output]
+    result = {"type": "function_call_output", "call_id": call.call_id, "output": "Rain."}
+    told = client.responses.create(model="test-model", input=[*question, *said, result], tools=[WEATHER])
+    assert told.output_text == "It rains in Oslo."
+    roles = [message["role"] for message in model.requests_of("chat")[-1].body["messages"]]
+    assert roles == ["user", "assistant", "tool"]
+
+
+def test_an_image_is_kept_with_its_question(service: Service, model: ModelServer, guest: str) -> None:
+    content = [{"type": "input_text", "text": "What is it?"}, {"type": "input_image", "image_url": picture()}]
+    client_of(service, guest).responses.create(
+        model="test-model", input=[{"role": "user", "content": content}]
+    )
+    [question] = [each for each in model.requests_of("chat")[-1].body["messages"] if each["role"] == "user"]
+    assert [part["type"] for part in question["content"]] == ["image_url", "text"]
+
+
+def test_a_conversation_has_items_that_can_be_paged_added_and_deleted(
+    service: Service, model: ModelServer, guest: str
+) -> None:
+    mine = client_of(service, guest)
+    made = mine.conversations.create(
+        items=[
+            {"type": "message", "role": "user", "content": "My dog is Rex."},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Nice."}]},
+        ],
+        metadata={"topic": "dogs"},
+    )
+    assert mine.conversations.retrieve(made.id).metadata == {"topic": "dogs"}
+    assert mine.conversations.update(made.id, metadata={"topic": "pets"}).metadata == {"topic": "pets"}
+    model.script(says("Rex."))
+    answer = mine.responses.create(model="test-model", input="Who is my dog?", conversation=made.id)
+    assert answer.output_text == "Rex."
+    assert "My dog is Rex." in sent_texts(model)
+    pages = mine.conversations.items.list(made.id, order="asc", limit=2)
+    texts = [item.content[0].text for item in pages]
+    assert texts == ["My dog is Rex.", "Nice.", "Who is my dog?", "Rex."]
+    [added] = mine.conversations.items.create(
+        made.id, items=[{"type": "message", "role": "user", "content": "He is old."}]
+    ).data
+    assert (
+        mine.conversations.items.retrieve(added.id, conversation_id=made.id).content[0].text == "He is old."
+    )
+    mine.conversations.items.delete(added.id, conversation_id=made.id)
+    newest = mine.conversations.items.list(made.id, limit=1).data
+    assert newest[0].content[0].text == "Rex."
+    mine.responses.delete(answer.id)  # the client named the conversation: its items stay
+    assert len(list(mine.conversations.items.list(made.id))) == 4
+    assert mine.conversations.delete(made.id).deleted
+    with pytest.raises(openai.NotFoundError):
+        mine.conversations.retrieve(made.id)
+
+
+def test_charlie_finds_nothing(service: Service, client: openai.OpenAI) -> None:
+    other = client_of(service, CHARLIE)
+    response = client.responses.create(model="test-model", input="Secret.")
+    name = response.conversation.id
+    tries: list[Any] = [
+        lambda: other.responses.retrieve(response.id),
+        lambda: other.responses.delete(response.id),
+        lambda: other.responses.input_items.list(response.id),
+        lambda: other.responses.create(model="test-model", input="Tell", previous_response_id=response.id),
+        lambda: other.responses.create(model="test-model", input="Tell", conversation=name),
+        lambda: other.conversations.retrieve(name),
+        lambda: other.conversations.items.list(name),
+        lambda: other.conversations.update(name, metadata={}),
+        lambda: other.conversations.delete(name),
+    ]
+    for attempt in tries:
+        with pytest.raises(openai.NotFoundError):
+            attempt()
+
+
+def test_failed_and_impossible_responses(service: Service, model: ModelServer, client: openai.OpenAI) -> None:
+    model.script(ERRORS["wrong_key"](), says("One two three four.", fault="cut", fault_after=2))
+    with pytest.raises(openai.InternalServerError):
+        client.responses.create(model="test-model", input="Hello")
+    events = list(client.responses.create(model="test-model", input="Hello", stream=True))
+    assert events[-1].type == "response.failed"
+    assert client.responses.retrieve(events[-1].response.id).status == "failed"
+    with pytest.raises(openai.BadRequestError) as unknown:
+        client.responses.create(model="test-model", input="Hello", extra_body={"inputs": 1})
+    assert unknown.value.param == "inputs"
+    with pytest.raises(openai.BadRequestError):
+        client.responses.create(
+            model="test-model", input="Hello", tools=[WEATHER], conversation=client.conversations.create().id
+        )
+
+
+def test_a_repeated_request_is_one_response(service: Service, model: ModelServer, guest: str) -> None:
+    headers = {"Idempotency-Key": "once-only"}
+    made = [
+        client_of(service, guest).responses.create(model="test-model", input="Hello", extra_headers=headers)
+        for _ in range(2)
+    ]
+    assert made[0].id == made[1].id
+    assert made[0].output_text == made[1].output_text
+
+
+def test_the_async_client_streams_alike(service: Service, model: ModelServer) -> None:
+    model.script(says("One two three."))
+
+    async def ask() -> str:
+        async with openai.AsyncOpenAI(base_url=f"{service.url}/v1", api_key=service.tokens[ALICE]) as client:
+            stream = await client.responses.create(model="test-model", input="Count", stream=True)
+            return "".join(
+                [event.delta async for event in stream if event.type == "response.output_text.delta"]
+            )
+
+    assert run_apart(ask()) == "One two three."

@@ -1,0 +1,57 @@
+"""An outage is one line of the log, now and then; an error of our own keeps its trace."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import sqlite3
+import sys
+
+import pytest
+from django.db import OperationalError
+
+from chatapp.operations.logs import OutageLines
+from chatapp.operations.outages import describe_outage, is_disk_full
+
+
+def record_of(error: Exception) -> logging.LogRecord:
+    try:
+        raise error
+    except Exception:
+        caught = sys.exc_info()
+    return logging.LogRecord("chatapp", logging.ERROR, __file__, 7, "Run %s failed.", ("R",), caught)
+
+
+def database_error(words: str, code: int) -> OperationalError:
+    cause = sqlite3.OperationalError(words)
+    cause.sqlite_errorcode = code
+    error = OperationalError(words)
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OperationalError("server closed the connection\nunexpectedly"), OSError(errno.ENOSPC, "No space left")],
+)
+def test_an_outage_is_one_line_and_is_not_repeated(error: Exception) -> None:
+    lines, first, second = OutageLines(), record_of(error), record_of(error)
+    assert lines.filter(first)
+    assert first.exc_info is None
+    assert first.getMessage().startswith(f"Run R failed. ({type(error).__name__}: ")
+    assert "\n" not in first.getMessage()
+    assert not lines.filter(second)
+
+
+def test_an_error_of_our_own_keeps_its_trace() -> None:
+    lines = OutageLines()
+    wrong = database_error("no such table: x", sqlite3.SQLITE_ERROR)
+    for record in (record_of(KeyError("x")), record_of(KeyError("x")), record_of(wrong)):
+        assert lines.filter(record)
+        assert record.exc_info is not None
+
+
+def test_a_full_disk_is_told_from_a_database_that_is_away() -> None:
+    assert describe_outage(database_error("disk is full", sqlite3.SQLITE_FULL)).status == 507
+    assert describe_outage(OperationalError("connection refused")).status == 503
+    assert not is_disk_full(OSError(errno.ENOENT, "No such file"))

@@ -1,0 +1,58 @@
+"""What a process imports before anybody uses it: a start within two seconds and little memory at rest need that."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from tests.environment import ROOT
+
+STARTED = """
+import sys
+import django
+django.setup()
+import chatapp.operations.serving.launcher
+from chatapp.celery import app
+app.loader.import_default_modules()
+print(*sys.modules)
+"""
+WHEN_USED = {
+    "PIL.Image", "aiohttp", "chatapp.operations.admin.site", "inscriptis", "jsonschema", "lxml", "mcp", "obstore",
+    "openai", "pypdf", "redis",
+}  # fmt: skip
+
+
+def test_it_imports_nothing_that_a_chat_does_not_need():
+    done = subprocess.run(
+        [sys.executable, "-c", STARTED], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    imported = set(done.stdout.split())
+    assert {"chatapp.urls", "chatapp.compaction.tasks", "ninja", "twisted"} <= imported
+    assert WHEN_USED & imported == set()
+    assert not {name for name in imported if name.startswith("chatapp.") and ".admin" in name}
+
+
+SLOW_IMPORT = """
+import asyncio, sys, time
+from dataclasses import replace
+import agents.chat_models.openai_model as model
+from agents.types import ModelEndpoint
+from tests.servers.openai_server import ModelServer
+
+class Slow:
+    def find_spec(self, name, *_):
+        if name == "openai":
+            time.sleep(0.6)
+
+sys.meta_path.insert(0, Slow())
+with ModelServer() as server:
+    endpoint = replace(ModelEndpoint("test-model", server.base_url), connect_timeout_s=0.5)
+    print(asyncio.run(model.fetch_models(endpoint)))
+"""
+
+
+def test_the_time_its_first_import_takes_is_not_taken_for_a_server_that_is_slow():
+    done = subprocess.run(
+        [sys.executable, "-c", SLOW_IMPORT], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert "test-model" in done.stdout, done.stderr

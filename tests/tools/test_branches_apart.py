@@ -1,0 +1,105 @@
+"""Tools see the branch they are called in: nothing that only another branch of the conversation says."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from agents.tools.protocol import ToolCaller, ToolFailure
+from chatapp.accounts.models import User
+from chatapp.compaction.models import Compaction
+from chatapp.context.tools.memory import _read_around, _search
+from chatapp.context.tools.offloads import _text
+from chatapp.conversations.message_values import message_value
+from chatapp.files.models import Offload
+from chatapp.files.offloads import offloader
+from chatapp.long_term.models import MemoryEntry
+from chatapp.operations import clock
+from chatapp.recall.actions.indexing import index_entry
+from memory.types import ToolResultPart
+from tests.context_engine.turns_by_hand import Turn, ask, import_notes
+
+pytestmark = [pytest.mark.django_db, pytest.mark.mechanism("ours.branches")]
+
+SECRET = "The heliotrope code is QX-4711."
+
+
+@pytest.fixture
+def branches(alice: User) -> tuple[Turn, Turn, Turn]:
+    """What was said first, what took its place, and what was said after that."""
+    conversation = import_notes(alice, "Hello there.", "Hello!")
+    first = ask(alice, conversation, SECRET)
+    offload(str(conversation.pk), first)
+    edited = ask(alice, conversation, "The weather is fine today.", replaces_id=str(first.question.pk))
+    return first, edited, ask(alice, conversation, "What was the heliotrope code?")
+
+
+def offload(conversation_id: str, turn: Turn) -> None:
+    offloads = offloader()
+    part = ToolResultPart("call_1", "fetch", f"{SECRET} " * 20)
+    offloads.offload_tool_result(conversation_id, part)
+    offloads.offload_context(conversation_id, [message_value(turn.question)])
+
+
+def caller_of(turn: Turn) -> ToolCaller:
+    return ToolCaller(str(turn.question.user_id), str(turn.question.conversation_id), str(turn.run_id))
+
+
+def test_a_search_finds_nothing_of_another_branch(branches: tuple[Turn, Turn, Turn]) -> None:
+    first, _, later = branches
+    assert SECRET in [hit.text for hit in _search(caller_of(first), "heliotrope code", 8)]
+    assert SECRET not in [hit.text for hit in _search(caller_of(later), "heliotrope code", 8)]
+
+
+def test_nor_an_entry_that_a_summary_of_another_branch_made(branches: tuple[Turn, Turn, Turn]) -> None:
+    first, _, later = branches
+    now = clock.now()
+    row = Compaction.objects.create(
+        conversation=first.question.conversation,
+        branch=first.question.branch,
+        first_position=0,
+        last_position=first.question.position,
+        message_count=3,
+        kept_count=0,
+        status="done",
+        created_at=now,
+    )
+    entry = MemoryEntry.objects.create(
+        user_id=first.question.user_id,
+        conversation=first.question.conversation,
+        compaction=row,
+        day=now.date(),
+        text="The user told a code of heliotrope.",
+        created_at=now,
+    )
+    index_entry(entry)
+    for turn, is_found in ((first, True), (later, False)):
+        texts = [hit.text for hit in _search(caller_of(turn), "heliotrope code", 8)]
+        assert (entry.text in texts) is is_found
+
+
+def test_no_message_of_another_branch_is_read(branches: tuple[Turn, Turn, Turn]) -> None:
+    first, _, later = branches
+    assert _read_around(caller_of(first), str(first.question.pk), 2)
+    with pytest.raises(ToolFailure):
+        _read_around(caller_of(later), str(first.question.pk), 2)
+    around = _read_around(caller_of(later), str(later.question.pk), 20)
+    assert SECRET not in str(around)
+
+
+def test_what_another_branch_offloaded_is_not_there(branches: tuple[Turn, Turn, Turn]) -> None:
+    first, _, later = branches
+    result = Offload.objects.get(kind=Offload.Kind.RESULT)
+    assert SECRET in _text(caller_of(first), str(result.pk))
+    with pytest.raises(ToolFailure):
+        _text(caller_of(later), str(result.pk))
+    assert str(result.pk) in _text(caller_of(first), "list")
+    assert str(result.pk) not in _text(caller_of(later), "list")
+
+
+def test_nor_what_left_its_context(branches: tuple[Turn, Turn, Turn]) -> None:
+    first, _, later = branches
+    [line] = _text(caller_of(first), "context").splitlines()
+    assert json.loads(line)["id"] == str(first.question.pk)
+    assert _text(caller_of(later), "context") == ""

@@ -1,0 +1,216 @@
+"""Webhooks: what happens reaches an address, signed; what it does not take is tried again; nothing leads inside."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import transaction
+
+from chatapp.accounts.models import User
+from chatapp.forgetting.services import delete_message
+from chatapp.operations import clock
+from chatapp.runs.actions.sending import NewMessage, send_message
+from chatapp.webhooks import sending
+from chatapp.webhooks.actions import PAUSES, claim_delivery, create_webhook, record_attempt, send_again
+from chatapp.webhooks.models import Webhook, WebhookDelivery
+from chatapp.webhooks.selectors import due_deliveries
+from chatapp.webhooks.tasks import wake_waiting
+from tests.fixtures.processes import ServiceStarter
+from tests.memory_store.rows import new_conversation
+from tests.servers.behaviour import ERRORS, says
+from tests.servers.openai_server import ModelServer
+from tests.servers.people import ALICE, CHARLIE
+from tests.servers.waiting import wait_for
+from tests.webhooks.receiver import Receiver
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def receiver(settings: Any) -> Iterator[Receiver]:
+    with Receiver() as opened:
+        settings.WEBHOOK_OWN_HOSTS = [opened.host]
+        yield opened
+
+
+def hook_of(user: User, receiver: Receiver, *events: str) -> Webhook:
+    wanted = events or ("message.completed", "run.failed")
+    return create_webhook(user=user, url=receiver.url, events=wanted, now=clock.now())[0]
+
+
+def fail_a_run(user: User) -> Any:
+    """A run that nobody answers: stopped before it began is no failure, so it is interrupted."""
+    from chatapp.runs.actions.endings import interrupt_run
+    from chatapp.runs.models import Run
+
+    conversation = new_conversation(user, "A chat")
+    receipt = send_message(
+        user=user,
+        conversation_id=str(conversation.pk),
+        new=NewMessage("The word is XYLOPHONE."),
+        model=None,
+        now=clock.now(),
+    )
+    run = Run.objects.get(pk=receipt.run_id)
+    assert interrupt_run(run_id=run.pk, fence=run.fence, now=clock.now())
+    return receipt
+
+
+def test_the_outbox_is_filled_with_the_events_and_not_without_them(alice: User, receiver: Receiver) -> None:
+    hook_of(alice, receiver)
+    with transaction.atomic():
+        fail_a_run(alice)
+        assert WebhookDelivery.objects.count() == 2
+        transaction.set_rollback(True)
+    assert WebhookDelivery.objects.count() == 0
+    fail_a_run(alice)
+    types = set(WebhookDelivery.objects.values_list("type", flat=True))
+    assert types == {"message.completed", "run.failed"}
+
+
+def test_only_events_that_were_asked_for_and_only_ones_own(
+    alice: User, charlie: User, receiver: Receiver
+) -> None:
+    hook_of(alice, receiver, "run.failed")
+    hook_of(charlie, receiver)
+    fail_a_run(alice)
+    assert list(WebhookDelivery.objects.values_list("type", "webhook__user__email")) == [
+        ("run.failed", alice.email)
+    ]
+
+
+def test_a_delivery_is_tried_again_later_and_later_and_then_given_up(alice: User, receiver: Receiver) -> None:
+    hook_of(alice, receiver, "run.failed")
+    fail_a_run(alice)
+    delivery, now = WebhookDelivery.objects.get(), clock.now()
+    for number, pause in enumerate(PAUSES, start=1):
+        assert claim_delivery(delivery_id=delivery.pk, now=now)
+        assert not claim_delivery(delivery_id=delivery.pk, now=now)  # another worker
+        delivery.refresh_from_db()
+        assert delivery.attempts == number
+        record_attempt(delivery=delivery, status_code=500, error="The address answered 500.", now=now)
+        delivery.refresh_from_db()
+        assert delivery.next_attempt_at == now + pause
+        assert due_deliveries(now) == []
+        now = delivery.next_attempt_at
+    assert claim_delivery(delivery_id=delivery.pk, now=now)
+    delivery.refresh_from_db()
+    record_attempt(delivery=delivery, status_code=500, error="The address answered 500.", now=now)
+    delivery.refresh_from_db()
+    assert delivery.state == "failed"
+    assert due_deliveries(now + timedelta(days=3)) == []
+    assert due_deliveries(send_again(delivery=delivery, now=now).next_attempt_at) == [delivery.pk]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_was_forgotten_meanwhile_is_not_told(alice: User, receiver: Receiver) -> None:
+    hook_of(alice, receiver, "message.completed")
+    receipt = fail_a_run(alice)
+    delete_message(alice, receipt.conversation_id, receipt.answer_id, now=clock.now())
+    sending.deliver(WebhookDelivery.objects.get().pk)
+    [told] = receiver.received
+    assert told.body["data"]["message"]["forgotten"] is True
+    assert b"XYLOPHONE" not in told.raw
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("url", ["http://169.254.169.254/", "http://localhost:1/"])
+def test_nothing_is_sent_to_an_address_inside(alice: User, settings: Any, url: str) -> None:
+    settings.WEBHOOK_HOSTS, settings.WEBHOOK_OWN_HOSTS = ["*", "localhost:1"], []
+    create_webhook(user=alice, url=url, events=["run.failed"], now=clock.now())
+    fail_a_run(alice)
+    sending.deliver(WebhookDelivery.objects.get().pk)
+    delivery = WebhookDelivery.objects.get()
+    assert delivery.state == "pending"
+    assert "never asked" in delivery.error or "not a public address" in delivery.error
+
+
+@pytest.mark.django_db(transaction=True)
+def test_redirects_are_not_followed(alice: User, receiver: Receiver) -> None:
+    hook_of(alice, receiver, "run.failed")
+    fail_a_run(alice)
+    receiver.answers.append(302)
+    sending.deliver(WebhookDelivery.objects.get().pk)
+    assert len(receiver.received) == 1
+    assert WebhookDelivery.objects.get().error == "The address answered 302."
+
+
+def test_what_was_told_long_ago_leaves_the_log(alice: User, receiver: Receiver) -> None:
+    hook_of(alice, receiver, "run.failed")
+    fail_a_run(alice)
+    long_ago = clock.now() - timedelta(days=31)
+    WebhookDelivery.objects.update(state="delivered", created_at=long_ago)
+    wake_waiting()
+    assert WebhookDelivery.objects.count() == 0
+
+
+def signed_by(secret: str, headers: dict[str, str], raw: bytes) -> bool:
+    """The check of standardwebhooks.com, as a receiver makes it."""
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + raw
+    wanted = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
+    return f"v1,{wanted}" in headers["webhook-signature"].split(" ")
+
+
+def test_a_running_service_tells_an_address_what_happens(start_service: ServiceStarter) -> None:
+    with ModelServer() as model, Receiver() as receiver:
+        service = start_service(
+            OPENAI_BASE_URL=model.base_url, LLM_MODEL="test-model", WEBHOOK_OWN_HOSTS=receiver.host
+        )
+        api, other = service.client_of(ALICE), service.client_of(CHARLIE)
+        made = api.post("/api/v1/webhooks", json={"url": receiver.url})
+        assert made.status_code == 201
+        hook = made.json()
+        listed = api.get("/api/v1/webhooks").json()["items"]
+        assert [row["id"] for row in listed] == [hook["id"]]
+        assert "secret" not in listed[0]
+        log = f"/api/v1/webhooks/{hook['id']}/deliveries"
+
+        receiver.answers.append(500)
+        model.script(says("Hello, Alice."), ERRORS["wrong_key"]())
+        chat = api.post("/api/v1/conversations", json={}).json()["id"]
+        messages = f"/api/v1/conversations/{chat}/messages"
+        api.post(messages, json={"content": "Hello, the number is 4711."})
+        [first] = receiver.wait_for("message.completed")
+        assert first.body["data"]["message"]["content"] == "Hello, Alice."
+        assert signed_by(hook["secret"], first.headers, first.raw)
+        assert not signed_by(hook["secret"], first.headers, first.raw + b" ")
+
+        def refused() -> Any:
+            return [row for row in api.get(log).json()["items"] if row["status_code"] == 500]
+
+        [waiting] = wait_for(refused, what="a delivery that was refused")
+        assert waiting["attempts"] >= 1
+        api.post(f"{log}/{waiting['id']}/redeliver")
+        [_, again] = receiver.wait_for("message.completed", 2)[:2]
+        assert again.headers["webhook-id"] == first.headers["webhook-id"] == waiting["id"]
+
+        assert api.post(messages, json={"content": "Now fail."}).status_code == 502
+        [failed] = receiver.wait_for("run.failed")
+        assert failed.body["data"]["error"]["category"] == "auth"
+        api.post(f"/api/v1/conversations/{chat}/compact", json={"wait": True})
+        assert receiver.wait_for("compact")[0].body["data"]["state"] == "done"
+        assert receiver.wait_for("memory.written")[0].body["data"]["preview"]
+
+        assert other.get(log).status_code == 404
+        assert other.post(f"{log}/{waiting['id']}/redeliver").status_code == 404
+        assert other.delete(f"/api/v1/webhooks/{hook['id']}").status_code == 404
+        assert other.get("/api/v1/webhooks").json()["items"] == []
+        assert api.delete(f"/api/v1/webhooks/{hook['id']}").status_code == 204
+        assert api.get(log).status_code == 404
+
+        for url in ("http://127.0.0.1:1/", "ftp://example.com/", "http://user@example.com/", "nonsense"):
+            wrong = api.post("/api/v1/webhooks", json={"url": url})
+            assert wrong.status_code == 422, url
+            assert wrong.json()["error"]["details"][0]["field"] == "url"
+        chatting = service.client(service.token_of(ALICE, "chat"))
+        asked = {"url": receiver.url, "events": ["memory.written"]}
+        assert chatting.post("/api/v1/webhooks", json=asked).status_code == 403
+        made = chatting.post("/api/v1/webhooks", json={"url": receiver.url}).json()
+        assert "memory.written" not in made["events"]

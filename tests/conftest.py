@@ -5,9 +5,9 @@ Coroutine tests run as Django runs its own: on `async_to_sync`, so that their da
 
 from __future__ import annotations
 
-import fcntl
 import inspect
 import os
+import runpy
 import shutil
 import sys
 import tempfile
@@ -18,12 +18,11 @@ import hypothesis
 import pytest
 from asgiref.sync import async_to_sync
 from django.conf import settings
-from django.core.management import call_command
 from django.db import connection
 from django.test import TransactionTestCase
 
 from tests.databases import is_on_both
-from tests.environment import clean_environment
+from tests.environment import ROOT, clean_environment
 from tests.servers.made_once import MIGRATED, copy_migrated_sqlite, start_migrated_postgres
 from tests.servers.postgres import Postgres
 from tests.servers.redis import Redis
@@ -40,8 +39,6 @@ BROWSER_FIXTURES = {"chromium"}
 PROCESS_FIXTURES = {"processes", "start_shared", "installation", "production", "embedded"}
 STARTED = pytest.StashKey[list[Postgres | Redis]]()
 DATA_FOLDER = pytest.StashKey[Path]()
-SHARED_FOLDER = "TEST_SHARED_FOLDER"
-"""The variable by which the workers of a run know the folder that they share."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -57,18 +54,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Before pytest-django reads the settings. With `-n`, each process that runs tests has data and servers of its own."""
     config.stash[STARTED] = []
-    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
-        config.stash[DATA_FOLDER] = Path(tempfile.mkdtemp(prefix="palimpsest-shared-"))
-        os.environ[SHARED_FOLDER] = str(config.stash[DATA_FOLDER])
-        return
+    if not hasattr(config, "workerinput"):
+        # Before any test: a process reads the list of hashed files once, and pages are rendered by most folders.
+        runpy.run_path(str(ROOT / ".ci" / "setup.py"))["collect_static"]()
+        if config.getoption("numprocesses", None):
+            return
     if "chatapp.settings" in sys.modules:
         raise pytest.UsageError("Unset DJANGO_SETTINGS_MODULE: the tests bring their own environment.")
     config.stash[DATA_FOLDER] = Path(tempfile.mkdtemp(prefix="palimpsest-data-"))
     clean_environment()
     os.environ["DATA_DIR"] = str(config.stash[DATA_FOLDER])
-    static_root = Path(os.environ.get(SHARED_FOLDER, config.stash[DATA_FOLDER])) / "static"
-    static_root.mkdir(exist_ok=True)
-    os.environ["STATIC_ROOT"] = str(static_root)
     if config.getoption("database") == "postgres":
         start_servers(config)
     os.environ["DJANGO_SETTINGS_MODULE"] = "chatapp.settings"
@@ -129,16 +124,6 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
     async_to_sync(pyfuncitem.obj)(**arguments)
     return True
-
-
-@pytest.fixture(scope="session")
-def static_files() -> None:
-    """For tests that look at pages: the hashed files and their manifest, of this moment's sources."""
-    root = Path(settings.STATIC_ROOT)
-    with root.with_name("static.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (root / "staticfiles.json").exists():
-            call_command("collectstatic", interactive=False, verbosity=0)
 
 
 @pytest.fixture(scope="session")

@@ -63,7 +63,6 @@ def test_what_is_old_goes(alice: User) -> None:
     assert audit.delete_old_events(now=clock.now() + audit.KEPT + timedelta(days=1)) == 1
 
 
-@pytest.mark.usefixtures("static_files")
 def test_what_operators_change_is_audited(admin_client: Client, admin_user: User, alice: User) -> None:
     model = ModelConfig.objects.create(name="Old", model_id="old")
     page = admin_client.get(f"/admin/chatapp/user/{alice.pk}/change/")
@@ -83,7 +82,6 @@ def test_what_operators_change_is_audited(admin_client: Client, admin_user: User
     assert (deletion.detail["done"], deletion.detail["name"]) == ("deleted", "Old")
 
 
-@pytest.mark.usefixtures("static_files")
 def test_operators_read_filter_search_and_export_it(admin_client: Client, alice: User, bob: User) -> None:
     audit.record(AuditEvent.Kind.EXPORTED, user_id=alice.pk)
     audit.record(AuditEvent.Kind.TOKEN_CREATED, user_id=bob.pk, token="pal_abc", scopes=["read"])
@@ -99,7 +97,6 @@ def test_operators_read_filter_search_and_export_it(admin_client: Client, alice:
     assert {row[2] for row in rows[1:]} >= {alice.email, bob.email}
 
 
-@pytest.mark.usefixtures("static_files")
 def test_nobody_else_reads_it(client: Client, alice: User) -> None:
     client.force_login(alice)
     assert client.get(LOG).status_code == 404

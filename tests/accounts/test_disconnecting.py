@@ -16,7 +16,7 @@ from chatapp.accounts.actions import create_token, delete_token
 from chatapp.accounts.models import User
 from chatapp.realtime.hub import Frame, holder_of, hub, user_topic
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("static_files")]
+pytestmark = [pytest.mark.django_db(transaction=True)]
 PASSWORD = "a long enough passphrase"
 
 

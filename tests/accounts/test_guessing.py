@@ -13,7 +13,6 @@ from chatapp.accounts.actions import create_user
 from chatapp.accounts.models import User
 from chatapp.operations.models import AuditEvent
 
-pytestmark = pytest.mark.usefixtures("static_files")
 PASSWORD = "a long enough passphrase"
 HERE, ELSEWHERE = "198.51.100.7", "203.0.113.9"
 

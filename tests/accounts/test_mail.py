@@ -17,7 +17,6 @@ from chatapp.accounts.models import User
 from chatapp.operations import environment
 from chatapp.operations.mail_settings import mail
 
-pytestmark = pytest.mark.usefixtures("static_files")
 PASSWORD = "a long enough passphrase"
 RESET = "/accounts/password/reset/"
 

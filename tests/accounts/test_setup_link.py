@@ -13,7 +13,6 @@ from chatapp.accounts.actions import claim_setup_link, create_user, ensure_setup
 from chatapp.accounts.models import SetupLink, User
 from chatapp.operations.errors import ServiceError
 
-pytestmark = pytest.mark.usefixtures("static_files")
 PASSWORD = "a long enough passphrase"
 FORM = {"email": "Root@Example.com", "name": "Root", "password": PASSWORD}
 

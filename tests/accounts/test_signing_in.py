@@ -14,7 +14,6 @@ from chatapp.accounts.models import User
 from chatapp.accounts.sign_in import invitation_path
 from chatapp.operations.errors import Conflict, InvalidInput
 
-pytestmark = pytest.mark.usefixtures("static_files")
 PASSWORD = "a long enough passphrase"
 
 

@@ -92,7 +92,6 @@ def note(failures: list[str], answer: HttpResponse, *request: object) -> None:
         failures.append(f"{answer.status_code} " + " ".join(str(part)[:200] for part in request))
 
 
-@pytest.mark.usefixtures("static_files")
 def test_no_page_fails_on_our_side(admin_client: Client, client: Client, asked: list[str]) -> None:
     client.raise_request_exception = False
     for route, method in zip(pages(), cycle(METHODS), strict=False):
@@ -105,7 +104,6 @@ def test_no_page_fails_on_our_side(admin_client: Client, client: Client, asked: 
         note(asked, getattr(admin_client, method)(address), method, address)
 
 
-@pytest.mark.usefixtures("static_files")
 def test_no_query_fails_on_our_side(admin_client: Client, asked: list[str]) -> None:
     lists = [route for route in pages() if re.search(r"^(admin/\w+/\w+/|admin/autocomplete/)?$", route)]
     # Each list with each name, each name with each value at a third of the lists.
@@ -114,7 +112,6 @@ def test_no_query_fails_on_our_side(admin_client: Client, asked: list[str]) -> N
         note(asked, admin_client.get(f"/{route}", {name: value}), "get", f"/{route}", name, repr(value)[:50])
 
 
-@pytest.mark.usefixtures("static_files")
 @pytest.mark.parametrize(
     "route", [route for route in pages() if re.search(r"^admin/.*(add|import|invite)/$", route)]
 )

@@ -15,7 +15,7 @@ from chatapp.providers.models import ModelConfig, Usage
 from chatapp.runs.models import Run
 from tests.memory_store.rows import new_conversation, say
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("static_files")]
+pytestmark = [pytest.mark.django_db]
 
 
 def new_run(user: User, status: str, category: str = "") -> Run:

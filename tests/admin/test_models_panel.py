@@ -21,7 +21,7 @@ from tests.servers.openai_server import ModelServer
 KEY = "sk-very-secret-0123456789"
 ADD = "/admin/chatapp/modelconfig/add/"
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("static_files")]
+pytestmark = [pytest.mark.django_db]
 
 
 @pytest.fixture

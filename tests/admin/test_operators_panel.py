@@ -18,7 +18,6 @@ from chatapp.operations import clock
 from chatapp.providers.models import Usage
 from chatapp.runs.models import Run
 
-pytestmark = pytest.mark.usefixtures("static_files")
 PAGES = ["user", "apitoken", "modelconfig", "conversation", "run", "compaction", "usage"]
 
 

@@ -16,7 +16,7 @@ from chatapp.conversations.models import Conversation
 from chatapp.operations import clock
 from chatapp.providers.models import ModelConfig
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("static_files")]
+pytestmark = [pytest.mark.django_db]
 
 HOOK = """\
 id: long

@@ -20,7 +20,7 @@ from chatapp.operations import clock
 from chatapp.sharing.models import SharedConversation
 from tests.memory_store.rows import new_conversation, say
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("static_files")]
+pytestmark = [pytest.mark.django_db]
 
 
 @pytest.fixture

@@ -133,7 +133,6 @@ FORM = {
 }
 
 
-@pytest.mark.usefixtures("static_files")
 def test_operators_make_agents_and_see_where_each_setting_comes_from(
     admin_client: Client, model: ModelConfig
 ) -> None:
@@ -147,7 +146,6 @@ def test_operators_make_agents_and_see_where_each_setting_comes_from(
     assert "<th>max_steps</th><td>15</td><td>built in</td>" in page
 
 
-@pytest.mark.usefixtures("static_files")
 @pytest.mark.parametrize(
     ("field", "value", "sentence"),
     [

@@ -151,7 +151,6 @@ WRONG = [
 ]
 
 
-@pytest.mark.usefixtures("static_files")
 def test_operators_declare_hooks_of_the_whole_deployment(admin_client: Client) -> None:
     path = "/admin/chatapp/deploymenthook/"
     assert DeploymentHookForm({"declaration": EXAMPLE}).is_valid(), "the example in the form is one"
@@ -172,7 +171,6 @@ def test_operators_declare_hooks_of_the_whole_deployment(admin_client: Client) -
     assert (row.hook_id, row.enabled) == ("wider", False)
 
 
-@pytest.mark.usefixtures("static_files")
 @pytest.mark.parametrize(("wrong", "sentence"), WRONG)
 def test_a_wrong_hook_of_the_deployment_is_refused_with_its_place(
     admin_client: Client, wrong: dict[str, Any], sentence: str
@@ -183,7 +181,6 @@ def test_a_wrong_hook_of_the_deployment_is_refused_with_its_place(
     assert not DeploymentHook.objects.exists()
 
 
-@pytest.mark.usefixtures("static_files")
 def test_operators_declare_hooks_of_one_conversation_and_its_readers_are_told(
     admin_client: Client, alice_client: Client, conversation: Conversation
 ) -> None:
@@ -199,7 +196,6 @@ def test_operators_declare_hooks_of_one_conversation_and_its_readers_are_told(
     assert told["conversation"]["hooks"] == shown["hooks"]
 
 
-@pytest.mark.usefixtures("static_files")
 @pytest.mark.parametrize(("wrong", "sentence"), WRONG)
 def test_a_wrong_hook_of_a_conversation_is_refused_with_its_place(
     admin_client: Client, conversation: Conversation, wrong: dict[str, Any], sentence: str

@@ -13,6 +13,6 @@ from tests.faults.installations import embedded, faulty_model
 @pytest.mark.mechanism(
     "contract.accepted", "contract.once", "contract.order", "contract.ends", "contract.errors"
 )
-def test_nothing_is_lost_doubled_or_untold(processes: object, static_files: None, tmp_path: Path) -> None:
+def test_nothing_is_lost_doubled_or_untold(processes: object, tmp_path: Path) -> None:
     with faulty_model() as model, embedded(tmp_path / "embedded", model, USERS) as ground:
         go_through(ground, list(ground.outages.kinds))

@@ -15,9 +15,7 @@ from tests.servers.postgres import Postgres
 @pytest.mark.mechanism(
     "contract.accepted", "contract.once", "contract.order", "contract.ends", "contract.lease"
 )
-def test_nothing_is_lost_doubled_or_untold(
-    processes: object, postgres: Postgres, static_files: None, tmp_path: Path
-) -> None:
+def test_nothing_is_lost_doubled_or_untold(processes: object, postgres: Postgres, tmp_path: Path) -> None:
     with (
         faulty_model() as model,
         production(tmp_path / "production", model, postgres, USERS) as ground,

@@ -94,7 +94,6 @@ def test_the_only_admin_stays(admin_user: User) -> None:
     assert delete_at_the_page(admin_user).status_code == 204
 
 
-@pytest.mark.usefixtures("static_files")
 def test_an_admin_deletes_an_account_with_all_that_hangs_on_it(alice: User, admin_client: Client) -> None:
     live(alice)
     page = f"/admin/chatapp/user/{alice.pk}/delete/"
@@ -120,7 +119,6 @@ def test_a_deletion_that_is_taken_back_has_touched_no_file(alice: User) -> None:
     assert attachments.content_path(life.image.sha256).exists()
 
 
-@pytest.mark.usefixtures("static_files")
 def test_operators_who_are_no_admins_delete_nobody(alice: User, bob: User) -> None:
     bob.is_staff = True
     bob.save()

@@ -12,8 +12,6 @@ from django.test import Client
 from chatapp.accounts.models import User
 from chatapp.operations.security_headers import content_security_policy
 
-pytestmark = pytest.mark.usefixtures("static_files")
-
 
 def policy_of(response: HttpResponse) -> dict[str, str]:
     directives = (part.strip().partition(" ") for part in response["Content-Security-Policy"].split(";"))

@@ -20,8 +20,6 @@ from chatapp.operations.frontend import (
     source_modules,
 )
 
-pytestmark = pytest.mark.usefixtures("static_files")
-
 APP = Path(settings.BASE_DIR) / "static" / "app"
 IMPORT = re.compile(
     r"""(?:^import\s[^"']*?|^export\s[^"']*?from\s|^import\s|import\()["']([^"']+)["']""", re.MULTILINE

@@ -28,7 +28,7 @@ from tests.forgetting.lives import read_elsewhere
 from tests.memory_store.rows import NOW, say
 from tests.memory_store.test_shared_memory import ASKED, SAID, house, recalled
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("static_files")]
+pytestmark = [pytest.mark.django_db(transaction=True)]
 
 Clients = Callable[..., Client]
 SHARED = "/api/v1/memory/shared"

@@ -83,7 +83,7 @@ def test_what_an_operator_enters_afterwards_holds(
 
 
 def test_the_admin_panel_tells_it(
-    static_files: None, admin_client: Client, config: ModelConfig, conversations: list[Conversation]
+    admin_client: Client, config: ModelConfig, conversations: list[Conversation]
 ) -> None:
     for number, conversation in enumerate(conversations):
         note(config, conversation, f"run {number}")

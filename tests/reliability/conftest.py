@@ -27,7 +27,6 @@ def script() -> Iterator[Script]:
 def embedded_installation(
     script: Script,
     peopled_data: tuple[Path, Credentials],
-    static_files: None,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Installation]:
     folder = tmp_path_factory.mktemp("embedded")
@@ -55,7 +54,6 @@ def production_installation(
     script: Script,
     postgres: Postgres,
     own_redis: Redis,
-    static_files: None,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Installation]:
     folder = tmp_path_factory.mktemp("production")

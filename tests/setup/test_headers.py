@@ -10,7 +10,7 @@ from chatapp.accounts.models import User
 from tests.admin.test_every_page import addresses, patterns
 from tests.files.test_files_api import upload
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("static_files")]
+pytestmark = [pytest.mark.django_db(transaction=True)]
 ROUTES = sorted(
     {address for route in patterns(get_resolver().url_patterns) for address in addresses(route)[:1]}
 )

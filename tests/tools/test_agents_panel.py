@@ -14,7 +14,7 @@ from tests.plans.planned_server import plan_of, planned_server, tool_call
 from tests.servers.behaviour import Behaviour
 from tests.servers.openai_server import ModelServer
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("static_files")]
+pytestmark = [pytest.mark.django_db]
 
 
 @pytest.fixture

@@ -133,7 +133,7 @@ def facts_of(**changes):
     return McpToolFacts(**LISTED[0] | changes)
 
 
-def test_a_tool_that_changes_is_withheld_until_an_operator_approves_it(admin_client, static_files):
+def test_a_tool_that_changes_is_withheld_until_an_operator_approves_it(admin_client):
     server = server_row(for_everyone=True, tools=[], approved_tools=[])
     first, other = facts_of(), facts_of(name="count")
     record_tools(server_id=server.pk, tools=[first, other], now=clock.now())
@@ -173,7 +173,6 @@ def form_of(**changes):
     return {name: value for name, value in form.items() if value is not None}
 
 
-@pytest.mark.usefixtures("static_files")
 def test_headers_go_in_and_never_come_out(admin_client):
     assert admin_client.post(ADD, form_of()).status_code == 302
     server = McpServer.objects.get()
@@ -185,7 +184,6 @@ def test_headers_go_in_and_never_come_out(admin_client):
     assert McpServer.objects.get().headers_encrypted == kept
 
 
-@pytest.mark.usefixtures("static_files")
 def test_stored_headers_do_not_follow_to_another_address(admin_client):
     admin_client.post(ADD, form_of())
     page = f"/admin/chatapp/mcpserver/{McpServer.objects.get().pk}/change/"
@@ -196,14 +194,12 @@ def test_stored_headers_do_not_follow_to_another_address(admin_client):
     assert McpServer.objects.get().headers_encrypted == ""
 
 
-@pytest.mark.usefixtures("static_files")
 @pytest.mark.parametrize("name", ["a__b", "Upper", "sp ace", "-x", "x\n"])
 def test_a_name_that_would_not_stand_before_a_tools_is_refused(admin_client, name):
     admin_client.post(ADD, form_of(name=name))
     assert not McpServer.objects.exclude(name="x").exists()
 
 
-@pytest.mark.usefixtures("static_files")
 def test_the_test_button_says_what_it_found(admin_client, process):
     admin_client.post(ADD, form_of(url=process.url, is_own="on"))
     server = McpServer.objects.get()
@@ -213,7 +209,6 @@ def test_the_test_button_says_what_it_found(admin_client, process):
     assert page.count("hide something: secretive.") == 1
 
 
-@pytest.mark.usefixtures("static_files")
 def test_the_panel_shows_all_that_a_model_reads_of_a_tool(admin_client):
     note = {"type": "string", "description": "Where to. " + "And then some. " * 30 + "Last of all, <pay>."}
     tool = LISTED[0] | {
@@ -226,7 +221,6 @@ def test_the_panel_shows_all_that_a_model_reads_of_a_tool(admin_client):
     assert note["description"] in shown
 
 
-@pytest.mark.usefixtures("static_files")
 def test_loopback_is_refused_until_the_operator_says_it_is_his(admin_client, process):
     admin_client.post(ADD, form_of(url=process.url))
     server = McpServer.objects.get()

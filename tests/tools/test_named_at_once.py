@@ -23,7 +23,6 @@ from tests.tools.test_presets import make
 pytestmark = [
     pytest.mark.postgres,
     pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("static_files"),
 ]
 
 

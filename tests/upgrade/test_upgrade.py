@@ -14,9 +14,7 @@ from tests.upgrade.dump import DUMP, ENTRY, HISTORY, NOTE, PROFILE, SAID, found,
 
 
 @pytest.fixture
-def upgraded(
-    tmp_path: Path, processes: list[OwnProcess], static_files: None
-) -> tuple[httpx2.Client, dict[str, str]]:
+def upgraded(tmp_path: Path, processes: list[OwnProcess]) -> tuple[httpx2.Client, dict[str, str]]:
     """Alice at a service on the folder, and the facts she knows of it."""
     env = {"DATA_DIR": str(tmp_path / "data")}
     facts = unpack(DUMP.read_text(), tmp_path / "data")

@@ -18,13 +18,13 @@ app.autodiscover_tasks(
         for package in (
             "agent_presets",
             "compaction",
+            "features.importing",
+            "features.titles",
+            "features.webhooks",
             "forgetting",
-            "importing",
             "long_term",
             "operations",
             "recall",
-            "titles",
-            "webhooks",
         )
     ]
 )

@@ -1,7 +1,5 @@
 """The tables of all packages. Django looks for models here; each package declares its own."""
 
-from importlib import import_module
-from pathlib import Path
+from chatapp.operations.discovery import import_every
 
-for found in sorted(Path(__file__).parent.glob("*/models.py")):
-    import_module(f"chatapp.{found.parent.name}.models")
+import_every("models")

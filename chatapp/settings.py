@@ -171,17 +171,17 @@ CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "beat-schedule")
 CELERY_BEAT_SCHEDULE = {
     "sweep": {"task": "chatapp.operations.tasks.sweep", "schedule": SWEEP_S, "options": {"expires": 60}},
     "titles": {
-        "task": "chatapp.titles.tasks.wake_waiting",
+        "task": "chatapp.features.titles.tasks.wake_waiting",
         "schedule": SWEEP_S,
         "options": {"expires": 60},
     },
     "webhooks": {
-        "task": "chatapp.webhooks.tasks.wake_waiting",
+        "task": "chatapp.features.webhooks.tasks.wake_waiting",
         "schedule": SWEEP_S,
         "options": {"expires": 60},
     },
     "imports": {
-        "task": "chatapp.importing.tasks.wake_waiting",
+        "task": "chatapp.features.importing.tasks.wake_waiting",
         "schedule": SWEEP_S,
         "options": {"expires": 60},
     },

@@ -9,22 +9,22 @@ from chatapp.accounts import api as accounts
 from chatapp.agent_presets import api as agent_presets
 from chatapp.compaction import api as compaction
 from chatapp.conversations.api import conversations, exports, folders, imports, messages
+from chatapp.features.importing import api as importing
+from chatapp.features.mcp_server.views import mcp
+from chatapp.features.openai_api.api import openai_urlpatterns
+from chatapp.features.sharing import api as sharing
+from chatapp.features.sharing import views as sharing_views
+from chatapp.features.webhooks import api as webhooks
 from chatapp.files import api as files
 from chatapp.forgetting import api as forgetting
 from chatapp.forgetting.trash import api as trash
-from chatapp.importing import api as importing
 from chatapp.long_term.api import days, entries, profile, settings, shared, stats
-from chatapp.mcp_server.views import mcp
-from chatapp.openai_api.api import openai_urlpatterns
 from chatapp.operations import health, views
 from chatapp.operations.http.api import api_urlpatterns, build_api
 from chatapp.providers import api as providers
 from chatapp.realtime.api import events
 from chatapp.recall import api as recall
 from chatapp.runs.api import injecting, runs
-from chatapp.sharing import api as sharing
-from chatapp.sharing import views as sharing_views
-from chatapp.webhooks import api as webhooks
 
 ROUTERS = (
     accounts.router,

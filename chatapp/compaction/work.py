@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from agents.summarise import SummaryResult
-from chatapp.budgets.selectors import spender_of
-from chatapp.budgets.values import Spender
+from chatapp.accounts.budgets.selectors import spender_of
+from chatapp.accounts.budgets.values import Spender
 from chatapp.compaction.models import Compaction
 from chatapp.compaction.selectors import span_ends, span_messages
 from chatapp.compaction.values import CompactionLease, FinishedSummary

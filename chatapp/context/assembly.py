@@ -13,8 +13,8 @@ from django.conf import settings
 from agents.context import AssembledContext, ContextInputs
 from agents.prompts import system_prompt
 from agents.tools.protocol import Tool
-from chatapp.budgets.selectors import spender_of
-from chatapp.budgets.values import Spender
+from chatapp.accounts.budgets.selectors import spender_of
+from chatapp.accounts.budgets.values import Spender
 from chatapp.context.loading import DbMemory, load_history
 from chatapp.context.policies import ContextRules, agent_of, rules_for
 from chatapp.context.tools.registry import tools_for

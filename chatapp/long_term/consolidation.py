@@ -11,8 +11,8 @@ from uuid import UUID
 from agents.asking import Asking
 from agents.errors import ModelError
 from agents.types import ModelRequest
-from chatapp.budgets.selectors import spender_of
-from chatapp.budgets.values import Spender
+from chatapp.accounts.budgets.selectors import spender_of
+from chatapp.accounts.budgets.values import Spender
 from chatapp.context.policies import rules_for
 from chatapp.long_term import files
 from chatapp.long_term.actions.consolidations import (

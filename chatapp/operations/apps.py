@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from pathlib import Path
 
 from django.apps import AppConfig
 from django.conf import settings
@@ -12,10 +11,9 @@ from django.db.models.signals import post_migrate
 from django.utils.module_loading import import_string
 
 from chatapp import celery as celery  # so that it is the current Celery app wherever Django runs
+from chatapp.operations.discovery import CHATAPP, import_every
 from chatapp.operations.editions import install_triggers
 from memory.protocols import Offloader
-
-CHATAPP = Path(__file__).resolve().parent.parent
 
 
 class ChatappConfig(AppConfig):
@@ -27,8 +25,7 @@ class ChatappConfig(AppConfig):
         """Register what follows changed rights, what watches the configuration and what listens to events, in every
         process. End one whose OFFLOADER could keep nothing, before a tool result is lost by it."""
         import_module("chatapp.accounts.rights")
-        for found in sorted(CHATAPP.glob("*/receivers.py")):
-            import_module(f"chatapp.{found.parent.name}.receivers")
+        import_every("receivers")
         post_migrate.connect(install_triggers, sender=self, dispatch_uid="editions")
         try:
             named = import_string(settings.OFFLOADER)

@@ -7,8 +7,8 @@ import logging
 from celery import shared_task
 from django.conf import settings
 
+import chatapp.accounts.budgets.tasks
 import chatapp.agent_presets.tasks
-import chatapp.budgets.tasks
 import chatapp.compaction.tasks
 import chatapp.forgetting.tasks
 import chatapp.long_term.tasks
@@ -33,7 +33,7 @@ SWEEPS = (
     chatapp.long_term.tasks.wake_waiting,
     chatapp.agent_presets.tasks.wake_waiting,
     chatapp.forgetting.tasks.wake_waiting,
-    chatapp.budgets.tasks.release_left_holds,
+    chatapp.accounts.budgets.tasks.release_left_holds,
 )
 """Called with the time by every sweep. Each is quick: what takes long is left to a task that it wakes."""
 

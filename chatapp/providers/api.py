@@ -7,9 +7,9 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from ninja import Query, Router
 
+from chatapp.accounts.budgets.selectors import spent_by
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.models import User
-from chatapp.budgets.selectors import spent_by
 from chatapp.context.policies import rules_for
 from chatapp.operations import clock
 from chatapp.operations.http.schemas import Page, Period, UsageOfAllPeriod, UsagePeriod, answers

@@ -14,8 +14,8 @@ from agents.chat_models.openai_model import OpenAIModel, close_clients
 from agents.chat_models.prompted_model import AutoToolsModel, PromptedModel
 from agents.errors import ModelError
 from agents.types import ChatModel, ModelEndpoint
-from chatapp.budgets.metering import MeteredModel
-from chatapp.budgets.values import Spender
+from chatapp.accounts.budgets.metering import MeteredModel
+from chatapp.accounts.budgets.values import Spender
 from chatapp.operations import encryption
 from chatapp.providers.model_facts import price_call
 from chatapp.providers.models import ModelConfig

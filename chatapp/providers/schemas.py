@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import Field
 
-from chatapp.budgets.selectors import Spent
-from chatapp.budgets.values import NANOS, WARN_AT_PERCENT
+from chatapp.accounts.budgets.selectors import Spent
+from chatapp.accounts.budgets.values import NANOS, WARN_AT_PERCENT
 from chatapp.operations.clock import iso_time
 from chatapp.operations.http.schemas import Moment, Page, Shape
 from chatapp.providers.models import ModelConfig

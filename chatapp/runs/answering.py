@@ -21,7 +21,7 @@ from agents.text import storable_text
 from agents.tools.protocol import Tool, ToolCaller
 from agents.types import FinishReason, ReasoningDelta, TextDelta, TokenUsage
 from agents.usage import count_request
-from chatapp.budgets.values import Spender
+from chatapp.accounts.budgets.values import Spender
 from chatapp.compaction.compactor import compact_inline, queue_emergency, queue_next_compaction
 from chatapp.compaction.planning import AT_ONCE, may_be_due, summary_model_of
 from chatapp.context.assembly import LoadedContext

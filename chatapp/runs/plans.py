@@ -21,8 +21,8 @@ from agents.summarise import SummaryResult
 from agents.tools.protocol import ToolCaller
 from agents.types import ReasoningDelta, TextDelta
 from agents.usage import count_request
+from chatapp.accounts.budgets.values import Spender
 from chatapp.agent_presets.models import Agent
-from chatapp.budgets.values import Spender
 from chatapp.context.assembly import LoadedContext
 from chatapp.context.policies import ContextRules, agent_of, rules_for
 from chatapp.context.sources import RequestSources

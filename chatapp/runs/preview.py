@@ -24,10 +24,10 @@ from agents.react import AgentStep, CallFinished, CallSent, Notice, ToolFinished
 from agents.summarise import SummaryResult
 from agents.tools.protocol import Right, Tool, ToolCaller, ToolFailure, ToolOutput, ToolTraits
 from agents.types import Purpose, ReasoningDelta, TextDelta, TokenUsage, ToolSpec
+from chatapp.accounts.budgets.selectors import spender_of
+from chatapp.accounts.budgets.values import Spender
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
-from chatapp.budgets.selectors import spender_of
-from chatapp.budgets.values import Spender
 from chatapp.context.policies import ContextRules, rules_for
 from chatapp.context.tools.registry import tools_of
 from chatapp.operations import clock

@@ -18,7 +18,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from chatapp.budgets.actions import release_all as release_all_holds
+from chatapp.accounts.budgets.actions import release_all as release_all_holds
 from chatapp.compaction.actions.compactions import release_all_compactions
 from chatapp.long_term.actions.consolidations import release_all_consolidations
 from chatapp.operations import clock

@@ -6,16 +6,16 @@ from chatapp.accounts.models import ApiToken, User
 from chatapp.agent_presets.models import Agent
 from chatapp.compaction.models import Compaction
 from chatapp.conversations.models import Folder
+from chatapp.features.importing.models import Import
+from chatapp.features.sharing.actions import share_conversation
+from chatapp.features.sharing.links import token_of
+from chatapp.features.webhooks.models import Webhook, WebhookDelivery
 from chatapp.files.models import Attachment
 from chatapp.forgetting.actions.proposals import record_proposal
 from chatapp.forgetting.models import ForgetReceipt
-from chatapp.importing.models import Import
 from chatapp.long_term.actions.entries import add_entry
 from chatapp.operations import clock
 from chatapp.runs.models import Run, ToolCall
-from chatapp.sharing.actions import share_conversation
-from chatapp.sharing.links import token_of
-from chatapp.webhooks.models import Webhook, WebhookDelivery
 from tests.memory_store.rows import new_conversation, say
 
 

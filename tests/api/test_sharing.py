@@ -13,11 +13,11 @@ from pytest_django import Settings
 
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation, Message
+from chatapp.features.sharing.models import SharedConversation
 from chatapp.files.attachments import store_image
 from chatapp.files.models import Attachment
 from chatapp.forgetting.services import forget_whole_conversation
 from chatapp.operations import clock
-from chatapp.sharing.models import SharedConversation
 from tests.memory_store.rows import new_conversation, say
 
 pytestmark = [pytest.mark.django_db]

@@ -10,12 +10,12 @@ import pytest
 
 from agents.titles import READ_CHARS, read_title, title_request
 from chatapp.accounts.models import User
+from chatapp.features.titles.models import TitleJob
+from chatapp.features.titles.selectors import waiting_titles
+from chatapp.features.titles.writing import write_title
 from chatapp.operations import clock
 from chatapp.operations.database import in_database
 from chatapp.providers.models import ModelConfig, Usage
-from chatapp.titles.models import TitleJob
-from chatapp.titles.selectors import waiting_titles
-from chatapp.titles.writing import write_title
 from tests.api.program import Program
 from tests.api.running import new_conversation, read_until, running_service, send, wait_for_words
 from tests.servers.behaviour import Behaviour, says

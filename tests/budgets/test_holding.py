@@ -11,11 +11,11 @@ import pytest
 from django.contrib.auth.models import Group
 
 from agents.errors import ModelError
+from chatapp.accounts.budgets.actions import Amount, Hold, hold, settle
+from chatapp.accounts.budgets.models import BudgetHold, BudgetPeriod
+from chatapp.accounts.budgets.selectors import spender_of
+from chatapp.accounts.budgets.values import NANOS, Spender
 from chatapp.accounts.models import User
-from chatapp.budgets.actions import Amount, Hold, hold, settle
-from chatapp.budgets.models import BudgetHold, BudgetPeriod
-from chatapp.budgets.selectors import spender_of
-from chatapp.budgets.values import NANOS, Spender
 from chatapp.operations import clock
 from chatapp.operations.database import in_database, in_writer
 from chatapp.operations.tasks import sweep

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from chatapp.accounts.budgets.models import BudgetPeriod
 from chatapp.accounts.models import User
-from chatapp.budgets.models import BudgetPeriod
 from chatapp.operations.database import in_database
 from tests.context_engine.chatting import chatting, on_a_loop
 from tests.servers.behaviour import says

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from chatapp.accounts.budgets.models import Budget, BudgetPeriod
 from chatapp.accounts.models import User
-from chatapp.budgets.models import Budget, BudgetPeriod
 from chatapp.compaction.models import Compaction
 from chatapp.operations.database import in_database
 from chatapp.providers.models import Usage

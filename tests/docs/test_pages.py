@@ -25,7 +25,7 @@ NAMED = re.compile(
 )
 LINKED = re.compile(r"\]\((?!https?:)([^)#]+)")
 MAX_LINE, MAX_LINES = 120, 260
-INVENTED = "chatapp/sharing/"
+INVENTED = "chatapp/features/sharing/"
 """The folder that a recipe makes."""
 
 

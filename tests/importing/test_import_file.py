@@ -16,11 +16,11 @@ from django.test import Client
 
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation, Message
+from chatapp.features.importing import stream, tree
+from chatapp.features.importing.importer import Report, import_file
+from chatapp.features.importing.values import Unreadable
 from chatapp.forgetting.models import Removal
 from chatapp.forgetting.services import forget_whole_conversation
-from chatapp.importing import stream, tree
-from chatapp.importing.importer import Report, import_file
-from chatapp.importing.values import Unreadable
 from chatapp.operations import clock
 from tests.importing.exports import chatgpt, claude, gpt_node, librechat, open_webui
 

@@ -15,9 +15,9 @@ from django.test import Client
 
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
-from chatapp.importing import job
-from chatapp.importing.models import Import
-from chatapp.importing.selectors import waiting_imports
+from chatapp.features.importing import job
+from chatapp.features.importing.models import Import
+from chatapp.features.importing.selectors import waiting_imports
 from chatapp.operations import clock
 from tests.importing.exports import chatgpt, claude
 

@@ -18,8 +18,8 @@ from chatapp.compaction.models import Compaction
 from chatapp.compaction.selectors import compaction_list
 from chatapp.conversations.export import json_pieces
 from chatapp.conversations.models import Branch, Conversation, Message
+from chatapp.features.importing.importer import Report, import_file
 from chatapp.files.attachments import store_image
-from chatapp.importing.importer import Report, import_file
 from chatapp.operations import clock
 from tests.importing.exports import chatgpt
 

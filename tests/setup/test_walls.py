@@ -46,23 +46,33 @@ def test_every_import_arrow_points_down():
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
-def test_a_package_without_a_level_is_imported_by_urls_and_commands_alone():
+def test_a_feature_is_imported_by_urls_and_commands_alone():
+    features = {path.parent.name for path in (ROOT / "chatapp" / "features").glob("*/__init__.py")}
+    assert len(features) > 5
+    users = {
+        (feature, path.relative_to(ROOT / "chatapp").as_posix())
+        for path in sources("chatapp")
+        for name, _ in imported_names(ast.parse(path.read_text()))
+        for feature in features
+        if f"{name}.".startswith(f"chatapp.features.{feature}.")
+    }
+    assert {
+        (feature, user)
+        for feature, user in users
+        if not user.startswith(("urls.py", "management/", f"features/{feature}/"))
+    } == set()
+
+
+def test_every_package_has_a_level():
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     layers = next(each["layers"] for each in contracts if each.get("containers") == ["chatapp"])
     ordered = {package.strip() for layer in layers for package in layer.split(":")}
-    without_level = {
-        path.parent.name for path in (ROOT / "chatapp").glob("*/__init__.py")
-    } - ordered - {"migrations", "management"}  # fmt: skip
-    users = {
-        (package, path.relative_to(ROOT / "chatapp").parts[0])
-        for path in sources("chatapp")
-        for name, _ in imported_names(ast.parse(path.read_text()))
-        for package in without_level
-        if f"{name}.".startswith(f"chatapp.{package}.")
-    }
-    assert {
-        (package, user) for package, user in users if user not in (package, "urls.py", "management")
-    } == set()
+    packages = {path.parent.name for path in (ROOT / "chatapp").glob("*/__init__.py")}
+    assert packages - ordered == {"features", "migrations", "management"}
+
+
+def test_the_root_can_be_taken_in_at_a_glance():
+    assert len([path for path in (ROOT / "chatapp").iterdir() if path.name[:2] != "__"]) <= 20
 
 
 def test_memory_needs_pydantic_and_what_knows_languages_only():

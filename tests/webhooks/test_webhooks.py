@@ -13,14 +13,20 @@ import pytest
 from django.db import transaction
 
 from chatapp.accounts.models import User
+from chatapp.features.webhooks import sending
+from chatapp.features.webhooks.actions import (
+    PAUSES,
+    claim_delivery,
+    create_webhook,
+    record_attempt,
+    send_again,
+)
+from chatapp.features.webhooks.models import Webhook, WebhookDelivery
+from chatapp.features.webhooks.selectors import due_deliveries
+from chatapp.features.webhooks.tasks import wake_waiting
 from chatapp.forgetting.services import delete_message
 from chatapp.operations import clock
 from chatapp.runs.actions.sending import NewMessage, send_message
-from chatapp.webhooks import sending
-from chatapp.webhooks.actions import PAUSES, claim_delivery, create_webhook, record_attempt, send_again
-from chatapp.webhooks.models import Webhook, WebhookDelivery
-from chatapp.webhooks.selectors import due_deliveries
-from chatapp.webhooks.tasks import wake_waiting
 from tests.fixtures.processes import ServiceStarter
 from tests.memory_store.rows import new_conversation
 from tests.servers.behaviour import ERRORS, says

@@ -9,9 +9,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from chatapp.accounts.selectors import find_user
-from chatapp.importing.importer import Report, import_file
-from chatapp.importing.stream import Progress
-from chatapp.importing.values import Unreadable
+from chatapp.features.importing.importer import Report, import_file
+from chatapp.features.importing.stream import Progress
+from chatapp.features.importing.values import Unreadable
 
 BAR_CHARS = 30
 

@@ -12,9 +12,9 @@ from django.db import close_old_connections
 from django.http import HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 
+from chatapp.accounts.budgets.values import seconds_to_reset
 from chatapp.accounts.callers import ApiRequest
 from chatapp.accounts.models import User
-from chatapp.budgets.values import seconds_to_reset
 from chatapp.operations import clock
 from chatapp.operations.database import persistently
 from chatapp.operations.http.errors import error_response

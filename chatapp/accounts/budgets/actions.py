@@ -1,0 +1,142 @@
+"""Holds a part of each budget for a model call, settles it by what the call took, and releases what was left held."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F, Q
+
+from chatapp.accounts.budgets.models import BudgetHold, BudgetPeriod
+from chatapp.accounts.budgets.values import WARN_AT_PERCENT, Limit, Spender
+from chatapp.operations.ids import new_id
+
+RELEASED_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    tokens: int
+    nanos: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What a call holds of each of its spender's limits. `at` says of which periods."""
+
+    call_id: UUID
+    amount: Amount
+    at: datetime
+
+
+def hold(*, spender: Spender, amount: Amount, now: datetime) -> Hold:
+    """Hold the amount of every limit, or of none. A limit has room as long as what is used and held is below it.
+
+    Raises ModelError (budget) where one is used up.
+    """
+    held = Hold(new_id(), amount, now)
+    expires_at = now + timedelta(seconds=settings.ANSWER_TIME_LIMIT_S)
+    with transaction.atomic():
+        for limit in _in_order(spender, now):
+            if not _take(limit, amount, now):
+                raise limit.refusal(now)
+            BudgetHold.objects.create(
+                call_id=held.call_id,
+                period_id=limit.period_id(now),
+                tokens=amount.tokens,
+                nanos=amount.nanos,
+                expires_at=expires_at,
+            )
+    return held
+
+
+def settle(*, spender: Spender, held: Hold, used: Amount, now: datetime) -> list[str]:
+    """Count what the call took in the place of what it held, and return the warnings that are due for the first time.
+
+    A hold that was released meanwhile is not given back twice.
+    """
+    warnings = []
+    with transaction.atomic():
+        for limit in _in_order(spender, held.at):
+            period_id = limit.period_id(held.at)
+            gave_back, _ = BudgetHold.objects.filter(call_id=held.call_id, period=period_id).delete()
+            given = held.amount if gave_back else Amount(0, 0)
+            BudgetPeriod.objects.filter(pk=period_id).update(
+                used_tokens=F("used_tokens") + used.tokens,
+                used_nanos=F("used_nanos") + used.nanos,
+                held_tokens=F("held_tokens") - given.tokens,
+                held_nanos=F("held_nanos") - given.nanos,
+            )
+            if spender.notify is not None and _is_warned_now(limit, period_id, now):
+                warnings.append(limit.warning(held.at))
+    return warnings
+
+
+def release_expired(now: datetime) -> None:
+    """Give back what calls held whose process is gone."""
+    rows = BudgetHold.objects.filter(expires_at__lt=now)
+    for row in rows.order_by("expires_at", "pk")[:RELEASED_AT_ONCE]:
+        _release(row)
+
+
+def release_all() -> None:
+    """Give back all that is held, at the start of the only process."""
+    for row in BudgetHold.objects.all():
+        _release(row)
+
+
+def _release(row: BudgetHold) -> None:
+    with transaction.atomic():
+        if BudgetHold.objects.filter(pk=row.pk).delete()[0]:
+            BudgetPeriod.objects.filter(pk=row.period_id).update(
+                held_tokens=F("held_tokens") - row.tokens, held_nanos=F("held_nanos") - row.nanos
+            )
+
+
+def _in_order(spender: Spender, at: datetime) -> list[Limit]:
+    """Return the limits in the order in which everybody locks their rows."""
+    return sorted(spender.limits, key=lambda limit: limit.period_id(at))
+
+
+def _take(limit: Limit, amount: Amount, now: datetime) -> bool:
+    """Hold the amount in one conditional update, and return whether there was room."""
+    if _update_with_room(limit, amount, now):
+        return True
+    rows = BudgetPeriod.objects.filter(pk=limit.period_id(now))
+    if rows.exists():
+        return False
+    first = BudgetPeriod(
+        pk=limit.period_id(now),
+        budget_id=limit.budget_id,
+        user_id=limit.holder_id,
+        starts_on=limit.starts_on(now),
+    )
+    BudgetPeriod.objects.bulk_create([first], ignore_conflicts=True)
+    return _update_with_room(limit, amount, now)
+
+
+def _update_with_room(limit: Limit, amount: Amount, now: datetime) -> bool:
+    room = BudgetPeriod.objects.filter(pk=limit.period_id(now))
+    if limit.tokens is not None:
+        room = room.filter(used_tokens__lt=limit.tokens - F("held_tokens"))
+    if limit.nanos is not None:
+        room = room.filter(used_nanos__lt=limit.nanos - F("held_nanos"))
+    held = {
+        "held_tokens": F("held_tokens") + amount.tokens,
+        "held_nanos": F("held_nanos") + amount.nanos,
+    }
+    return bool(room.update(**held))
+
+
+def _is_warned_now(limit: Limit, period_id: UUID, now: datetime) -> bool:
+    """Note that the user was warned, and return whether this is the first time in the period."""
+    reached = Q()
+    if limit.tokens is not None:
+        reached |= Q(used_tokens__gte=-(-limit.tokens * WARN_AT_PERCENT // 100))
+    if limit.nanos is not None:
+        reached |= Q(used_nanos__gte=-(-limit.nanos * WARN_AT_PERCENT // 100))
+    rows = BudgetPeriod.objects.filter(reached, pk=period_id, warned_at=None)
+    return bool(rows.update(warned_at=now))

@@ -1,0 +1,38 @@
+"""The admin page of budgets, with what is used of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Max
+from django.http import HttpRequest
+
+from chatapp.accounts.budgets.models import Budget, BudgetPeriod
+from chatapp.accounts.budgets.selectors import limit_of
+from chatapp.accounts.budgets.values import NANOS
+from chatapp.operations import clock
+from chatapp.operations.admin.pages import SentAtOnce
+
+
+@admin.register(Budget)
+class BudgetAdmin(SentAtOnce):
+    list_display = ("__str__", "scope", "period", "tokens", "money", "used")
+    list_filter = ("scope", "period")
+    list_select_related = ("group", "user")
+    search_fields = ("user__email", "group__name")
+    fields = ("scope", "group", "user", "period", "tokens", "money")
+    raw_id_fields = ("user",)
+
+    @admin.display(description="used now")
+    def used(self, budget: Budget) -> str:
+        """Return what is used in the present period; of each user's own budget, by who used most."""
+        starts_on = limit_of(budget, "", None).starts_on(clock.now())
+        rows = BudgetPeriod.objects.filter(budget=budget, starts_on=starts_on)
+        most = rows.aggregate(tokens=Max("used_tokens"), nanos=Max("used_nanos"))
+        told = f"{most['tokens'] or 0:,} tokens, ${(most['nanos'] or 0) / NANOS:,.2f}"
+        return f"{told} at most" if budget.scope == Budget.Scope.EVERY_USER else told
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        """Keep what was counted with whom it was counted for: another scope or period is another budget."""
+        return ("scope", "group", "user", "period") if obj else ()

@@ -1,0 +1,82 @@
+"""A chat model whose calls are held against budgets before they are made, and settled by what they took."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+
+from agents.types import ChatModel, Finished, ModelItem, ModelRequest, TokenUsage
+from agents.usage import OutputText, count_request, estimate_usage
+from chatapp.accounts.budgets.actions import Amount, Hold, hold, settle
+from chatapp.accounts.budgets.values import NANOS, Spender
+from chatapp.operations import clock
+from chatapp.operations.database import in_writer, persistently
+
+EXPECTED_OUTPUT_TOKENS = 1_000
+"""What a call holds for its answer, at most: with its whole output limit, one call could lock out all others."""
+
+Price = Callable[[TokenUsage], Decimal | None]
+
+
+@dataclass(frozen=True, slots=True)
+class MeteredModel:
+    """Asks `model` on behalf of a spender. `price` returns what usage costs in dollars, None where it is not known."""
+
+    model: ChatModel
+    spender: Spender
+    price: Price
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelItem, None]:
+        """Yield what the model says. Raises ModelError, also (budget) where nothing was asked."""
+        output_tokens = min(request.max_output_tokens or EXPECTED_OUTPUT_TOKENS, EXPECTED_OUTPUT_TOKENS)
+        expected = TokenUsage(count_request(request), output_tokens, exact=False)
+        held: Hold | None = await hold_for(self.spender, self._amount(expected))
+        output = OutputText()
+        try:
+            async with aclosing(self.model.stream(request)) as items:
+                async for item in items:
+                    output.add(item)
+                    if isinstance(item, Finished) and held is not None:
+                        settled, held = held, None
+                        await settle_for(self.spender, settled, self._amount(item.usage))
+                    yield item
+        finally:
+            if held is not None:  # it broke off: what it read and wrote; a refused one cost nothing
+                used = estimate_usage(request, output) if output.count() else TokenUsage()
+                await settle_for(self.spender, held, self._amount(used))
+
+    def _amount(self, usage: TokenUsage) -> Amount:
+        cost = self.price(usage)
+        return Amount(usage.input_tokens + usage.output_tokens, int((cost or 0) * NANOS))
+
+
+@asynccontextmanager
+async def held_while(spender: Spender, amount: Amount) -> AsyncIterator[None]:
+    """Hold the amount for what is done inside, and count it where that succeeds. Raises ModelError (budget)."""
+    held = await hold_for(spender, amount)
+    used = Amount(0, 0)
+    try:
+        yield
+        used = amount
+    finally:
+        await settle_for(spender, held, used)
+
+
+async def hold_for(spender: Spender, amount: Amount) -> Hold:
+    return await persistently(hold, in_writer)(spender=spender, amount=amount, now=clock.now())
+
+
+async def settle_for(spender: Spender, held: Hold, used: Amount) -> None:
+    """Settle, also where the caller is cancelled meanwhile."""
+    settling = persistently(settle, in_writer)(spender=spender, held=held, used=used, now=clock.now())
+    warnings = await asyncio.shield(asyncio.ensure_future(settling))
+    for warning in warnings:
+        if spender.notify is not None:
+            spender.notify(warning)

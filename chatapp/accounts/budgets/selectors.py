@@ -1,0 +1,72 @@
+"""Reads which budgets hold for a user, and what is spent of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.contrib.auth.models import Group
+
+from chatapp.accounts.budgets.models import Budget, BudgetPeriod
+from chatapp.accounts.budgets.values import NANOS, Limit, Spender
+from chatapp.operations.editions import keep
+
+Scope = Budget.Scope
+WHOSE = {Scope.DEPLOYMENT: "The shared", Scope.EVERY_USER: "Your", Scope.USER: "Your"}
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """How much of a limit is used in the present period, running calls not counted."""
+
+    limit: Limit
+    tokens: int
+    nanos: int
+
+    def has_reached(self, percent: int) -> bool:
+        """Return whether so many percent of the tokens or of the money are used."""
+        return self.limit.is_reached(self.tokens, self.nanos, percent)
+
+
+def spender_of(user_id: UUID) -> Spender:
+    """Return who pays for the user's model calls. Where no budget is set, no statement is made."""
+    budgets = keep("budgets", _budgets)
+    return Spender(user_id, tuple(_limits(budgets, user_id))) if budgets else Spender(user_id)
+
+
+def spent_by(user_id: UUID, now: datetime) -> list[Spent]:
+    """Return what is used of each limit of the user's, shared ones included."""
+    limits = spender_of(user_id).limits
+    rows = BudgetPeriod.objects.in_bulk([limit.period_id(now) for limit in limits]) if limits else {}
+    found = ((limit, rows.get(limit.period_id(now))) for limit in limits)
+    return [Spent(limit, row.used_tokens if row else 0, row.used_nanos if row else 0) for limit, row in found]
+
+
+def _budgets() -> list[Budget]:
+    return list(Budget.objects.select_related("group"))
+
+
+def _limits(budgets: Iterable[Budget], user_id: UUID) -> Iterable[Limit]:
+    own = {budget.period for budget in budgets if budget.user_id == user_id}
+    groups = _groups_of(user_id) if any(budget.scope == Scope.GROUP for budget in budgets) else frozenset()
+    for budget in budgets:
+        match budget.scope:
+            case Scope.GROUP if budget.group_id in groups and budget.group:
+                yield limit_of(budget, f"The {budget.group.name} group's", None)
+            case Scope.DEPLOYMENT:
+                yield limit_of(budget, WHOSE[Scope.DEPLOYMENT], None)
+            case Scope.USER if budget.user_id == user_id:
+                yield limit_of(budget, WHOSE[Scope.USER], user_id)
+            case Scope.EVERY_USER if budget.period not in own:
+                yield limit_of(budget, WHOSE[Scope.EVERY_USER], user_id)
+
+
+def _groups_of(user_id: UUID) -> frozenset[int]:
+    return frozenset(Group.objects.filter(user=user_id).values_list("pk", flat=True))
+
+
+def limit_of(budget: Budget, whose: str, holder_id: UUID | None) -> Limit:
+    nanos = None if budget.money is None else int(budget.money * NANOS)
+    return Limit(budget.pk, whose, holder_id, budget.period, budget.tokens, nanos)

@@ -1,0 +1,96 @@
+"""One limit of one user, its periods, and the sentences that tell of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from uuid import UUID, uuid5
+
+from agents.errors import ModelError
+from chatapp.accounts.budgets.models import Budget
+from chatapp.operations.clock import iso_time
+
+NANOS = 10**9
+WARN_AT_PERCENT = 80
+
+Notify = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One budget as it holds for one user. `holder_id` is the user where it is nobody else's; `nanos` are billionths
+    of a dollar, None = any amount."""
+
+    budget_id: UUID
+    whose: str
+    holder_id: UUID | None
+    period: str
+    tokens: int | None
+    nanos: int | None
+
+    def starts_on(self, now: datetime) -> date:
+        today = now.astimezone(UTC).date()
+        return today if self.period == Budget.Period.DAY else today.replace(day=1)
+
+    def ends_at(self, now: datetime) -> datetime:
+        """Return when the period of that moment is over, and the budget begins anew."""
+        start = self.starts_on(now)
+        after = start + timedelta(days=1 if self.period == Budget.Period.DAY else 32)
+        end = after if self.period == Budget.Period.DAY else after.replace(day=1)
+        return datetime.combine(end, time.min, UTC)
+
+    def period_id(self, now: datetime) -> UUID:
+        """Return the key of the row that counts the period, the same in every process."""
+        return uuid5(self.budget_id, f"{self.holder_id or ''} {self.starts_on(now)}")
+
+    def is_reached(self, tokens: int, nanos: int, percent: int) -> bool:
+        """Return whether so much of it is so many percent, or more, of its tokens or its money."""
+        limits = ((self.tokens, tokens), (self.nanos, nanos))
+        return any(limit is not None and used * 100 >= limit * percent for limit, used in limits)
+
+    @property
+    def amount(self) -> str:
+        parts = []
+        if self.tokens is not None:
+            parts.append(f"{self.tokens:,} tokens")
+        if self.nanos is not None:
+            parts.append(f"${Decimal(self.nanos) / NANOS:,.2f}")
+        return f"{' or '.join(parts)} a {self.period}"
+
+    def refusal(self, now: datetime) -> ModelError:
+        """Return the error of a call that is not made. What follows the semicolon concerns stored messages alone."""
+        ends_at = self.ends_at(now)
+        return ModelError(
+            "budget",
+            f"{self.whose} budget of {self.amount} is used up until {_written(ends_at)}; your message is stored. "
+            "Press Retry then.",
+            detail=f"resets at {iso_time(ends_at)}",
+            retry_after_s=(ends_at - now).total_seconds(),
+        )
+
+    def warning(self, now: datetime) -> str:
+        return (
+            f"{WARN_AT_PERCENT} % of {self.whose[0].lower()}{self.whose[1:]} budget of {self.amount} is used. "
+            f"It begins anew on {_written(self.ends_at(now))}."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Spender:
+    """Who pays for model calls: the limits that hold, mostly none. `notify` is told once a period of the warning."""
+
+    user_id: UUID
+    limits: tuple[Limit, ...] = ()
+    notify: Notify | None = None
+
+
+def seconds_to_reset(detail: str, now: datetime) -> int:
+    """Return the seconds until the moment that the detail of a refusal names."""
+    reset = datetime.fromisoformat(detail.rpartition(" ")[2])
+    return max(1, round((reset - now).total_seconds()))
+
+
+def _written(moment: datetime) -> str:
+    return f"{moment.day} {moment:%B %Y, %H:%M} UTC"

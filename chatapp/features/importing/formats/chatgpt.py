@@ -1,0 +1,90 @@
+"""ChatGPT's export: `conversations.json`, each conversation a `mapping` of nodes with their parents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from chatapp.features.importing.values import (
+    Reading,
+    SourceConversation,
+    SourceMessage,
+    model_columns,
+    string,
+    title_of,
+)
+
+NAME = "chatgpt"
+ROLES = ("user", "assistant", "system")
+
+
+def matches(item: Mapping[str, Any]) -> bool:
+    return isinstance(item.get("mapping"), dict)
+
+
+def read(item: Mapping[str, Any], reading: Reading) -> SourceConversation:
+    nodes = [
+        _node(str(node_id), node, reading)
+        for node_id, node in item["mapping"].items()
+        if isinstance(node, dict)
+    ]
+    return SourceConversation(
+        id=string(item.get("conversation_id")) or string(item.get("id")),
+        title=title_of(item.get("title")),
+        messages=nodes,
+        shown=string(item.get("current_node")),
+        created_at=reading.moment(item.get("create_time")),
+        updated_at=reading.moment(item.get("update_time")),
+        is_archived=item.get("is_archived") is True,
+        is_pinned=item.get("is_starred") is True,
+        left_out=reading.left_out,
+    )
+
+
+def _node(node_id: str, node: Mapping[str, Any], reading: Reading) -> SourceMessage:
+    empty = SourceMessage(node_id, string(node.get("parent")) or None)
+    message = node.get("message")
+    if not isinstance(message, dict):
+        return empty  # the root
+    author, metadata = message.get("author"), message.get("metadata")
+    role = author.get("role") if isinstance(author, dict) else None
+    metadata = metadata if isinstance(metadata, dict) else {}
+    if metadata.get("is_visually_hidden_from_conversation") is True:
+        return empty
+    if role not in ROLES or message.get("recipient", "all") != "all":
+        reading.left_out["steps of tools"] += 1
+        return empty
+    text = reading.text(_text(message.get("content"), reading))
+    if not text:
+        return empty
+    return SourceMessage(
+        id=node_id,
+        parent=empty.parent,
+        role=role,
+        text=text,
+        created_at=reading.moment(message.get("create_time")),
+        columns=model_columns(metadata.get("model_slug")) if role == "assistant" else {},
+    )
+
+
+def _text(content: Any, reading: Reading) -> str:
+    if not isinstance(content, dict):
+        return ""
+    kind = content.get("content_type")
+    if kind == "code":
+        return f"```{string(content.get('language')).strip()[:40]}\n{string(content.get('text'))}\n```"
+    if kind not in ("text", "multimodal_text"):
+        reading.left_out["notes that ChatGPT shows apart, such as its reasoning"] += 1
+        return ""
+    parts = content.get("parts")
+    texts = [_part(part, reading) for part in parts] if isinstance(parts, list) else []
+    return "\n".join(text for text in texts if text.strip())
+
+
+def _part(part: Any, reading: Reading) -> str:
+    if isinstance(part, str):
+        return part
+    if isinstance(part, dict) and isinstance(part.get("text"), str):
+        return str(part["text"])
+    reading.left_out["images and other files"] += 1
+    return "[A file that was not imported]"

@@ -1,0 +1,72 @@
+"""LibreChat's export of one conversation: its messages as a list with parents, or each within the one before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from chatapp.features.importing.values import (
+    Reading,
+    SourceConversation,
+    SourceMessage,
+    model_columns,
+    objects,
+    string,
+    title_of,
+)
+
+NAME = "librechat"
+
+
+def matches(item: Mapping[str, Any]) -> bool:
+    return isinstance(item.get("messages"), list) and "conversationId" in item
+
+
+def read(item: Mapping[str, Any], reading: Reading) -> SourceConversation:
+    messages = [
+        _message(raw, message_id, parent, reading) for raw, message_id, parent in _flat(item["messages"])
+    ]
+    return SourceConversation(
+        id=string(item.get("conversationId")),
+        title=title_of(item.get("title")),
+        messages=messages,
+        created_at=reading.moment(item.get("createdAt")),
+        updated_at=reading.moment(item.get("updatedAt")),
+        is_archived=item.get("isArchived") is True,
+        left_out=reading.left_out,
+    )
+
+
+def _flat(messages: list[Any]) -> Iterator[tuple[Mapping[str, Any], str, str | None]]:
+    """Yield (message, its id, its parent's), however deep they are."""
+    waiting = [(raw, string(raw.get("parentMessageId")) or None) for raw in reversed(list(objects(messages)))]
+    count = 0
+    while waiting:
+        raw, parent = waiting.pop()
+        message_id = string(raw.get("messageId")) or f"#{count}"
+        count += 1
+        yield raw, message_id, parent
+        waiting += [(child, message_id) for child in reversed(list(objects(raw.get("children"))))]
+
+
+def _message(raw: Mapping[str, Any], message_id: str, parent: str | None, reading: Reading) -> SourceMessage:
+    role = "user" if raw.get("isCreatedByUser") is True else "assistant"
+    texts = [*_content(raw.get("content"), reading)]
+    texts = texts if any(map(str.strip, texts)) else [string(raw.get("text"))]
+    for file in objects(raw.get("files")):
+        reading.left_out["images and other files"] += 1
+        texts.append(f"[A file that was not imported: {title_of(file.get('filename')) or 'file'}]")
+    text = reading.text("\n\n".join(filter(str.strip, texts)))
+    if not text:
+        return SourceMessage(message_id, parent)
+    columns = model_columns(raw.get("model")) if role == "assistant" else {}
+    return SourceMessage(message_id, parent, role, text, reading.moment(raw.get("createdAt")), columns)
+
+
+def _content(content: Any, reading: Reading) -> Iterator[str]:
+    for block in objects(content):
+        if block.get("type") == "text":
+            text = block.get("text")
+            yield string(text.get("value")) if isinstance(text, dict) else string(text)
+        else:
+            reading.left_out["steps of tools, and reasoning"] += 1

@@ -1,0 +1,136 @@
+"""Our own export of one conversation, with its branches and summaries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from chatapp.conversations.models import Message
+from chatapp.features.importing.values import (
+    Reading,
+    SourceConversation,
+    SourceMessage,
+    Unreadable,
+    model_columns,
+    objects,
+    string,
+    title_of,
+)
+from memory.bounds import MAX_ID, MAX_ID_CHARS, MAX_PARTS, MAX_TOKENS
+
+NAME = "palimpsest"
+TEXTS: Mapping[str, tuple[str, ...]] = {
+    "text": ("text",),
+    "reasoning": ("text",),
+    "tool_call": ("call_id", "name", "arguments"),
+    "tool_result": ("call_id", "name", "text"),
+}
+FILES = ("image", "file")
+COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "compaction_tokens")
+
+
+def matches(item: Mapping[str, Any]) -> bool:
+    return item.get("format") == NAME and isinstance(item.get("messages"), list)
+
+
+def read(item: Mapping[str, Any], reading: Reading) -> SourceConversation:
+    if item.get("version") != 1:
+        raise Unreadable("It was exported by a newer version of this service.")
+    raw = [*objects(item["messages"]), *objects(item.get("other_versions"))]
+    return SourceConversation(
+        id=string(item.get("id")),
+        title=title_of(item.get("title")),
+        messages=[_message(each, reading) for each in raw],
+        shown=string(item.get("branch")),
+        created_at=reading.moment(item.get("created_at")),
+        updated_at=reading.moment(item.get("last_activity_at")),
+        is_archived=item.get("archived") is True,
+        is_pinned=item.get("pinned") is True,
+        left_out=reading.left_out,
+        branches=_branches(item.get("branches")),
+        compactions=[dict(each) for each in objects(item.get("compactions"))],
+    )
+
+
+def _branches(raw: Any) -> dict[str, list[tuple[str, int]]]:
+    if not isinstance(raw, dict) or not raw:
+        raise Unreadable("It does not say which branches it has.")
+    return {name: list(_lineage(lineage)) for name, lineage in raw.items()}
+
+
+def _lineage(raw: Any) -> Iterator[tuple[str, int]]:
+    if not isinstance(raw, list):
+        raise Unreadable("It does not say where its branches begin.")
+    for pair in raw:
+        if not (isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str)):
+            raise Unreadable("It does not say where its branches begin.")
+        yield pair[0], _whole(pair[1], MAX_ID)
+
+
+def _whole(raw: Any, most: int) -> int:
+    if isinstance(raw, int) and not isinstance(raw, bool) and 0 <= raw <= most:
+        return raw
+    raise Unreadable("A number in it is not one that an export has.")
+
+
+def _message(raw: Mapping[str, Any], reading: Reading) -> SourceMessage:
+    role, status, kind = (string(raw.get(name)) for name in ("role", "status", "kind"))
+    if role not in Message.Role or status not in Message.Status or kind not in Message.Kind:
+        raise Unreadable("A message in it has a role, status or kind that no message has.")
+    parts = list(_parts(raw, reading))
+    columns = {
+        "position": _whole(raw.get("position"), MAX_ID),
+        "parts": parts,
+        "kind": kind,
+        "status": Message.Status.INTERRUPTED if status == Message.Status.STREAMING else status,
+        "pinned": raw.get("pinned") is True,
+        "usage": _usage(raw.get("usage")),
+        **model_columns(raw.get("model")),
+    }
+    return SourceMessage(
+        id=string(raw.get("id")),
+        parent=string(raw.get("parent")) or None,
+        role=role,
+        text="".join(string(part.get("text")) for part in parts),
+        created_at=reading.moment(raw.get("created_at")),
+        columns=columns,
+        branch=string(raw.get("branch")),
+    )
+
+
+def _parts(raw: Mapping[str, Any], reading: Reading) -> Iterator[dict[str, Any]]:
+    content = raw.get("content")
+    if isinstance(content, str):
+        text = reading.text(content)
+        if text:
+            yield {"type": "text", "text": text}
+        return
+    for part in list(objects(content))[:MAX_PARTS]:
+        kind = string(part.get("type"))
+        if kind in FILES:
+            yield _file(part, raw)
+        elif kind in TEXTS:
+            texts = {name: reading.text(string(part.get(name))) for name in TEXTS[kind]}
+            if all(text is not None for text in texts.values()):
+                error = {"is_error": part.get("is_error") is True} if kind == "tool_result" else {}
+                yield {"type": kind, **texts, **error}
+
+
+def _file(part: Mapping[str, Any], message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part as the export has it; whether there is such a file is seen when it is stored."""
+    file_id = string(part.get("file_id"))[:MAX_ID_CHARS]
+    named = next((each for each in objects(message.get("attachments")) if each.get("id") == file_id), {})
+    name = title_of(part.get("name")) or title_of(named.get("name")) or "file"
+    return {"type": string(part.get("type")), "file_id": file_id, "name": name}
+
+
+def _usage(raw: Any) -> dict[str, Any] | None:
+    if not isinstance(raw, dict):
+        return None
+    usage: dict[str, Any] = {
+        name: _whole(raw[name], MAX_TOKENS) for name in COUNTS if raw.get(name) is not None
+    }
+    cost = raw.get("cost")
+    if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < MAX_TOKENS:
+        usage["cost"] = cost
+    return usage

@@ -1,0 +1,151 @@
+"""Imports uploaded files in a worker: some seconds at a time, so that the work of others comes in between.
+
+The file lies below DATA_DIR until its import is done. Each turn reads it from its beginning and passes over what was
+brought along already.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from pathlib import Path
+from uuid import UUID
+
+from django.conf import settings
+
+from chatapp.accounts.models import User
+from chatapp.features.importing.importer import Report, import_file
+from chatapp.features.importing.job_actions import (
+    claim_import,
+    create_import,
+    delete_old_imports,
+    end_import,
+    note_progress,
+    pause_import,
+)
+from chatapp.features.importing.models import Import
+from chatapp.features.importing.selectors import is_unfinished, waiting_imports
+from chatapp.features.importing.stream import Progress
+from chatapp.features.importing.values import Unreadable, title_of
+from chatapp.operations import clock
+from chatapp.operations.access import parse_id
+from chatapp.operations.durable_files import sync_folder
+from chatapp.operations.ids import new_id
+from chatapp.operations.jobs import wake_worker
+from chatapp.operations.work_budget import Pace, yield_to_answers
+
+log = logging.getLogger(__name__)
+
+TURN_S = 20.0
+"""Counted from the first conversation that is new: what was read before costs each turn the same."""
+NOTED_EVERY_S = 1.0
+GONE = "The file is not there any more. Please upload it again."
+BROKEN = "Something went wrong on our side; it was logged. Upload the file again: what came already is not doubled."
+OLD_DRAFT = timedelta(minutes=5)
+"""A file is there some moments before its row."""
+BEHIND_ANSWERS = Pace(seconds=float("inf"), sleep=yield_to_answers)
+
+
+def folder() -> Path:
+    return Path(settings.DATA_DIR) / "imports"
+
+
+def begin(*, user: User, name: str, chunks: Iterable[bytes], size_bytes: int) -> Import:
+    """Store the file, then the row that promises its import. Raises Conflict for one too many."""
+    import_id = new_id()
+    folder().mkdir(parents=True, exist_ok=True)
+    path = folder() / str(import_id)
+    try:
+        with path.open("wb") as file:
+            for chunk in chunks:
+                file.write(chunk)
+            file.flush()
+            os.fsync(file.fileno())
+        sync_folder(folder())
+        return create_import(
+            user=user,
+            import_id=import_id,
+            file_name=title_of(name) or "export",
+            size_bytes=size_bytes,
+            now=clock.now(),
+        )
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def import_some(import_id: UUID, turn_s: float = TURN_S) -> None:
+    """Go on with an import for a while; wake a worker again where it is not done."""
+    row = claim_import(import_id=import_id, now=clock.now())
+    if row is None:
+        return
+    turn = _Turn(row, turn_s)
+    path = folder() / str(row.pk)
+    error = ""
+    try:
+        is_done = import_file(
+            user=row.user, path=path, report=turn.report, tell=turn.tell, pace=BEHIND_ANSWERS
+        )
+    except Unreadable as unreadable:
+        is_done, error = True, str(unreadable)
+    except FileNotFoundError:
+        is_done, error = True, GONE
+    except Exception:
+        log.exception("Import %s failed.", row.pk)
+        is_done, error = True, BROKEN
+    if turn.is_lost or not turn.note():
+        return
+    if is_done:
+        end_import(row=row, error=error, now=clock.now())
+        path.unlink(missing_ok=True)
+    else:
+        pause_import(row=row, now=clock.now())
+
+
+class _Turn:
+    """What a turn has done, told to the row about once a second."""
+
+    def __init__(self, row: Import, turn_s: float) -> None:
+        self.row, self.report, self.is_lost = row, Report(), False
+        self._before = row.report
+        self._turn_s, self._began, self._noted = turn_s, 0.0, time.monotonic()
+
+    def tell(self, report: Report, progress: Progress) -> bool:
+        now = time.monotonic()
+        self.row.read_bytes = max(self.row.read_bytes, min(progress.read, progress.total))
+        self.row.total_bytes = progress.total
+        if report.conversations and not self._began:
+            self._began = now
+        if now - self._noted >= NOTED_EVERY_S:
+            self._noted = now
+            self.is_lost = not self.note()
+        return not self.is_lost and not (self._began and now - self._began >= self._turn_s)
+
+    def note(self) -> bool:
+        """Store what earlier turns and this one did; False where another worker has taken over."""
+        now = self.report.as_json()
+        before = self._before
+        added = {name: before.get(name, 0) + now[name] for name in ("conversations", "messages")}
+        # What earlier turns imported is passed over by this one, and was not here before the import.
+        known = max(now["known"] - before.get("conversations", 0), before.get("known", 0))
+        left_out = dict(before.get("left_out", {}))
+        for what, count in now["left_out"].items():
+            left_out[what] = left_out.get(what, 0) + count
+        if before.get("problem_count", 0) > now["problem_count"]:
+            now |= {name: before[name] for name in ("problem_count", "problems")}
+        report = now | added | {"known": known, "left_out": left_out}
+        return note_progress(row=self.row, report=report, now=clock.now())
+
+
+def sweep(now: datetime) -> None:
+    """Wake workers for imports that nobody is at work on, and delete files that no import needs."""
+    for import_id in waiting_imports(now):
+        wake_worker("chatapp.features.importing.tasks.import_some", str(import_id))
+    delete_old_imports(now=now)
+    for path in folder().glob("*-*-*-*-*"):
+        is_old = path.stat().st_mtime < (now - OLD_DRAFT).timestamp()
+        if is_old and not is_unfinished(str(parse_id(path.name))):
+            path.unlink(missing_ok=True)

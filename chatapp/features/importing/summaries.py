@@ -1,0 +1,68 @@
+"""Reads the summaries of our own export, checked, with the positions that their spans have here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from chatapp.compaction.models import Compaction
+from chatapp.features.importing.tree import Grown, new_span
+from chatapp.features.importing.values import Reading, SourceConversation, string
+from memory.bounds import MAX_ID, MAX_IMPORTED, MAX_TOKENS
+from memory.strategies.registry import StrategyName
+
+STRATEGIES = (*get_args(StrategyName), Compaction.CLEARED)
+MAX_SUMMARY_CHARS = 100_000
+MAX_SUMMARIES = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    first_position: int
+    last_position: int
+    columns: Mapping[str, Any]
+
+
+def summaries_of(source: SourceConversation, grown: Grown, reading: Reading) -> list[Summary]:
+    """Return the summaries, earliest span first; those that fit no messages are left out."""
+    found = sorted(_readable(source, grown, reading), key=lambda each: each.last_position)
+    kept: list[Summary] = []
+    for summary in found[:MAX_SUMMARIES]:
+        if kept and summary.first_position <= kept[-1].last_position:
+            continue  # spans of one conversation follow each other
+        kept.append(summary)
+    if left := len(source.compactions) - len(kept):
+        source.left_out["summaries"] += left
+    return kept
+
+
+def _readable(source: SourceConversation, grown: Grown, reading: Reading) -> Iterator[Summary]:
+    for raw in source.compactions:
+        first, last = (_number(raw.get(name), MAX_ID) for name in ("first_position", "last_position"))
+        strategy, summary = string(raw.get("strategy")), reading.text(string(raw.get("summary")))
+        span = new_span(grown.positions, first, last) if first is not None and last is not None else None
+        if span is None or strategy not in STRATEGIES or summary is None or len(summary) > MAX_SUMMARY_CHARS:
+            continue
+        counts = {
+            name: _number(raw.get(name), most) or 0
+            for name, most in (
+                ("message_count", MAX_IMPORTED),
+                ("kept_count", MAX_IMPORTED),
+                ("tokens_before", MAX_TOKENS),
+                ("tokens_after", MAX_TOKENS),
+            )
+        }
+        columns = {
+            "strategy": strategy,
+            "summary": summary,
+            "reminder": reading.text(string(raw.get("reminder"))) or "",
+            "summary_tokens": counts["tokens_after"],
+            "fallback_reason": string(raw.get("fallback_reason"))[:1_000],
+            "created_at": reading.moment(raw.get("created_at")),
+        }
+        yield Summary(*span, columns | counts)
+
+
+def _number(raw: Any, most: int) -> int | None:
+    return raw if isinstance(raw, int) and not isinstance(raw, bool) and 0 <= raw <= most else None

@@ -1,0 +1,179 @@
+"""Turns the tree of a source into positions and branches.
+
+Positions follow the time of saying, a message always after the one it answers. The path that the source shows is the
+first branch; every other path begins a branch where it leaves an earlier one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from heapq import heappop, heappush
+
+from chatapp.conversations.actions.imports import ImportedBranches, ImportedMessage, Lineage
+from chatapp.features.importing.values import SourceConversation, SourceMessage, Unreadable
+from memory.bounds import MAX_IMPORTED
+
+MAX_BRANCHES = 500
+MAX_FORKS = 50
+"""Ancestors of one branch: what shows it is read by one condition for each."""
+MAX_SOURCE_MESSAGES = 2 * MAX_IMPORTED
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    messages: list[ImportedMessage]
+    branches: ImportedBranches
+    positions: list[int]
+    """The positions that the messages had in an export of ours; empty for others."""
+
+
+def grow(source: SourceConversation) -> Grown:
+    """Return the messages in their order, with branches. Raises Unreadable."""
+    if len(source.messages) > MAX_SOURCE_MESSAGES:
+        raise Unreadable(f"It has more than {MAX_IMPORTED:,} messages.")
+    kept = _linked(source)
+    if not kept:
+        raise Unreadable("It has no messages with text.")
+    if len(kept) > MAX_IMPORTED:
+        raise Unreadable(f"It has more than {MAX_IMPORTED:,} messages.")
+    if source.branches:
+        return _as_exported(source, list(kept.values()))
+    ordered = _ordered(source, kept)
+    shown = _shown_path(source, kept, ordered)
+    grown = _branched(source, ordered, shown)
+    if grown is None:
+        source.left_out["versions beside what is shown, in chats with too many of them"] += len(kept) - len(
+            shown
+        )
+        grown = _branched(source, [each for each in ordered if each.id in shown], shown)
+        assert grown is not None
+    return grown
+
+
+def _linked(source: SourceConversation) -> dict[str, SourceMessage]:
+    """Return the messages that have a text, by id, each with the nearest such one above it as its parent."""
+    all_of_them = {message.id: message for message in source.messages}
+    nearest: dict[str, str | None] = {}
+    for message in all_of_them.values():
+        passed: list[str] = []
+        at = message.parent
+        seen = {message.id}
+        while at is not None and at not in nearest:
+            above = all_of_them.get(at)
+            if above is None or at in seen:
+                at = None
+            elif above.role:
+                break
+            else:
+                seen.add(at)
+                passed.append(at)
+                at = above.parent
+        found = nearest.get(at, at) if at is not None else None
+        nearest.update(dict.fromkeys(passed, found))
+        message.parent = found
+    return {message.id: message for message in all_of_them.values() if message.role}
+
+
+def _ordered(source: SourceConversation, kept: Mapping[str, SourceMessage]) -> list[SourceMessage]:
+    """Return the messages by time, each after its parent; one without a time was said when its parent was."""
+    number = {message_id: at for at, message_id in enumerate(kept)}
+    children: dict[str, list[SourceMessage]] = {}
+    ready: list[tuple[datetime, int]] = []
+    start = source.created_at or datetime.min.replace(tzinfo=UTC)
+    for message in kept.values():
+        if message.parent is None:
+            heappush(ready, (message.created_at or start, number[message.id]))
+        else:
+            children.setdefault(message.parent, []).append(message)
+    by_number, ordered = list(kept.values()), []
+    while ready:
+        said_at, at = heappop(ready)
+        message = by_number[at]
+        ordered.append(message)
+        for child in children.get(message.id, ()):
+            heappush(ready, (max(said_at, child.created_at or said_at), number[child.id]))
+    if len(ordered) < len(kept):
+        source.left_out["messages whose answers lead back to them"] += len(kept) - len(ordered)
+    if not ordered:
+        raise Unreadable("Its messages answer each other in a circle.")
+    return ordered
+
+
+def _shown_path(
+    source: SourceConversation, kept: Mapping[str, SourceMessage], ordered: Sequence[SourceMessage]
+) -> set[str]:
+    reached = {message.id for message in ordered}
+    above = {message.id: message.parent for message in source.messages}
+    at: str | None = source.shown
+    passed: set[str] = set()
+    while at is not None and at not in reached and at not in passed:
+        passed.add(at)
+        at = above.get(at)
+    path: set[str] = set()
+    at = at if at in reached else ordered[-1].id
+    while at is not None:
+        path.add(at)
+        at = kept[at].parent
+    return path
+
+
+def _branched(source: SourceConversation, ordered: Sequence[SourceMessage], shown: set[str]) -> Grown | None:
+    """Return None where it has more branches than are taken."""
+    lineages: list[Lineage] = [()]
+    place: dict[str, tuple[int, int]] = {}  # id → (position, branch)
+    last_of = [-1]
+    messages: list[ImportedMessage] = []
+    for position, message in enumerate(ordered):
+        parent, branch = place.get(message.parent or "", (-1, 0))
+        if message.id in shown:
+            branch = 0
+        elif message.parent is None or message.parent in shown or last_of[branch] != parent:
+            lineages.append(() if message.parent is None else ((branch, parent), *lineages[branch]))
+            last_of.append(-1)
+            branch = len(lineages) - 1
+            if len(lineages) > MAX_BRANCHES or len(lineages[-1]) > MAX_FORKS:
+                return None
+        place[message.id], last_of[branch] = (position, branch), position
+        said_at = message.created_at or (messages[parent].created_at if parent >= 0 else source.created_at)
+        above = parent if parent >= 0 else None
+        messages.append(ImportedMessage(message.role, message.text, said_at, above, branch, message.columns))
+    return Grown(messages, ImportedBranches(lineages), [])
+
+
+def _as_exported(source: SourceConversation, kept: Sequence[SourceMessage]) -> Grown:
+    """Return the branches as an export of ours names them. Raises Unreadable for what none of ours says."""
+    names = list(source.branches)
+    if len(names) > MAX_BRANCHES or any(len(each) > MAX_BRANCHES for each in source.branches.values()):
+        raise Unreadable(f"It has more than {MAX_BRANCHES} branches.")
+    index = {name: at for at, name in enumerate(names)}
+    positions = [message.columns.pop("position") for message in kept]
+    in_order = sorted(range(len(kept)), key=positions.__getitem__)
+    kept, positions = [kept[at] for at in in_order], sorted(positions)
+    if len(set(positions)) < len(positions):
+        raise Unreadable("Two of its messages have one position.")
+    place = {message.id: at for at, message in enumerate(kept)}
+    lineages: list[Lineage] = []
+    for lineage in source.branches.values():
+        if not all(name in index for name, _ in lineage):
+            raise Unreadable("A branch begins in one that it does not have.")
+        lineages.append(tuple((index[name], bisect_right(positions, upto) - 1) for name, upto in lineage))
+    messages = []
+    for message in kept:
+        if message.branch not in index:
+            raise Unreadable("A message is in a branch that it does not have.")
+        above = place.get(message.parent or "")
+        above = above if above is not None and above < place[message.id] else None
+        branch = index[message.branch]
+        messages.append(
+            ImportedMessage(message.role, message.text, message.created_at, above, branch, message.columns)
+        )
+    return Grown(messages, ImportedBranches(lineages, index.get(source.shown, 0)), positions)
+
+
+def new_span(positions: Sequence[int], first: int, last: int) -> tuple[int, int] | None:
+    """Return where the messages from `first` to `last` of an export are now; None where none of them is."""
+    span = bisect_left(positions, first), bisect_right(positions, last) - 1
+    return span if span[0] <= span[1] else None

@@ -1,0 +1,62 @@
+"""Takes one request of MCP through the library's ASGI application."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from django.conf import settings
+from django.core.handlers.asgi import ASGIRequest
+from django.http import HttpResponse
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+from chatapp.accounts.callers import Caller
+from chatapp.features.mcp_server.server import CALLER, build_server
+
+MAX_BYTES = 4 * 2**20
+
+_server = build_server()
+
+
+async def answer(request: ASGIRequest, caller: Caller) -> HttpResponse:
+    """Return the answer to a POST. Each is a world of its own: no session is kept."""
+    return await _Exchange(request, caller).answer()
+
+
+class _Exchange:
+    """Takes one request through the library's ASGI application."""
+
+    def __init__(self, request: ASGIRequest, caller: Caller) -> None:
+        self.scope: dict[str, Any] = {**request.scope, CALLER: caller}
+        self.body = request.body
+        self.is_read = False
+        self.status = 500
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.content = bytearray()
+
+    async def answer(self) -> HttpResponse:
+        manager = StreamableHTTPSessionManager(
+            _server,
+            json_response=True,
+            stateless=True,
+            max_request_body_size=min(MAX_BYTES, settings.MAX_REQUEST_BYTES),
+        )
+        async with manager.run():
+            await manager.handle_request(self.scope, self._receive, self._send)
+        response = HttpResponse(bytes(self.content), status=self.status)
+        for name, value in self.headers:
+            if name.lower() != b"content-length":
+                response[name.decode("latin-1")] = value.decode("latin-1")
+        return response
+
+    async def _receive(self) -> dict[str, Any]:
+        if self.is_read:
+            await asyncio.Event().wait()  # nothing more comes: the exchange ends before
+        self.is_read = True
+        return {"type": "http.request", "body": self.body, "more_body": False}
+
+    async def _send(self, message: Any) -> None:
+        if message["type"] == "http.response.start":
+            self.status, self.headers = message["status"], list(message.get("headers", ()))
+        else:
+            self.content += message.get("body", b"")

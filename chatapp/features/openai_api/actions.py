@@ -1,0 +1,149 @@
+"""Writes what clients of OpenAI's API keep in a conversation beside its turns: instructions, items, metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from agents.events import MessageCreated
+from chatapp.accounts.models import User
+from chatapp.conversations.access import accessible_message, lock_conversation
+from chatapp.conversations.actions.conversations import title_from
+from chatapp.conversations.actions.messages import append_message
+from chatapp.conversations.branches import lineage_below, visible_messages
+from chatapp.conversations.models import Branch, Conversation, Message
+from chatapp.conversations.schemas.messages import message_shape
+from chatapp.features.openai_api.models import ConversationMetadata, StoredResponse
+from chatapp.files.selectors import accessible_attachments
+from chatapp.operations import jobs
+from chatapp.operations.text import normalize_text
+from chatapp.realtime import event_log
+from chatapp.runs.actions.sending import message_parts, refuse_while_running
+from chatapp.runs.models import Run
+from memory.bounds import MAX_CHARS
+
+
+def keep_instructions(
+    *, user: User, conversation_id: str, text: str, after: str | None, now: datetime
+) -> str | None:
+    """Store a client's system prompt, pinned so that it stays in context; other ones of before lose their pin.
+
+    `after` is the message that the turn continues; None = the end. Return the one that it continues now.
+    """
+    text = normalize_text(text, MAX_CHARS)
+    with transaction.atomic():
+        conversation = lock_conversation(user, conversation_id)
+        branch = _branch_behind(user, conversation, after)
+        kept = visible_messages(branch).filter(role=Message.Role.SYSTEM, pinned=True)
+        parts = [{"type": "text", "text": text}]
+        if any(row.parts == parts for row in kept):
+            return after
+        refuse_while_running(conversation)
+        kept.update(pinned=False)
+        if branch._state.adding:
+            branch.save()
+        conversation.branch = branch
+        conversation.save(update_fields=["branch"])
+        return str(_append(conversation, Message.Role.SYSTEM, parts, now, pinned=True).pk)
+
+
+def _branch_behind(user: User, conversation: Conversation, message_id: str | None) -> Branch:
+    """Return the branch that is shown where it ends with the message, else a new one, which is not stored yet."""
+    assert conversation.branch is not None
+    if message_id is None:
+        return conversation.branch
+    message = accessible_message(user, conversation.pk, message_id)
+    last = visible_messages(conversation.branch).order_by("-position").first()
+    if message == last:
+        return conversation.branch
+    return Branch(conversation=conversation, lineage=lineage_below(message))
+
+
+@dataclass(frozen=True, slots=True)
+class NewItem:
+    """A message to be added as it is, without an answer."""
+
+    role: str
+    text: str
+    attachment_ids: Sequence[str] = ()
+
+
+def add_items(*, user: User, conversation_id: str, items: Sequence[NewItem], now: datetime) -> list[Message]:
+    """Append messages to what the conversation shows, and return them.
+
+    Raises NotFound, Conflict (a run is going on).
+    """
+    with transaction.atomic():
+        conversation = lock_conversation(user, conversation_id)
+        refuse_while_running(conversation)
+        rows = [_add_item(user, conversation, item, now) for item in items]
+        first = next((item.text for item in items if item.role == Message.Role.USER), "")
+        conversation.title = conversation.title or title_from(first)
+        conversation.last_activity_at = now
+        conversation.save(update_fields=["title", "last_activity_at"])
+        jobs.wake_worker("chatapp.recall.tasks.index_conversation", str(conversation.pk))
+    return rows
+
+
+def _add_item(user: User, conversation: Conversation, item: NewItem, now: datetime) -> Message:
+    attachments = accessible_attachments(user, list(item.attachment_ids))
+    parts = message_parts(item.text, attachments)
+    row = _append(conversation, item.role, parts, now, pinned=item.role == Message.Role.SYSTEM)
+    row.attachments.set(attachments)
+    return row
+
+
+def _append(
+    conversation: Conversation, role: str, parts: list[dict[str, Any]], now: datetime, *, pinned: bool
+) -> Message:
+    """Append a message at the end of what is shown; `conversation` is locked."""
+    assert conversation.branch is not None
+    last = visible_messages(conversation.branch).order_by("-position").first()
+    row = append_message(
+        conversation,
+        branch=conversation.branch,
+        role=role,
+        parts=parts,
+        now=now,
+        parent=last,
+        pinned=pinned,
+    )
+    created = MessageCreated(conversation_id=str(conversation.pk), at=now, message=message_shape(row))
+    event_log.append(conversation, created)
+    return row
+
+
+def store_response(
+    *,
+    user: User,
+    run_id: str,
+    previous: StoredResponse | None,
+    owns_turn: bool,
+    metadata: Mapping[str, str],
+    now: datetime,
+) -> StoredResponse:
+    """Store the response that a run is, and return it; the one there is where the request was repeated."""
+    values = {
+        "user": user,
+        "previous": previous.pk if previous else None,
+        "owns_turn": owns_turn,
+        "metadata": dict(metadata),
+        "created_at": now,
+    }
+    run = Run.objects.get(pk=run_id)
+    return StoredResponse.objects.get_or_create(run=run, defaults=values)[0]
+
+
+def delete_response(response: StoredResponse) -> None:
+    response.delete()
+
+
+def set_metadata(*, conversation: Conversation, metadata: Mapping[str, str]) -> None:
+    """Replace the pairs that a client keeps with its conversation."""
+    ConversationMetadata.objects.update_or_create(
+        conversation=conversation, defaults={"metadata": dict(metadata)}
+    )

@@ -1,0 +1,45 @@
+"""Builds the API below /v1, with errors in OpenAI's shape, whatever is asked.
+
+It has no description of its own: OpenAI's is the contract, and docs/api.md says what is taken of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.urls import URLPattern, URLResolver
+from ninja import NinjaAPI, Router
+
+from chatapp.accounts.callers import allow
+from chatapp.accounts.rate_limits import tell_rate_limits
+from chatapp.features.openai_api import completions, conversations, models_api, responses
+from chatapp.features.openai_api.errors import in_openai_shape, register_model_errors
+from chatapp.operations.http.api import json_patterns
+from chatapp.operations.http.bodies import BodyParser, parse_large_bodies
+from chatapp.operations.http.errors import register_errors
+
+ROUTERS = (models_api.router, completions.router, responses.router, conversations.router)
+
+
+def build_openai_api(routers: Iterable[Router] = ROUTERS) -> NinjaAPI:
+    api = NinjaAPI(
+        title="OpenAI-compatible",
+        version="1",
+        urls_namespace="openai",
+        openapi_url=None,
+        docs_url=None,
+        auth=allow("admin"),
+        parser=BodyParser(),
+    )
+    register_errors(api)
+    register_model_errors(api)
+    api.add_decorator(parse_large_bodies, mode="view")
+    api.add_decorator(tell_rate_limits, mode="view")
+    for router in routers:
+        api.add_router("", router)
+    return api
+
+
+def openai_urlpatterns() -> list[URLPattern | URLResolver]:
+    """Return the addresses below /v1. Unknown ones are answered in JSON, too."""
+    return json_patterns(build_openai_api(), "v1", in_openai_shape)

@@ -1,0 +1,116 @@
+"""One model call that stores nothing but its row in the ledger."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from agents.errors import ModelError, retry_pause
+from agents.types import (
+    ChatModel,
+    Finished,
+    ModelItem,
+    ModelRequest,
+    ReasoningDelta,
+    TextDelta,
+    TokenUsage,
+    ToolCallDelta,
+)
+from agents.usage import OutputText, estimate_usage
+from chatapp.accounts.budgets.selectors import spender_of
+from chatapp.accounts.models import User
+from chatapp.operations.database import persistently
+from chatapp.providers.actions import record_background_calls
+from chatapp.providers.chat_models import chat_model_for
+from chatapp.providers.models import ModelConfig
+from chatapp.providers.usage import priced_call
+
+SHOWN = (TextDelta, ReasoningDelta, ToolCallDelta)
+TOO_LATE = "The model did not finish its answer in time."
+
+
+@dataclass(slots=True)
+class _Spent:
+    """What the attempts of one call wrote and took."""
+
+    output: OutputText
+    usage: TokenUsage | None = None
+
+
+class ModelCall:
+    """A call in a task of its own, which ends with its reader. What it took is in the ledger, however it ends."""
+
+    def __init__(self, user: User, config: ModelConfig, request: ModelRequest) -> None:
+        self.user = user
+        self.config = config
+        self.request = request
+        self._items: asyncio.Queue[ModelItem | BaseException] = asyncio.Queue()
+
+    async def items(self) -> AsyncGenerator[ModelItem, None]:
+        """Yield what the model says, ended by `Finished`. Raises ModelError."""
+        task = asyncio.get_running_loop().create_task(self._run())
+        try:
+            while True:
+                item = await self._items.get()
+                if isinstance(item, BaseException):
+                    raise item
+                yield item
+                if isinstance(item, Finished):
+                    return
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        spent = _Spent(OutputText())
+        finished: ModelItem | BaseException
+        try:
+            spender = await persistently(spender_of)(self.user.pk)
+            model = chat_model_for(self.config, spender)
+            async with asyncio.timeout(settings.ANSWER_TIME_LIMIT_S):
+                finished = await self._ask(model, spent)
+        except TimeoutError:
+            finished = ModelError("timeout", TOO_LATE)
+        except asyncio.CancelledError:
+            await self._record(spent)
+            raise
+        except Exception as error:
+            finished = error
+        await self._record(spent)
+        self._items.put_nowait(finished)
+
+    async def _ask(self, model: ChatModel, spent: _Spent) -> Finished:
+        """Pass on what the model says, and return how it ended. What was shown is not asked for again."""
+        retries = 0
+        while True:
+            has_shown = False
+            try:
+                async with aclosing(model.stream(self.request)) as items:
+                    async for item in items:
+                        spent.output.add(item)
+                        if isinstance(item, Finished):
+                            spent.usage = item.usage
+                            return item
+                        if isinstance(item, SHOWN):
+                            has_shown = True
+                            self._items.put_nowait(item)
+                raise ModelError("bad_response", "The model ended without an answer.")
+            except ModelError as error:
+                pause_s = retry_pause(error, retries)
+                if has_shown or pause_s is None:
+                    raise
+            retries += 1
+            await asyncio.sleep(pause_s)
+
+    async def _record(self, spent: _Spent) -> None:
+        """Count the call, one that broke off by what it read and wrote; a refused one cost nothing."""
+        if spent.usage is None and not spent.output.count():
+            return
+        usage = spent.usage or estimate_usage(self.request, spent.output)
+        call = priced_call(self.config, usage, "chat")
+        writing = asyncio.ensure_future(persistently(record_background_calls)(self.user, None, [call]))
+        await asyncio.shield(writing)

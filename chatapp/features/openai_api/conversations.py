@@ -1,0 +1,177 @@
+"""`/v1/conversations` and their items: the conversations of the chat, as OpenAI's clients know them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from asgiref.sync import sync_to_async
+from django.http import JsonResponse
+from django.http.response import HttpResponseBase
+from ninja import Router
+from ninja.params.functions import Query
+from pydantic import Field
+
+from chatapp.accounts.callers import ApiRequest, allow
+from chatapp.accounts.models import User
+from chatapp.conversations.actions.conversations import create_conversation
+from chatapp.conversations.models import Conversation
+from chatapp.features.openai_api.actions import NewItem, add_items, set_metadata
+from chatapp.features.openai_api.reading import ROLES, inline_images
+from chatapp.features.openai_api.response_schemas import (
+    ConversationUpdate,
+    MessageItem,
+    NewConversationIn,
+    NewItems,
+    only_messages,
+)
+from chatapp.features.openai_api.response_shapes import conversation_object, list_object, message_item
+from chatapp.features.openai_api.schemas import ChatMessage
+from chatapp.features.openai_api.selectors import message_of_item, metadata_of, shown_messages
+from chatapp.features.openai_api.turns import conversation_name, named_conversation, store_images
+from chatapp.forgetting.services import delete_message, forget_whole_conversation
+from chatapp.operations import clock
+from memory.bounds import MAX_ID_CHARS
+
+router = Router()
+
+PageSize = Annotated[int, Field(ge=1, le=100)]
+Images = dict[str, str]
+"""The data URL of each address."""
+
+
+async def _images_of(items: Sequence[MessageItem]) -> tuple[list[ChatMessage], Images]:
+    messages = [item.chat_message() for item in items]
+    addresses = [address for message in messages for address in message.image_addresses]
+    return messages, await inline_images(addresses)
+
+
+@router.post("/conversations", auth=allow("chat"))
+async def create(request: ApiRequest, new: NewConversationIn = NewConversationIn()) -> HttpResponseBase:
+    """Items are messages that were said before; they are not answered."""
+    messages, images = await _images_of(only_messages(list(new.items or ())))
+    made = await sync_to_async(_create)(request.auth.user, messages, images, new.metadata or {})
+    return JsonResponse(made)
+
+
+def _create(
+    user: User, messages: Sequence[ChatMessage], images: Images, metadata: dict[str, str]
+) -> dict[str, Any]:
+    items = _new_items(user, messages, images)
+    conversation = create_conversation(user=user, now=clock.now())
+    if metadata:
+        set_metadata(conversation=conversation, metadata=metadata)
+    if items:
+        add_items(user=user, conversation_id=str(conversation.pk), items=items, now=clock.now())
+    return conversation_object(conversation, metadata)
+
+
+def _new_items(user: User, messages: Sequence[ChatMessage], images: Images) -> list[NewItem]:
+    return [
+        NewItem(
+            ROLES[message.role],
+            "\n".join(message.texts),
+            store_images(user, [images[address] for address in message.image_addresses]),
+        )
+        for message in messages
+    ]
+
+
+@router.get("/conversations/{conversation_id}", auth=allow("chat", "read"))
+async def read(request: ApiRequest, conversation_id: str) -> HttpResponseBase:
+    return JsonResponse(await sync_to_async(_read)(request.auth.user, conversation_id))
+
+
+def _read(user: User, name: str) -> dict[str, Any]:
+    row = named_conversation(user, name)
+    return conversation_object(row, metadata_of(row))
+
+
+@router.post("/conversations/{conversation_id}", auth=allow("chat"))
+async def update(request: ApiRequest, conversation_id: str, changes: ConversationUpdate) -> HttpResponseBase:
+    """Replaces the metadata."""
+    changed = await sync_to_async(_update)(request.auth.user, conversation_id, changes.metadata or {})
+    return JsonResponse(changed)
+
+
+def _update(user: User, name: str, metadata: dict[str, str]) -> dict[str, Any]:
+    row = named_conversation(user, name)
+    set_metadata(conversation=row, metadata=metadata)
+    return conversation_object(row, metadata)
+
+
+@router.delete("/conversations/{conversation_id}", auth=allow("chat"))
+async def delete(request: ApiRequest, conversation_id: str) -> HttpResponseBase:
+    """With everything in it, and what memory kept of it. It cannot be undone."""
+    name = await sync_to_async(_delete)(request.auth.user, conversation_id)
+    return JsonResponse({"id": name, "object": "conversation.deleted", "deleted": True})
+
+
+def _delete(user: User, name: str) -> str:
+    row = named_conversation(user, name)
+    forget_whole_conversation(user, str(row.pk), now=clock.now())
+    return conversation_name(row.pk)
+
+
+# --- items
+
+
+@router.get("/conversations/{conversation_id}/items", auth=allow("chat", "read"))
+async def list_items(
+    request: ApiRequest,
+    conversation_id: str,
+    limit: PageSize = 20,
+    order: Literal["asc", "desc"] = "desc",
+    after: str | None = Query(None, max_length=MAX_ID_CHARS),
+    include: list[str] = Query([], max_length=20),
+) -> HttpResponseBase:
+    """What was said in what the conversation shows; calls of tools are no items here."""
+    page = await sync_to_async(_items)(request.auth.user, conversation_id, limit, order, after)
+    return JsonResponse(page)
+
+
+def _items(user: User, name: str, limit: int, order: str, after: str | None) -> dict[str, Any]:
+    row = named_conversation(user, name)
+    rows = shown_messages(row).order_by("position" if order == "asc" else "-position")
+    if after:
+        position = message_of_item(row, after).position
+        rows = rows.filter(position__gt=position) if order == "asc" else rows.filter(position__lt=position)
+    found = list(rows[: limit + 1])
+    return list_object([message_item(each) for each in found[:limit]], has_more=len(found) > limit)
+
+
+@router.post("/conversations/{conversation_id}/items", auth=allow("chat"))
+async def create_items(request: ApiRequest, conversation_id: str, new: NewItems) -> HttpResponseBase:
+    """Adds messages at the end, without an answer."""
+    messages, images = await _images_of(only_messages(list(new.items)))
+    page = await sync_to_async(_create_items)(request.auth.user, conversation_id, messages, images)
+    return JsonResponse(page)
+
+
+def _create_items(user: User, name: str, messages: Sequence[ChatMessage], images: Images) -> dict[str, Any]:
+    row: Conversation = named_conversation(user, name)
+    items = _new_items(user, messages, images)
+    rows = add_items(user=user, conversation_id=str(row.pk), items=items, now=clock.now())
+    return list_object([message_item(each) for each in rows], has_more=False)
+
+
+@router.get("/conversations/{conversation_id}/items/{item_id}", auth=allow("chat", "read"))
+async def read_item(request: ApiRequest, conversation_id: str, item_id: str) -> HttpResponseBase:
+    return JsonResponse(await sync_to_async(_item)(request.auth.user, conversation_id, item_id))
+
+
+def _item(user: User, name: str, item: str) -> dict[str, Any]:
+    return message_item(message_of_item(named_conversation(user, name), item))
+
+
+@router.delete("/conversations/{conversation_id}/items/{item_id}", auth=allow("chat"))
+async def delete_item(request: ApiRequest, conversation_id: str, item_id: str) -> HttpResponseBase:
+    """Its words are forgotten, with all that was made of them."""
+    return JsonResponse(await sync_to_async(_delete_item)(request.auth.user, conversation_id, item_id))
+
+
+def _delete_item(user: User, name: str, item: str) -> dict[str, Any]:
+    row = named_conversation(user, name)
+    message = message_of_item(row, item)
+    delete_message(user, str(row.pk), str(message.pk), now=clock.now())
+    return conversation_object(row, metadata_of(row))

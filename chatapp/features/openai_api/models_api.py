@@ -1,0 +1,94 @@
+"""`/v1/models` and `/v1/embeddings`."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import struct
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.http import JsonResponse
+from django.http.response import HttpResponseBase
+from ninja import Router
+
+from agents.chat_models.openai_model import embed_texts
+from chatapp.accounts.budgets.actions import Amount
+from chatapp.accounts.budgets.metering import held_while
+from chatapp.accounts.budgets.selectors import spender_of
+from chatapp.accounts.callers import ApiRequest, allow, client_address
+from chatapp.accounts.models import User
+from chatapp.accounts.rate_limits import check_message_rate
+from chatapp.features.openai_api.schemas import Embeddings
+from chatapp.operations.database import persistently
+from chatapp.operations.errors import NotFound
+from chatapp.providers.actions import record_background_calls
+from chatapp.providers.models import ModelConfig
+from chatapp.providers.selectors import accessible_model, visible_models
+from chatapp.providers.usage import CallUsage
+from chatapp.recall.embedding import endpoint
+from memory.tokens import estimate_text
+
+router = Router()
+
+_ALWAYS = datetime(2026, 1, 1, tzinfo=UTC)
+"""The time of a model that has none: the one that makes vectors is named by the environment."""
+
+
+@router.get("/models", auth=allow("chat", "read"))
+async def list_models(request: ApiRequest) -> HttpResponseBase:
+    """The models that you may choose, the default first, and the one that makes vectors."""
+    return JsonResponse({"object": "list", "data": await sync_to_async(_models)(request.auth.user)})
+
+
+def _models(user: User) -> list[dict[str, Any]]:
+    shapes = [_shape(row.name, row.created_at) for row in visible_models(user)]
+    return shapes + ([_shape(settings.EMBEDDINGS_MODEL, _ALWAYS)] if settings.EMBEDDINGS_MODEL else [])
+
+
+def _shape(name: str, created_at: datetime) -> dict[str, Any]:
+    return {
+        "id": name,
+        "object": "model",
+        "created": int(created_at.timestamp()),
+        "owned_by": "palimpsest",
+    }
+
+
+@router.get("/models/{path:model}", auth=allow("chat", "read"))
+async def read_model(request: ApiRequest, model: str) -> HttpResponseBase:
+    if model and model == settings.EMBEDDINGS_MODEL:
+        return JsonResponse(_shape(model, _ALWAYS))
+    row: ModelConfig = await sync_to_async(accessible_model)(model)
+    return JsonResponse(_shape(row.name, row.created_at))
+
+
+@router.post("/embeddings", auth=allow("chat"))
+async def create_embeddings(request: ApiRequest, asked: Embeddings) -> HttpResponseBase:
+    """Vectors of the endpoint that the operator configured for the search."""
+    await check_message_rate(request.auth.user.pk, client_address(request))
+    found = endpoint()
+    if found is None or asked.model != found.model_id:
+        raise NotFound("There is no model of this name that makes embeddings here.", code="model_not_found")
+    tokens = sum(map(estimate_text, asked.texts))
+    spender = await persistently(spender_of)(request.auth.user.pk)
+    async with held_while(spender, Amount(tokens, 0)):
+        # In a thread without a connection to the database: it waits for the endpoint.
+        vectors = await asyncio.to_thread(embed_texts, found, asked.texts)
+    spent = CallUsage(model=None, purpose="embedding", input_tokens=tokens, output_tokens=0, exact=False)
+    await persistently(record_background_calls)(request.auth.user, None, [spent])
+    data = [
+        {"object": "embedding", "index": index, "embedding": _encoded(vector, asked.encoding_format)}
+        for index, vector in enumerate(vectors)
+    ]
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return JsonResponse({"object": "list", "data": data, "model": asked.model, "usage": usage})
+
+
+def _encoded(vector: Sequence[float], encoding: str) -> Any:
+    if encoding == "float":
+        return vector
+    return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()

@@ -1,0 +1,114 @@
+"""Turns what clients send into the messages of a model call: roles, parts, calls of tools, images."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable, Mapping, Sequence
+
+import httpx2
+from django.conf import settings
+
+from agents.guarded_http import ForbiddenHost, GuardedTransport, HostRules
+from chatapp.features.openai_api.schemas import ChatMessage, ImageContent, TextContent
+from chatapp.operations.errors import InvalidInput
+from memory.bounds import MAX_ATTACHMENTS
+from memory.tokens import estimate_parts
+from memory.types import ImagePart, Message, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+
+IMAGE_TYPES = ("image/png", "image/jpeg", "image/webp", "image/gif")
+IMAGE_TIMEOUT_S = 20.0
+ROLES: Mapping[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+}
+
+
+def model_messages(sent: Sequence[ChatMessage], images: Mapping[str, str]) -> tuple[Message, ...]:
+    """Return the messages of a model call. `images` has the data URL of each address."""
+    names = {call.id: call.function.name for message in sent for call in message.tool_calls or ()}
+    return tuple(_message(message, images, names) for message in sent)
+
+
+def _message(sent: ChatMessage, images: Mapping[str, str], names: Mapping[str, str]) -> Message:
+    parts: list[Part] = []
+    if sent.role == "tool":
+        call_id = sent.tool_call_id or ""
+        parts = [ToolResultPart(call_id, names.get(call_id, ""), "\n".join(sent.texts))]
+    else:
+        if sent.reasoning_content and sent.tool_calls:
+            parts.append(ReasoningPart(sent.reasoning_content))
+        parts += _content_parts(sent, images)
+        parts += [
+            ToolCallPart(call.id, call.function.name, call.function.arguments)
+            for call in sent.tool_calls or ()
+        ]
+    return Message(ROLES[sent.role], tuple(parts), estimate_parts(parts))
+
+
+def _content_parts(sent: ChatMessage, images: Mapping[str, str]) -> list[Part]:
+    if isinstance(sent.content, str):
+        return [TextPart(sent.content)]
+    parts: list[Part] = []
+    for part in sent.content or ():
+        if isinstance(part, TextContent):
+            parts.append(TextPart(part.text))
+        elif isinstance(part, ImageContent):
+            parts.append(ImagePart("", "image", data_url=images[part.image_url.url]))
+    return parts or ([TextPart(sent.refusal)] if sent.refusal else [])
+
+
+async def inline_images(addresses: Iterable[str]) -> dict[str, str]:
+    """Return the data URL of each address. Raises InvalidInput."""
+    wanted = dict.fromkeys(addresses)
+    fetched = [address for address in wanted if not address.startswith("data:")]
+    if len(fetched) > MAX_ATTACHMENTS:
+        raise _unusable(f"At most {MAX_ATTACHMENTS} images are fetched for one request.")
+    for address in wanted:
+        if address.startswith("data:"):
+            decoded_image(address)
+    return {address: address for address in wanted if address not in fetched} | {
+        address: await fetch_image(address) for address in fetched
+    }
+
+
+def decoded_image(data_url: str) -> bytes:
+    """Return the bytes of a data URL. Raises InvalidInput."""
+    head, _, body = data_url.partition(",")
+    if head.removesuffix(";base64") not in {f"data:{kind}" for kind in IMAGE_TYPES} or head[-7:] != ";base64":
+        raise _unusable("An image must be a data URL with base64, of PNG, JPEG, WebP or GIF.")
+    try:
+        content = base64.b64decode(body, validate=True)
+    except binascii.Error:
+        raise _unusable("The data URL of an image is not valid base64.") from None
+    if len(content) > settings.MAX_UPLOAD_BYTES:
+        raise _unusable(f"An image is larger than {settings.MAX_UPLOAD_BYTES:,} bytes.")
+    return content
+
+
+async def fetch_image(address: str) -> str:
+    """Return an image of the web as a data URL. Only hosts that the operator named are asked. Raises InvalidInput."""
+    rules = HostRules(tuple(settings.HTTP_FETCH_HOSTS), tuple(settings.HTTP_FETCH_OWN_HOSTS))
+    transport = GuardedTransport(rules, max_bytes=settings.MAX_UPLOAD_BYTES)
+    headers = {"Accept": ", ".join(IMAGE_TYPES), "Accept-Encoding": "identity"}
+    try:
+        async with httpx2.AsyncClient(
+            transport=transport, timeout=IMAGE_TIMEOUT_S, trust_env=False
+        ) as client:
+            response = await client.get(address, headers=headers)
+    except ForbiddenHost as refusal:
+        raise _unusable(f"{refusal} Send the image as a data URL.") from None
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        raise _unusable(f"An image could not be fetched: {type(error).__name__}.") from None
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if response.status_code != 200 or kind not in IMAGE_TYPES:
+        raise _unusable(f"{response.status_code} {kind[:100]}: this address is no PNG, JPEG, WebP or GIF.")
+    return f"data:{kind};base64,{base64.b64encode(response.content).decode()}"
+
+
+def _unusable(message: str) -> InvalidInput:
+    details = [{"field": "image_url", "message": message}]
+    return InvalidInput(message, code="invalid_image_url", details=details)

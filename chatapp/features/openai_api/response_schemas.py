@@ -1,0 +1,254 @@
+"""What clients of OpenAI's responses and conversations send."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag
+
+from agents.types import ToolSpec
+from chatapp.conversations.schemas.messages import MessageText
+from chatapp.features.openai_api.schemas import (
+    MAX_MESSAGES,
+    CalledFunction,
+    CalledTool,
+    ChatMessage,
+    ConversationRef,
+    FunctionIn,
+    ImageAddress,
+    ImageContent,
+    JsonObject,
+    Label,
+    Metadata,
+    Share,
+    TextContent,
+)
+from chatapp.operations.errors import InvalidInput
+from chatapp.operations.http.schemas import Body
+from memory.bounds import MAX_CHARS, MAX_PARTS, MAX_TOOLS, Id, Temperature, Tokens
+
+MAX_NEW_ITEMS = 20
+
+
+class InputText(Body):
+    """Words of the user, or of an answer that is sent back."""
+
+    type: Literal["input_text", "output_text", "text", "summary_text", "reasoning_text"]
+    text: MessageText
+    annotations: Annotated[list[Any], Field(max_length=MAX_PARTS)] | None = None
+    logprobs: Annotated[list[Any], Field(max_length=MAX_PARTS)] | None = None
+
+
+class InputImage(Body):
+    type: Literal["input_image"]
+    image_url: Annotated[str, Field(max_length=MAX_CHARS)]
+    detail: Literal["auto", "low", "high", "original"] | None = None
+    file_id: None = None
+
+
+InputPart = Annotated[InputText | InputImage, Field(discriminator="type")]
+
+
+class MessageItem(Body):
+    type: Literal["message"] = "message"
+    role: Literal["user", "assistant", "system", "developer"]
+    content: MessageText | Annotated[list[InputPart], Field(max_length=MAX_PARTS)]
+    id: Label | None = None
+    status: Label | None = None
+    phase: Label | None = None
+
+    def chat_message(self) -> ChatMessage:
+        """Return it as chat completions have it."""
+        if isinstance(self.content, str):
+            return ChatMessage(role=self.role, content=self.content)
+        parts = [_chat_part(part) for part in self.content]
+        return ChatMessage(role=self.role, content=parts)
+
+
+def _chat_part(part: InputText | InputImage) -> TextContent | ImageContent:
+    if isinstance(part, InputText):
+        return TextContent(type="text", text=part.text)
+    return ImageContent(type="image_url", image_url=ImageAddress(url=part.image_url))
+
+
+class FunctionCall(Body):
+    type: Literal["function_call"]
+    call_id: Label
+    name: Label
+    arguments: Annotated[str, Field(max_length=MAX_CHARS)]
+    id: Label | None = None
+    status: Label | None = None
+    namespace: Label | None = None
+    caller: JsonObject | None = None
+
+    def chat_message(self) -> ChatMessage:
+        function = CalledFunction(name=self.name, arguments=self.arguments)
+        return ChatMessage(role="assistant", tool_calls=[CalledTool(id=self.call_id, function=function)])
+
+
+class FunctionOutput(Body):
+    type: Literal["function_call_output"]
+    call_id: Label
+    output: MessageText | Annotated[list[InputPart], Field(max_length=MAX_PARTS)]
+    id: Label | None = None
+    status: Label | None = None
+    caller: JsonObject | None = None
+
+    def chat_message(self) -> ChatMessage:
+        if isinstance(self.output, str):
+            return ChatMessage(role="tool", tool_call_id=self.call_id, content=self.output)
+        texts = [part.text for part in self.output if isinstance(part, InputText)]
+        return ChatMessage(role="tool", tool_call_id=self.call_id, content="\n".join(texts))
+
+
+class ReasoningItem(Body):
+    """Reasoning that is sent back. It is not read: what a model wants of it is part of its call."""
+
+    type: Literal["reasoning"]
+    id: Label | None = None
+    summary: Annotated[list[Any], Field(max_length=MAX_PARTS)] = []
+    content: Annotated[list[Any], Field(max_length=MAX_PARTS)] | None = None
+    encrypted_content: Annotated[str, Field(max_length=MAX_CHARS)] | None = None
+    status: Label | None = None
+
+
+def _item_type(item: Any) -> str:
+    kind = item.get("type", "message") if isinstance(item, dict) else getattr(item, "type", "message")
+    return kind if isinstance(kind, str) else "message"
+
+
+InputItem = Annotated[
+    Annotated[MessageItem, Tag("message")]
+    | Annotated[FunctionCall, Tag("function_call")]
+    | Annotated[FunctionOutput, Tag("function_call_output")]
+    | Annotated[ReasoningItem, Tag("reasoning")],
+    Discriminator(_item_type),
+]
+
+
+class ToolOfResponse(FunctionIn):
+    type: Literal["function"]
+    defer_loading: bool | None = None
+
+    def spec(self) -> ToolSpec:
+        return ToolSpec(self.name, self.description or "", self.parameters or {}, self.strict)
+
+
+class TextFormat(Body):
+    format: JsonObject | None = None
+    verbosity: Label | None = None
+
+
+class Reasoning(Body):
+    effort: Label | None = None
+    summary: Label | None = None
+    generate_summary: Label | None = None
+
+
+class NewResponse(Body):
+    """A request of `POST /v1/responses`."""
+
+    input: MessageText | Annotated[list[InputItem], Field(min_length=1, max_length=MAX_MESSAGES)]
+    model: Id | None = None
+    instructions: MessageText | None = None
+    conversation: Id | ConversationRef | None = None
+    previous_response_id: Id | None = None
+    stream: bool | None = None
+    stream_options: JsonObject | None = None
+    store: bool | None = None
+    metadata: Metadata | None = None
+    max_output_tokens: Tokens | None = None
+    temperature: Temperature | None = None
+    top_p: Share | None = None
+    tools: Annotated[list[ToolOfResponse], Field(max_length=MAX_TOOLS)] | None = None
+    tool_choice: Label | JsonObject | None = None
+    parallel_tool_calls: bool | None = None
+    text: TextFormat | None = None
+    reasoning: Reasoning | None = None
+    truncation: Literal["auto", "disabled"] | None = None
+    include: Annotated[list[Label], Field(max_length=MAX_PARTS)] | None = None
+    background: Literal[False] | None = None
+    user: Label | None = None
+    safety_identifier: Label | None = None
+    prompt_cache_key: Label | None = None
+    prompt_cache_retention: Label | None = None
+    service_tier: Label | None = None
+
+    @property
+    def conversation_name(self) -> str | None:
+        return self.conversation.id if isinstance(self.conversation, ConversationRef) else self.conversation
+
+    @property
+    def is_stored(self) -> bool:
+        """Return whether it is kept: by default, except where the client brings its own tools."""
+        if self.conversation or self.previous_response_id:
+            return self.store is not False
+        return not self.tools if self.store is None else self.store
+
+    def chat_messages(self) -> list[ChatMessage]:
+        """Return the input as chat completions have it. Neighbouring calls are one message, as models wrote them."""
+        if isinstance(self.input, str):
+            return [ChatMessage(role="user", content=self.input)]
+        messages: list[ChatMessage] = []
+        for item in self.input:
+            if isinstance(item, ReasoningItem):
+                continue
+            message = item.chat_message()
+            before = messages[-1] if messages else None
+            if message.tool_calls and before is not None and before.role == "assistant":
+                messages[-1] = before.model_copy(
+                    update={"tool_calls": [*(before.tool_calls or ()), *message.tool_calls]}
+                )
+            else:
+                messages.append(message)
+        return messages
+
+    def options(self) -> Mapping[str, Any]:
+        """Return what is passed on to the model's endpoint, under the names of chat completions."""
+        found = {
+            "top_p": self.top_p,
+            "parallel_tool_calls": self.parallel_tool_calls,
+            "tool_choice": _chat_choice(self.tool_choice),
+            "response_format": _chat_format(self.text.format if self.text else None),
+            "verbosity": self.text.verbosity if self.text else None,
+            "reasoning_effort": self.reasoning.effort if self.reasoning else None,
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def _chat_choice(choice: str | dict[str, Any] | None) -> Any:
+    if isinstance(choice, dict) and choice.get("type") == "function":
+        return {"type": "function", "function": {"name": choice.get("name")}}
+    return choice
+
+
+def _chat_format(wanted: dict[str, Any] | None) -> dict[str, Any] | None:
+    if wanted is None or wanted.get("type") == "text":
+        return None
+    if wanted.get("type") != "json_schema":
+        return wanted
+    schema = {name: wanted[name] for name in ("name", "description", "schema", "strict") if name in wanted}
+    return {"type": "json_schema", "json_schema": schema}
+
+
+class NewConversationIn(Body):
+    items: Annotated[list[InputItem], Field(max_length=MAX_NEW_ITEMS)] | None = None
+    metadata: Metadata | None = None
+
+
+class ConversationUpdate(Body):
+    metadata: Metadata | None
+
+
+class NewItems(Body):
+    items: Annotated[list[InputItem], Field(min_length=1, max_length=MAX_NEW_ITEMS)]
+
+
+def only_messages(items: list[Any]) -> list[MessageItem]:
+    """Return items that are messages. Raises InvalidInput for others."""
+    for number, item in enumerate(items):
+        if not isinstance(item, MessageItem):
+            details = [{"field": f"items.{number}.type", "message": "must be message"}]
+            raise InvalidInput("Only messages can be added to a conversation.", details=details)
+    return items

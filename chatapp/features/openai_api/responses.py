@@ -1,0 +1,267 @@
+"""`/v1/responses`: stored as runs of conversations, or, with `store: false`, one model call that stores nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.db import close_old_connections
+from django.http import JsonResponse
+from django.http.response import HttpResponseBase
+from ninja import Router
+from ninja.params.functions import Header
+
+from agents.types import Finished, ModelRequest, TokenUsage
+from chatapp.accounts.callers import ApiRequest, allow, client_address
+from chatapp.accounts.models import User
+from chatapp.accounts.rate_limits import check_message_rate
+from chatapp.conversations.models import Message
+from chatapp.features.openai_api.actions import delete_response, store_response
+from chatapp.features.openai_api.calling import ModelCall
+from chatapp.features.openai_api.completions import NO_TOOLS_OF_CLIENTS, model_request, newest_of_user
+from chatapp.features.openai_api.errors import Unsupported
+from chatapp.features.openai_api.models import StoredResponse
+from chatapp.features.openai_api.reading import inline_images, model_messages
+from chatapp.features.openai_api.response_schemas import NewResponse
+from chatapp.features.openai_api.response_shapes import (
+    ResponseHead,
+    list_object,
+    message_item,
+    message_output,
+    named,
+    new_name,
+    response_shape,
+    seconds,
+)
+from chatapp.features.openai_api.response_stream import ResponseWriter, response_events
+from chatapp.features.openai_api.schemas import ChatMessage
+from chatapp.features.openai_api.selectors import accessible_response
+from chatapp.features.openai_api.streams import Items, event_stream, once_begun
+from chatapp.features.openai_api.turns import NewTurn, TurnFollower, begin_turn, named_conversation
+from chatapp.forgetting.services import delete_message, forget_whole_conversation
+from chatapp.operations import clock
+from chatapp.operations.errors import NotFound
+from chatapp.providers.models import ModelConfig
+from chatapp.providers.selectors import accessible_model, default_model, model_of
+from chatapp.runs.actions.sending import Receipt
+from chatapp.runs.models import Run
+
+router = Router()
+
+TOLD_BACK = ("max_output_tokens", "parallel_tool_calls", "temperature", "top_p", "user")
+
+
+@dataclass(slots=True)
+class Source:
+    """Where a response comes from, and what is known of it before it is written."""
+
+    items: Items
+    head: ResponseHead
+    answer_name: str = ""
+
+
+@router.post("/responses", auth=allow("chat"))
+async def create_response(
+    request: ApiRequest,
+    asked: NewResponse,
+    idempotency_key: str | None = Header(None, alias="Idempotency-Key", max_length=200),
+) -> HttpResponseBase:
+    """Answers, and stores question and answer as a turn of a conversation: of the one named by `conversation`, the one
+    that `previous_response_id` is in, or a new one. With `store: false`, or with tools of the client alone, nothing is
+    stored."""
+    user = request.auth.user
+    await check_message_rate(user.pk, client_address(request))
+    make = _turn_source if asked.is_stored else _call_source
+    source = await make(user, asked, idempotency_key)
+    await sync_to_async(close_old_connections)()  # what follows may last for minutes
+    items = await once_begun(source.items)
+    writer = ResponseWriter(source.head, source.answer_name)
+    if asked.stream:
+        return event_stream(request.auth, response_events(items, writer))
+    finished = Finished("stop")
+    async with aclosing(items):
+        async for item in items:
+            writer.take(item)
+            if isinstance(item, Finished):
+                finished = item
+    return JsonResponse(writer.finished(finished.usage, finished.reason))
+
+
+# --- without storing
+
+
+async def _call_source(user: User, asked: NewResponse, key: str | None) -> Source:
+    if asked.conversation or asked.previous_response_id:
+        message = "A response of a conversation is stored; leave `store` out."
+        raise Unsupported("store", message)
+    messages = asked.chat_messages()
+    if asked.instructions:
+        messages.insert(0, ChatMessage(role="system", content=asked.instructions))
+    images = await inline_images(_addresses(messages))
+    request = ModelRequest(
+        messages=model_messages(messages, images),
+        max_output_tokens=asked.max_output_tokens or 0,
+        tools=tuple(tool.spec() for tool in asked.tools or ()),
+        temperature=asked.temperature,
+        options=asked.options(),
+    )
+    config, request = await sync_to_async(model_request)(asked.model, request)
+    head = ResponseHead(new_name("resp"), float(int(time.time())), config.name, is_stored=False)
+    told = {name: getattr(asked, name) for name in TOLD_BACK if getattr(asked, name) is not None}
+    told |= {"tools": [tool.model_dump(exclude_none=True) for tool in asked.tools or ()]}
+    return Source(ModelCall(user, config, request).items(), _told(head, asked, told))
+
+
+def _told(head: ResponseHead, asked: NewResponse, told: Mapping[str, Any]) -> ResponseHead:
+    """Return the head with the fields of the request that a response repeats."""
+    return head.with_asked(**told, instructions=asked.instructions, metadata=asked.metadata or {})
+
+
+def _addresses(messages: Sequence[ChatMessage]) -> list[str]:
+    return [address for message in messages for address in message.image_addresses]
+
+
+# --- as a turn of a conversation
+
+
+async def _turn_source(user: User, asked: NewResponse, key: str | None) -> Source:
+    if asked.tools:
+        raise Unsupported("tools", NO_TOOLS_OF_CLIENTS)
+    if asked.conversation and asked.previous_response_id:
+        raise Unsupported("previous_response_id", "Send either `conversation` or `previous_response_id`.")
+    messages = asked.chat_messages()
+    newest = newest_of_user(messages)
+    images = await inline_images(_addresses(newest))
+    told = [message for message in messages if message.role in ("system", "developer")]
+    instructions = [asked.instructions or "", *(text for message in told for text in message.texts)]
+    turn = NewTurn(
+        text="\n".join(text for message in newest for text in message.texts),
+        images=[images[address] for address in _addresses(newest)],
+        instructions="\n\n".join(filter(None, instructions)).strip(),
+        client_id=key,
+    )
+    receipt, head = await sync_to_async(_begin)(user, asked, turn)
+    follower = TurnFollower(user, receipt)
+    return Source(follower.items(), _told(head, asked, {}), named("msg", receipt.answer_id))
+
+
+def _begin(user: User, asked: NewResponse, turn: NewTurn) -> tuple[Receipt, ResponseHead]:
+    """Store the question and the response that will answer it. Raises NotFound, Conflict."""
+    config = accessible_model(asked.model) if asked.model else None
+    name = asked.conversation_name
+    previous = accessible_response(user, asked.previous_response_id) if asked.previous_response_id else None
+    conversation = named_conversation(user, name) if name else None
+    if previous is not None:
+        conversation = named_conversation(user, str(previous.run.conversation_id))
+        turn = replace(turn, parent_id=str(previous.run.answer_id))
+    answering = config or (model_of(conversation) if conversation else default_model())
+    receipt = begin_turn(user, conversation, turn, config)
+    row = store_response(
+        user=user,
+        run_id=receipt.run_id,
+        previous=previous,
+        owns_turn=name is None,
+        metadata=asked.metadata or {},
+        now=clock.now(),
+    )
+    return receipt, _head_of(row, receipt.conversation_id, answering.name)
+
+
+def _head_of(row: StoredResponse, conversation_id: str, model_name: str) -> ResponseHead:
+    return ResponseHead(
+        named("resp", row.pk),
+        seconds(row.created_at),
+        model_name,
+        is_stored=True,
+        conversation_id=conversation_id,
+        previous=named("resp", row.previous) if row.previous else None,
+        metadata=row.metadata,
+    )
+
+
+# --- reading again
+
+
+@router.get("/responses/{response_id}", auth=allow("chat", "read"))
+async def read_response(request: ApiRequest, response_id: str) -> HttpResponseBase:
+    """A stored response as it stands: `in_progress` while it is written."""
+    return JsonResponse(await sync_to_async(_response)(request.auth.user, response_id))
+
+
+def _response(user: User, name: str) -> dict[str, Any]:
+    row = accessible_response(user, name)
+    run, answer = row.run, row.run.answer
+    head = _head_of(row, str(run.conversation_id), answer.model_name or _model_name(run))
+    text = "\n".join(part["text"] for part in answer.parts if part["type"] == "text")
+    output = [message_output(named("msg", answer.pk), text)] if text else []
+    usage = run.usage or {}
+    counted = TokenUsage(
+        usage.get("input_tokens", 0), usage.get("output_tokens", 0), usage.get("cached_tokens", 0)
+    )
+    status, reason = _status_of(run, answer)
+    error = {"code": "server_error", "message": run.error_message} if status == "failed" else None
+    return response_shape(
+        head, status, output=output, usage=counted if run.usage else None, error=error, reason=reason
+    )
+
+
+def _model_name(run: Run) -> str:
+    model: ModelConfig | None = run.model
+    return model.name if model else default_model().name
+
+
+def _status_of(run: Run, answer: Message) -> tuple[str, str]:
+    """Return (status, why an incomplete one ended)."""
+    if run.status in Run.ACTIVE:
+        return "in_progress", ""
+    if answer.status == Message.Status.CUT:
+        return "incomplete", run.error_category if run.error_category == "content_filter" else "length"
+    known = {Run.Status.COMPLETE: "completed", Run.Status.STOPPED: "cancelled"}
+    return known.get(Run.Status(run.status), "failed"), ""
+
+
+@router.get("/responses/{response_id}/input_items", auth=allow("chat", "read"))
+async def list_input(request: ApiRequest, response_id: str) -> HttpResponseBase:
+    """What the response answers."""
+    return JsonResponse(await sync_to_async(_input)(request.auth.user, response_id))
+
+
+def _input(user: User, name: str) -> dict[str, Any]:
+    question = accessible_response(user, name).run.question
+    return list_object([message_item(question)] if question else [], has_more=False)
+
+
+@router.delete("/responses/{response_id}", auth=allow("chat"))
+async def remove_response(request: ApiRequest, response_id: str) -> HttpResponseBase:
+    """Forgets question and answer, with all that was made of them. In a conversation that the client named they stay,
+    as its items."""
+    await sync_to_async(_remove)(request.auth.user, response_id)
+    return JsonResponse({"id": response_id, "object": "response", "deleted": True})
+
+
+def _remove(user: User, name: str) -> None:
+    row = accessible_response(user, name)
+    conversation_id, question, answer = row.run.conversation_id, row.run.question_id, row.run.answer_id
+    if not row.owns_turn:
+        delete_response(row)
+    elif not _has_other_turns(row.run):
+        forget_whole_conversation(user, str(conversation_id), now=clock.now())
+    else:
+        delete_response(row)
+        for message_id in filter(None, (question, answer)):
+            _forget(user, str(conversation_id), str(message_id))
+
+
+def _has_other_turns(run: Run) -> bool:
+    return Run.objects.filter(conversation=run.conversation_id).exclude(pk=run.pk).exists()
+
+
+def _forget(user: User, conversation_id: str, message_id: str) -> None:
+    try:
+        delete_message(user, conversation_id, message_id, now=clock.now())
+    except NotFound:
+        return  # it was forgotten before

@@ -1,0 +1,39 @@
+"""Reads stored responses and the metadata of conversations, for the user who asks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from django.db.models import F, Q, QuerySet
+
+from chatapp.accounts.models import User
+from chatapp.conversations.branches import visible_messages
+from chatapp.conversations.models import Conversation, Message
+from chatapp.features.openai_api.models import ConversationMetadata, StoredResponse
+from chatapp.features.openai_api.response_shapes import row_id
+from chatapp.operations.access import find_row
+
+
+def accessible_response(user: User, name: str) -> StoredResponse:
+    """Return a response by its id. Raises NotFound."""
+    rows = StoredResponse.objects.filter(run__conversation__user=user)
+    return find_row(rows.select_related("run__answer", "run__question", "run__model"), row_id("resp", name))
+
+
+def metadata_of(conversation: Conversation) -> Mapping[str, str]:
+    found = ConversationMetadata.objects.filter(pk=conversation.pk).values_list("metadata", flat=True)
+    return found.first() or {}
+
+
+def shown_messages(conversation: Conversation) -> QuerySet[Message]:
+    """Return what was said in what the conversation shows, unordered: no calls of tools, nothing forgotten."""
+    assert conversation.branch is not None
+    spoken = visible_messages(conversation.branch).exclude(role=Message.Role.TOOL)
+    # A call of a tool stands before the answer that it belongs to.
+    calls = Q(role=Message.Role.ASSISTANT, parent__position__gt=F("position"))
+    return spoken.filter(forgotten_at=None).exclude(calls)
+
+
+def message_of_item(conversation: Conversation, name: str) -> Message:
+    """Return the message of an item. Raises NotFound."""
+    return find_row(shown_messages(conversation), row_id("msg", name))

@@ -1,0 +1,108 @@
+"""Server-sent events as OpenAI's clients read them, and waiting for the first of them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+from django.http.response import HttpResponseBase
+
+from agents.errors import ModelError
+from agents.types import ModelItem
+from chatapp.accounts.callers import Caller
+from chatapp.accounts.selectors import is_still_signed_in
+from chatapp.features.openai_api.errors import error_body, status_of
+from chatapp.operations.database import persistently
+from chatapp.operations.errors import ServiceError
+from chatapp.realtime.api.sse import HEARTBEAT, sse_response, with_heartbeat
+from chatapp.realtime.hub import Frame, holder_of, hub, user_topic
+
+FIRST_ITEM_S = 5.0
+"""So long an answer may be silent before its headers are sent: an error before that has its own status."""
+DONE = b"data: [DONE]\n\n"
+
+Items = AsyncGenerator[ModelItem, None]
+
+
+async def once_begun(items: Items) -> Items:
+    """Return the same items once the first has come, or took long. Raises what the first raised."""
+    first = asyncio.ensure_future(anext(items))
+    try:
+        done, _ = await asyncio.wait({first}, timeout=FIRST_ITEM_S)
+        if done:
+            first.result()
+    except BaseException:
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        await items.aclose()
+        raise
+    return _resumed(first, items)
+
+
+async def _resumed(first: asyncio.Future[ModelItem], items: Items) -> Items:
+    try:
+        async with aclosing(items):
+            yield await first
+            async for item in items:
+                yield item
+    finally:
+        first.cancel()
+
+
+def event_stream(caller: Caller, chunks: AsyncGenerator[bytes, None]) -> HttpResponseBase:
+    """Return the response: chunks with heartbeats between them, as long as the caller may read."""
+    return sse_response(_beating(caller, chunks))
+
+
+class RightsReader:
+    """Hears from the hub that the session or token which opened a stream has ended."""
+
+    def __init__(self, caller: Caller) -> None:
+        self.holder = holder_of(caller.session_key, caller.token_id)
+        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def deliver(self, topic: str, frame: Frame) -> None: ...
+
+    def catch_up(self, conversation_id: str, last_seq: int) -> None: ...
+
+    def close(self, reason: str) -> None:
+        if reason == "signed_out" and not self.over.done():
+            self.over.set_result(None)
+
+
+async def _beating(caller: Caller, chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    async def may_read() -> bool:
+        return await persistently(is_still_signed_in)(caller.user.pk, caller.session_key, caller.token_id)
+
+    rights, topic = RightsReader(caller), user_topic(caller.user.pk)
+    await hub.subscribe(rights, topic)
+    try:
+        async with (
+            aclosing(chunks),
+            aclosing(with_heartbeat(_each(chunks), may_read, rights.over)) as beats,
+        ):
+            async for chunk in beats:
+                yield HEARTBEAT if chunk is None else chunk
+    finally:
+        await hub.unsubscribe(rights, topic)
+
+
+async def _each(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async for chunk in chunks:
+        yield chunk
+
+
+def data_line(payload: dict[str, Any], event: str = "") -> bytes:
+    """Encode one event; chat completions have no name for theirs."""
+    text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
+    return (f"event: {event}\n" if event else "").encode() + f"data: {text}\n\n".encode()
+
+
+def error_of(error: ModelError | ServiceError) -> dict[str, Any]:
+    """Return the body that tells of an error in the middle of a stream."""
+    if isinstance(error, ModelError):
+        return error_body(status_of(error.category), error.category, error.message)
+    return error_body(error.status, error.code, error.message, error.details)

@@ -1,0 +1,215 @@
+"""One turn of a stored conversation: kept, answered by the same runs as in the chat, and followed to its end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from agents.types import Finished, FinishReason, ModelItem, ReasoningDelta, TextDelta, TokenUsage
+from chatapp.accounts.models import User
+from chatapp.conversations.access import accessible_conversation
+from chatapp.conversations.actions.conversations import create_conversation
+from chatapp.conversations.models import Conversation
+from chatapp.conversations.selectors.messages import stored_answer_text
+from chatapp.features.openai_api.actions import keep_instructions
+from chatapp.features.openai_api.errors import RunFailed
+from chatapp.features.openai_api.reading import decoded_image
+from chatapp.files.attachments import store_image
+from chatapp.files.selectors import oldest_with_content
+from chatapp.operations import clock
+from chatapp.operations.database import persistently
+from chatapp.operations.errors import InvalidInput
+from chatapp.operations.text import normalize_text
+from chatapp.providers.models import ModelConfig
+from chatapp.realtime.hub import Frame
+from chatapp.realtime.subscriptions import Connection
+from chatapp.runs import runner
+from chatapp.runs.actions.sending import NewMessage, Receipt, send_message
+from chatapp.runs.models import Run
+from chatapp.runs.selectors import RunAnswer, answer_of_run, has_ended
+from memory.bounds import MAX_ATTACHMENTS
+
+NEW = "new"
+"""Instead of an id: a conversation that begins with this turn."""
+CONVERSATION_PREFIX = "conv_"
+REASONS: dict[str, FinishReason] = {
+    "length": "length",
+    "content_filter": "content_filter",
+    "bound": "bound",
+    "lost": "lost",
+    "unknown_reason": "unknown_reason",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NewTurn:
+    """What a client says next in a conversation. `images` are data URLs."""
+
+    text: str
+    images: Sequence[str] = ()
+    instructions: str = ""
+    client_id: str | None = None
+    parent_id: str | None = None
+
+
+def conversation_name(conversation_id: str | UUID) -> str:
+    """Return the id in the form of OpenAI's."""
+    return f"{CONVERSATION_PREFIX}{UUID(str(conversation_id)).hex}"
+
+
+def named_conversation(user: User, name: str) -> Conversation:
+    """Return the conversation of an id, in our form or OpenAI's. Raises NotFound."""
+    return accessible_conversation(user, name.removeprefix(CONVERSATION_PREFIX))
+
+
+def begin_turn(
+    user: User,
+    conversation: Conversation | None,
+    turn: NewTurn,
+    model: ModelConfig | None,
+) -> Receipt:
+    """Store what was said and queue its answer; None begins a conversation. Raises Conflict, InvalidInput, TooLarge."""
+    now = clock.now()
+    if not turn.text.strip() and not turn.images:
+        raise InvalidInput("The last message has no text and no image.", details=_messages("is empty"))
+    attachment_ids = store_images(user, turn.images)
+    if conversation is None:
+        conversation = _begun_before(user, turn.client_id)
+    if conversation is None:
+        conversation = create_conversation(user=user, now=now, model=model)
+    conversation_id = str(conversation.pk)
+    parent_id = turn.parent_id
+    if turn.instructions:
+        parent_id = keep_instructions(
+            user=user, conversation_id=conversation_id, text=turn.instructions, after=parent_id, now=now
+        )
+    new = NewMessage(
+        text=normalize_text(turn.text, len(turn.text)),
+        attachment_ids=attachment_ids,
+        client_id=turn.client_id,
+        parent_id=parent_id,
+    )
+    return send_message(user=user, conversation_id=conversation_id, new=new, model=model, now=now)
+
+
+def _begun_before(user: User, client_id: str | None) -> Conversation | None:
+    """Return the conversation that a repeated request began at first."""
+    if client_id is None:
+        return None
+    return Conversation.objects.filter(user=user, messages__client_id=client_id).first()
+
+
+def store_images(user: User, data_urls: Sequence[str]) -> list[str]:
+    """Store each image once and return their ids. The same picture has the same id each time."""
+    if len(data_urls) > MAX_ATTACHMENTS:
+        raise InvalidInput(
+            f"A message has at most {MAX_ATTACHMENTS} images.", details=_messages("have more images")
+        )
+    stored = [store_image(user=user, name="image", content=decoded_image(url)) for url in data_urls]
+    return list(dict.fromkeys(str((oldest_with_content(user.pk, row.sha256) or row).pk) for row in stored))
+
+
+def _messages(problem: str) -> list[dict[str, str]]:
+    return [{"field": "messages", "message": problem}]
+
+
+class TurnFollower:
+    """Reads a run while it is answered, here or in another process. The run does not need its reader."""
+
+    def __init__(self, user: User, receipt: Receipt) -> None:
+        self.user = user
+        self.receipt = receipt
+        self.connection = Connection()
+        self.answer: RunAnswer | None = None
+        self._text = ""
+        self._reasoning_chars = 0
+
+    async def items(self) -> AsyncGenerator[ModelItem, None]:
+        """Yield the answer as it comes, ended by `Finished`. Raises RunFailed, NotFound."""
+        try:
+            await self.connection.watch(UUID(self.receipt.conversation_id), self.receipt.seq - 1)
+            if self.receipt.is_new:
+                runner.start(self.receipt.run_id)
+            async with aclosing(self._until_end()) as items:
+                async for item in items:
+                    yield item
+            self.answer = await persistently(answer_of_run)(self.user, self.receipt.run_id)
+            for rest in self._rest():
+                yield rest
+            yield self._finished(self.answer)
+        finally:
+            self.connection.close("gone")
+            await self.connection.unwatch_all()
+
+    async def _until_end(self) -> AsyncGenerator[ModelItem, None]:
+        if not self.receipt.is_new and await persistently(has_ended)(self.user, self.receipt.run_id):
+            return
+        async for frame in self.connection.frames():
+            for item in await self._read(frame):
+                yield item
+            if frame.type == "run.finished" and json.loads(frame.text).get("run_id") == self.receipt.run_id:
+                return
+        raise RunFailed(
+            "interrupted", "The connection ended before the answer; it is kept in the conversation."
+        )
+
+    async def _read(self, frame: Frame) -> list[ModelItem]:
+        if frame.type not in ("text.delta", "message.snapshot", "reasoning.delta"):
+            return []
+        delta = json.loads(frame.text)
+        if delta["message_id"] != self.receipt.answer_id:
+            return []
+        if frame.type == "reasoning.delta":
+            return self._read_reasoning(delta)
+        if delta["offset"] > len(self._text):
+            return self._take(0, await self._text_so_far())
+        return self._take(delta["offset"], delta["text"])
+
+    def _read_reasoning(self, delta: dict[str, Any]) -> list[ModelItem]:
+        """Return the new part of the reasoning; one with a gap before it is left to the stored answer."""
+        new = delta["text"][self._reasoning_chars - delta["offset"] :]
+        if delta["offset"] > self._reasoning_chars or not new:
+            return []
+        self._reasoning_chars += len(new)
+        return [ReasoningDelta(new)]
+
+    def _take(self, offset: int, text: str) -> list[ModelItem]:
+        new = text[len(self._text) - offset :]
+        self._text += new
+        return [TextDelta(new)] if new else []
+
+    async def _text_so_far(self) -> str:
+        text = runner.live_text(self.receipt.answer_id)
+        if text is not None:
+            return text
+        return (await persistently(stored_answer_text)(self.user, self.receipt.answer_id)).text
+
+    def _rest(self) -> list[ModelItem]:
+        """Return what of the stored answer was not read yet."""
+        text = self.stored_text
+        return self._take(0, text) if text.startswith(self._text) else []
+
+    @property
+    def stored_text(self) -> str:
+        """Return the text of the answer as it is stored."""
+        content = self.answer.message["content"] if self.answer else ""
+        if isinstance(content, str):
+            return content
+        return "\n".join(part["text"] for part in content if part["type"] == "text")
+
+    def _finished(self, answer: RunAnswer) -> Finished:
+        if answer.status not in (Run.Status.COMPLETE, Run.Status.STOPPED):
+            error = answer.error or {"category": "internal", "message": "The answer could not be finished."}
+            raise RunFailed(error["category"], error["message"])
+        category = (answer.error or {}).get("category", "")
+        return Finished(REASONS.get(category, "stop"), _usage_of(answer.usage))
+
+
+def _usage_of(usage: dict[str, Any]) -> TokenUsage:
+    return TokenUsage(
+        usage.get("input_tokens", 0), usage.get("output_tokens", 0), usage.get("cached_tokens", 0)
+    )

@@ -1,0 +1,78 @@
+"""Shares conversations, revokes their links, and copies what a link shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Max
+
+from chatapp.accounts.idempotency_keys import record_made
+from chatapp.accounts.models import User
+from chatapp.conversations.access import lock_conversation
+from chatapp.conversations.branches import visible_messages
+from chatapp.conversations.models import Conversation, Message
+from chatapp.features.sharing.models import SharedConversation
+from chatapp.files.attachments import copy_attachment
+from chatapp.files.selectors import shown_attachments
+
+
+@transaction.atomic
+def share_conversation(
+    *, user: User, conversation_id: str, expires_at: datetime | None, now: datetime
+) -> tuple[SharedConversation, bool]:
+    """Share what the conversation shows now; return the row, and whether it is new. Raises NotFound.
+
+    A conversation that is shared already keeps its link, which shows the new state from then on.
+    """
+    conversation = lock_conversation(user, conversation_id)
+    assert conversation.branch is not None
+    shown = visible_messages(conversation.branch).exclude(status=Message.Status.STREAMING)
+    last = shown.aggregate(last=Max("position"))["last"]
+    row, is_new = SharedConversation.objects.update_or_create(
+        conversation=conversation,
+        defaults={
+            "branch": conversation.branch,
+            "last_position": -1 if last is None else last,
+            "created_at": now,
+            "expires_at": expires_at,
+        },
+    )
+    record_made(row.pk)
+    return row, is_new
+
+
+@transaction.atomic
+def revoke_share(*, row: SharedConversation) -> None:
+    """Make the link invalid, for good: sharing anew makes another one."""
+    row.delete()
+
+
+@transaction.atomic
+def add_images(
+    *,
+    user: User,
+    owner_id: UUID,
+    conversation: Conversation,
+    parts: Mapping[int, Sequence[Mapping[str, Any]]],
+) -> None:
+    """Give messages of a copy their parts with images, by position. The user gets rows of their own for the images;
+    the bytes are stored once."""
+    wanted = {part["file_id"] for each in parts.values() for part in each if part["type"] == "image"}
+    copies = {
+        str(row.pk): copy_attachment(row, user=user)
+        for row in shown_attachments(owner_id).in_bulk(wanted).values()
+    }
+    for message in conversation.messages.filter(position__in=list(parts)):
+        images = [copies.get(part.get("file_id", "")) for part in parts[message.position]]
+        shown = zip(parts[message.position], images, strict=True)
+        message.parts = [
+            {**part, "file_id": str(image.pk)} if image else part
+            for part, image in shown
+            if image or part["type"] == "text"
+        ]
+        message.save(update_fields=["parts"])
+        message.attachments.set(image for image in images if image)

@@ -1,0 +1,216 @@
+"""Share links: their owner makes and revokes them, whoever has one reads, and who is signed in copies."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from asgiref.sync import sync_to_async
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from ninja import Path, Query, Router, Status
+from pydantic import AwareDatetime, Field
+
+from chatapp.accounts.callers import ApiRequest, allow
+from chatapp.accounts.idempotency import creates
+from chatapp.accounts.models import User
+from chatapp.conversations.access import accessible_conversation
+from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
+from chatapp.conversations.message_values import text_of
+from chatapp.conversations.models import Conversation, Message
+from chatapp.features.sharing.actions import add_images, revoke_share, share_conversation
+from chatapp.features.sharing.links import token_of
+from chatapp.features.sharing.models import SharedConversation
+from chatapp.features.sharing.selectors import (
+    own_share,
+    shared_conversation,
+    shared_image,
+    shared_images,
+    shared_messages,
+)
+from chatapp.files.api import file_response
+from chatapp.files.attachments import check_room
+from chatapp.operations import clock
+from chatapp.operations.clock import iso_time
+from chatapp.operations.errors import InvalidInput
+from chatapp.operations.http.schemas import Body, Moment, Page, Shape, answers
+from memory.bounds import MAX_ID, MAX_ID_CHARS
+
+router = Router(tags=["sharing"])
+
+
+class ShareIn(Body):
+    expires_at: AwareDatetime | None = Field(None, description="When the link ends; null: never.")
+
+
+class Share(Shape):
+    url: str = Field(description="The page; relative to this server.")
+    token: str
+    created_at: Moment = Field(description="The conversation is shown as it was then.")
+    expires_at: Moment | None
+
+
+class SharedMessage(Shape):
+    id: str
+    role: Literal["user", "assistant"]
+    content: str | list[dict[str, Any]]
+    status: str
+    model: str | None
+    created_at: Moment
+
+
+class SharedPage(Page[SharedMessage]):
+    title: str
+    created_at: Moment
+
+
+class Copy(Shape):
+    id: str
+
+
+async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
+    row = await sync_to_async(own_share)(request.auth.user, values["conversation_id"])
+    return Status(201, _shape(row))
+
+
+@router.post(
+    "/conversations/{conversation_id}/share",
+    auth=allow("chat"),
+    response=answers(404, ok=Share, created=Share),
+)
+@creates(_again, "/conversations/{conversation_id}/share")
+async def share(request: ApiRequest, conversation_id: str, wish: ShareIn = ShareIn()) -> Any:
+    """A link to the conversation as it is now. Called again, the same link shows it as it is then. Never shown: memory,
+    what was recalled, tools, traces, other branches."""
+    row, is_new = await sync_to_async(_share)(request.auth.user, conversation_id, wish.expires_at)
+    return Status(201 if is_new else 200, _shape(row))
+
+
+def _share(user: User, conversation_id: str, expires_at: datetime | None) -> tuple[SharedConversation, bool]:
+    now = clock.now()
+    if expires_at is not None and expires_at <= now:
+        details = [{"field": "expires_at", "message": "is not in the future"}]
+        raise InvalidInput("expires_at is not in the future.", details=details)
+    return share_conversation(user=user, conversation_id=conversation_id, expires_at=expires_at, now=now)
+
+
+def _shape(row: SharedConversation) -> dict[str, Any]:
+    token = token_of(row.pk)
+    return {
+        "url": f"/s/{token}",
+        "token": token,
+        "created_at": iso_time(row.created_at),
+        "expires_at": iso_time(row.expires_at),
+    }
+
+
+@router.get(
+    "/conversations/{conversation_id}/share", auth=allow("chat", "read"), response=answers(404, ok=Share)
+)
+async def read_share(request: ApiRequest, conversation_id: str) -> Any:
+    return _shape(await sync_to_async(own_share)(request.auth.user, conversation_id))
+
+
+@router.delete("/conversations/{conversation_id}/share", auth=allow("chat"), response=answers(404))
+async def revoke(request: ApiRequest, conversation_id: str) -> Any:
+    """The link is dead from then on."""
+    await sync_to_async(_revoke)(request.auth.user, conversation_id)
+    return Status(204, None)
+
+
+def _revoke(user: User, conversation_id: str) -> None:
+    revoke_share(row=own_share(user, conversation_id))
+
+
+@router.get("/shared/{token}", auth=None, response=answers(404, ok=SharedPage))
+async def read(
+    request: ApiRequest,
+    token: str,
+    response: HttpResponse,
+    after: Annotated[int, Query(ge=-1, le=MAX_ID)] = -1,
+    limit: Annotated[int, Query(ge=1, le=200)] = 100,
+) -> Any:
+    """What a link shows, oldest first, for everybody who has it. `next_cursor` is the next `after`."""
+    response["X-Robots-Tag"] = "noindex, nofollow"
+    response["Cache-Control"] = "private, no-store"
+    return await sync_to_async(_page)(token, after, limit)
+
+
+def _page(token: str, after: int, limit: int) -> dict[str, Any]:
+    row = shared_conversation(token, clock.now())
+    found = list(shared_messages(row).filter(position__gt=after).order_by("position")[: limit + 1])
+    return {
+        "title": row.conversation.title,
+        "created_at": iso_time(row.created_at),
+        "items": [_message_shape(message, token) for message in found[:limit]],
+        "next_cursor": str(found[limit - 1].position) if len(found) > limit else None,
+    }
+
+
+def _message_shape(row: Message, token: str) -> dict[str, Any]:
+    shown = [part for part in row.parts if part["type"] in ("text", "image")]
+    parts = [
+        part
+        if part["type"] == "text"
+        else {
+            "type": "image",
+            "url": f"/api/v1/shared/{token}/images/{part['file_id']}",
+            "width": part.get("width", 0),
+            "height": part.get("height", 0),
+        }
+        for part in shown
+    ]
+    has_images = any(part["type"] == "image" for part in parts)
+    return {
+        "id": str(row.pk),
+        "role": row.role,
+        "content": parts if has_images else text_of(parts),
+        "status": row.status,
+        "model": row.model_name or None,
+        "created_at": iso_time(row.created_at),
+    }
+
+
+@router.get("/shared/{token}/images/{image}", auth=None, response=answers(404, ok=None))
+async def show_image(
+    request: ApiRequest, token: str, image: Annotated[str, Path(max_length=MAX_ID_CHARS)]
+) -> Any:
+    """An image of a message that the link shows."""
+    return await sync_to_async(_image)(token, image)
+
+
+def _image(token: str, file_id: str) -> HttpResponseBase:
+    response = file_response(shared_image(shared_conversation(token, clock.now()), file_id))
+    # A revoked link shows nothing more, not even from a cache.
+    response["Cache-Control"] = "private, no-store"
+    response["X-Robots-Tag"] = "noindex"
+    return response
+
+
+async def _copy_again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
+    row = await sync_to_async(accessible_conversation)(request.auth.user, made)
+    return Status(201, {"id": str(row.pk)})
+
+
+@router.post("/shared/{token}/copy", auth=allow("chat"), response=answers(404, 413, created=Copy))
+@creates(_copy_again, "/conversations/{made}")
+async def copy(request: ApiRequest, token: str) -> Any:
+    """A conversation of the caller's own that begins with what the link shows."""
+    row = await sync_to_async(_copy)(request.auth.user, token)
+    return Status(201, {"id": str(row.pk)})
+
+
+def _copy(user: User, token: str) -> Conversation:
+    shared = shared_conversation(token, clock.now())
+    check_room(user, sum(image.size_bytes for image in shared_images(shared)))
+    rows = list(shared_messages(shared).order_by("position"))
+    messages = [ImportedMessage(row.role, text_of(row.parts), row.created_at) for row in rows]
+    made = import_conversation(user=user, messages=messages, now=clock.now(), title=shared.conversation.title)
+    with_images = {
+        position: [part for part in row.parts if part["type"] in ("text", "image")]
+        for position, row in enumerate(rows)
+        if any(part["type"] == "image" for part in row.parts)
+    }
+    if with_images:
+        add_images(user=user, owner_id=shared.conversation.owner_id, conversation=made, parts=with_images)
+    return made

@@ -1,0 +1,59 @@
+"""Reads shared conversations: for their owner by the conversation, for everybody else by the link."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db.models import Q, QuerySet
+
+from chatapp.accounts.models import User
+from chatapp.conversations.access import accessible_conversation
+from chatapp.conversations.branches import visible_messages
+from chatapp.conversations.models import Message
+from chatapp.conversations.selectors.messages import SPOKEN
+from chatapp.features.sharing.links import read_token
+from chatapp.features.sharing.models import SharedConversation
+from chatapp.files.models import Attachment
+from chatapp.operations.access import find_row
+from chatapp.operations.errors import NotFound
+
+SHOWN_STATUSES = [status for status in Message.Status if status != Message.Status.STREAMING]
+
+
+def own_share(user: User, conversation_id: str) -> SharedConversation:
+    """Return how a conversation of the user's is shared. Raises NotFound where it is not."""
+    conversation = accessible_conversation(user, conversation_id)
+    row = SharedConversation.objects.select_related("branch").filter(conversation=conversation).first()
+    if row is None:
+        raise NotFound("This conversation is not shared.")
+    return row
+
+
+def shared_conversation(token: str, now: datetime) -> SharedConversation:
+    """Return what a link shows. Raises NotFound once it was revoked, has expired, or its chat or user is gone."""
+    rows = SharedConversation.objects.select_related("branch", "conversation")
+    current = rows.filter(
+        Q(expires_at=None) | Q(expires_at__gt=now),
+        conversation__user__is_active=True,
+    )
+    try:
+        return find_row(current, read_token(token))
+    except NotFound:
+        raise NotFound("This link is not valid, or it was revoked.") from None
+
+
+def shared_messages(row: SharedConversation) -> QuerySet[Message]:
+    """Return the messages of the snapshot, unordered: what was said, without calls of tools."""
+    shown = visible_messages(row.branch).filter(role__in=SPOKEN, status__in=SHOWN_STATUSES)
+    return shown.filter(position__lte=row.last_position)
+
+
+def shared_images(row: SharedConversation) -> QuerySet[Attachment]:
+    """Return the images that messages of the snapshot show."""
+    images = Attachment.objects.filter(messages__in=shared_messages(row), mime_type__startswith="image/")
+    return images.distinct()
+
+
+def shared_image(row: SharedConversation, file_id: str) -> Attachment:
+    """Return one of them. Raises NotFound."""
+    return find_row(shared_images(row), file_id)

@@ -1,0 +1,26 @@
+"""The page of a share link."""
+
+from __future__ import annotations
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from chatapp.features.sharing.selectors import shared_conversation
+from chatapp.operations import clock
+from chatapp.operations.errors import NotFound
+
+
+@require_GET
+def shared(request: HttpRequest, token: str) -> HttpResponse:
+    """Show the snapshot to whoever has the link; no search engine may keep it."""
+    try:
+        row = shared_conversation(token, clock.now())
+    except NotFound as error:
+        raise Http404(error.message) from None
+    page = {"token": token, "is_signed_in": request.user.is_authenticated, "title": row.conversation.title}
+    response = render(request, "shared.html", {"shared": page})
+    response["X-Robots-Tag"] = "noindex, nofollow"
+    response["Cache-Control"] = "private, no-store"
+    response["Referrer-Policy"] = "no-referrer"
+    return response

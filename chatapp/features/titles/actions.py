@@ -1,0 +1,70 @@
+"""Writes title jobs, and the titles that come of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F
+
+from chatapp.conversations.access import lock_conversation
+from chatapp.conversations.actions.conversations import updated_event
+from chatapp.conversations.models import Conversation
+from chatapp.features.titles.models import TitleJob
+from chatapp.operations.fences import check_fences
+from chatapp.operations.jobs import wake_worker
+from chatapp.providers.actions import record_background_calls
+from chatapp.providers.usage import CallUsage
+from chatapp.realtime import event_log
+
+LEASE = timedelta(minutes=3)
+"""Longer than the one call may take."""
+MAX_ATTEMPTS = 2
+"""The second is for a job whose worker died."""
+
+
+def want_title(conversation: Conversation, now: datetime) -> None:
+    """Note, in the transaction that ends its first answer, that a conversation is to be named."""
+    TitleJob.objects.bulk_create(
+        [TitleJob(conversation=conversation, lease_expires_at=now)], ignore_conflicts=True
+    )
+    wake_worker("chatapp.features.titles.tasks.write_title", str(conversation.pk))
+
+
+def claim_title(*, conversation_id: UUID, now: datetime) -> bool:
+    """Return whether the job is ours: nobody is at work, and it is not over."""
+    waiting = TitleJob.objects.filter(pk=conversation_id, lease_expires_at__lte=now)
+    claimed = waiting.filter(attempts__lt=MAX_ATTEMPTS)
+    return bool(claimed.update(lease_expires_at=now + LEASE, attempts=F("attempts") + 1))
+
+
+def end_title(*, conversation_id: UUID) -> None:
+    """Note that it is over; the title stays as it is."""
+    TitleJob.objects.filter(pk=conversation_id).update(lease_expires_at=None)
+
+
+def record_title_calls(*, conversation: Conversation, calls: Sequence[CallUsage]) -> None:
+    """Count what the call cost; of a conversation that was deleted meanwhile, without saying where."""
+    with transaction.atomic():
+        is_left = Conversation.objects.filter(pk=conversation.pk).exists()
+        record_background_calls(conversation.user, conversation.pk if is_left else None, calls)
+
+
+def store_title(
+    *, conversation: Conversation, title: str, last_position: int, forgotten_count: int, now: datetime
+) -> bool:
+    """Name the conversation, unless it was named or deleted meanwhile; return whether it was.
+
+    `last_position` is of the last message that the title was made of. Raises NotFound, and ReadForgotten where
+    something was forgotten since `forgotten_count` was read.
+    """
+    with transaction.atomic():
+        check_fences(conversation.fence_keys, forgotten_count)
+        row = lock_conversation(conversation.user, conversation.pk)
+        if row.title != conversation.title or row.title_made_of is not None:
+            return False
+        row.title, row.title_made_of = title, last_position
+        event_log.append(row, updated_event(row, now), changed=["title", "title_made_of"])
+    return True

@@ -1,0 +1,23 @@
+"""Notes that a conversation is to be named, in the transaction that ends its first answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from agents.events import Fact, RunFinished
+from chatapp.conversations.models import Conversation
+from chatapp.features.titles.actions import want_title
+from chatapp.features.titles.selectors import FIRST_MESSAGES, has_fast_models
+from chatapp.realtime.event_log import facts_appended
+
+
+def note_first_answer(sender: Any, *, conversation: Conversation, facts: Sequence[Fact], **_: Any) -> None:
+    if conversation.next_position > FIRST_MESSAGES or conversation.temporary:
+        return
+    last = facts[-1]
+    if isinstance(last, RunFinished) and last.status == "complete" and has_fast_models():
+        want_title(conversation, last.at)
+
+
+facts_appended.connect(note_first_answer, dispatch_uid="titles.note_first_answer")

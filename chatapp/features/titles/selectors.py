@@ -1,0 +1,67 @@
+"""Reads whether titles can be written, what one is made of, and which jobs wait."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from chatapp.conversations.actions.conversations import title_from
+from chatapp.conversations.branches import visible_messages
+from chatapp.conversations.message_values import text_of
+from chatapp.conversations.models import Conversation, Message
+from chatapp.features.titles.actions import MAX_ATTEMPTS
+from chatapp.features.titles.models import TitleJob
+from chatapp.operations.editions import keep
+from chatapp.operations.fences import read_fences
+from chatapp.providers.models import ModelConfig
+from chatapp.providers.selectors import model_of
+
+FIRST_MESSAGES = 4
+"""The first answer is among so many messages, even where it was tried again once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Untitled:
+    """A conversation that is named after its first message, with what its title is made of."""
+
+    conversation: Conversation
+    model: ModelConfig
+    question: str
+    answer: str
+    last_position: int
+    forgotten_count: int
+
+
+def has_fast_models() -> bool:
+    return keep("fast models", ModelConfig.objects.filter(enabled=True, fast_model__enabled=True).exists)
+
+
+def waiting_titles(now: datetime) -> Sequence[UUID]:
+    waiting = TitleJob.objects.filter(lease_expires_at__lt=now, attempts__lt=MAX_ATTEMPTS)
+    return list(waiting.order_by("lease_expires_at", "pk").values_list("pk", flat=True)[:20])
+
+
+def untitled(conversation_id: UUID) -> Untitled | None:
+    """Return what is to be named; None where it is gone, its user named it, or its model has no fast model."""
+    rows = Conversation.objects.select_related(
+        "user", "branch", "model__fast_model", "agent__model__fast_model"
+    )
+    conversation = rows.filter(pk=conversation_id, temporary=False, title_made_of=None).first()
+    if conversation is None or conversation.branch is None:
+        return None
+    forgotten_count = read_fences(conversation.fence_keys)
+    model = model_of(conversation).fast_model
+    if model is None or not model.enabled or model.kind == ModelConfig.Kind.DEMO:
+        return None
+    spoken = [Message.Role.USER, Message.Role.ASSISTANT]
+    first = (
+        visible_messages(conversation.branch).filter(role__in=spoken).order_by("position")[:FIRST_MESSAGES]
+    )
+    said = [(row.role, text_of(row.parts), row.position) for row in first]
+    question = next((text for role, text, _ in said if role == Message.Role.USER), "")
+    answer = next((text for role, text, _ in said if role == Message.Role.ASSISTANT and text), "")
+    if not question.strip() or not answer.strip() or conversation.title != title_from(question):
+        return None
+    return Untitled(conversation, model, question, answer, said[-1][2], forgotten_count)

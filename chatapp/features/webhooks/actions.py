@@ -1,0 +1,100 @@
+"""Writes webhooks and the states of their deliveries."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F
+
+from chatapp.accounts.idempotency_keys import record_made
+from chatapp.accounts.models import User
+from chatapp.features.webhooks.models import Webhook, WebhookDelivery
+from chatapp.operations.encryption import encrypt
+from chatapp.operations.errors import Conflict
+from chatapp.operations.jobs import wake_worker
+
+MAX_WEBHOOKS = 20
+SECRET_BYTES = 32
+SECRET_PREFIX = "whsec_"
+LEASE = timedelta(minutes=2)
+"""Longer than an attempt may take. After it another worker tries again."""
+PAUSES = (
+    timedelta(seconds=5),
+    timedelta(seconds=30),
+    timedelta(minutes=5),
+    timedelta(minutes=30),
+    timedelta(hours=2),
+    timedelta(hours=8),
+    timedelta(hours=24),
+)
+"""After each failed attempt; after the last one it is given up."""
+KEEP = timedelta(days=30)
+DELETED_AT_ONCE = 500
+
+
+def create_webhook(*, user: User, url: str, events: Sequence[str], now: datetime) -> tuple[Webhook, str]:
+    """Store a webhook and return (it, its secret). Raises Conflict for one too many."""
+    secret = SECRET_PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
+    with transaction.atomic():
+        User.objects.select_for_update().get(pk=user.pk)
+        if Webhook.objects.filter(user=user).count() >= MAX_WEBHOOKS:
+            raise Conflict(f"You have {MAX_WEBHOOKS} webhooks already; delete one first.", code="too_many")
+        row = Webhook.objects.create(
+            user=user,
+            url=url,
+            events=sorted(set(events)),
+            secret_encrypted=encrypt(secret),
+            created_at=now,
+        )
+        record_made(row.pk)
+    return row, secret
+
+
+def delete_webhook(webhook: Webhook) -> None:
+    """Delete it with its log. What is being sent at this moment may still arrive."""
+    webhook.delete()
+
+
+def claim_delivery(*, delivery_id: UUID, now: datetime) -> bool:
+    """Count an attempt and keep other workers away; False where it is not due or somebody else has it."""
+    due = WebhookDelivery.objects.filter(
+        pk=delivery_id, state=WebhookDelivery.State.PENDING, next_attempt_at__lte=now
+    )
+    return bool(due.update(attempts=F("attempts") + 1, next_attempt_at=now + LEASE))
+
+
+def record_attempt(*, delivery: WebhookDelivery, status_code: int | None, error: str, now: datetime) -> None:
+    """Store how an attempt ended, and when the next one is due. `error` is empty where the address took it."""
+    values: dict[str, object] = {"status_code": status_code, "error": error[:200]}
+    if not error:
+        values |= {"state": WebhookDelivery.State.DELIVERED, "delivered_at": now}
+    elif delivery.attempts > len(PAUSES):
+        values["state"] = WebhookDelivery.State.FAILED
+    else:
+        values["next_attempt_at"] = now + PAUSES[delivery.attempts - 1]
+    pending = WebhookDelivery.objects.filter(pk=delivery.pk, state=WebhookDelivery.State.PENDING)
+    pending.update(**values)
+
+
+def send_again(*, delivery: WebhookDelivery, now: datetime) -> WebhookDelivery:
+    """Put a delivery into the outbox anew, whatever became of it, and return it."""
+    with transaction.atomic():
+        delivery.state = WebhookDelivery.State.PENDING
+        delivery.attempts = 0
+        delivery.next_attempt_at = now
+        delivery.save(update_fields=["state", "attempts", "next_attempt_at"])
+        wake_worker("chatapp.features.webhooks.tasks.deliver", str(delivery.pk))
+    return delivery
+
+
+def delete_old_deliveries(*, now: datetime) -> None:
+    """Delete some of what is done and older than KEEP."""
+    done = WebhookDelivery.objects.exclude(state=WebhookDelivery.State.PENDING)
+    old = done.filter(created_at__lt=now - KEEP).order_by("created_at", "pk")
+    ids = list(old.values_list("pk", flat=True)[:DELETED_AT_ONCE])
+    WebhookDelivery.objects.filter(pk__in=ids).delete()

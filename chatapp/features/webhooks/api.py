@@ -1,0 +1,171 @@
+"""Webhooks: made and deleted, their delivery log, and sending one again."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from asgiref.sync import sync_to_async
+from ninja import Router, Status
+from pydantic import Field
+
+from chatapp.accounts.callers import ApiRequest, Caller, allow
+from chatapp.accounts.idempotency import creates
+from chatapp.accounts.models import User
+from chatapp.features.webhooks.actions import create_webhook, delete_webhook, send_again
+from chatapp.features.webhooks.models import Webhook, WebhookDelivery
+from chatapp.features.webhooks.selectors import (
+    accessible_delivery,
+    accessible_webhook,
+    delivery_page,
+    webhooks_of,
+)
+from chatapp.features.webhooks.sending import check_url
+from chatapp.operations import clock
+from chatapp.operations.clock import iso_time
+from chatapp.operations.errors import Forbidden
+from chatapp.operations.http.cursors import decode_cursor, encode_cursor
+from chatapp.operations.http.schemas import Body, Moment, Page, Shape, answers
+from memory.bounds import Cursor, PageSize
+
+router = Router(tags=["webhooks"])
+
+EventName = Literal["message.completed", "memory.written", "run.failed", "compact"]
+EVENTS: tuple[EventName, ...] = ("message.completed", "memory.written", "run.failed", "compact")
+
+
+class NewWebhook(Body):
+    url: str = Field(min_length=1, max_length=2_000, description="On a host that the operator allows.")
+    events: Annotated[list[EventName], Field(min_length=1, max_length=len(EVENTS))] | None = Field(
+        None, description="What it is told of; by default all that your scopes let you read."
+    )
+
+
+class WebhookShape(Shape):
+    id: str
+    url: str
+    events: list[str]
+    created_at: Moment
+
+
+class CreatedWebhook(WebhookShape):
+    secret: str | None = Field(
+        description="Signs what is sent (standardwebhooks.com). It is shown this once: a repeat with the same "
+        "`Idempotency-Key` has null."
+    )
+
+
+class DeliveryShape(Shape):
+    id: str = Field(description="Also the header `webhook-id`: the same for each attempt.")
+    type: str
+    conversation_id: str
+    seq: int
+    state: Literal["pending", "delivered", "failed"]
+    attempts: int
+    next_attempt_at: Moment | None
+    status_code: int | None = Field(description="Of the last answer.")
+    error: str
+    created_at: Moment
+    delivered_at: Moment | None
+
+
+def _shape(row: Webhook) -> dict[str, Any]:
+    return {
+        "id": str(row.pk),
+        "url": row.url,
+        "events": row.events,
+        "created_at": iso_time(row.created_at),
+    }
+
+
+def _delivery_shape(row: WebhookDelivery) -> dict[str, Any]:
+    is_pending = row.state == WebhookDelivery.State.PENDING
+    return {
+        "id": str(row.pk),
+        "type": row.type,
+        "conversation_id": str(row.conversation_id),
+        "seq": row.seq,
+        "state": row.state,
+        "attempts": row.attempts,
+        "next_attempt_at": iso_time(row.next_attempt_at) if is_pending else None,
+        "status_code": row.status_code,
+        "error": row.error,
+        "created_at": iso_time(row.created_at),
+        "delivered_at": iso_time(row.delivered_at),
+    }
+
+
+@router.get("/webhooks", auth=allow("chat", "read"), response=answers(ok=Page[WebhookShape]))
+async def list_webhooks(request: ApiRequest) -> Any:
+    """Oldest first."""
+    rows = await sync_to_async(webhooks_of)(request.auth.user)
+    return {"items": [_shape(row) for row in rows], "next_cursor": None}
+
+
+async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
+    row = await sync_to_async(accessible_webhook)(request.auth.user, made)
+    return Status(201, {**_shape(row), "secret": None})
+
+
+@router.post("/webhooks", auth=allow("chat"), response=answers(409, created=CreatedWebhook))
+@creates(_again, "/webhooks/{made}")
+async def new_webhook(request: ApiRequest, new: NewWebhook) -> Any:
+    """From now on the address is sent a signed POST for each of these events of your conversations, until it answers
+    with 2xx or was tried eight times in two days. `memory.written` needs the scope `memory`."""
+    return Status(201, await sync_to_async(_create)(request.auth, new))
+
+
+def _create(caller: Caller, new: NewWebhook) -> dict[str, Any]:
+    events = _readable(caller) if new.events is None else list[str](new.events)
+    if not set(events) <= set(_readable(caller)):
+        raise Forbidden("memory.written needs a token with the scope memory.", code="insufficient_scope")
+    row, secret = create_webhook(user=caller.user, url=check_url(new.url), events=events, now=clock.now())
+    return {**_shape(row), "secret": secret}
+
+
+def _readable(caller: Caller) -> list[str]:
+    return [name for name in EVENTS if name != "memory.written" or "memory" in caller.scopes]
+
+
+@router.delete("/webhooks/{webhook_id}", auth=allow("chat"), response=answers(404))
+async def remove_webhook(request: ApiRequest, webhook_id: str) -> Any:
+    """With its delivery log; what waits is not sent."""
+    await sync_to_async(_delete)(request.auth.user, webhook_id)
+    return Status(204, None)
+
+
+def _delete(user: User, webhook_id: str) -> None:
+    delete_webhook(accessible_webhook(user, webhook_id))
+
+
+@router.get(
+    "/webhooks/{webhook_id}/deliveries",
+    auth=allow("chat", "read"),
+    response=answers(404, ok=Page[DeliveryShape]),
+)
+async def list_deliveries(
+    request: ApiRequest, webhook_id: str, cursor: Cursor = None, limit: PageSize = 30
+) -> Any:
+    """What was sent or waits, newest first; kept for 30 days."""
+    return await sync_to_async(_deliveries)(request.auth.user, webhook_id, cursor, limit)
+
+
+def _deliveries(user: User, webhook_id: str, cursor: str | None, limit: int) -> dict[str, Any]:
+    webhook = accessible_webhook(user, webhook_id)
+    rows, has_more = delivery_page(webhook, cursor=decode_cursor(cursor), limit=limit)
+    next_cursor = encode_cursor(rows[-1].created_at, rows[-1].pk) if has_more else None
+    return {"items": [_delivery_shape(row) for row in rows], "next_cursor": next_cursor}
+
+
+@router.post(
+    "/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver",
+    auth=allow("chat"),
+    response=answers(404, accepted=DeliveryShape),
+)
+async def redeliver(request: ApiRequest, webhook_id: str, delivery_id: str) -> Any:
+    """Sends it again, whatever became of it; the event reads as it does now."""
+    return Status(202, await sync_to_async(_redeliver)(request.auth.user, webhook_id, delivery_id))
+
+
+def _redeliver(user: User, webhook_id: str, delivery_id: str) -> dict[str, Any]:
+    delivery = accessible_delivery(user, webhook_id, delivery_id)
+    return _delivery_shape(send_again(delivery=delivery, now=clock.now()))

@@ -1,0 +1,56 @@
+"""Puts events into the outbox, in the transaction that stores them: what is committed will be told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from agents.events import Compact, Fact, MemoryWritten, MessageCompleted, RunFinished
+from chatapp.conversations.models import Conversation
+from chatapp.features.webhooks.models import Webhook, WebhookDelivery
+from chatapp.operations.editions import keep
+from chatapp.operations.jobs import wake_worker
+from chatapp.realtime.event_log import facts_appended
+
+
+def event_name(fact: Fact) -> str | None:
+    """Return the name under which addresses are told of a fact; None for one that they are not told of."""
+    match fact:
+        case MessageCompleted() | MemoryWritten():
+            return fact.type
+        case RunFinished() if fact.status in ("failed", "interrupted"):
+            return "run.failed"
+        case Compact() if fact.state != "started":
+            return fact.type
+    return None
+
+
+def _users_with_webhooks() -> frozenset[UUID]:
+    return frozenset(Webhook.objects.values_list("user", flat=True))
+
+
+def fill_outbox(sender: Any, *, conversation: Conversation, facts: Sequence[Fact], **_: Any) -> None:
+    named = [(fact, name) for fact in facts if (name := event_name(fact)) is not None]
+    if not named or conversation.user_id not in keep("webhooks", _users_with_webhooks):
+        return
+    # Locked, so that none is deleted before the event is committed.
+    webhooks = Webhook.objects.select_for_update().filter(user=conversation.user_id)
+    deliveries = [
+        WebhookDelivery(
+            webhook=webhook,
+            conversation=conversation,
+            seq=fact.seq or 0,
+            type=name,
+            next_attempt_at=fact.at,
+            created_at=fact.at,
+        )
+        for webhook in webhooks
+        for fact, name in named
+        if name in webhook.events
+    ]
+    for delivery in WebhookDelivery.objects.bulk_create(deliveries) if deliveries else ():
+        wake_worker("chatapp.features.webhooks.tasks.deliver", str(delivery.pk))
+
+
+facts_appended.connect(fill_outbox, dispatch_uid="webhooks.fill_outbox")

@@ -1,0 +1,63 @@
+"""Reads webhooks and their deliveries."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q
+
+from chatapp.accounts.models import User
+from chatapp.features.webhooks.models import Webhook, WebhookDelivery
+from chatapp.operations.access import find_row
+from chatapp.realtime.models import Event
+from chatapp.realtime.replay import full_events
+
+DUE_AT_ONCE = 200
+
+
+def webhooks_of(user: User) -> list[Webhook]:
+    """Return the user's webhooks, oldest first."""
+    return list(Webhook.objects.filter(user=user).order_by("created_at", "pk"))
+
+
+def accessible_webhook(user: User, webhook_id: str) -> Webhook:
+    """Return a webhook of the user. Raises NotFound."""
+    return find_row(Webhook.objects.filter(user=user), webhook_id)
+
+
+def accessible_delivery(user: User, webhook_id: str, delivery_id: str) -> WebhookDelivery:
+    """Return a delivery of a webhook of the user. Raises NotFound."""
+    webhook = accessible_webhook(user, webhook_id)
+    return find_row(WebhookDelivery.objects.filter(webhook=webhook), delivery_id)
+
+
+def delivery_page(
+    webhook: Webhook, *, cursor: tuple[datetime, UUID] | None, limit: int
+) -> tuple[list[WebhookDelivery], bool]:
+    """Return (one page of the log, newest first; whether there are more)."""
+    rows = WebhookDelivery.objects.filter(webhook=webhook)
+    if cursor is not None:
+        moment, last_id = cursor
+        rows = rows.filter(Q(created_at__lt=moment) | Q(created_at=moment, id__lt=last_id))
+    found = list(rows.order_by("-created_at", "-id")[: limit + 1])
+    return found[:limit], len(found) > limit
+
+
+def delivery_to_send(delivery_id: UUID) -> WebhookDelivery | None:
+    """Return a claimed delivery with its address; None where its user is not active or it is gone."""
+    rows = WebhookDelivery.objects.select_related("webhook").filter(webhook__user__is_active=True)
+    return rows.filter(pk=delivery_id, conversation__user__isnull=False).first()
+
+
+def event_of(delivery: WebhookDelivery) -> dict[str, Any] | None:
+    """Return the event as it reads now: what was forgotten meanwhile is not told. None where it is gone."""
+    rows = list(Event.objects.filter(conversation=delivery.conversation_id, seq=delivery.seq))
+    return next(iter(full_events(rows)), None)
+
+
+def due_deliveries(now: datetime) -> list[UUID]:
+    """Return deliveries that no worker has taken, the longest due first."""
+    rows = WebhookDelivery.objects.filter(state=WebhookDelivery.State.PENDING, next_attempt_at__lte=now)
+    return list(rows.order_by("next_attempt_at", "pk").values_list("pk", flat=True)[:DUE_AT_ONCE])

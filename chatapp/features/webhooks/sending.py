@@ -1,0 +1,100 @@
+"""Sends one delivery: signed as Standard Webhooks says, to allowed addresses only, without following redirects."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import httpx2
+from django.conf import settings
+
+from agents.guarded_http import ForbiddenHost, GuardedTransport, HostRules, host_and_port
+from chatapp.features.webhooks.actions import SECRET_PREFIX, claim_delivery, record_attempt
+from chatapp.features.webhooks.models import WebhookDelivery
+from chatapp.features.webhooks.selectors import delivery_to_send, event_of
+from chatapp.operations import clock
+from chatapp.operations.encryption import SecretUnreadable, decrypt
+from chatapp.operations.errors import InvalidInput
+
+TIMEOUT_S = 15.0
+MAX_ANSWER_BYTES = 64 * 1024
+GONE = "The event is gone: it was deleted before it could be told."
+
+
+def host_rules() -> HostRules:
+    return HostRules(tuple(settings.WEBHOOK_HOSTS), tuple(settings.WEBHOOK_OWN_HOSTS))
+
+
+def check_url(url: str) -> str:
+    """Return the address. Raises InvalidInput for one that nothing is sent to."""
+    try:
+        parsed = httpx2.URL(url)
+        host_rules().check_name(*host_and_port(parsed))
+    except (ForbiddenHost, httpx2.InvalidURL, ValueError, UnicodeError) as error:
+        sentence = str(error) if isinstance(error, ForbiddenHost) else "This is no web address."
+        raise InvalidInput(sentence, details=[{"field": "url", "message": sentence}]) from None
+    return url
+
+
+def deliver(delivery_id: UUID) -> None:
+    """Try a delivery once, if it is due and nobody else has it."""
+    now = clock.now()
+    if not claim_delivery(delivery_id=delivery_id, now=now):
+        return
+    delivery = delivery_to_send(delivery_id)
+    if delivery is None:
+        return
+    event = event_of(delivery)
+    if event is None:
+        status_code, error = None, GONE
+    else:
+        body = json.dumps(_payload(delivery, event), ensure_ascii=False, separators=(",", ":")).encode()
+        status_code, error = asyncio.run(_post(delivery, body, now))
+    record_attempt(delivery=delivery, status_code=status_code, error=error, now=clock.now())
+
+
+def _payload(delivery: WebhookDelivery, event: dict[str, Any]) -> dict[str, Any]:
+    return {"type": delivery.type, "timestamp": delivery.created_at.isoformat(), "data": event}
+
+
+def signature(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
+    """Return `v1,<base64 of HMAC-SHA256>` of `id.timestamp.body`."""
+    key = base64.b64decode(secret.removeprefix(SECRET_PREFIX))
+    signed = f"{message_id}.{timestamp}.".encode() + body
+    return "v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
+
+
+async def _post(delivery: WebhookDelivery, body: bytes, now: datetime) -> tuple[int | None, str]:
+    """Return (the status of the answer, why it failed)."""
+    try:
+        secret = decrypt(delivery.webhook.secret_encrypted)
+    except SecretUnreadable:
+        return None, "The secret can no longer be read; make the webhook anew."
+    message_id, timestamp = str(delivery.pk), int(now.timestamp())
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": "Palimpsest",
+        "Accept-Encoding": "identity",
+        "webhook-id": message_id,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": signature(secret, message_id, timestamp, body),
+    }
+    transport = GuardedTransport(host_rules(), max_bytes=MAX_ANSWER_BYTES)
+    try:
+        async with (
+            asyncio.timeout(TIMEOUT_S),
+            httpx2.AsyncClient(transport=transport, timeout=TIMEOUT_S, trust_env=False) as client,
+            client.stream("POST", delivery.webhook.url, content=body, headers=headers) as response,
+        ):
+            status = response.status_code
+    except ForbiddenHost as refusal:
+        return None, str(refusal)
+    except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError, OSError) as error:
+        return None, f"The address does not answer ({type(error).__name__})."
+    return status, "" if 200 <= status < 300 else f"The address answered {status}."

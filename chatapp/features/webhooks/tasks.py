@@ -1,0 +1,26 @@
+"""Background tasks of webhooks. The row is the promise; a wake-up that got lost is found by the sweep."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from celery import shared_task
+
+from chatapp.features.webhooks import sending
+from chatapp.features.webhooks.actions import delete_old_deliveries
+from chatapp.features.webhooks.selectors import due_deliveries
+from chatapp.operations import clock
+from chatapp.operations.jobs import wake_worker
+
+
+@shared_task
+def deliver(delivery_id: str) -> None:
+    sending.deliver(UUID(delivery_id))
+
+
+@shared_task
+def wake_waiting() -> None:
+    now = clock.now()
+    for delivery_id in due_deliveries(now):
+        wake_worker("chatapp.features.webhooks.tasks.deliver", str(delivery_id))
+    delete_old_deliveries(now=now)

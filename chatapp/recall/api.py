@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any
+from typing import Any, Literal
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from asgiref.sync import sync_to_async
@@ -11,12 +12,15 @@ from ninja import Query, Router
 
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.models import User
+from chatapp.agent_presets.api import chosen_agent
 from chatapp.conversations.access import accessible_conversation
+from chatapp.conversations.folders.selectors import accessible_folder
+from chatapp.conversations.selectors.conversations import titles_of
 from chatapp.operations import clock
 from chatapp.operations.errors import InvalidInput
 from chatapp.operations.http.schemas import Page, answers
-from chatapp.recall.schemas import Asked, Result, result_shape
-from chatapp.recall.selectors.user_index import SearchFilter
+from chatapp.recall.schemas import Asked, Result, shown_shape
+from chatapp.recall.selectors.user_index import DEFAULT_AGENT, SearchFilter
 from chatapp.recall.user_search import search_marked
 
 search_router = Router(tags=["memory"])
@@ -40,9 +44,20 @@ def _search(user: User, asked: Asked) -> dict[str, Any]:
         after=_moment("after", asked.after, zone),
         before=min((moment for moment in limits if moment), default=None),
         conversation_id=here.pk if here else None,
+        folder_id=accessible_folder(user, asked.folder).pk if asked.folder else None,
+        agent_id=_agent_id(user, asked.agent),
+        role=asked.role or "",
     )
     results = search_marked(user_id=user.pk, query=asked.q, limit=asked.limit, now=now, only=only)
-    return {"items": [result_shape(result) for result in results], "next_cursor": None}
+    titles = titles_of(user, (result.found.conversation_id for result in results))
+    return {"items": [shown_shape(result, asked.q, titles) for result in results], "next_cursor": None}
+
+
+def _agent_id(user: User, name: str | None) -> UUID | Literal["default"] | None:
+    if not name:
+        return None
+    agent = chosen_agent(user, name)
+    return agent.pk if agent else DEFAULT_AGENT
 
 
 def _moment(field: str, value: str | None, zone: ZoneInfo, *, at_its_end: bool = False) -> datetime | None:

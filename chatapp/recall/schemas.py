@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+from uuid import UUID
 
 from ninja import Schema
 from pydantic import Field
 
 from chatapp.operations.clock import iso_time
 from chatapp.operations.http.schemas import Moment, Shape
+from chatapp.recall.analysis import analyzer
 from chatapp.recall.selectors.claims import Superseded
 from chatapp.recall.selectors.found_texts import source_of
 from chatapp.recall.user_search import MarkedResult
 from memory.bounds import MAX_ID_CHARS, MAX_QUERY_CHARS, Id, PageSize
+from memory.excerpts import excerpt_of
 
 
 class Asked(Schema):
@@ -30,6 +35,9 @@ class Asked(Schema):
         description="A day or a moment: as it was known then, said up to its end.",
     )
     conversation_id: Id | None = Field(None, description="Said in this conversation.")
+    folder: Id | None = Field(None, description="The id of a folder: said in a conversation of it.")
+    agent: Id | None = Field(None, description="The name or id of an agent, `default`: said with this one.")
+    role: Literal["user", "assistant"] | None = Field(None, description="Who said it.")
 
 
 class Source(Shape):
@@ -39,8 +47,17 @@ class Source(Shape):
     day: str | None = None
 
 
+class ExcerptSpan(Shape):
+    text: str
+    is_hit: bool
+
+
 class Result(Shape):
     text: str
+    excerpt: list[ExcerptSpan] = Field(
+        description="Its sentence with most words of `q`, in pieces; those words are hits."
+    )
+    title: str | None = Field(description="Of the conversation.")
     source: Source
     score: float
     created_at: Moment
@@ -48,8 +65,18 @@ class Result(Shape):
     superseded_by: dict[str, Any] | None = None
 
 
-def result_shape(result: MarkedResult) -> dict[str, Any]:
+def shown_shape(result: MarkedResult, query: str, titles: Mapping[UUID, str]) -> dict[str, Any]:
     """Return the result as the API answers it."""
+    found = result.found
+    return {
+        **result_shape(result),
+        "excerpt": [asdict(span) for span in excerpt_of(found.text, query, analyzer)],
+        "title": titles.get(found.conversation_id) if found.conversation_id else None,
+    }
+
+
+def result_shape(result: MarkedResult) -> dict[str, Any]:
+    """Return the result for programs: its text, where it is from, and what replaced it."""
     found, newer = result.found, result.superseded
     return {
         "text": found.text,

@@ -16,6 +16,8 @@ from chatapp.recall.selectors.user_index import EVERYTHING, SearchFilter, open_i
 from memory.ranking import add_nearness
 
 LOOKUP_WORDS = 2
+READ_FOR_A_ROLE = 400
+"""The index does not know who said something: so many of the best matches are read for what one role said."""
 
 
 def search_memory(
@@ -36,13 +38,14 @@ def search_memory(
     question = questions.read(query, now.date())
     is_lookup = len(query.split()) <= LOOKUP_WORDS and "?" not in query
     index = open_index(user_id, scope_id)
-    ranking = index.rank(question, limit * 2, only_matches=is_lookup, only=only)
+    read = READ_FOR_A_ROLE if only.role else limit * 2
+    ranking = index.rank(question, read, only_matches=is_lookup, only=only)
     scored = dict(zip(ranking.ordinals, ranking.scores, strict=True))
     if not is_lookup:
         scored = add_nearness(scored, find_near_documents(index, query, only).nearness)
-    scored = dict(islice(scored.items(), limit * 2))
+    scored = dict(islice(scored.items(), read))
     found = index.read(list(scored), list(scored.values()))
-    return _merge_pieces(item for item in found if only.allows(item.said_at))[:limit]
+    return _merge_pieces(item for item in found if only.allows(item))[:limit]
 
 
 def _merge_pieces(found: Iterable[Found]) -> list[Found]:
@@ -64,9 +67,16 @@ class MarkedResult:
 def search_marked(
     *, user_id: UUID, query: str, limit: int, now: datetime, only: SearchFilter = EVERYTHING
 ) -> list[MarkedResult]:
-    """Return the best matches, the current statement before the one that it replaced. Nothing is left out for that."""
+    """Return the best matches, the current statement before the one that it replaced. Nothing is left out for that.
+
+    A search of one place or role is not answered with what is so since, but was said elsewhere.
+    """
     found = search_memory(user_id=user_id, query=query, limit=limit, now=now, only=only)
-    return put_current_first(user_id, found, before=only.before)[:limit]
+    results = put_current_first(user_id, found, before=only.before)
+    if only.is_of_a_place:
+        inside = {one.source_id for one in found}
+        results = [one for one in results if one.found.source_id in inside]
+    return results[:limit]
 
 
 def put_current_first(

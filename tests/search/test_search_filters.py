@@ -3,7 +3,8 @@ from datetime import timedelta
 import pytest
 
 from chatapp.accounts.models import User
-from chatapp.conversations.models import Conversation
+from chatapp.agent_presets.models import Agent
+from chatapp.conversations.models import Conversation, Folder
 from chatapp.recall.actions.indexing import index_conversation
 from chatapp.recall.analysis import questions
 from chatapp.recall.selectors.user_index import SearchFilter, open_index
@@ -83,3 +84,38 @@ def test_what_is_indexed_meanwhile_opens_no_other_conversation(alice: User):
     ranking = index.rank(questions.read("bank card number", NOW.date()), 5, only=only)
     found = index.read(ranking.ordinals, ranking.scores)
     assert {one.conversation_id for one in found} <= {here.pk}
+
+
+def test_a_search_stays_in_a_folder_with_an_agent_and_with_what_one_role_said(
+    alice: User, charlie: User, api_client: Clients, places: list[str]
+):
+    folder = Folder.objects.create(user=alice, name="Moves", created_at=NOW)
+    guide = Agent.objects.create(name="Guide")
+    Conversation.objects.filter(pk=places[0]).update(folder=folder, agent=guide)
+    client = api_client(alice)
+
+    def found(**asked: str) -> list[str]:
+        items = client.get("/api/v1/memory/search", {"q": "moved", **asked}).json()["items"]
+        return sorted(item["text"].split()[-1] for item in items)
+
+    for _ in ("from what is not indexed yet", "from the index"):
+        assert found(folder=str(folder.pk)) == found(agent="Guide") == ["Oslo."]
+        assert found(agent="default") == ["Lima.", "Rome."]
+        assert found(role="user") == ["Oslo.", "Rome."]
+        assert found(role="assistant") == ["Lima."]
+        assert found(role="assistant", folder=str(folder.pk)) == []
+        for place in places:
+            index_conversation(Conversation.objects.get(pk=place).pk)
+    refused = {"q": "moved", "folder": str(folder.pk)}
+    assert api_client(charlie).get("/api/v1/memory/search", refused).status_code == 404
+    assert client.get("/api/v1/memory/search", {"q": "moved", "agent": "Nobody"}).status_code == 404
+    assert client.get("/api/v1/memory/search", {"q": "moved", "role": "tool"}).status_code == 422
+
+
+def test_a_hit_is_shown_in_its_sentence_with_its_chat(alice: User, api_client: Clients):
+    chat = new_conversation(alice, "Moving house")
+    say(chat, "The harbour is quiet. Last year we moved to Oslo with two cats. It rains.", at=NOW)
+    item = api_client(alice).get("/api/v1/memory/search", {"q": "Where did we move?"}).json()["items"][0]
+    assert "".join(span["text"] for span in item["excerpt"]) == "Last year we moved to Oslo with two cats."
+    assert [span["text"] for span in item["excerpt"] if span["is_hit"]] == ["moved"]
+    assert item["title"] == "Moving house"

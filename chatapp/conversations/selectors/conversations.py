@@ -44,6 +44,12 @@ def conversation_page(
     return found[:limit], len(found) > limit
 
 
+def titles_of(user: User, conversation_ids: Iterable[UUID | None]) -> dict[UUID, str]:
+    """Return the titles of the user's conversations among these."""
+    rows = Conversation.objects.filter(user=user, pk__in={pk for pk in conversation_ids if pk})
+    return dict(rows.values_list("pk", "title"))
+
+
 def full_conversations(rows: Sequence[Conversation]) -> list[dict[str, Any]]:
     """Return the conversations as the API answers them, with the runs that are going on."""
     active = {

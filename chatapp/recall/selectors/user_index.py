@@ -7,10 +7,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial, reduce
+from typing import Literal
 from uuid import UUID
 
 import numpy as np
+from django.db.models import QuerySet
 
+from chatapp.conversations.models import Conversation
 from chatapp.recall.analysis import analyzer, hash_term
 from chatapp.recall.index_format import (
     Columns,
@@ -48,20 +51,46 @@ from memory.terms import split_speaker
 SCORED_UNINDEXED = 500
 """Messages that the index lacks and a search scores from memory; more are found once the worker was there."""
 NOWHERE = np.empty(0, dtype=np.int64)
+MOST_INSIDE = 50_000
+"""Of a conversation, a folder or an agent's conversations so many documents are searched, the newest."""
+DEFAULT_AGENT: Literal["default"] = "default"
 CHARS_PER_WORD = 10
 """Characters of an English turn for each word that the index counts: it counts no stop words, spaces and names."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchFilter:
-    """What may be found: said at `after` or later, before `before`, and in one conversation or shared."""
+    """What may be found: said at `after` or later, before `before`, by `role` (empty: anybody), and in one conversation
+    or shared, in a folder, with an agent (DEFAULT_AGENT: with none of its own)."""
 
     after: datetime | None = None
     before: datetime | None = None
     conversation_id: UUID | None = None
+    folder_id: UUID | None = None
+    agent_id: UUID | Literal["default"] | None = None
+    role: str = ""
 
-    def allows(self, said_at: datetime) -> bool:
+    def allows(self, found: Found) -> bool:
+        if self.role and found.role != self.role:
+            return False
+        said_at = found.said_at
         return not (self.after and said_at < self.after) and not (self.before and said_at >= self.before)
+
+    @property
+    def is_of_a_place(self) -> bool:
+        """Whether it is not about time alone."""
+        return bool(self.conversation_id or self.folder_id or self.agent_id or self.role)
+
+    def conversations(self) -> QuerySet[Conversation] | None:
+        """Return those in which it may be said; None: in any."""
+        rows = Conversation.objects.all()
+        if self.conversation_id:
+            rows = rows.filter(pk=self.conversation_id)
+        if self.folder_id:
+            rows = rows.filter(folder=self.folder_id)
+        if self.agent_id:
+            rows = rows.filter(agent=None if self.agent_id == DEFAULT_AGENT else self.agent_id)
+        return rows if self.conversation_id or self.folder_id or self.agent_id else None
 
 
 EVERYTHING = SearchFilter()
@@ -164,11 +193,15 @@ class UserIndex:
             among &= self.columns.minute >= minute_of(only.after)
         if only.before:
             among &= self.columns.minute <= minute_of(only.before)
-        if only.conversation_id:
+        conversations = only.conversations()
+        if conversations is not None:
             # A document that was stored after the index was opened may have an ordinal that means another one here.
             stored = SearchDocument.objects.filter(owner=self.owner_id, ordinal__lt=self.first_unstored)
-            here = list(stored.filter(conversation=only.conversation_id).values_list("ordinal", flat=True))
-            here += [row.ordinal for row in self.unsealed if row.conversation_id == only.conversation_id]
+            inside_of = stored.filter(conversation__in=conversations.values("pk")).order_by("-ordinal")
+            here = list(inside_of.values_list("ordinal", flat=True)[:MOST_INSIDE])
+            fresh = {row.conversation_id for row in self.unsealed if row.conversation_id}
+            known = set(conversations.filter(pk__in=fresh).values_list("pk", flat=True))
+            here += [row.ordinal for row in self.unsealed if row.conversation_id in known]
             inside = np.zeros(len(among), dtype=np.bool_)
             inside[here] = True
             inside[self.shared.first :] = True

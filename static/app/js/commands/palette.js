@@ -4,6 +4,7 @@ import { get, query } from "../api.js";
 import { boot } from "../boot.js";
 import { formatMoment, plainText } from "../format.js";
 import { t } from "../i18n.js";
+import { openSearch } from "../search/commands.js";
 import { addressOfSource } from "../state/address.js";
 import { changeUi, conversations, currentId, listing, ui } from "../state/store.js";
 import { goTo, goToMessage } from "./navigation.js";
@@ -21,6 +22,7 @@ export function actions() {
   /** @type {[string, string, () => void][]} */
   const listed = [
     [t("New chat"), "compose", () => goTo(null)],
+    [t("Search messages, with filters"), "search", () => openSearch()],
     [t("Memory"), "memory", leave("/memory")],
     [t("Settings"), "settings", open("settings")],
     [t("Your agents"), "spark", open("agents")],
@@ -53,14 +55,15 @@ const chatChoice = ({ id, title }) => ({
   onChoose: () => goTo(id),
 });
 
-/** @param {import("./memory.js").Found} found @param {number} n @returns {Choice} */
-function messageChoice({ text, source, created_at: at }, n) {
+/** @param {import("../search/commands.js").Hit} hit @param {number} n @returns {Choice} */
+function messageChoice({ text, excerpt, source, created_at: at }, n) {
   const { conversation_id: chat, message_id: message } = source;
   const onChoose = () => (chat && message ? goToMessage(chat, message) : location.assign(addressOfSource(source)));
   return {
     id: `message-${n}`,
     group: "Messages",
     label: plainText(text).slice(0, PREVIEW_CHARS),
+    excerpt,
     icon: source.kind === "entry" ? "memory" : "search",
     note: formatMoment(at),
     onChoose,

@@ -17,6 +17,7 @@ const FolderDialog = lazy("FolderDialog");
 const ForgetDialog = lazy("ForgetDialog");
 const MoveDialog = lazy("MoveDialog");
 const Palette = lazy("Palette");
+const SearchDialog = lazy("SearchDialog");
 const SettingsDialog = lazy("SettingsDialog");
 const ShareDialog = lazy("ShareDialog");
 const ShortcutsDialog = lazy("ShortcutsDialog");
@@ -33,6 +34,8 @@ function OpenDialog() {
       return html`<${SettingsDialog} />`;
     case "shortcuts":
       return html`<${ShortcutsDialog} />`;
+    case "search":
+      return html`<${SearchDialog} q=${dialog.q} />`;
     case "palette":
       return html`<${Palette} />`;
     case "confirm":

@@ -6,6 +6,7 @@ import { sentenceOf } from "../commands/conversations.js";
 import { actions, find, recentChats } from "../commands/palette.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
+import { Excerpt } from "../search/Excerpt.js";
 import { grouped, matching, stepTo } from "../state/palette.js";
 import { closeDialog, Dialog } from "./Dialog.js";
 import { Icon } from "./icons.js";
@@ -60,7 +61,7 @@ export function Palette() {
 /** @param {{item: Choice, isChosen: boolean, choose: (item: Choice) => void}} props */
 function Row({ item, isChosen, choose }) {
   return html`<div role="option" id=${`palette-${item.id}`} class=${`menu-item ${isChosen ? "is-chosen" : ""}`} aria-selected=${isChosen} onClick=${() => choose(item)}>
-    <${Icon} name=${item.icon} size=${18} /><span class="palette-label" dir="auto">${item.label}</span>${item.note && html`<small>${item.note}</small>`}</div>`;
+    <${Icon} name=${item.icon} size=${18} /><span class="palette-label" dir="auto">${item.excerpt ? html`<${Excerpt} spans=${item.excerpt} />` : item.label}</span>${item.note && html`<small>${item.note}</small>`}</div>`;
 }
 
 /** The newest chats until something is typed; then what it finds, a moment after the last key. @param {string} q */

@@ -9,6 +9,7 @@ import { chosenFolder, folders } from "../folders/store.js";
 import { groupByAge } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
+import { openSearch } from "../search/commands.js";
 import { changeUi, conversations, currentId, listing, ui } from "../state/store.js";
 import { AccountRow } from "./AccountRow.js";
 import { ConversationRow } from "./ConversationRow.js";
@@ -69,6 +70,11 @@ function List() {
       showsArchived &&
       html`<button type="button" class="sidebar-filter" onClick=${() => loadListing()}>
       <${Icon} name="archive" size=${18} />${t("Archived")}<${Icon} name="close" size=${16} /></button>`
+    }
+    ${
+      query &&
+      html`<button type="button" class="sidebar-filter" onClick=${() => openSearch(query)}>
+      <${Icon} name="search" size=${18} />${t("Search in all messages")}<${Icon} name="right" size=${16} /></button>`
     }
     ${!isFiltered && html`<${FolderGroups} />`}
     ${groups.map(

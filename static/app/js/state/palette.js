@@ -1,7 +1,7 @@
 /** What the palette lists for the words typed so far. Pure. */
 
 /**
- * @typedef {{id: string, group: "Actions"|"Chats"|"Messages", label: string, icon: string, note?: string, onChoose: () => void}} Choice
+ * @typedef {{id: string, group: "Actions"|"Chats"|"Messages", label: string, icon: string, note?: string, excerpt?: import("../search/commands.js").Span[], onChoose: () => void}} Choice
  */
 
 /** Each of the words stands in the label. @param {Choice[]} choices @param {string} query */

@@ -1,0 +1,37 @@
+import pytest
+
+from memory.excerpts import MAX_EXCERPT_CHARS, excerpt_of
+from memory.terms import Analyzer
+
+ANALYZER = Analyzer()
+
+
+def shown(text: str, query: str) -> str:
+    return "".join(
+        f"[{span.text}]" if span.is_hit else span.text for span in excerpt_of(text, query, ANALYZER)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "excerpt"),
+    [
+        ("It rains. We moved\nto Oslo!  Fine.", "where did we move", "We [moved]"),
+        ("It rains. The cats moved house. We moved.", "moved cats", "The [cats] [moved] house."),
+        ("我们去年搬到了里斯本。天气很好。", "里斯本", "我们去年搬到了[里斯本]。"),
+        ("Educational things.", "education", "[Educational] things."),
+        ("Nothing of it. At all.", "zebra", "Nothing of it."),
+        ("Moved", "moved", "[Moved]"),
+        ("", "moved", ""),
+    ],
+)
+def test_the_sentence_with_most_of_the_query_is_shown_with_its_words_marked(
+    text: str, query: str, excerpt: str
+):
+    assert shown(text, query) == excerpt
+
+
+def test_a_long_sentence_is_cut_around_its_hit():
+    excerpt = shown("before " * 200 + "ferry" + " after" * 200, "ferry")
+    assert (excerpt[0], excerpt[-1]) == ("…", "…")
+    assert "before [ferry] after" in excerpt
+    assert len(excerpt) <= MAX_EXCERPT_CHARS + 4

@@ -35,7 +35,7 @@ class Asking:
         self._timeout_s = timeout_s
         self._sleep = sleep
         self._may_retry = retries
-        self._retries = 0
+        self._repeated: list[ModelError] = []
 
     async def ask(self, request: ModelRequest) -> str:
         """Return the whole answer. Raise ModelError.
@@ -46,10 +46,10 @@ class Asking:
             try:
                 return await self._call(request)
             except ModelError as error:
-                pause_s = retry_pause(error, self._retries) if self._may_retry else None
+                pause_s = retry_pause(error, self._repeated) if self._may_retry else None
                 if pause_s is None:
                     raise
-            self._retries += 1
+                self._repeated.append(error)
             await self._sleep(pause_s)
 
     async def _call(self, request: ModelRequest) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 ModelErrorCategory = Literal[
@@ -30,7 +31,7 @@ PASSING = RETRYABLE | {"auth", "quota", "budget", "not_found", "stalled", "cut"}
 """Categories that may be gone some hours later, when an operator has mended what was wrong."""
 OVERLOADED = frozenset({503, 529})
 """HTTP statuses of a server that is too busy: a second retry, after a longer pause, often succeeds."""
-OVERLOAD_RETRIES = 2
+MAX_RETRIES = 2
 
 
 class ModelError(Exception):
@@ -61,14 +62,16 @@ class ModelError(Exception):
         self.window_tokens = window_tokens
 
 
-def retry_pause(error: ModelError, retries: int = 0) -> float | None:
+def retry_pause(error: ModelError, earlier: Sequence[ModelError] = ()) -> float | None:
     """Return the seconds to wait before the next attempt; None where another one would not help.
 
-    `retries` is how many were made. Each pause is twice as long as the one before; a provider that asks for a longer
-    one than MAX_PAUSE_S is not asked again.
+    `earlier` are the errors after which the call was repeated. A call is made three times at most, and repeated for
+    each category once; an overloaded server may use all three. Each pause is twice as long as the one before; a
+    provider that asks for a longer one than MAX_PAUSE_S is not asked again.
     """
-    allowed = OVERLOAD_RETRIES if error.status in OVERLOADED else 1
-    if error.category not in RETRYABLE or retries >= allowed:
+    if error.category not in RETRYABLE or len(earlier) >= MAX_RETRIES:
         return None
-    pause_s = FIRST_PAUSE_S * 2**retries if error.retry_after_s is None else error.retry_after_s
+    if error.status not in OVERLOADED and error.category in {before.category for before in earlier}:
+        return None
+    pause_s = FIRST_PAUSE_S * 2 ** len(earlier) if error.retry_after_s is None else error.retry_after_s
     return pause_s if pause_s <= MAX_PAUSE_S else None

@@ -201,7 +201,7 @@ class _Loop:
 
     async def _ask(self, reply: _Reply) -> AsyncGenerator[AgentStep, None]:
         """Yield the steps of one model call with its retries."""
-        retries = 0
+        repeated: list[ModelError] = []
         while True:
             if (shortened := await self._fit()) is not None:
                 yield shortened
@@ -213,10 +213,11 @@ class _Loop:
             except ModelError as error:
                 if reply.has_shown:
                     raise
-                notice, pause_s = self._plan_retry(error, retries)
+                notice, pause_s = self._plan_retry(error, repeated)
                 if notice is None:
                     raise
-                retries += notice.kind == "retrying"
+                if notice.kind == "retrying":
+                    repeated.append(error)
                 yield notice
                 await self.sleep(pause_s)
                 reply.calls = CallCollector()
@@ -280,7 +281,7 @@ class _Loop:
             raise describe_error("overflow", detail="The prompt filled the whole window.")
         raise ModelError("bad_response", NO_ROOM_TO_ANSWER)
 
-    def _plan_retry(self, error: ModelError, retries: int) -> tuple[Notice | None, float]:
+    def _plan_retry(self, error: ModelError, repeated: list[ModelError]) -> tuple[Notice | None, float]:
         """Return (notice, pause in s) of the next attempt: the same request, or less context. No notice: no attempt."""
         if error.category == "overflow":
             smaller = self.request.shrunk(error.window_tokens)
@@ -289,7 +290,7 @@ class _Loop:
             self.request = smaller.mark_reported()
             text = "The model found the conversation too long; trying again with less of it."
             return Notice("shrunk", text, error.window_tokens), 0.0
-        pause_s = retry_pause(error, retries)
+        pause_s = retry_pause(error, repeated)
         if pause_s is None:
             return None, 0.0
         what = error.message.partition(";")[0].rstrip(".")  # the rest advises users to retry themselves

@@ -154,4 +154,4 @@ def test_an_error_of_any_size_and_depth_is_one_short_error(body: str) -> None:
 )
 def test_an_overloaded_server_is_asked_three_times_in_all(status: int, pauses: list[float | None]) -> None:
     error = map_error(status, "")
-    assert [retry_pause(error, retries) for retries in range(len(pauses))] == pauses
+    assert [retry_pause(error, [error] * retries) for retries in range(len(pauses))] == pauses

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from agents.error_mapping import describe_error, map_error
-from agents.errors import ModelErrorCategory
+from agents.errors import ModelError, ModelErrorCategory
 from agents.react import CallFinished, Notice, run_react
 from agents.types import ReasoningDelta, TokenUsage, ToolCallDelta
 from memory.tokens import text_message
@@ -89,12 +89,40 @@ async def test_a_wait_too_long_for_a_user_is_an_error_at_once() -> None:
     assert (steps, clock.pauses) == ([], [])
 
 
-async def test_a_second_passing_error_is_the_answers_error() -> None:
-    model = ScriptedModel([describe_error("server"), describe_error("connection")])
+async def test_a_passing_error_that_comes_again_is_the_answers_error() -> None:
+    model = ScriptedModel(default=describe_error("connection"))
     _, error = await collect_steps(run_react(model, CONTEXT, sleep=Clock().sleep))
     assert error is not None
     assert error.category == "connection"
     assert len(model.requests) == 2
+
+
+@pytest.mark.parametrize(
+    "errors",
+    [
+        [describe_error("server"), describe_error("connection")],
+        [describe_error("timeout"), map_error(503, "Overloaded")],
+        [map_error(529, "Overloaded"), describe_error("rate_limit")],
+        [map_error(503, "Overloaded"), map_error(529, "Overloaded")],
+    ],
+    ids=lambda errors: " then ".join(str(error.status or error.category) for error in errors),
+)
+async def test_errors_of_several_kinds_leave_each_other_their_tries(errors: list[ModelError]) -> None:
+    clock = Clock()
+    model = ScriptedModel([*errors, "Fine now."])
+    steps, error = await collect_steps(run_react(model, CONTEXT, sleep=clock.sleep))
+    assert error is None
+    assert text_of(steps) == "Fine now."
+    assert clock.pauses == [1.0, 2.0]
+
+
+async def test_no_mixture_of_errors_gets_a_fourth_try() -> None:
+    kinds = [describe_error("server"), describe_error("connection"), describe_error("timeout"), "Too late."]
+    model = ScriptedModel(kinds)
+    _, error = await collect_steps(run_react(model, CONTEXT, sleep=Clock().sleep))
+    assert error is not None
+    assert error.category == "timeout"
+    assert len(model.requests) == 3
 
 
 @pytest.mark.parametrize("status", [503, 529])

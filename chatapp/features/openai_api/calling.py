@@ -85,7 +85,7 @@ class ModelCall:
 
     async def _ask(self, model: ChatModel, spent: _Spent) -> Finished:
         """Pass on what the model says, and return how it ended. What was shown is not asked for again."""
-        retries = 0
+        repeated: list[ModelError] = []
         while True:
             has_shown = False
             try:
@@ -100,10 +100,10 @@ class ModelCall:
                             self._items.put_nowait(item)
                 raise ModelError("bad_response", "The model ended without an answer.")
             except ModelError as error:
-                pause_s = retry_pause(error, retries)
+                pause_s = retry_pause(error, repeated)
                 if has_shown or pause_s is None:
                     raise
-            retries += 1
+                repeated.append(error)
             await asyncio.sleep(pause_s)
 
     async def _record(self, spent: _Spent) -> None:

@@ -131,10 +131,12 @@ if _database["ENGINE"].endswith("sqlite3"):
     _database["CONN_MAX_AGE"] = None
     _database["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}  # threads need one file, not :memory:
 else:
+    from chatapp.operations import postgresql  # its library is slow to import, and not used with SQLite
+
     _database["OPTIONS"] = {
+        **postgresql.PARAMETERS,
         **_database.get("OPTIONS", {}),
-        # Who asks while the database is away is told within 10 s.
-        "pool": {"min_size": 1, "max_size": 20, "timeout": 8},
+        "pool": postgresql.POOL,
     }
     _database["CONN_MAX_AGE"] = 0  # the pool keeps them
     _database["CONN_HEALTH_CHECKS"] = True  # a restarted server costs nobody a request

@@ -58,6 +58,7 @@ class Outages:
             "Redis killed and back": self.kill_redis,
             "Redis frozen": self.freeze_redis,
             "PostgreSQL stopped and back": self.stop_postgres,
+            "PostgreSQL frozen": self.freeze_postgres,
         }
 
     # --- processes
@@ -115,9 +116,13 @@ class Outages:
 
     def stop_postgres(self) -> None:
         assert self.postgres
-        self.postgres.interrupt()
-        time.sleep(DATABASE_AWAY_S)
-        self.postgres.start_again()
+        with self.postgres.ended():
+            time.sleep(DATABASE_AWAY_S)
+
+    def freeze_postgres(self) -> None:
+        assert self.postgres
+        with self.postgres.frozen():
+            time.sleep(DATABASE_AWAY_S)
 
     def lock_database(self) -> None:
         path = Path(self.installation.env["DATA_DIR"]) / "palimpsest.sqlite3"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import httpx2
@@ -105,8 +107,13 @@ def test_a_process_that_cannot_renew_its_lease_finishes_what_it_is_answering(
 
 
 @pytest.mark.mechanism("contract.errors")
+@pytest.mark.parametrize("away", [Postgres.ended, Postgres.frozen], ids=["ended", "frozen"])
 def test_without_postgresql_everybody_is_told_and_nothing_is_lost(
-    production: Installation, alice: Person, script: Script, postgres: Postgres
+    production: Installation,
+    alice: Person,
+    script: Script,
+    postgres: Postgres,
+    away: Callable[[Postgres], AbstractContextManager[None]],
 ) -> None:
     """Over REST, the socket and the pages; an answer that is being written goes on."""
     key = new_key("away")
@@ -117,17 +124,21 @@ def test_without_postgresql_everybody_is_told_and_nothing_is_lost(
     script.wait_for_request(key, event="first_token")
     headers = {"Authorization": f"Bearer {production.tokens[PEOPLE[0]]}"}
     printed = len(production.first.output())
-    with connect(production.first.ws_url, additional_headers=headers) as socket:
-        postgres.interrupt()
-        try:
-            refused = alice.post(other, f"Not now {key}", ASYNC, client_id=f"{key}-other")
-            frame = {"type": "message.send", "client_id": key, "conversation_id": other, "content": "Nor now"}
+    frame = {"type": "message.send", "client_id": key, "conversation_id": other, "content": "Nor now"}
+    with (
+        connect(production.first.ws_url, additional_headers=headers) as socket,
+        ThreadPoolExecutor(3) as threads,
+    ):
+        with away(postgres):
             socket.send(json.dumps(frame))
+            refusing = threads.submit(alice.post, other, f"Not now {key}", ASYNC, client_id=f"{key}-other")
+            pages = [
+                threads.submit(httpx2.get, f"{production.first.url}{path}", timeout=60)
+                for path in ("/accounts/login/", "/readyz")
+            ]
             told = json.loads(socket.recv(timeout=60))
-            page = httpx2.get(f"{production.first.url}/accounts/login/", timeout=60)
-            ready = httpx2.get(f"{production.first.url}/readyz", timeout=60)
-        finally:
-            postgres.start_again()
+            refused = refusing.result()
+            page, ready = (each.result() for each in pages)
     error = refused.json()["error"]
     assert (refused.status_code, error["code"]) == (503, "unavailable")
     assert error["message"] == "The database does not answer right now. Please try again."

@@ -12,6 +12,8 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -96,6 +98,30 @@ class Postgres:
         if self.process:
             self.process.send_signal(signal.SIGINT)
             self.process.wait(30)
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """It keeps its connections, and the machine takes new ones for it, but it does nothing."""
+        assert self.process
+        first = self.process.pid
+        os.kill(first, signal.SIGSTOP)  # begins no more of the others
+        others = [int(pid) for pid in Path(f"/proc/{first}/task/{first}/children").read_text().split()]
+        for pid in others:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in (*others, first):
+                os.kill(pid, signal.SIGCONT)
+
+    @contextmanager
+    def ended(self) -> Iterator[None]:
+        """It refuses connections until it is started again."""
+        self.interrupt()
+        try:
+            yield
+        finally:
+            self.start_again()
 
     def stop(self) -> None:
         self.interrupt()

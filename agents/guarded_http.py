@@ -7,6 +7,7 @@ checked. Each redirect is checked in the same way.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -58,6 +59,13 @@ class HostRules:
 
     hosts: tuple[str, ...] = ()
     own_hosts: tuple[str, ...] = ()
+
+    @classmethod
+    def of_address(cls, url: httpx2.URL, *, is_own: bool) -> HostRules:
+        """Return rules that allow the host and port of one address. Raise ForbiddenHost where it has none."""
+        host, port = host_and_port(url)
+        shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        return cls(hosts=(shown,), own_hosts=(shown,) if is_own else ())
 
     def check_name(self, host: str, port: int) -> None:
         """Raise ForbiddenHost for a host that no rule allows."""
@@ -185,6 +193,18 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+
+async def check_own_address(url: httpx2.URL, resolve: Resolve = resolve_host) -> None:
+    """Raise ForbiddenHost for an address that not even an operator's own server may have.
+
+    A name that is not known here passes: a proxy may know it.
+    """
+    rules = HostRules.of_address(url, is_own=True)
+    host, port = host_and_port(url)
+    with contextlib.suppress(OSError):
+        for address in await resolve(host, port):
+            rules.check_address(host, port, address)
 
 
 def host_and_port(url: httpx2.URL) -> tuple[str, int]:

@@ -26,7 +26,6 @@ from agents.guarded_http import (
     GuardedTransport,
     HostRules,
     Resolve,
-    host_and_port,
     resolve_host,
 )
 from agents.mcp_schemas import is_usable, readable, without_patterns
@@ -78,9 +77,7 @@ class McpEndpoint:
 
     @property
     def rules(self) -> HostRules:
-        host, port = host_and_port(httpx2.URL(self.url))
-        shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        return HostRules(hosts=(shown,), own_hosts=(shown,) if self.is_own else ())
+        return HostRules.of_address(httpx2.URL(self.url), is_own=self.is_own)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,13 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import httpx2
+
+from agents.chat_models.dialect import OPENAI_ADDRESS
 from agents.chat_models.openai_model import OpenAIModel, fetch_models
+from agents.error_mapping import describe_error
 from agents.errors import ModelError
+from agents.guarded_http import ForbiddenHost, check_own_address
 from agents.types import (
     Finished,
     ListedModel,
@@ -25,7 +30,8 @@ MAX_SHOWN_CHARS = 200
 
 
 async def list_models(endpoint: ModelEndpoint) -> list[ListedModel]:
-    """Return the models that the address offers. Raise ModelError."""
+    """Return the models that the address offers. Raise ModelError, also for an address that is never asked."""
+    await _check_address(endpoint)
     return read_listing(await fetch_models(endpoint))
 
 
@@ -38,6 +44,16 @@ async def probe_model(endpoint: ModelEndpoint) -> ProbeResult:
         return await _ask(endpoint, tuple(models))
     except ModelError as error:
         return _describe_failure(endpoint, error, tuple(models))
+
+
+async def _check_address(endpoint: ModelEndpoint) -> None:
+    """Refuse addresses such as those where clouds answer with the machine's credentials."""
+    try:
+        await check_own_address(httpx2.URL(endpoint.base_url or OPENAI_ADDRESS))
+    except ForbiddenHost as error:
+        raise describe_error("connection", str(error)) from None
+    except (httpx2.InvalidURL, ValueError) as error:
+        raise describe_error("not_found", f"The address cannot be used: {error}") from error
 
 
 async def _try_listing(endpoint: ModelEndpoint) -> tuple[list[ListedModel], ModelError | None]:
@@ -96,14 +112,19 @@ def _describe_failure(
     if error.category == "not_found" and models:
         hint = " The address offers: " + ", ".join(model.model_id for model in models[:8])
         hint += ", …" if len(models) > 8 else "."
-    words = error.provider_words or error.detail
-    detail = f" ({words})" if words else ""
     return ProbeResult(
-        sentence=f"{endpoint.model_id} does not answer: {_REASONS.get(error.category, error.message)}{detail}.{hint}",
+        sentence=f"{endpoint.model_id} does not answer: {describe_for_operators(error)}.{hint}",
         models=models,
         error_category=error.category,
         error_detail=error.provider_words,
     )
+
+
+def describe_for_operators(error: ModelError) -> str:
+    """Return why it failed, as the second half of a sentence, with the provider's own words."""
+    words = error.provider_words or error.detail
+    detail = f" ({words.rstrip('.')})" if words else ""
+    return _REASONS.get(error.category, error.message) + detail
 
 
 # For operators, who can repair what users can only report.

@@ -48,10 +48,13 @@ class EnvironmentModels:
     fast_model: str = ""
 
 
-def save_model_config(*, config: ModelConfig, api_key: str | None = None) -> ModelConfig:
+def save_model_config(
+    *, config: ModelConfig, api_key: str | None = None, replaces_demo: bool = True
+) -> ModelConfig:
     """Store a row as edited and return it. `api_key`: None keeps the stored one, "" removes it.
 
-    What was detected or learned is reset when the endpoint or model changes.
+    What was detected or learned is reset when the endpoint or model changes. With `replaces_demo` a model that is new
+    becomes the default where only the Demo model was.
     """
     with transaction.atomic():
         _lock_models()
@@ -74,7 +77,7 @@ def save_model_config(*, config: ModelConfig, api_key: str | None = None) -> Mod
             written = [*written, "named_window"]
         config.save(update_fields=written if former else None)
         appeared = config.enabled and not (former and former.enabled)
-        if appeared and config.kind != ModelConfig.Kind.DEMO:
+        if replaces_demo and appeared and config.kind != ModelConfig.Kind.DEMO:
             _replace_demo_as_default(config)
     return config
 
@@ -92,6 +95,13 @@ def store_detected_sizes(
         ModelConfig.objects.filter(pk=config.pk, model_id=config.model_id, base_url=config.base_url).update(
             **values
         )
+
+
+def make_default(*, config: ModelConfig) -> None:
+    """Let new conversations begin with this model."""
+    with transaction.atomic():
+        _lock_models()
+        _set_default(config)
 
 
 def note_named_window(

@@ -52,13 +52,18 @@ def detect_sizes(config: ModelConfig) -> None:
 
 
 def store_listed_sizes(config: ModelConfig, listed: ListedModel | None) -> None:
-    """Store the sizes in a listing. An Ollama is asked in its own protocol: its listing names no window."""
-    window = listed.context_size if listed else None
+    """Store the sizes in a listing, with the window of an Ollama."""
     store_detected_sizes(
         config=config,
-        context_size=window or ollama_window(config.base_url, config.model_id),
+        context_size=find_window(config, listed),
         max_output_tokens=listed.max_output_tokens if listed else None,
     )
+
+
+def find_window(config: ModelConfig, listed: ListedModel | None) -> int | None:
+    """Return the window in a listing. An Ollama is asked in its own protocol: its listing names none."""
+    window = listed.context_size if listed else None
+    return window or ollama_window(config.base_url, config.model_id)
 
 
 def _detect() -> None:

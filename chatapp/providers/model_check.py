@@ -1,16 +1,21 @@
-"""The Test of a model: asks its endpoint, stores the sizes it names and describes in sentences what was found."""
+"""The Test of a model: asks its endpoint, stores the sizes it names and describes in sentences what was found.
+
+A model that is not stored yet is asked in the same way, and stored once it has answered.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from agents.chat_models.probing import probe_model
+from agents.chat_models.probing import describe_for_operators, list_models, probe_model
+from agents.errors import ModelError
 from agents.types import ListedModel
+from chatapp.operations import clock
 from chatapp.operations.encryption import SecretUnreadable
-from chatapp.providers.actions import record_test
+from chatapp.providers.actions import record_test, save_model_config, store_detected_sizes
 from chatapp.providers.chat_models import ask_in_thread, endpoint_of
-from chatapp.providers.detection import store_listed_sizes
+from chatapp.providers.detection import find_window
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import resolve_budget_inputs
 from memory.budget import ResolvedBudget
@@ -32,11 +37,36 @@ SizesOf = Callable[[ModelConfig], ResolvedBudget]
 def check_model(config: ModelConfig, sizes_of: SizesOf) -> ModelCheck:
     """Test a model, store the result and return it. Blocks until the endpoint answered or its time-out passed."""
     check = _check(config, sizes_of)
+    if check.is_working:
+        store_detected_sizes(
+            config=config,
+            context_size=config.detected_context_size or None,
+            max_output_tokens=config.detected_max_output_tokens or None,
+        )
     record_test(config=config, result=check.text)
     return check
 
 
+def connect_model(config: ModelConfig, sizes_of: SizesOf) -> ModelCheck:
+    """Test a model that is not stored yet, and store it if it answers. Blocks as `check_model` does."""
+    check = _check(config, sizes_of)
+    if check.is_working:
+        config.test_result, config.tested_at = check.text, clock.now()
+        save_model_config(config=config)
+    return check
+
+
+def list_offered(config: ModelConfig) -> tuple[list[ListedModel], str]:
+    """Return (the models that the address of this row lists, why it lists none)."""
+    try:
+        offered = ask_in_thread(list_models(endpoint_of(config)))
+    except ModelError as error:
+        return [], f"The address does not list its models: {describe_for_operators(error)}."
+    return offered, "" if offered else "The address lists no models: enter the name of one."
+
+
 def _check(config: ModelConfig, sizes_of: SizesOf) -> ModelCheck:
+    """Return what was found; the sizes found are set on `config` and not stored."""
     if config.kind == ModelConfig.Kind.DEMO:
         return ModelCheck(True, "The Demo model is built in and always answers. It is not a language model.")
     try:
@@ -48,8 +78,9 @@ def _check(config: ModelConfig, sizes_of: SizesOf) -> ModelCheck:
     probe = ask_in_thread(probe_model(replace(endpoint, first_token_timeout_s=timeout_s)))
     if probe.error_category is not None:
         return ModelCheck(False, _without_key(probe.sentence, endpoint.api_key))
-    store_listed_sizes(config, ListedModel(config.model_id, probe.context_size, probe.max_output_tokens))
-    config.refresh_from_db(fields=["detected_context_size", "detected_max_output_tokens"])
+    listed = ListedModel(config.model_id, probe.context_size, probe.max_output_tokens)
+    config.detected_context_size = find_window(config, listed) or config.detected_context_size
+    config.detected_max_output_tokens = listed.max_output_tokens or config.detected_max_output_tokens
     return ModelCheck(True, " ".join([probe.sentence, *_size_sentences(config, sizes_of)]))
 
 

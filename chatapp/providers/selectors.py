@@ -57,6 +57,12 @@ def default_model() -> ModelConfig:
     return copy(model)
 
 
+def has_real_default() -> bool:
+    """Return whether new conversations begin with a model that somebody connected."""
+    defaults = ModelConfig.objects.filter(is_default=True)
+    return defaults.exclude(kind=ModelConfig.Kind.DEMO).exists()
+
+
 def model_of(conversation: Conversation) -> ModelConfig:
     """Return the conversation's model, else its agent's, else the default; disabled ones are skipped. Raises
     NotFound."""

@@ -113,7 +113,7 @@ def test_no_query_fails_on_our_side(admin_client: Client, asked: list[str]) -> N
 
 
 @pytest.mark.parametrize(
-    "route", [route for route in pages() if re.search(r"^admin/.*(add|import|invite)/$", route)]
+    "route", [route for route in pages() if re.search(r"^admin/.*(add|import|invite|connect)/$", route)]
 )
 def test_no_form_fails_on_our_side(admin_client: Client, asked: list[str], route: str) -> None:
     shown = admin_client.get(f"/{route}")

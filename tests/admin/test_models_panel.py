@@ -129,12 +129,36 @@ def test_addresses_of_the_operators_own_network_are_accepted(admin_client: Clien
     assert add_model(admin_client, address).base_url == address
 
 
-def test_the_first_real_model_becomes_the_default_and_another_one_can(admin_client: Client) -> None:
+def test_the_first_real_model_becomes_the_default_and_another_one_can(
+    admin_client: Client, server: ModelServer
+) -> None:
     ensure_first_model()
-    first = add_model(admin_client)
+    first = add_model(admin_client, server.base_url)
     assert default_model() == first
-    second = add_model(admin_client, name="Second", make_default="on")
+    second = add_model(admin_client, server.base_url, name="Second", make_default="on")
     assert default_model() == second
+
+
+def test_a_model_that_fails_its_test_does_not_become_the_default(
+    admin_client: Client, server: ModelServer
+) -> None:
+    ensure_first_model()
+    told = messages_after(admin_client, ADD, form_of())
+    assert "Mine did not become the default" in told
+    assert default_model().kind == ModelConfig.Kind.DEMO
+    good = add_model(admin_client, server.base_url, name="Good")
+    dead = ModelConfig.objects.get(name="Mine")
+    told = messages_after(admin_client, page_of(dead), form_of(make_default="on", _test="Save and test"))
+    assert "Mine did not become the default" in told
+    assert default_model() == good
+
+
+def test_the_default_stays_the_default_when_it_is_edited(admin_client: Client, server: ModelServer) -> None:
+    model = add_model(admin_client, server.base_url)
+    asked = len(server.requests)
+    admin_client.post(page_of(model), form_of(server.base_url, make_default="on", context_size=9_000))
+    assert default_model() == model
+    assert len(server.requests) == asked
 
 
 def test_the_default_cannot_be_disabled(admin_client: Client) -> None:
@@ -245,6 +269,7 @@ def test_a_window_entered_larger_than_the_models_is_warned_of(
 
 def test_looking_at_the_test_address_tests_nothing(admin_client: Client, server: ModelServer) -> None:
     model = add_model(admin_client, server.base_url)
+    server.clear()
     assert admin_client.get(f"{page_of(model)[:-7]}test/").status_code == 405
     assert not server.requests
 

@@ -39,7 +39,7 @@ def test_an_operator_gives_a_group_its_clean_up_period(admin_client: Client) -> 
     assert "365 days" in admin_client.get("/admin/auth/group/").content.decode()
 
 
-@pytest.mark.parametrize("path", ["", "login/", "chatapp/user/", "chatapp/modelconfig/add/", "nonsense/"])
+@pytest.mark.parametrize("path", ["", "login/", "chatapp/user/", "chatapp/modelconfig/connect/", "nonsense/"])
 def test_charlie_finds_nothing_there(
     browser_client: Callable[[User], Client], charlie: User, path: str
 ) -> None:

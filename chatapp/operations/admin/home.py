@@ -12,6 +12,7 @@ from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
 from chatapp.operations.ids import first_id_at
 from chatapp.providers.models import Usage
+from chatapp.providers.selectors import has_real_default
 from chatapp.runs.models import Run
 
 DAYS = 14
@@ -32,6 +33,7 @@ def read_overview(now: datetime) -> dict[str, Any]:
         "queued": active.filter(status=Run.Status.QUEUED).count(),
         "waiting_s": round((now - oldest.created_at).total_seconds()) if oldest else 0,
         "compactions": Compaction.objects.filter(status__in=Compaction.ACTIVE).count(),
+        "has_model": has_real_default(),
         "users": User.objects.filter(is_active=True).count(),
         **_read_days(now),
     }

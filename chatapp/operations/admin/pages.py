@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any, Generic, Protocol, TypeVar
 
 from django.contrib import admin, messages
@@ -49,6 +50,7 @@ class SentAtOnce(admin.ModelAdmin):  # type: ignore[type-arg]
 
 
 RowT = TypeVar("RowT", bound=Model)
+TestedT = TypeVar("TestedT", bound=Model, contravariant=True)
 
 
 class Check(Protocol):
@@ -61,12 +63,17 @@ class Check(Protocol):
     def text(self) -> str: ...
 
 
-class TestedAdmin(SentAtOnce, Generic[RowT]):
-    change_form_template = "admin/chatapp/tested/change_form.html"
+class RowCheck(Protocol[TestedT]):
+    """Test the server of a row, store the result and return it."""
 
-    def check_row(self, row: RowT) -> Check:
-        """Test the server of this row, and store the result."""
-        raise NotImplementedError
+    def __call__(self, row: TestedT) -> Check: ...
+
+
+class TestedAdmin(SentAtOnce, Generic[RowT]):
+    """Rows with a server that can be tested, from the list and from the form."""
+
+    change_form_template = "admin/chatapp/tested/change_form.html"
+    check_row: RowCheck[RowT]
 
     @admin.display(description="")
     def test_button(self, row: RowT) -> str:
@@ -87,25 +94,41 @@ class TestedAdmin(SentAtOnce, Generic[RowT]):
         self.tell_check(request, row)
         return redirect(f"admin:{self._url_name('changelist')}")
 
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Test a saved row after the transaction that saved it: a server may take a minute to answer."""
+        response = super().changeform_view(request, object_id, form_url, extra_context)
+        row = getattr(request, "saved_row", None)
+        if row is not None and response.status_code == HTTPStatus.FOUND and self.needs_check(request):
+            self.tell_check(request, row)
+        return response
+
+    def needs_check(self, request: HttpRequest) -> bool:
+        return "_test" in request.POST
+
     def response_change(self, request: HttpRequest, obj: RowT) -> HttpResponse:
-        if "_test" in request.POST:
-            self.tell_check(request, obj)
-            return redirect(request.path)
-        return super().response_change(request, obj)
+        request.saved_row = obj  # type: ignore[attr-defined]
+        return redirect(request.path) if "_test" in request.POST else super().response_change(request, obj)
 
     def response_add(
         self, request: HttpRequest, obj: RowT, post_url_continue: str | None = None
     ) -> HttpResponse:
+        request.saved_row = obj  # type: ignore[attr-defined]
         if "_test" in request.POST:
-            self.tell_check(request, obj)
             return redirect(f"admin:{self._url_name('change')}", obj.pk)
         return super().response_add(request, obj, post_url_continue)
 
-    def tell_check(self, request: HttpRequest, row: RowT) -> None:
+    def tell_check(self, request: HttpRequest, row: RowT) -> Check:
         check = self.check_row(row)
         level = messages.SUCCESS if check.is_working else messages.ERROR
         text = check.text if check.text.startswith(str(row)) else f"{row}: {check.text}"
         self.message_user(request, text, level)
+        return check
 
     def _url_name(self, view: str) -> str:
         return f"{self.opts.app_label}_{self.opts.model_name}_{view}"

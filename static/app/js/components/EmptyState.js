@@ -72,7 +72,7 @@ function Suggestion({ icon, title, text }) {
 
 const connectLink = () =>
   boot.admin_url &&
-  html`<a class="button is-small" href=${`${boot.admin_url}chatapp/modelconfig/add/`}>${t("Connect a model")}</a>`;
+  html`<a class="button is-small" href=${`${boot.admin_url}chatapp/modelconfig/connect/`}>${t("Connect a model")}</a>`;
 
 function ModelProblem() {
   const { modelsState } = state.value;

@@ -88,7 +88,7 @@ function modelItems() {
     isChecked: model.id === currentModel.value?.id,
     onSelect: () => chooseModel(model.name),
   }));
-  const add = { label: t("Connect a model…"), icon: "plus", href: `${boot.admin_url}chatapp/modelconfig/add/` };
+  const add = { label: t("Connect a model…"), icon: "plus", href: `${boot.admin_url}chatapp/modelconfig/connect/` };
   return boot.admin_url ? [...items, null, add] : items;
 }
 

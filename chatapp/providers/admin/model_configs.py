@@ -1,16 +1,13 @@
-"""The admin pages of models and usage. A key is stored and never shown."""
+"""The admin pages of models. A key is stored and never shown."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 from django import forms
-from django.contrib import admin
-from django.core.exceptions import PermissionDenied, ValidationError
-from django.db.models import Count, QuerySet, Sum
-from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.text import Truncator
 
@@ -18,14 +15,13 @@ from chatapp.context.admin import POLICY_HELP, check_policy_field
 from chatapp.context.policies import rules_for
 from chatapp.operations import clock
 from chatapp.operations.admin.fields import YamlField, bound_fields
-from chatapp.operations.admin.pages import Check, TestedAdmin, ViewOnlyAdmin
-from chatapp.operations.errors import InvalidInput
-from chatapp.providers.actions import save_model_config
+from chatapp.operations.admin.pages import Check, TestedAdmin
+from chatapp.providers.actions import make_default, save_model_config
+from chatapp.providers.admin.connect import ConnectPage
 from chatapp.providers.model_check import check_model
-from chatapp.providers.models import ModelConfig, Usage
+from chatapp.providers.models import ModelConfig
 from chatapp.providers.named_windows import describe_named_window
-from chatapp.providers.selectors import GroupBy, usage_by, usage_days
-from chatapp.providers.usage_report import bars_of, csv_response
+from chatapp.providers.selectors import has_real_default
 from memory.bounds import MAX_PROMPT_CHARS, MAX_TOKENS
 
 
@@ -127,13 +123,14 @@ OWNED_BY_ENVIRONMENT = ("base_url", "model_id")
 
 
 @admin.register(ModelConfig)
-class ModelConfigAdmin(TestedAdmin[ModelConfig]):
+class ModelConfigAdmin(ConnectPage, TestedAdmin[ModelConfig]):
     form = ModelConfigForm
     list_display = ("name", "endpoint", "window", "enabled", "is_default", "test_state", "test_button")
     list_filter = ("enabled", "kind", "origin")
     list_select_related = ("fast_model",)
     search_fields = ("name", "model_id", "base_url")
     actions = ("test_selected",)
+    change_list_template = "admin/chatapp/modelconfig/change_list.html"
     readonly_fields = ("origin", "effective_sizes", "last_test")
 
     def get_fieldsets(self, request: HttpRequest, obj: ModelConfig | None = None) -> Any:
@@ -173,8 +170,14 @@ class ModelConfigAdmin(TestedAdmin[ModelConfig]):
         return actions
 
     def save_model(self, request: HttpRequest, obj: ModelConfig, form: Any, change: bool) -> None:
-        obj.is_default = form.cleaned_data["make_default"]
-        save_model_config(config=obj, api_key=form.new_api_key)
+        """Save the row. It becomes the default only where it passes the test that follows."""
+        asked = form.cleaned_data["make_default"]
+        appeared = obj.enabled and "enabled" in form.changed_data if change else obj.enabled
+        request.leads_if_working = not obj.is_default and (  # type: ignore[attr-defined]
+            asked or (appeared and obj.kind != ModelConfig.Kind.DEMO and not has_real_default())
+        )
+        obj.is_default = asked and obj.is_default
+        save_model_config(config=obj, api_key=form.new_api_key, replaces_demo=False)
 
     # --- what is shown ---------------------------------------------------------------------------------
 
@@ -217,102 +220,20 @@ class ModelConfigAdmin(TestedAdmin[ModelConfig]):
     def check_row(self, row: ModelConfig) -> Check:
         return check_model(row, lambda config: rules_for(config).resolved)
 
+    def needs_check(self, request: HttpRequest) -> bool:
+        return super().needs_check(request) or getattr(request, "leads_if_working", False)
+
+    def tell_check(self, request: HttpRequest, row: ModelConfig) -> Check:
+        check = super().tell_check(request, row)
+        if getattr(request, "leads_if_working", False):
+            if check.is_working:
+                make_default(config=row)
+            else:
+                told = f"{row} did not become the default, because it did not pass its test."
+                self.message_user(request, told, messages.WARNING)
+        return check
+
     @admin.action(description="Test: ask the endpoint and tell what it found", permissions=["change"])
     def test_selected(self, request: HttpRequest, queryset: QuerySet[ModelConfig]) -> None:
         for config in queryset:
             self.tell_check(request, config)
-
-
-class UsageReportForm(forms.Form):
-    group_by = forms.ChoiceField(
-        label="by", choices=[(name, name) for name in get_args(GroupBy) if name != "conversation"]
-    )
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        for name in ("from", "to"):  # the first is no name of Python's
-            widget = forms.DateInput(attrs={"type": "date"})
-            self.fields[name] = forms.DateField(required=False, widget=widget)
-
-    def clean(self) -> dict[str, Any]:
-        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
-        try:
-            usage_days(cleaned.get("from"), cleaned.get("to"))
-        except InvalidInput as error:
-            raise ValidationError(error.message) from None
-        return cleaned
-
-
-@admin.register(Usage)
-class UsageAdmin(ViewOnlyAdmin):
-    change_list_template = "admin/chatapp/usage/change_list.html"
-    list_display = (
-        "created_at",
-        "user",
-        "purpose",
-        "model_name",
-        "input_tokens",
-        "output_tokens",
-        "cached_tokens",
-        "cost",
-        "kept_out_tokens",
-        "compaction_saved",
-        "cache_saved",
-        "exact",
-    )
-    list_filter = ("purpose", "model_name", "exact", "created_at")
-    list_select_related = ("user",)
-    list_display_links = None
-    date_hierarchy = "created_at"
-    search_fields = ("user__email", "=conversation__id", "=run__id")
-    search_help_text = "A user's e-mail address, or the id of a conversation or a run"
-    ordering = ("-created_at",)
-
-    def get_urls(self) -> list[URLPattern]:
-        report = self.admin_site.admin_view(self.report)
-        return [path("report/", report, name="chatapp_usage_report"), *super().get_urls()]
-
-    def report(self, request: HttpRequest) -> HttpResponse:
-        """Show sums of all users' calls with their chart, or return them as CSV."""
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        form = UsageReportForm(request.GET or None)
-        asked = form.cleaned_data if form.is_valid() else {}
-        first, last = usage_days(asked.get("from"), asked.get("to"))
-        group_by: GroupBy = asked.get("group_by") or "day"
-        rows, total = usage_by(None, first=first, last=last, group_by=group_by)
-        if request.GET.get("format") == "csv" and asked:
-            return csv_response(rows, group_by)
-        bars = bars_of(rows, group_by)
-        shown = {"from": first, "to": last, "group_by": group_by}
-        context = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "title": "Sums and chart",
-            "form": form if form.errors else UsageReportForm(initial=shown),
-            "bars": bars,
-            "more": len(rows) - len(bars),
-            "total": total,
-            "group_by": group_by,
-        }
-        return TemplateResponse(request, "admin/chatapp/usage/report.html", context)
-
-    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        response = super().changelist_view(request, extra_context)
-        context = response.context_data if isinstance(response, TemplateResponse) else None
-        if context and "cl" in context:
-            context["totals"] = (
-                context["cl"]
-                .queryset.order_by()
-                .aggregate(
-                    calls=Count("pk"),
-                    input=Sum("input_tokens", default=0),
-                    output=Sum("output_tokens", default=0),
-                    cached=Sum("cached_tokens", default=0),
-                    cost=Sum("cost"),
-                    kept_out=Sum("kept_out_tokens", default=0),
-                    compaction_saved=Sum("compaction_saved"),
-                    cache_saved=Sum("cache_saved"),
-                )
-            )
-        return response

@@ -9,6 +9,7 @@ from chatapp.accounts import api as accounts
 from chatapp.agent_presets import api as agent_presets
 from chatapp.compaction import api as compaction
 from chatapp.conversations.api import conversations, exports, folders, imports, messages
+from chatapp.features.bulk import api as bulk
 from chatapp.features.importing import api as importing
 from chatapp.features.mcp_server.views import mcp
 from chatapp.features.openai_api.api import openai_urlpatterns
@@ -32,6 +33,7 @@ ROUTERS = (
     agent_presets.router,
     imports.router,  # before conversations: /conversations/import is not an id
     importing.router,
+    bulk.router,  # before conversations, too
     conversations.router,
     folders.router,
     trash.router,

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
 from functools import partial
-from typing import IO, Any
+from typing import Any
 
 from asgiref.sync import sync_to_async
-from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from ninja import Router, Status
 
@@ -37,8 +35,9 @@ from chatapp.forgetting.accounts import delete_account
 from chatapp.long_term.actions.settings import update_settings
 from chatapp.long_term.archive import memory_files
 from chatapp.operations import audit, clock
-from chatapp.operations.database import beside_database, in_database
+from chatapp.operations.database import beside_database
 from chatapp.operations.errors import Forbidden
+from chatapp.operations.http.downloads import zip_download
 from chatapp.operations.http.schemas import Page, answers
 from chatapp.operations.models import AuditEvent
 from chatapp.providers.usage import usage_files
@@ -46,7 +45,6 @@ from chatapp.providers.usage import usage_files
 router = Router(tags=["account"])
 
 ZIP = {"schema": {"type": "string", "format": "binary"}}
-CHUNK_BYTES = 2**18
 ARCHIVE_PARTS = (
     partial(conversation_files, compactions_of=compaction_list),
     uploaded_files,
@@ -99,16 +97,7 @@ async def export_everything(request: ApiRequest) -> HttpResponseBase:
     user = request.auth.user
     await sync_to_async(audit.record)(AuditEvent.Kind.EXPORTED, user_id=user.pk)
     archive = await beside_database(write_account_archive)(user, ARCHIVE_PARTS)
-    response = StreamingHttpResponse(_chunks(archive), content_type="application/zip")
-    name = f"palimpsest-{clock.now().date().isoformat()}.zip"
-    response["Content-Disposition"] = f'attachment; filename="{name}"'
-    return response
-
-
-async def _chunks(archive: IO[bytes]) -> AsyncGenerator[bytes, None]:
-    with archive:
-        while chunk := await in_database(archive.read)(CHUNK_BYTES):
-            yield chunk
+    return zip_download(archive, f"palimpsest-{clock.now().date().isoformat()}.zip")
 
 
 @router.get("/tokens", auth=allow("chat", "read"), response=answers(ok=Page[Token]))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryFile
 from typing import IO, Any
@@ -40,12 +41,16 @@ ArchivePart = Callable[[User], Iterable[ArchiveFile]]
 
 def write_account_archive(user: User, parts: Sequence[ArchivePart]) -> IO[bytes]:
     """Return the archive as an open file on disk. One page or one file at a time is in memory."""
+    files = (file for part in (account_files, *parts) for file in part(user))
+    return write_archive(chain([("README.txt", README)], files))
+
+
+def write_archive(files: Iterable[ArchiveFile]) -> IO[bytes]:
+    """Return a zip of the files as an open file on disk."""
     archive = TemporaryFile()  # noqa: SIM115 - whoever sends it closes it
-    with ZipFile(archive, "w", ZIP_DEFLATED) as files:
-        files.writestr("README.txt", README)
-        for part in (account_files, *parts):
-            for name, content in part(user):
-                _write(files, name, content)
+    with ZipFile(archive, "w", ZIP_DEFLATED) as zipped:
+        for name, content in files:
+            _write(zipped, name, content)
     archive.seek(0)
     return archive
 

@@ -29,6 +29,8 @@ SAMPLES: dict[str, Any] = {
     "name": "Made",
     "messages": [{"role": "user", "content": "Hello"}],
     "item_ids": [odd.ROW_ID],
+    "ids": [odd.ROW_ID],
+    "action": "archive",
     "day": "2026-11-21",
     "preview": True,  # calls no model
 }

@@ -24,6 +24,7 @@ KEY = {"idempotency-key": "k1"}
 OF_MESSAGES = {"/conversations/{conversation_id}/messages", "/conversations/{conversation_id}/inject"}
 """There the key is the message's own: `test_idempotency.py`."""
 MAKE_NOTHING = {
+    "/conversations/bulk",
     "/conversations/{conversation_id}/context",
     "/conversations/{conversation_id}/compactions/{compaction_id}/undo",
     "/conversations/{conversation_id}/compactions/{compaction_id}/redo",

@@ -13,6 +13,7 @@ from chatapp.conversations.models import Message
 from chatapp.forgetting.models import Tombstone, TrashedConversation
 from chatapp.long_term.models import MemoryEntry
 from chatapp.long_term.selectors.tombstones import tombstones_of
+from chatapp.operations.access import parse_id
 from chatapp.runs.models import RunSource
 from memory.sentences import split_sentences
 
@@ -27,6 +28,12 @@ def trash_page(
         rows = rows.filter(Q(trashed_at__lt=at) | Q(trashed_at=at, pk__lt=last_id))
     found = list(rows.order_by("-trashed_at", "-pk")[: limit + 1])
     return found[:limit], len(found) > limit
+
+
+def is_in_trash(user: User, conversation_id: str, now: datetime) -> bool:
+    """Raises NotFound for what is no id."""
+    rows = TrashedConversation.objects.filter(user=user, purge_at__gt=now, pk=parse_id(conversation_id))
+    return rows.exists()
 
 
 def due_for_purge(now: datetime, limit: int = 50) -> list[TrashedConversation]:

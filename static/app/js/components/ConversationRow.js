@@ -2,6 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
+import { select, selection, toggleSelected } from "../bulk/store.js";
 import { changeConversation } from "../commands/conversations.js";
 import { goTo } from "../commands/navigation.js";
 import { openMoveDialog } from "../folders/commands.js";
@@ -30,6 +31,11 @@ function Row({ conversation }) {
     return html`<li class="row"><${TitleField} conversation=${conversation} onDone=${() => (isRenaming.value = false)} /></li>`;
   }
   const title = conversation.title || t("New chat");
+  if (selection.value) {
+    return html`<li class=${`row ${isOpen ? "is-open" : ""}`}><label class="row-link row-choice" title=${title}>
+      <input type="checkbox" checked=${selection.value.has(conversation.id)} onChange=${() => toggleSelected(conversation.id)} />
+      <span class="row-title">${title}</span></label></li>`;
+  }
   return html`<li class=${`row ${isOpen ? "is-open" : ""}`}>
     <a class="row-link" href=${`/c/${conversation.id}`} title=${title} onClick=${open}
       aria-current=${isOpen ? "page" : undefined} onDblClick=${() => (isRenaming.value = true)}>
@@ -70,6 +76,7 @@ export function rowActions(conversation, rename) {
       icon: "memory",
       onSelect: () => changeConversation(id, { memory: isPaused ? "on" : "paused" }),
     },
+    { label: t("Select"), icon: "check", onSelect: () => select([id]) },
     null,
     { label: t("Share…"), icon: "export", onSelect: () => changeUi({ dialog: { kind: "share", conversation } }) },
     { label: t("Export as Markdown"), icon: "export", href: `${exportUrl}?format=markdown` },

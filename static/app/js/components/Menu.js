@@ -66,7 +66,8 @@ function Row({ item, select }) {
       ${item.note && html`<small>${item.note}</small>`}
     </span>
     ${item.isChecked && html`<${Icon} name="check" size=${18} />`}`;
-  if (item.href) return html`<a class=${className} role=${role} href=${item.href}>${inner}</a>`;
+  // A download leaves the page as it is: the menu has to close by itself.
+  if (item.href) return html`<a class=${className} role=${role} href=${item.href} onClick=${() => select(() => {})}>${inner}</a>`;
   const { onSelect = () => {} } = item;
   return html`<button type="button" class=${className} role=${role} aria-checked=${item.isChecked}
     onClick=${() => select(onSelect)}>${inner}</button>`;

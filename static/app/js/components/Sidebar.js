@@ -2,6 +2,7 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import { boot } from "../boot.js";
+import { SelectionBar } from "../bulk/SelectionBar.js";
 import { loadListing, loadMoreListing } from "../commands/conversations.js";
 import { goTo } from "../commands/navigation.js";
 import { FolderGroups } from "../folders/FolderGroups.js";
@@ -34,6 +35,7 @@ export function Sidebar() {
         <${Search} />
       </div>
       <${List} />
+      <${SelectionBar} />
       <${AccountRow} />
     </nav>`;
 }

@@ -1,5 +1,6 @@
 /** Makes or changes a folder, and moves a conversation to one. */
 
+import { moveSelected } from "../bulk/commands.js";
 import { closeDialog, Dialog } from "../components/Dialog.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
@@ -36,25 +37,26 @@ export function FolderDialog({ folder, moves }) {
   <//>`;
 }
 
-/** @param {{conversation: import("../state/types.js").Conversation}} props */
+/** @param {{conversation: import("../state/types.js").Conversation|null}} props null: all that are selected */
 export function MoveDialog({ conversation }) {
   const choices = [{ id: "", name: t("No folder") }, ...folders.value];
   const move = (/** @type {any} */ event) => {
     event.preventDefault();
     const id = String(new FormData(event.target).get("folder") ?? "");
     closeDialog();
-    moveConversation(conversation.id, id || null);
+    if (conversation) moveConversation(conversation.id, id || null);
+    else moveSelected(id || null);
   };
   return html`<${Dialog} title=${t("Move to folder")} className="is-small">
     <form onSubmit=${move}>
       <fieldset class="choices"><legend class="visually-hidden">${t("Folder")}</legend>
         ${choices.map(
           ({ id, name }) => html`<label class="choice"><input type="radio" name="folder" value=${id}
-            defaultChecked=${id === (conversation.folder ?? "")} /><span>${name}</span></label>`,
+            defaultChecked=${id === (conversation?.folder ?? "")} /><span>${name}</span></label>`,
         )}
       </fieldset>
       <div class="dialog-actions">
-        <button type="button" class="button" onClick=${() => openFolderDialog(null, conversation.id)}>${t("New folder…")}</button>
+        ${conversation && html`<button type="button" class="button" onClick=${() => openFolderDialog(null, conversation.id)}>${t("New folder…")}</button>`}
         <button class="button is-primary">${t("Move")}</button>
       </div>
     </form>

@@ -1,0 +1,78 @@
+"""Several conversations in one request: change them, or take them away as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from functools import partial
+from typing import IO, Any, Literal
+
+from asgiref.sync import sync_to_async
+from django.http.response import HttpResponseBase
+from ninja import Router
+from ninja.params.functions import Query
+
+from chatapp.accounts.archive import ArchiveFile, safe_file_name, write_archive
+from chatapp.accounts.callers import ApiRequest, allow
+from chatapp.accounts.models import User
+from chatapp.compaction.selectors import compaction_list
+from chatapp.conversations.access import accessible_conversation
+from chatapp.conversations.export import json_pieces, markdown_pieces
+from chatapp.conversations.folders.selectors import accessible_folder
+from chatapp.conversations.models import Conversation
+from chatapp.features.bulk.schemas import IDS_CHARS, MAX_AT_ONCE, BulkChange, BulkResult
+from chatapp.features.bulk.services import change_conversations
+from chatapp.operations import clock
+from chatapp.operations.database import beside_database
+from chatapp.operations.errors import InvalidInput
+from chatapp.operations.http.downloads import zip_download
+from chatapp.operations.http.schemas import answers
+
+router = Router(tags=["conversations"])
+
+DESCRIBED = {"responses": {200: {"content": {"application/zip": {"schema": {"type": "string"}}}}}}
+
+
+@router.post("/conversations/bulk", auth=allow("chat"), response=answers(404, ok=BulkResult))
+async def change(request: ApiRequest, asked: BulkChange) -> Any:
+    """Archive, move, delete or restore up to 100 conversations. The same request again changes nothing more. Where the
+    trash is switched off, `trash` deletes at once."""
+    return await sync_to_async(_change)(request.auth.user, asked)
+
+
+def _change(user: User, asked: BulkChange) -> dict[str, Any]:
+    folder = accessible_folder(user, asked.folder) if asked.folder else None
+    return asdict(change_conversations(user, asked.ids, asked.action, folder, now=clock.now()))
+
+
+@router.get(
+    "/conversations/export",
+    auth=allow("chat", "read"),
+    response=answers(404, ok=None),
+    openapi_extra=DESCRIBED,
+)
+async def export(
+    request: ApiRequest,
+    ids: str = Query(..., max_length=IDS_CHARS, description="Up to 100 ids, with commas between them."),
+    format: Literal["json", "markdown"] = "markdown",
+) -> HttpResponseBase:
+    """One zip with a file for each of them, as the export of one conversation."""
+    archive = await beside_database(_archive)(request.auth.user, ids, format)
+    return zip_download(archive, "conversations.zip")
+
+
+def _archive(user: User, ids: str, format: str) -> IO[bytes]:
+    wanted = list(dict.fromkeys(ids.split(",")))
+    if len(wanted) > MAX_AT_ONCE:
+        message = f"There may be {MAX_AT_ONCE} ids at most."
+        raise InvalidInput(message, details=[{"field": "ids", "message": message}])
+    rows = [accessible_conversation(user, conversation_id) for conversation_id in wanted]
+    return write_archive(_files(rows, format))
+
+
+def _files(rows: list[Conversation], format: str) -> Iterator[ArchiveFile]:
+    ending = "json" if format == "json" else "md"
+    read = partial(json_pieces, compactions_of=compaction_list) if format == "json" else markdown_pieces
+    for row in rows:
+        name = f"{row.created_at.date().isoformat()} {safe_file_name(row.title or 'Conversation')} {row.pk}"
+        yield f"conversations/{name}.{ending}", read(row)

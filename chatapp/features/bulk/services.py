@@ -1,0 +1,80 @@
+"""Changes several conversations, each by the action that changes one. What is so already stays as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.conf import settings
+
+from chatapp.accounts.models import User
+from chatapp.conversations.access import accessible_conversation
+from chatapp.conversations.actions.conversations import update_conversation
+from chatapp.conversations.models import Folder
+from chatapp.features.bulk.schemas import Action
+from chatapp.forgetting.services import forget_whole_conversation
+from chatapp.forgetting.trash.selectors import is_in_trash
+from chatapp.forgetting.trash.services import move_to_trash, restore
+from chatapp.operations.errors import Conflict, NotFound
+
+
+@dataclass(slots=True)
+class Outcome:
+    done: list[str] = field(default_factory=list)
+    not_found: list[str] = field(default_factory=list)
+    refused: list[dict[str, str]] = field(default_factory=list)
+
+
+def change_conversations(
+    user: User, ids: Iterable[str], action: Action, folder: Folder | None, *, now: datetime
+) -> Outcome:
+    """Return what became of each id. One that is refused or not there keeps no other from being changed."""
+    change = _change_of(action, folder)
+    outcome = Outcome()
+    for conversation_id in dict.fromkeys(ids):
+        try:
+            change(user, conversation_id, now)
+        except NotFound:
+            outcome.not_found.append(conversation_id)
+        except Conflict as refusal:
+            outcome.refused.append({"id": conversation_id, "message": str(refusal)})
+        else:
+            outcome.done.append(conversation_id)
+    return outcome
+
+
+def _change_of(action: Action, folder: Folder | None) -> Callable[[User, str, datetime], None]:
+    if action == "trash":
+        return _trash
+    if action == "restore":
+        return _restore
+    if action == "move":
+        return lambda user, pk, now: _move(user, pk, folder, now)
+    return lambda user, pk, now: _archive(user, pk, action == "archive", now)
+
+
+def _archive(user: User, conversation_id: str, is_archived: bool, now: datetime) -> None:
+    if accessible_conversation(user, conversation_id).archived != is_archived:
+        update_conversation(user=user, conversation_id=conversation_id, now=now, archived=is_archived)
+
+
+def _move(user: User, conversation_id: str, folder: Folder | None, now: datetime) -> None:
+    if accessible_conversation(user, conversation_id).folder_id != (folder.pk if folder else None):
+        update_conversation(user=user, conversation_id=conversation_id, now=now, folder=folder)
+
+
+def _trash(user: User, conversation_id: str, now: datetime) -> None:
+    if is_in_trash(user, conversation_id, now):
+        return
+    if settings.TRASH_DAYS:
+        move_to_trash(user, conversation_id, days=settings.TRASH_DAYS, now=now)
+    else:
+        forget_whole_conversation(user, conversation_id, now=now)
+
+
+def _restore(user: User, conversation_id: str, now: datetime) -> None:
+    if is_in_trash(user, conversation_id, now):
+        restore(user, conversation_id, now=now)
+    else:
+        accessible_conversation(user, conversation_id)

@@ -1,0 +1,101 @@
+/** What a person does with all selected conversations: archive, move, delete, export; the first three with a way back. */
+
+import { post } from "../api.js";
+import { boot } from "../boot.js";
+import { loadListing, sentenceOf } from "../commands/conversations.js";
+import { goTo } from "../commands/navigation.js";
+import { loadFolders } from "../folders/commands.js";
+import { folderNamed, keepOpen } from "../folders/store.js";
+import { t } from "../i18n.js";
+import { changeUi, conversations, currentId, dispatch, listing, showToast } from "../state/store.js";
+import { endSelection, selection } from "./store.js";
+
+/** @typedef {import("../state/types.js").Conversation} Conversation */
+/** @typedef {{action: "archive"|"unarchive"|"move"|"trash"|"restore", folder?: string|null}} Change */
+
+const AT_ONCE = 100;
+
+const chosen = () => [...(selection.value ?? [])].flatMap((id) => conversations.value[id] ?? []);
+
+/**
+ * As many requests as it takes, none of them too large; what was refused is told.
+ * @param {string[]} ids @param {Change} change @returns {Promise<string[]>} what is so now
+ */
+async function ask(ids, change) {
+  /** @type {string[]} */
+  const done = [];
+  try {
+    for (let from = 0; from < ids.length; from += AT_ONCE) {
+      const answer = await post("/conversations/bulk", { ids: ids.slice(from, from + AT_ONCE), ...change });
+      done.push(...answer.done);
+      if (answer.refused.length) showToast(answer.refused[0].message, "bad");
+    }
+  } catch (error) {
+    showToast(sentenceOf(error), "bad");
+  }
+  return done;
+}
+
+/** @param {Conversation[]} items @param {Partial<Conversation>} news */
+const put = (items, news) => {
+  for (const item of items) dispatch({ type: "conversation/put", conversation: { ...item, ...news } });
+};
+
+/** @param {string[]} done @param {string} text @param {() => Promise<unknown>} undo */
+function offerBack(done, text, undo) {
+  if (!done.length) return;
+  endSelection();
+  const run = async () => {
+    await undo();
+    loadListing({ showsArchived: listing.value.showsArchived });
+    loadFolders();
+  };
+  showToast(text, "plain", { name: t("Undo"), run });
+}
+
+/** @param {boolean} isArchived */
+export async function archiveSelected(isArchived) {
+  const items = chosen();
+  const done = await ask(items.map(({ id }) => id), { action: isArchived ? "archive" : "unarchive" });
+  put(items.filter(({ id }) => done.includes(id)), { archived: isArchived });
+  const text = isArchived ? t("Archived: {n}", { n: done.length }) : t("Taken out of the archive: {n}", { n: done.length });
+  offerBack(done, text, () => ask(done, { action: isArchived ? "unarchive" : "archive" }));
+}
+
+/** @param {string|null} folder */
+export async function moveSelected(folder) {
+  const items = chosen();
+  const done = await ask(items.map(({ id }) => id), { action: "move", folder });
+  put(items.filter(({ id }) => done.includes(id)), { folder });
+  if (folder) keepOpen(folder, true);
+  const name = folderNamed(folder)?.name ?? t("No folder");
+  offerBack(done, t("Moved to {name}: {n}", { name, n: done.length }), async () => {
+    for (const before of new Set(items.map((item) => item.folder ?? null))) {
+      const ids = items.filter((item) => (item.folder ?? null) === before && done.includes(item.id)).map(({ id }) => id);
+      if (ids.length) await ask(ids, { action: "move", folder: before });
+    }
+  });
+}
+
+export function deleteSelected() {
+  const ids = chosen().map(({ id }) => id);
+  if (boot.trash_days) return trash(ids);
+  const text = t("{n} chats and what was remembered from them will be gone for good.", { n: ids.length });
+  const onConfirm = () => trash(ids);
+  return changeUi({ dialog: { kind: "confirm", title: t("Delete for good?"), text, action: t("Delete"), onConfirm } });
+}
+
+/** @param {string[]} ids */
+async function trash(ids) {
+  const done = await ask(ids, { action: "trash" });
+  const open = currentId.value;
+  for (const id of done) dispatch({ type: "conversation/forgotten", id });
+  if (open && done.includes(open)) goTo(null, { replaces: true });
+  if (boot.trash_days) offerBack(done, t("Moved to the trash: {n}", { n: done.length }), () => ask(done, { action: "restore" }));
+  else endSelection();
+}
+
+/** Where the files are; a request takes no more. @param {"markdown"|"json"} format */
+export const exportAddress = (format) => `/api/v1/conversations/export?format=${format}&ids=${[...(selection.value ?? [])].slice(0, AT_ONCE).join(",")}`;
+
+export const openMoveSelected = () => changeUi({ dialog: { kind: "move", conversation: null } });

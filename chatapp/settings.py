@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -38,25 +39,39 @@ IS_BEHIND_PROXY = bool(PUBLIC_URL or TRUSTED_PROXIES or set(ALLOWED_HOSTS) - env
 DRAIN_TIMEOUT_S = env.number("DRAIN_TIMEOUT_S", 8, 0, DAY_S)  # how long answers may go on after SIGTERM
 
 # --- What the product is set to --------------------------------------------------------------------
-SIGNUP = env.choice("SIGNUP", "closed", ("open", "invite", "closed"))
-RETENTION_DAYS = env.number("RETENTION_DAYS", 30, 0, MAX_RETENTION_DAYS)
-# How long deleted conversations can be restored; 0 = not at all.
-TRASH_DAYS = env.number("TRASH_DAYS", 30, 0, MAX_RETENTION_DAYS)
+# What operators may change in the admin panel, without a restart. Code asks `operations.changeable_settings` for these.
+CHANGEABLE: dict[str, Callable[[], Any]] = {
+    "SIGNUP": lambda: env.choice("SIGNUP", "closed", ("open", "invite", "closed")),
+    "RETENTION_DAYS": lambda: env.number("RETENTION_DAYS", 30, 0, MAX_RETENTION_DAYS),
+    # How long deleted conversations can be restored; 0 = not at all.
+    "TRASH_DAYS": lambda: env.number("TRASH_DAYS", 30, 0, MAX_RETENTION_DAYS),
+    # What answers may use where no agent says otherwise; "none" for nothing.
+    "DEFAULT_TOOLS": lambda: env.tool_names(
+        "DEFAULT_TOOLS",
+        "memory_search memory_read conversation_search files_list files_read offloaded_page offloaded_grep "
+        "offloaded_view_image http_fetch clock calculator",
+    ),
+    # http_fetch is off until a host is named: docs.python.org, *.wikipedia.org, or * for all public ones.
+    "HTTP_FETCH_HOSTS": lambda: env.host_rules("HTTP_FETCH_HOSTS"),
+    # On your own network: wiki.example:8080.
+    "HTTP_FETCH_OWN_HOSTS": lambda: env.host_rules("HTTP_FETCH_OWN_HOSTS"),
+    "MAX_OWN_AGENTS": lambda: env.number(
+        "MAX_OWN_AGENTS", 20, 0, 10_000
+    ),  # presets a user may make for himself
+    "EMAIL_URL": lambda: mail("EMAIL_URL", may_print=DEBUG),
+}
+SIGNUP: str = CHANGEABLE["SIGNUP"]()
+RETENTION_DAYS: int = CHANGEABLE["RETENTION_DAYS"]()
+TRASH_DAYS: int = CHANGEABLE["TRASH_DAYS"]()
+DEFAULT_TOOLS: list[str] = CHANGEABLE["DEFAULT_TOOLS"]()
+HTTP_FETCH_HOSTS: list[str] = CHANGEABLE["HTTP_FETCH_HOSTS"]()
+HTTP_FETCH_OWN_HOSTS: list[str] = CHANGEABLE["HTTP_FETCH_OWN_HOSTS"]()
+MAX_OWN_AGENTS: int = CHANGEABLE["MAX_OWN_AGENTS"]()
 ENABLE_COMPACTION = env.flag("ENABLE_COMPACTION", True)
 # For the whole deployment, below models and agents.
 CONTEXT_POLICY = env.json_object("CONTEXT_POLICY", lambda fields: merge_policies(("environment", fields)))
 # For every conversation, before those of its agent and its own.
 HOOKS = env.json_objects("HOOKS", lambda hooks: read_hooks(hooks, "environment"))
-# What answers may use where no agent says otherwise; "none" for nothing.
-DEFAULT_TOOLS = env.tool_names(
-    "DEFAULT_TOOLS",
-    "memory_search memory_read conversation_search files_list files_read offloaded_page offloaded_grep "
-    "offloaded_view_image http_fetch clock calculator",
-)
-MAX_OWN_AGENTS = env.number("MAX_OWN_AGENTS", 20, 0, 10_000)  # presets a user may make for himself
-# http_fetch is off until a host is named: docs.python.org, *.wikipedia.org, or * for all public ones.
-HTTP_FETCH_HOSTS = env.host_rules("HTTP_FETCH_HOSTS")
-HTTP_FETCH_OWN_HOSTS = env.host_rules("HTTP_FETCH_OWN_HOSTS")  # on your own network: wiki.example:8080
 # Where webhooks may lead: * for all public addresses; nowhere for "none".
 WEBHOOK_HOSTS = env.host_rules("WEBHOOK_HOSTS", "*")
 WEBHOOK_OWN_HOSTS = env.host_rules("WEBHOOK_OWN_HOSTS")  # on your own network: hooks.example:8080
@@ -274,7 +289,7 @@ USERSESSIONS_ADAPTER = "chatapp.accounts.sign_in.SessionsAdapter"
 ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
 USERSESSIONS_TRACK_ACTIVITY = False  # would be a write to disk at every request
 # Without an EMAIL_URL no mail is sent, and nothing is offered that needs one: a mail's link belongs in no log.
-_mail = mail("EMAIL_URL", may_print=DEBUG)
+_mail = CHANGEABLE["EMAIL_URL"]()
 HAS_MAIL = bool(_mail.backend)
 EMAIL_BACKEND = _mail.backend or "django.core.mail.backends.dummy.EmailBackend"
 EMAIL_HOST, EMAIL_PORT = _mail.host, _mail.port

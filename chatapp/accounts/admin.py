@@ -27,6 +27,7 @@ from chatapp.conversations.models import GroupRetention
 from chatapp.forgetting.accounts import delete_account
 from chatapp.operations import clock
 from chatapp.operations.admin.pages import ViewOnlyAdmin
+from chatapp.operations.changeable_settings import current
 
 # Their pages would show second factors and session keys, with which operators could act as somebody else.
 admin.site.unregister([Authenticator, UserSession])
@@ -134,7 +135,7 @@ class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]
         return [path("invite/", invite, name="chatapp_user_invite"), *super().get_urls()]
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        return super().changelist_view(request, {**(extra_context or {}), "signup": settings.SIGNUP})
+        return super().changelist_view(request, {**(extra_context or {}), "signup": current("SIGNUP")})
 
     def invite(self, request: HttpRequest) -> HttpResponse:
         """Show a link with which one address can sign up. Nothing is stored or sent."""
@@ -155,7 +156,7 @@ class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]
             "title": "Invite somebody",
             "form": form,
             "link": link,
-            "signup": settings.SIGNUP,
+            "signup": current("SIGNUP"),
         }
         return TemplateResponse(request, "admin/chatapp/user/invite.html", context)
 

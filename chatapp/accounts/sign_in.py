@@ -28,6 +28,8 @@ from django.utils.http import urlencode
 from chatapp.accounts.guessing import count_guess, remember_browser
 from chatapp.accounts.models import User
 from chatapp.operations import audit
+from chatapp.operations.changeable_settings import current, has_mail, mail_connection, mail_sender
+from chatapp.operations.environment import source_of
 from chatapp.operations.models import AuditEvent
 from memory.bounds import MAX_PASSWORD_CHARS
 
@@ -42,12 +44,12 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth is 
     """SIGNUP decides who may sign up: open, closed, or invite (whoever holds an operator's signed link)."""
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
-        if settings.SIGNUP == "open":
+        if current("SIGNUP") == "open":
             return True
-        return settings.SIGNUP == "invite" and invited_email(request) is not None
+        return current("SIGNUP") == "invite" and invited_email(request) is not None
 
     def clean_email(self, email: str) -> str:
-        if settings.SIGNUP == "invite" and self.request.path == reverse("account_signup"):
+        if current("SIGNUP") == "invite" and self.request.path == reverse("account_signup"):
             invited = invited_email(self.request)
             if invited is None or invited != email.lower():
                 raise ValidationError("This invitation is for another e-mail address.")
@@ -59,14 +61,22 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth is 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
         """Send a mail, or answer with a page that says that it was not sent."""
         try:
-            if not settings.HAS_MAIL:
+            if not has_mail():
                 raise ConnectionError("EMAIL_URL is not set")
             super().send_mail(template_prefix, email, context)
         except OSError as error:  # SMTPException is one
             # Not the error's words, which may repeat the mail with its link.
             log.error("A mail was not sent: %s.", type(error).__name__)
-            page = render(self.request, "account/no_mail.html", {"is_away": settings.HAS_MAIL}, status=503)
+            page = render(self.request, "account/no_mail.html", {"is_away": has_mail()}, status=503)
             raise ImmediateHttpResponse(page) from None
+
+    def get_from_email(self) -> str:
+        return mail_sender()
+
+    def render_mail(self, *args: Any, **options: Any) -> Any:
+        message = super().render_mail(*args, **options)
+        message.connection = mail_connection()
+        return message
 
     def get_reset_password_from_key_url(self, key: str) -> str:
         return at_public_address(super().get_reset_password_from_key_url(key))
@@ -97,7 +107,7 @@ class SignInForm(LoginForm):  # type: ignore[misc]
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        if not settings.HAS_MAIL:
+        if not has_mail():
             self.fields["password"].help_text = ""
 
 
@@ -151,3 +161,20 @@ class SetupForm(forms.Form):
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
         help_text=password_validators_help_text_html,
     )
+    retention_days = forms.ChoiceField(
+        label="How long are chats kept?",
+        required=False,
+        choices=[
+            ("30", "30 days"),
+            ("90", "90 days"),
+            ("365", "One year"),
+            ("0", "Until somebody deletes them"),
+        ],
+        help_text="Counted from the last message. The memory of a chat stays. You can change it later, under Settings.",
+    )
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        """Ask for the retention where the environment does not say it."""
+        super().__init__(*args, **options)
+        if source_of("RETENTION_DAYS"):
+            del self.fields["retention_days"]

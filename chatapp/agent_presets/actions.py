@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 
@@ -25,6 +24,7 @@ from chatapp.agent_presets.selectors import listing_fingerprint
 from chatapp.conversations.actions.conversations import update_conversation
 from chatapp.conversations.models import Conversation
 from chatapp.operations import encryption, jobs
+from chatapp.operations.changeable_settings import current
 from chatapp.operations.errors import Conflict, InvalidInput, NotFound
 from chatapp.providers.actions import free_name, key_differs, save_model_config
 from chatapp.providers.models import ModelConfig
@@ -135,10 +135,9 @@ def create_agent(*, owner: User | None, values: AgentValues) -> Agent:
     with transaction.atomic():
         if owner is not None:
             User.objects.select_for_update().get(pk=owner.pk)
-            if Agent.objects.filter(owner=owner).count() >= settings.MAX_OWN_AGENTS:
-                raise Conflict(
-                    f"You have {settings.MAX_OWN_AGENTS} agents, which is the most; delete one first."
-                )
+            most = current("MAX_OWN_AGENTS")
+            if Agent.objects.filter(owner=owner).count() >= most:
+                raise Conflict(f"You have {most} agents, which is the most; delete one first.")
         with _unique_name(owner.pk if owner else None, values, None):
             agent = Agent.objects.create(owner=owner, **values.columns)
         agent.mcp_servers.set(values.servers or ())

@@ -9,8 +9,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.conf import settings
-
 from agents.presets import Preset, PresetError, make_preset, write_preset
 from chatapp.accounts.archive import ArchiveFile, safe_file_name
 from chatapp.accounts.models import User
@@ -18,6 +16,7 @@ from chatapp.agent_presets.actions import AgentValues
 from chatapp.agent_presets.hook_actions import check_declared
 from chatapp.agent_presets.models import Agent, McpServer
 from chatapp.agent_presets.selectors import servers_by_name
+from chatapp.operations.changeable_settings import current
 from chatapp.operations.errors import InvalidInput, NotFound
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import accessible_model, default_model
@@ -108,7 +107,7 @@ class _Check:
         if self.preset.tools is None:
             return None
         known = frozenset(self.choices.tool_names())
-        allowed = known if self.is_operator else known & frozenset(settings.DEFAULT_TOOLS)
+        allowed = known if self.is_operator else known & frozenset(current("DEFAULT_TOOLS"))
         for name in self.preset.tools:
             if name not in allowed:
                 self._missing("tools", f"There is no tool {name} to choose")

@@ -26,6 +26,7 @@ from chatapp.context.policies import rules_for
 from chatapp.context.tools.registry import unknown_default_tools
 from chatapp.files.object_store import failures
 from chatapp.files.offloads import probe_store
+from chatapp.operations.changeable_settings import current
 from chatapp.operations.private_files import find_exposed, stored_paths
 from chatapp.operations.schema_version import ask_version, has_unapplied_migrations
 from chatapp.providers.model_check import check_model
@@ -165,7 +166,7 @@ def check_tools() -> Finding:
         what = f"DEFAULT_TOOLS names what is not there: {', '.join(unknown)}"
         log.warning(what)
         return Finding("tools", False, what, "Correct DEFAULT_TOOLS, or name their objects in EXTRA_TOOLS.")
-    return Finding("tools", True, f"{len(settings.DEFAULT_TOOLS)} by default")
+    return Finding("tools", True, f"{len(current('DEFAULT_TOOLS'))} by default")
 
 
 def check_bucket() -> Iterator[Finding]:

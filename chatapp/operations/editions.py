@@ -26,6 +26,7 @@ WATCHED = (
     "chatapp_user_groups",
     "chatapp_webhook",
     "chatapp_budget",
+    "chatapp_storedsetting",
 )
 EDITION = "(SELECT token FROM chatapp_edition WHERE name = 'configuration')"
 """What a statement selects so that `one_edition` need not ask."""

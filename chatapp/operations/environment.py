@@ -12,11 +12,16 @@ import os
 import re
 import secrets
 from collections.abc import Callable, Collection
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+T = TypeVar("T")
+
+HIDDEN = "(set, not shown)"
 TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 FALSE_WORDS = frozenset({"0", "false", "no", "off"})
@@ -32,8 +37,47 @@ problems: list[str] = []
 """One line for each value that cannot be used."""
 
 
+shown: dict[str, str] = {}
+"""What the settings have read, by name; of secrets, and of addresses with a password, only what may be shown."""
+_from_file: set[str] = set()
+"""Names that the `.env` file set."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """A value that is read as if a variable had it."""
+
+    name: str
+    raw: str
+    problems: list[str] = field(default_factory=list)
+
+
+_trial: ContextVar[_Trial | None] = ContextVar("trial", default=None)
+
+
+def read_as(name: str, raw: str, read: Callable[[], T]) -> T:
+    """Return what `read` makes of `raw` as the value of the variable. Raise ValueError with a sentence."""
+    trial = _Trial(name, raw)
+    token = _trial.set(trial)
+    try:
+        value = read()
+    finally:
+        _trial.reset(token)
+    if trial.problems:
+        raise ValueError(" ".join(trial.problems))
+    return value
+
+
+def source_of(name: str) -> str:
+    """Return what gives the variable a value, in words; empty where nothing does."""
+    if not os.environ.get(name, "").strip():
+        return ""
+    return "the .env file" if name in _from_file else "the environment"
+
+
 def refuse(name: str, sentence: str) -> None:
-    problems.append(f"{name} {sentence}")
+    trial = _trial.get()
+    (problems if trial is None else trial.problems).append(f"{name} {sentence}")
 
 
 def refuse_wrong_values() -> None:
@@ -48,7 +92,10 @@ def _refuse_value(name: str, raw: str, allowed: str) -> None:
 
 
 def text(name: str, default: str = "") -> str:
-    return os.environ.get(name, "").strip() or default
+    trial = _trial.get()
+    shown.setdefault(name, os.environ.get(name, "").strip() or default)
+    raw = trial.raw if trial is not None and trial.name == name else os.environ.get(name, "")
+    return raw.strip() or default
 
 
 def line(name: str, default: str = "") -> str:
@@ -63,6 +110,7 @@ def line(name: str, default: str = "") -> str:
 def secret(name: str) -> str:
     """Return printable ASCII without spaces, as a header can carry it. Never show the value."""
     raw = text(name)
+    shown[name] = HIDDEN if raw else ""
     if len(raw) > MAX_LINE_CHARS or not re.fullmatch(r"[!-~]*", raw):
         refuse(
             name, f"must be at most {MAX_LINE_CHARS:,} characters of ASCII without spaces (it is not shown)."
@@ -272,6 +320,8 @@ def load_dotenv() -> None:
     for row in content.splitlines():
         name, found, value = row.partition("=")
         if found and name.strip() and "\0" not in row and not name.lstrip().startswith("#"):
+            if name.strip() not in os.environ:
+                _from_file.add(name.strip())
             os.environ.setdefault(name.strip(), value.strip().strip("\"'"))
 
 
@@ -298,7 +348,9 @@ def writable_folder(name: str, default: Path) -> Path:
 
 def secret_key(path: Path) -> str:
     """Return SECRET_KEY, else a key made at the first start and kept in the data folder."""
-    if given := text("SECRET_KEY"):
+    given = text("SECRET_KEY")
+    shown["SECRET_KEY"] = HIDDEN
+    if given:
         return given
     if problems:  # the folder may be the wrong one
         return ""

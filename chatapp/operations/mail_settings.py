@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from chatapp.operations.environment import HOST_NAME, is_address, refuse, text, without_password
 
+EXAMPLE = "smtps://user:password@host:465?from=chat@example.com"
 MAILBOX = rf"[^@\s\"<>()]{{1,64}}@{HOST_NAME}"
 
 
@@ -43,7 +44,7 @@ def mail(name: str, *, may_print: bool) -> Mail:
     )
     sender = given.get("from", "")
     if not is_good or not re.fullmatch(MAILBOX, sender) or given.get("tls", "off") != "off":
-        example = "smtps://user:password@host:465?from=chat@example.com"
+        example = EXAMPLE
         if raw.startswith("console"):
             example += ", or console: where DEBUG is true"
         refuse(name, f"must be an address such as {example}, not {without_password(raw)!r}.")

@@ -76,3 +76,14 @@ class Edition(models.Model):
 
     name = models.CharField(primary_key=True, max_length=20)
     token = models.CharField(max_length=32)
+
+
+class StoredSetting(models.Model):
+    """What operators changed in the admin panel, written as in the environment (see `changeable_settings`)."""
+
+    name = models.CharField(primary_key=True, max_length=40)
+    value_encrypted = models.TextField()
+    changed_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.name

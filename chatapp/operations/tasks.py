@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 
 from celery import shared_task
-from django.conf import settings
 
 import chatapp.accounts.budgets.tasks
 import chatapp.agent_presets.tasks
@@ -22,6 +21,7 @@ from chatapp.forgetting.trash.services import clean_up_idle
 from chatapp.long_term.files import sweep_orphans
 from chatapp.operations import clock
 from chatapp.operations.audit import delete_old_events
+from chatapp.operations.changeable_settings import current
 from chatapp.operations.journal import truncate_journal, truncate_patiently
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ def clean_up() -> None:
     delete_expired_tokens(now=now)
     delete_old_events(now=now)
     delete_old_keys(now=now)
-    deleted = clean_up_idle(now=now, days=settings.RETENTION_DAYS, trash_days=settings.TRASH_DAYS)
+    deleted = clean_up_idle(now=now, days=current("RETENTION_DAYS"), trash_days=current("TRASH_DAYS"))
     sweep_files(now=now)
     sweep_offloads(now=now)
     sweep_orphans()

@@ -8,7 +8,6 @@ from uuid import UUID
 
 from allauth.account.views import password_reset as allauth_password_reset
 from allauth.usersessions.models import UserSession
-from django.conf import settings
 from django.contrib.auth import login
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
@@ -27,6 +26,7 @@ from chatapp.accounts.selectors import has_admin, is_setup_link
 from chatapp.accounts.sign_in import SetupForm
 from chatapp.conversations.access import accessible_conversation
 from chatapp.conversations.selectors.conversations import retention_days_of
+from chatapp.operations.changeable_settings import change_setting, current, has_mail
 from chatapp.operations.errors import Conflict, Failed, InvalidInput, NotFound, TooLarge
 from chatapp.operations.http.errors import service_error
 from chatapp.operations.outages import describe_outage, is_outage
@@ -36,11 +36,11 @@ AUTHENTICATION = "chatapp.accounts.sign_in.BoundedBackend"
 
 
 def product_context(request: HttpRequest) -> dict[str, Any]:
-    """Return values for every template. `needs_setup` is a function, so that only pages that use it query."""
+    """Return values for every template. Those that query are functions, for pages that use them."""
     return {
         "product_name": PRODUCT_NAME,
-        "signup_is_open": settings.SIGNUP == "open",
-        "has_mail": settings.HAS_MAIL,
+        "signup_is_open": lambda: current("SIGNUP") == "open",
+        "has_mail": has_mail,
         "needs_setup": lambda: not has_admin(),
     }
 
@@ -55,8 +55,8 @@ def chat(request: HttpRequest, conversation_id: UUID | None = None) -> HttpRespo
             accessible_conversation(user, conversation_id)
         except NotFound as error:
             raise Http404(error.message) from None
-    days = retention_days_of([user.pk], settings.RETENTION_DAYS)[user.pk]
-    return render(request, "chat.html", {"retention_days": days, "trash_days": settings.TRASH_DAYS})
+    days = retention_days_of([user.pk], current("RETENTION_DAYS"))[user.pk]
+    return render(request, "chat.html", {"retention_days": days, "trash_days": current("TRASH_DAYS")})
 
 
 @require_GET
@@ -99,7 +99,7 @@ def failed(request: HttpRequest) -> HttpResponse:
 
 def password_reset(request: HttpRequest) -> HttpResponseBase:
     """Ask for the address of an account, where mail is sent; else say whom to ask."""
-    if not settings.HAS_MAIL:
+    if not has_mail():
         return render(request, "account/no_mail.html", status=404)
     response: HttpResponseBase = allauth_password_reset(request)
     return response
@@ -132,7 +132,12 @@ def manifest(request: HttpRequest) -> HttpResponse:
 def _claim(form: SetupForm, token: str) -> User | None:
     """Return the admin; None when the form has errors now. Raise NotFound."""
     try:
-        return claim_setup_link(token=token, **form.cleaned_data)
+        asked = {**form.cleaned_data}
+        days = asked.pop("retention_days", "")
+        admin = claim_setup_link(token=token, **asked)
+        if days:
+            change_setting(name="RETENTION_DAYS", raw=days, actor_id=admin.pk)
+        return admin
     except InvalidInput as error:
         for detail in error.details:
             form.add_error(detail["field"], detail["message"])

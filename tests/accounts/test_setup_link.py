@@ -11,7 +11,9 @@ from django.test import Client
 
 from chatapp.accounts.actions import claim_setup_link, create_user, ensure_setup_link
 from chatapp.accounts.models import SetupLink, User
+from chatapp.operations.changeable_settings import current
 from chatapp.operations.errors import ServiceError
+from chatapp.operations.models import StoredSetting
 
 PASSWORD = "a long enough passphrase"
 FORM = {"email": "Root@Example.com", "name": "Root", "password": PASSWORD}
@@ -37,6 +39,22 @@ def test_the_first_visitor_becomes_the_admin_and_is_signed_in(token: str, client
     )
     assert client.get("/admin/").status_code == 200
     assert UserSession.objects.get().user == admin
+
+
+def test_the_first_admin_says_how_long_chats_are_kept(token: str, client: Client) -> None:
+    assert "How long are chats kept?" in client.get(f"/setup/{token}").content.decode()
+    client.post(f"/setup/{token}", {**FORM, "retention_days": "365"})
+    assert current("RETENTION_DAYS") == 365
+    assert 'name="retention-days" content="365"' in client.get("/").content.decode()
+
+
+def test_it_is_not_asked_where_the_environment_says_it(
+    token: str, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RETENTION_DAYS", "30")
+    assert "How long are chats kept?" not in client.get(f"/setup/{token}").content.decode()
+    assert client.post(f"/setup/{token}", {**FORM, "retention_days": "365"}).status_code == 302
+    assert not StoredSetting.objects.exists()
 
 
 def test_a_second_visit_is_refused(token: str, client: Client) -> None:

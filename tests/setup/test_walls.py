@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 
 from tests.databases import ON_BOTH
 from tests.environment import ROOT
@@ -147,6 +149,17 @@ def test_the_example_environment_lists_every_variable_the_settings_read():
     }
     example = (ROOT / ".env.example").read_text()
     assert [name for name in sorted(read - {"ENV_FILE"}) if f"# {name}=" not in example] == []
+
+
+def test_a_setting_that_changes_without_a_restart_is_read_in_one_place():
+    names = "|".join([*settings.CHANGEABLE, "HAS_MAIL", "DEFAULT_FROM_EMAIL"])
+    reads = re.compile(rf"\bsettings\.({names})\b")
+    one_place = ROOT / "chatapp" / "operations" / "changeable_settings.py"
+    others = [path for path in (ROOT / "chatapp").rglob("*.py") if path != one_place]
+    found = [
+        f"{path.relative_to(ROOT)}: {read[0]}" for path in others for read in reads.finditer(path.read_text())
+    ]
+    assert found == [], "ask chatapp.operations.changeable_settings"
 
 
 def test_every_place_that_runs_on_both_databases_exists():

@@ -21,6 +21,7 @@ from chatapp.context.tools.offloads import OwnOffloads
 from chatapp.context.tools.web import AllowedHosts
 from chatapp.conversations.models import Conversation
 from chatapp.long_term.selectors.pauses import is_paused
+from chatapp.operations.changeable_settings import current
 
 BUILT_IN: Mapping[str, Tool] = built_in_tools(
     Ports(
@@ -61,13 +62,13 @@ def local_tools() -> Mapping[str, Tool]:
 def unknown_default_tools() -> list[str]:
     """Return the names in DEFAULT_TOOLS that no tool has."""
     known = local_tools()
-    return [name for name in settings.DEFAULT_TOOLS if name not in known]
+    return [name for name in current("DEFAULT_TOOLS") if name not in known]
 
 
 def _names_of(agent: Agent | None) -> frozenset[str]:
     """Return an agent's tool names. An agent that a user made has only what is for everybody, whatever it
     was once given."""
-    default = frozenset(settings.DEFAULT_TOOLS)
+    default = frozenset(current("DEFAULT_TOOLS"))
     if agent is None or agent.tools is None:
         return default
     names = frozenset(agent.tools)
@@ -77,7 +78,7 @@ def _names_of(agent: Agent | None) -> frozenset[str]:
 def deployment_rights() -> frozenset[Right]:
     """Return the rights of this deployment: the web is closed until an operator names a host."""
     rights: frozenset[Right] = frozenset({"memory", "conversation", "files", "server"})
-    return rights | {"web"} if settings.HTTP_FETCH_HOSTS or settings.HTTP_FETCH_OWN_HOSTS else rights
+    return rights | {"web"} if current("HTTP_FETCH_HOSTS") or current("HTTP_FETCH_OWN_HOSTS") else rights
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +98,9 @@ def tool_names() -> list[str]:
 
 def list_tools() -> list[ToolFacts]:
     """Return what agents may choose from: the built-in tools, and those of servers that are for everyone."""
-    rights = deployment_rights()
+    rights, default = deployment_rights(), current("DEFAULT_TOOLS")
     built_in = [
-        ToolFacts(tool, is_default=name in settings.DEFAULT_TOOLS, is_on=tool.traits.rights <= rights)
+        ToolFacts(tool, is_default=name in default, is_on=tool.traits.rights <= rights)
         for name, tool in local_tools().items()
     ]
     of_servers = [

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from django.conf import settings
-
 from agents.guarded_http import HostRules
+from chatapp.operations.changeable_settings import current
 
 
 class AllowedHosts:
     def rules(self) -> HostRules:
-        return HostRules(tuple(settings.HTTP_FETCH_HOSTS), tuple(settings.HTTP_FETCH_OWN_HOSTS))
+        return HostRules(tuple(current("HTTP_FETCH_HOSTS")), tuple(current("HTTP_FETCH_OWN_HOSTS")))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, TypedDict, Unpack
 
-from django.conf import settings
 from django.db import transaction
 
 from agents.events import ConversationUpdated, MessagePinned
@@ -18,6 +17,7 @@ from chatapp.conversations.schemas.conversations import conversation_shape
 from chatapp.conversations.schemas.messages import message_shape
 from chatapp.conversations.selectors.conversations import retention_days_of, scope_for
 from chatapp.long_term.models import MemoryPause
+from chatapp.operations.changeable_settings import current
 from chatapp.operations.errors import Conflict, InvalidInput
 from chatapp.providers.models import ModelConfig
 from chatapp.realtime import event_log
@@ -117,7 +117,7 @@ def updated_event(
     """Return the event that shows the conversation as it is now. `is_quiet`: it is known that no run is active."""
     if active_run is None and not is_quiet:
         active_run = conversation.runs.filter(status__in=Run.ACTIVE).first()
-    days = retention_days_of([conversation.owner_id], settings.RETENTION_DAYS)[conversation.owner_id]
+    days = retention_days_of([conversation.owner_id], current("RETENTION_DAYS"))[conversation.owner_id]
     shape = conversation_shape(conversation, days, active_run)
     return ConversationUpdated(conversation_id=str(conversation.pk), at=now, conversation=shape)
 

@@ -7,13 +7,13 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
-from django.conf import settings
 from django.db.models import Q
 
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
 from chatapp.conversations.models import Conversation, Folder, GroupRetention
 from chatapp.conversations.schemas.conversations import conversation_shape
+from chatapp.operations.changeable_settings import current
 from chatapp.operations.editions import keep
 from chatapp.runs.models import Run
 from memory.bounds import MAX_RETENTION_DAYS
@@ -55,7 +55,7 @@ def full_conversations(rows: Sequence[Conversation]) -> list[dict[str, Any]]:
     active = {
         run.conversation_id: run for run in Run.objects.filter(conversation__in=rows, status__in=Run.ACTIVE)
     }
-    days = retention_days_of((row.owner_id for row in rows), settings.RETENTION_DAYS)
+    days = retention_days_of((row.owner_id for row in rows), current("RETENTION_DAYS"))
     return [conversation_shape(row, days[row.owner_id], active.get(row.pk)) for row in rows]
 
 

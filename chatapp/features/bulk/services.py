@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from django.conf import settings
-
 from chatapp.accounts.models import User
 from chatapp.conversations.access import accessible_conversation
 from chatapp.conversations.actions.conversations import update_conversation
@@ -16,6 +14,7 @@ from chatapp.features.bulk.schemas import Action
 from chatapp.forgetting.services import forget_whole_conversation
 from chatapp.forgetting.trash.selectors import is_in_trash
 from chatapp.forgetting.trash.services import move_to_trash, restore
+from chatapp.operations.changeable_settings import current
 from chatapp.operations.errors import Conflict, NotFound
 
 
@@ -67,8 +66,8 @@ def _move(user: User, conversation_id: str, folder: Folder | None, now: datetime
 def _trash(user: User, conversation_id: str, now: datetime) -> None:
     if is_in_trash(user, conversation_id, now):
         return
-    if settings.TRASH_DAYS:
-        move_to_trash(user, conversation_id, days=settings.TRASH_DAYS, now=now)
+    if current("TRASH_DAYS"):
+        move_to_trash(user, conversation_id, days=current("TRASH_DAYS"), now=now)
     else:
         forget_whole_conversation(user, conversation_id, now=now)
 

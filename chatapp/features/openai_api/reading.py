@@ -11,6 +11,7 @@ from django.conf import settings
 
 from agents.guarded_http import ForbiddenHost, GuardedTransport, HostRules
 from chatapp.features.openai_api.schemas import ChatMessage, ImageContent, TextContent
+from chatapp.operations.changeable_settings import current
 from chatapp.operations.errors import InvalidInput
 from memory.bounds import MAX_ATTACHMENTS
 from memory.tokens import estimate_parts
@@ -91,7 +92,7 @@ def decoded_image(data_url: str) -> bytes:
 
 async def fetch_image(address: str) -> str:
     """Return an image of the web as a data URL. Only hosts that the operator named are asked. Raises InvalidInput."""
-    rules = HostRules(tuple(settings.HTTP_FETCH_HOSTS), tuple(settings.HTTP_FETCH_OWN_HOSTS))
+    rules = HostRules(tuple(current("HTTP_FETCH_HOSTS")), tuple(current("HTTP_FETCH_OWN_HOSTS")))
     transport = GuardedTransport(rules, max_bytes=settings.MAX_UPLOAD_BYTES)
     headers = {"Accept": ", ".join(IMAGE_TYPES), "Accept-Encoding": "identity"}
     try:

@@ -7,7 +7,6 @@ from typing import Any, Literal
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
-from django.conf import settings
 from ninja import Router, Status
 
 from chatapp.accounts.callers import ApiRequest, allow
@@ -21,6 +20,7 @@ from chatapp.forgetting.trash.selectors import trash_page
 from chatapp.forgetting.trash.services import delete_from_trash, move_to_trash, restore
 from chatapp.long_term.selectors.tombstones import tombstones_of
 from chatapp.operations import clock
+from chatapp.operations.changeable_settings import current
 from chatapp.operations.clock import iso_time
 from chatapp.operations.http.cursors import decode_cursor, encode_cursor
 from chatapp.operations.http.schemas import Moment, Page, Shape, answers
@@ -49,8 +49,8 @@ async def trash(request: ApiRequest, conversation_id: str) -> Any:
 
 
 def _trash(user: User, conversation_id: str) -> None:
-    if settings.TRASH_DAYS:
-        move_to_trash(user, conversation_id, days=settings.TRASH_DAYS, now=clock.now())
+    if days := current("TRASH_DAYS"):
+        move_to_trash(user, conversation_id, days=days, now=clock.now())
     else:
         forget_whole_conversation(user, conversation_id, now=clock.now())
 

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any
 
+from django.contrib import messages
 from django.contrib.admin import AdminSite, ModelAdmin
 from django.contrib.auth import logout
-from django.core.exceptions import BadRequest
+from django.core.exceptions import BadRequest, PermissionDenied
 from django.db import DataError
 from django.db.models import Model
 from django.http import Http404, HttpRequest, HttpResponse
@@ -21,6 +22,7 @@ from django.views.decorators.cache import never_cache
 
 from chatapp.operations import clock
 from chatapp.operations.admin.home import read_overview
+from chatapp.operations.admin.settings import SettingsForm, other_settings
 from chatapp.operations.audit import record_change
 from chatapp.operations.doctor import examine
 
@@ -71,7 +73,11 @@ class PalimpsestAdminSite(AdminSite):
         super().register(model_or_iterable, audited, **options)
 
     def get_urls(self) -> list[Any]:
-        return [path("checks/", self.admin_view(self.checks), name="checks"), *super().get_urls()]
+        own = [
+            path("checks/", self.admin_view(self.checks), name="checks"),
+            path("settings/", self.admin_view(self.settings), name="settings"),
+        ]
+        return [*own, *super().get_urls()]
 
     @method_decorator(never_cache)
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
@@ -85,6 +91,22 @@ class PalimpsestAdminSite(AdminSite):
         findings = list(examine(asks_models=asks_models))
         shown = {"title": "Is everything there?", "findings": findings, "asks_models": asks_models}
         return render(request, "admin/checks.html", {**self.each_context(request), **shown})
+
+    def settings(self, request: HttpRequest) -> HttpResponse:
+        """Show the settings with where they come from, and change those that need no restart."""
+        if not request.user.is_superuser:
+            raise PermissionDenied
+        form = SettingsForm(request.POST or None, actor_id=request.user.pk)
+        if request.method == "POST" and form.is_valid():
+            changed = form.save()
+            said = (
+                f"Changed: {', '.join(changed)}. It holds from now on." if changed else "Nothing was changed."
+            )
+            messages.success(request, said)
+            return redirect("admin:settings")
+        shown = {"title": "Settings", "form": form, "others": other_settings()}
+        status = 400 if form.errors else 200
+        return render(request, "admin/settings.html", {**self.each_context(request), **shown}, status=status)
 
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:
         """Return the view for operators; other users who are signed in get 404, not a second sign-in."""

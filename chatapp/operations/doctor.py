@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
@@ -26,7 +27,8 @@ from chatapp.context.policies import rules_for
 from chatapp.context.tools.registry import unknown_default_tools
 from chatapp.files.object_store import failures
 from chatapp.files.offloads import probe_store
-from chatapp.operations.changeable_settings import current
+from chatapp.operations.changeable_settings import current, has_mail, mail_sender
+from chatapp.operations.environment import LOOPBACK_HOSTS
 from chatapp.operations.private_files import find_exposed, stored_paths
 from chatapp.operations.schema_version import ask_version, has_unapplied_migrations
 from chatapp.providers.model_check import check_model
@@ -183,6 +185,34 @@ def check_bucket() -> Iterator[Finding]:
         yield Finding(part, True, "written, read and deleted")
 
 
+def check_mail() -> Finding:
+    if not has_mail():
+        return Finding("mail", True, "not set up: nobody can reset a password by mail (EMAIL_URL)")
+    return Finding("mail", True, f"sent from {mail_sender()}")
+
+
+def check_address() -> Finding:
+    address = urlsplit(settings.PUBLIC_URL)
+    if address.scheme == "https":
+        return Finding("HTTPS", True, settings.PUBLIC_URL)
+    if address.hostname and address.hostname not in {host.strip("[]") for host in LOOPBACK_HOSTS}:
+        remedy = (
+            "Put a proxy with TLS before it (docs/Caddyfile), and set PUBLIC_URL to its https:// address."
+        )
+        return Finding("HTTPS", False, f"{settings.PUBLIC_URL}: passwords travel unencrypted", remedy)
+    what = (
+        "not known: set PUBLIC_URL"
+        if settings.IS_BEHIND_PROXY
+        else "not needed: this machine alone is served"
+    )
+    return Finding("HTTPS", True, what)
+
+
+def check_sign_up() -> Finding:
+    told = {"open": "open: anybody makes an account", "invite": "by invitation", "closed": "closed"}
+    return Finding("sign-up", True, told[current("SIGNUP")])
+
+
 OTHERS: dict[Callable[[], Finding], tuple[str, str]] = {
     check_tools: ("tools", "Correct EXTRA_TOOLS: dotted names of Python objects."),
     check_layer: ("channel layer", "Check REDIS_URL, and that Redis runs."),
@@ -204,7 +234,9 @@ def examine(*, asks_models: bool = True) -> Iterator[Finding]:
         schema = examine_part(check_schema, "schema", remedy)
         yield schema
         yield examine_part(check_clock, "clock", remedy)
+        yield from (check_mail(), check_sign_up()) if schema.is_well else ()
         yield from check_models() if schema.is_well and asks_models else ()
+    yield check_address()
     yield from check_embeddings() if asks_models else ()
     yield from check_bucket()
     for check, (part, remedy) in OTHERS.items():

@@ -23,6 +23,7 @@ from chatapp.operations import clock
 from chatapp.operations.audit import delete_old_events
 from chatapp.operations.changeable_settings import current
 from chatapp.operations.journal import truncate_journal, truncate_patiently
+from chatapp.providers.actions import sum_up_usage
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +60,7 @@ def clean_up() -> None:
     delete_expired_tokens(now=now)
     delete_old_events(now=now)
     delete_old_keys(now=now)
+    sum_up_usage(now=now)
     deleted = clean_up_idle(now=now, days=current("RETENTION_DAYS"), trash_days=current("TRASH_DAYS"))
     sweep_files(now=now)
     sweep_offloads(now=now)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -16,8 +16,9 @@ from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
 from chatapp.operations import clock, encryption
 from chatapp.operations.statements import insert_rows
-from chatapp.providers.models import ModelConfig, Usage
+from chatapp.providers.models import ModelConfig, Usage, UsageHour
 from chatapp.providers.named_windows import BELIEVED_BY_ALL, BELIEVED_FOR, NamedWindow
+from chatapp.providers.selectors import usage_hours
 from chatapp.providers.usage import CallTimes, CallUsage
 from chatapp.runs.models import Run, RunStep
 
@@ -288,6 +289,30 @@ def record_calls(run: Run, calls: Sequence[CallUsage], step_count: int | None = 
     steps = [_step_row(run, n, call, times) for n, (call, times) in enumerate(traced, start=first)]
     insert_rows(steps)
     return steps
+
+
+SUMMED_BACK = timedelta(days=30)
+COMMITTED_WITHIN = timedelta(minutes=10)
+"""After which no row of an hour that is over can still appear."""
+
+
+def sum_up_usage(*, now: datetime) -> None:
+    """Store the sums of the hours that are over and have none yet. Doing it twice changes nothing."""
+    until = (now - COMMITTED_WITHIN).replace(minute=0, second=0, microsecond=0)
+    newest = UsageHour.objects.order_by("hour").last()
+    since = newest.hour + timedelta(hours=1) if newest else until - SUMMED_BACK
+    UsageHour.objects.bulk_create(
+        (
+            UsageHour(
+                hour=row["hour"],
+                input_tokens=row["total_input"],
+                output_tokens=row["total_output"],
+                cost=row["total_cost"],
+            )
+            for row in usage_hours(since, until)
+        ),
+        ignore_conflicts=True,
+    )
 
 
 def take_over_background_calls(run: Run) -> None:

@@ -173,3 +173,12 @@ class Usage(models.Model):
             # Background work of a conversation that no answer has shown yet.
             models.Index(fields=["conversation"], condition=Q(run=None), name="usage_not_shown"),
         ]
+
+
+class UsageHour(models.Model):
+    """The ledger of all users, summed up for an hour that is over: the panel reads these, not a million calls."""
+
+    hour = models.DateTimeField(primary_key=True)
+    input_tokens = models.BigIntegerField()
+    output_tokens = models.BigIntegerField()
+    cost = models.DecimalField(max_digits=20, decimal_places=8, null=True)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db.models import Count, F, QuerySet, Sum
-from django.db.models.functions import TruncDate
+from django.db.models.functions import TruncDate, TruncHour
 
 from agents.events import UsageTotals
 from chatapp.accounts.models import User
@@ -19,8 +19,9 @@ from chatapp.conversations.models import Conversation
 from chatapp.operations import clock
 from chatapp.operations.editions import keep
 from chatapp.operations.errors import InvalidInput, NotFound
+from chatapp.operations.ids import first_id_at
 from chatapp.providers.model_facts import find_facts
-from chatapp.providers.models import ModelConfig, Usage
+from chatapp.providers.models import ModelConfig, Usage, UsageHour
 from chatapp.providers.named_windows import believed_window
 from chatapp.providers.schemas import usage_shape
 from chatapp.providers.usage import CallUsage
@@ -188,6 +189,49 @@ def _within(user: User | None, first: date, last: date) -> QuerySet[Usage]:
     end = datetime.combine(last, time.min, UTC) + timedelta(days=1)
     rows = Usage.objects.filter(created_at__gte=start, created_at__lt=end)
     return rows if user is None else rows.filter(user=user)
+
+
+def usage_hours(since: datetime, until: datetime | None = None) -> list[dict[str, Any]]:
+    """Return sums of the ledger of all users for each hour in which a model was called, from its rows.
+
+    Rows are found by their ids, which are in the order of time.
+    """
+    rows = Usage.objects.filter(pk__gte=first_id_at(since), created_at__gte=since)
+    if until is not None:
+        rows = rows.filter(created_at__lt=until)
+    hours = rows.annotate(hour=TruncHour("created_at", tzinfo=UTC)).values("hour").order_by("hour")
+    sums = hours.annotate(
+        total_input=Sum("input_tokens"), total_output=Sum("output_tokens"), total_cost=Sum("cost")
+    )
+    return [dict(row) for row in sums]
+
+
+def usage_by_day(first: date, last: date) -> list[dict[str, Any]]:
+    """Return tokens and cost of all users for each of these days, UTC, also of those without any.
+
+    Hours that are over are read from their sums, so that the panel costs the same with any number of calls.
+    """
+    start = datetime.combine(first, time.min, UTC)
+    names = ("input_tokens", "output_tokens", "cost")
+    summed = UsageHour.objects.order_by("hour")
+    newest = summed.last()
+    live_from = max(start, newest.hour + timedelta(hours=1)) if newest else start
+    hours = [tuple(row) for row in summed.filter(hour__gte=start).values_list("hour", *names)]
+    hours += [
+        (row["hour"], row["total_input"], row["total_output"], row["total_cost"])
+        for row in usage_hours(live_from)
+    ]
+    days: dict[date, dict[str, Any]] = {
+        first + timedelta(days=number): {"input_tokens": 0, "output_tokens": 0, "cost": None}
+        for number in range((last - first).days + 1)
+    }
+    for hour, input_tokens, output_tokens, cost in hours:
+        day = days.get(hour.astimezone(UTC).date())
+        if day is not None:
+            day["input_tokens"] += input_tokens
+            day["output_tokens"] += output_tokens
+            day["cost"] = day["cost"] if cost is None else (day["cost"] or 0) + cost
+    return [{"key": day, **sums} for day, sums in days.items()]
 
 
 def totals_of_run(run: Run) -> UsageTotals:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from decimal import Decimal
 
 import pytest
 from django.test import Client
+from pytest_django.fixtures import Settings
 
 from chatapp.accounts.models import User
 from chatapp.operations import clock
 from chatapp.operations.admin.home import DAYS, read_overview
+from chatapp.operations.doctor import check_address
 from chatapp.operations.ids import first_id_at, new_id
-from chatapp.providers.models import ModelConfig, Usage
+from chatapp.providers.actions import sum_up_usage
+from chatapp.providers.models import ModelConfig, Usage, UsageHour
 from chatapp.runs.models import Run
 from tests.memory_store.rows import new_conversation, say
 
@@ -51,11 +55,38 @@ def test_tokens_are_added_up_by_day(alice: User) -> None:
         at = now - timedelta(days=age)
         Usage.objects.filter(pk=row.pk).update(created_at=at)
     overview = read_overview(now)
-    assert [day["input"] for day in overview["days"]] == [0] * (DAYS - 3) + [50, 0, 300]
+    assert [bar.row["input_tokens"] for bar in overview["bars"]] == [0] * (DAYS - 3) + [50, 0, 300]
     assert (overview["input"], overview["output"], overview["cost"]) == (350, 30, None)
-    today = overview["days"][-1]
-    assert today["output_top"] == 0
-    assert today["output_height"] + today["input_height"] == pytest.approx(100)
+    today = overview["bars"][-1]
+    assert float(today.input_percent) + float(today.output_percent) == pytest.approx(100)
+
+
+def test_hours_that_are_over_are_summed_up_once_and_read_from_their_sums(alice: User) -> None:
+    now = clock.now()
+    costs = [Decimal("0.25"), None, Decimal("0.5"), Decimal(1)]
+    for hours, cost in enumerate(costs):
+        at = now - timedelta(hours=hours)
+        row = Usage(
+            user=alice,
+            model_name="m",
+            purpose="chat",
+            input_tokens=100,
+            output_tokens=10,
+            exact=True,
+            cost=cost,
+        )
+        row.pk = first_id_at(at)
+        row.save()
+        Usage.objects.filter(pk=row.pk).update(created_at=at)
+    before = read_overview(now)
+    assert (before["input"], before["output"], before["cost"]) == (400, 40, Decimal("1.75"))
+    for _ in range(2):
+        sum_up_usage(now=now)
+        after = read_overview(now)
+        assert [bar.row for bar in after["bars"]] == [bar.row for bar in before["bars"]]
+    assert UsageHour.objects.count() >= 2
+    Usage.objects.filter(pk__lt=first_id_at(now - timedelta(hours=2))).delete()
+    assert read_overview(now)["input"] == 400, "an hour that is over is not read from its calls"
 
 
 def test_the_first_id_of_a_moment_is_before_all_that_are_made_then() -> None:
@@ -67,6 +98,20 @@ def test_the_first_id_of_a_moment_is_before_all_that_are_made_then() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("address", "is_well"),
+    [
+        ("https://chat.example.com", True),
+        ("http://chat.example.com", False),
+        ("http://127.0.0.1:8000", True),
+        ("", True),
+    ],
+)
+def test_an_address_without_encryption_is_told(settings: Settings, address: str, is_well: bool) -> None:
+    settings.PUBLIC_URL = address
+    assert check_address().is_well is is_well
+
+
 def test_the_checks_of_doctor_are_a_page_for_operators_alone(client: Client, alice: User) -> None:
     ModelConfig.objects.create(name="Demo", kind=ModelConfig.Kind.DEMO, model_id="demo")
     client.force_login(alice)
@@ -75,6 +120,8 @@ def test_the_checks_of_doctor_are_a_page_for_operators_alone(client: Client, ali
     alice.save()
     page = client.get("/admin/checks/").content.decode()
     assert "database" in page
+    assert "nobody can reset a password by mail" in page
+    assert "sign-up" in page
     assert "up to date" in page
     assert "model Demo" not in page, "a visit asks no model"
     assert ModelConfig.objects.get().tested_at is None

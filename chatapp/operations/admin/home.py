@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Sum
-from django.db.models.functions import TruncDate
+from django.db.models import Count
 
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
 from chatapp.operations.ids import first_id_at
-from chatapp.providers.models import Usage
-from chatapp.providers.selectors import has_real_default
+from chatapp.providers.selectors import has_real_default, usage_by_day
+from chatapp.providers.usage_report import bars_of
 from chatapp.runs.models import Run
 
 DAYS = 14
@@ -40,28 +39,13 @@ def read_overview(now: datetime) -> dict[str, Any]:
 
 
 def _read_days(now: datetime) -> dict[str, Any]:
-    """Return tokens and cost of each day, with the place of its bars in a picture that is 100 units high."""
-    first = now.date() - timedelta(days=DAYS - 1)
-    sums = (
-        Usage.objects.filter(pk__gte=first_id_at(now - timedelta(days=DAYS)), created_at__date__gte=first)
-        .annotate(day=TruncDate("created_at"))
-        .values("day")
-        .annotate(input=Sum("input_tokens"), output=Sum("output_tokens"), cost=Sum("cost"))
-    )
-    by_day = {row["day"]: row for row in sums}
-    nothing = {"input": 0, "output": 0, "cost": None}
-    dates = [first + timedelta(days=number) for number in range(DAYS)]
-    days: list[dict[str, Any]] = [{**by_day.get(date, nothing), "day": date} for date in dates]
-    most = max(day["input"] + day["output"] for day in days) or 1
-    for day in days:
-        day["output_height"] = round(100 * day["output"] / most, 2)
-        day["input_height"] = round(100 * day["input"] / most, 2)
-        day["input_top"] = round(100 - day["input_height"], 2)
-        day["output_top"] = round(day["input_top"] - day["output_height"], 2)
+    """Return tokens and cost of each day with its bar, and their sums."""
+    today = now.astimezone(UTC).date()
+    days = usage_by_day(today - timedelta(days=DAYS - 1), today)
     costs = [day["cost"] for day in days if day["cost"] is not None]
     return {
-        "days": days,
-        "input": sum(day["input"] for day in days),
-        "output": sum(day["output"] for day in days),
+        "bars": bars_of(days, "day"),
+        "input": sum(day["input_tokens"] for day in days),
+        "output": sum(day["output_tokens"] for day in days),
         "cost": sum(costs) if costs else None,
     }

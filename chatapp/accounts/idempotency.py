@@ -14,7 +14,7 @@ from ninja import Status
 
 from chatapp.accounts.callers import ApiRequest
 from chatapp.accounts.idempotency_keys import Asked, KeyUsed, asked_once, made_before
-from chatapp.operations.errors import InvalidInput
+from chatapp.operations.errors import InvalidInput, ServiceError
 from memory.bounds import MAX_ID_CHARS
 
 HEADER = "Idempotency-Key"
@@ -61,9 +61,11 @@ def once_per_key(view: View) -> View:
             before = asked_once.set(asked)
             try:
                 return _located(request, creation, values, await view(request, **values))
-            except KeyUsed:
+            except (KeyUsed, ServiceError):
+                # Also what stands in the way, such as a name that is taken, may be what the same request made.
                 made = await sync_to_async(made_before)(asked)
-                assert made is not None
+                if made is None:
+                    raise
             finally:
                 asked.end()
                 asked_once.reset(before)

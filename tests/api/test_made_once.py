@@ -196,13 +196,30 @@ def test_a_repeat_shows_no_secret(alice: User) -> None:
     assert ApiToken.objects.filter(user=alice).count() == 1
 
 
-async def test_of_several_at_once_one_makes_it(alice_program: Program) -> None:
-    answers = await asyncio.gather(
-        *(alice_program.post("conversations", headers=KEY, title="Once") for _ in range(5))
-    )
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("conversations", {"title": "Once"}), ("folders", {"name": "Once"}), ("agents", {"name": "Once"})],
+)
+async def test_of_several_at_once_one_makes_it(
+    path: str, body: dict[str, str], alice_program: Program, model: ModelConfig
+) -> None:
+    before = len((await alice_program.get(path)).json()["items"])
+    answers = await asyncio.gather(*(alice_program.post(path, headers=KEY, **body) for _ in range(5)))
     assert [answer.status_code for answer in answers] == [201] * 5, answers[0].content
     assert len({answer.json()["id"] for answer in answers}) == 1
-    assert len((await alice_program.get("conversations")).json()["items"]) == 1
+    assert len((await alice_program.get(path)).json()["items"]) == before + 1
+
+
+async def test_of_several_repetitions_at_once_one_is_answered(
+    alice_program: Program, model: ModelConfig
+) -> None:
+    async with running_service():
+        ids = await unfinished(alice_program)
+        path = f"conversations/{ids['conversation_id']}/messages/{ids['message_id']}/regenerate"
+        headers = {**KEY, "prefer": "respond-async"}
+        answers = await asyncio.gather(*(alice_program.post(path, headers=headers) for _ in range(3)))
+        assert [answer.status_code for answer in answers] == [202] * 3, answers[0].content
+        assert len({answer.json()["run_id"] for answer in answers}) == 1
 
 
 async def test_the_same_key_with_another_body_is_422(alice_program: Program) -> None:

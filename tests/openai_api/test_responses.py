@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import openai
 import pytest
 
+from chatapp.features.openai_api.api import ROUTERS
 from tests.openai_api.conftest import client_of
 from tests.openai_api.test_completions import picture
 from tests.servers.apart import run_apart
@@ -215,6 +218,48 @@ def test_a_repeated_request_is_one_response(service: Service, model: ModelServer
     ]
     assert made[0].id == made[1].id
     assert made[0].output_text == made[1].output_text
+
+
+def at_once(call: Callable[[], Any], times: int = 4) -> list[Any]:
+    with ThreadPoolExecutor(times) as threads:
+        return [each.result() for each in [threads.submit(call) for _ in range(times)]]
+
+
+def test_what_is_asked_for_at_once_with_one_key_is_made_once(
+    service: Service, model: ModelServer, guest: str
+) -> None:
+    client, headers = client_of(service, guest), {"Idempotency-Key": "at-once"}
+    asked = at_once(lambda: client.responses.create(model="test-model", input="Hello", extra_headers=headers))
+    assert len({each.id for each in asked}) == 1
+    said: Any = [{"role": "user", "content": "I have a dog."}, {"role": "assistant", "content": "Lovely."}]
+    begun = at_once(
+        lambda: client.conversations.create(items=said, metadata={"topic": "dogs"}, extra_headers=headers)
+    )
+    assert len({each.id for each in begun}) == 1
+    assert {each.metadata["topic"] for each in begun} == {"dogs"}
+    name = begun[0].id
+    added = at_once(lambda: client.conversations.items.create(name, items=said, extra_headers=headers))
+    assert len({tuple(item.id for item in page.data) for page in added}) == 1
+    assert len(list(client.conversations.items.list(name))) == 2 * len(said)
+    assert len(service.client_of(guest).get("/api/v1/conversations").json()["items"]) == 2
+    with pytest.raises(openai.BadRequestError):
+        client.conversations.create(metadata={"topic": "cats"}, extra_headers=headers)
+    client.conversations.items.delete(added[0].data[1].id, conversation_id=name)
+    again = client.conversations.items.create(name, items=said, extra_headers=headers)
+    assert [item.id for item in again.data] == [added[0].data[0].id]
+
+
+def test_each_post_makes_its_thing_once_or_makes_nothing() -> None:
+    made = {
+        path: hasattr(operation.view_func, "creation")
+        for router in ROUTERS
+        for path, view in router.path_operations.items()
+        for operation in view.operations
+        if "POST" in operation.methods
+    }
+    of_messages = {"/chat/completions", "/responses"}  # there the key is the message's own
+    makes_nothing = {"/embeddings", "/conversations/{conversation_id}"}
+    assert {path for path, is_declared in made.items() if not is_declared} == of_messages | makes_nothing
 
 
 def test_the_async_client_streams_alike(service: Service, model: ModelServer) -> None:

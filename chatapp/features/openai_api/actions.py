@@ -10,9 +10,10 @@ from typing import Any
 from django.db import transaction
 
 from agents.events import MessageCreated
+from chatapp.accounts.idempotency_keys import record_made
 from chatapp.accounts.models import User
 from chatapp.conversations.access import accessible_message, lock_conversation
-from chatapp.conversations.actions.conversations import title_from
+from chatapp.conversations.actions.conversations import create_conversation, title_from
 from chatapp.conversations.actions.messages import append_message
 from chatapp.conversations.branches import lineage_below, visible_messages
 from chatapp.conversations.models import Branch, Conversation, Message
@@ -72,20 +73,39 @@ class NewItem:
     attachment_ids: Sequence[str] = ()
 
 
+@transaction.atomic
+def begin_conversation(
+    *, user: User, items: Sequence[NewItem], metadata: Mapping[str, str], now: datetime
+) -> Conversation:
+    """Create a conversation in which these messages were said, and return it."""
+    conversation = create_conversation(user=user, now=now)
+    if metadata:
+        set_metadata(conversation=conversation, metadata=metadata)
+    if items:
+        _append_items(user, str(conversation.pk), items, now)
+    return conversation
+
+
+@transaction.atomic
 def add_items(*, user: User, conversation_id: str, items: Sequence[NewItem], now: datetime) -> list[Message]:
-    """Append messages to what the conversation shows, and return them.
+    """Append one or more messages to what the conversation shows, and return them.
 
     Raises NotFound, Conflict (a run is going on).
     """
-    with transaction.atomic():
-        conversation = lock_conversation(user, conversation_id)
-        refuse_while_running(conversation)
-        rows = [_add_item(user, conversation, item, now) for item in items]
-        first = next((item.text for item in items if item.role == Message.Role.USER), "")
-        conversation.title = conversation.title or title_from(first)
-        conversation.last_activity_at = now
-        conversation.save(update_fields=["title", "last_activity_at"])
-        jobs.wake_worker("chatapp.recall.tasks.index_conversation", str(conversation.pk))
+    rows = _append_items(user, conversation_id, items, now)
+    record_made(rows[0].pk)
+    return rows
+
+
+def _append_items(user: User, conversation_id: str, items: Sequence[NewItem], now: datetime) -> list[Message]:
+    conversation = lock_conversation(user, conversation_id)
+    refuse_while_running(conversation)
+    rows = [_add_item(user, conversation, item, now) for item in items]
+    first = next((item.text for item in items if item.role == Message.Role.USER), "")
+    conversation.title = conversation.title or title_from(first)
+    conversation.last_activity_at = now
+    conversation.save(update_fields=["title", "last_activity_at"])
+    jobs.wake_worker("chatapp.recall.tasks.index_conversation", str(conversation.pk))
     return rows
 
 

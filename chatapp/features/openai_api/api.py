@@ -11,6 +11,7 @@ from django.urls import URLPattern, URLResolver
 from ninja import NinjaAPI, Router
 
 from chatapp.accounts.callers import allow
+from chatapp.accounts.idempotency import once_per_key
 from chatapp.accounts.rate_limits import tell_rate_limits
 from chatapp.features.openai_api import completions, conversations, models_api, responses
 from chatapp.features.openai_api.errors import in_openai_shape, register_model_errors
@@ -35,6 +36,7 @@ def build_openai_api(routers: Iterable[Router] = ROUTERS) -> NinjaAPI:
     register_model_errors(api)
     api.add_decorator(parse_large_bodies, mode="view")
     api.add_decorator(tell_rate_limits, mode="view")
+    api.add_decorator(once_per_key, mode="operation")
     for router in routers:
         api.add_router("", router)
     return api

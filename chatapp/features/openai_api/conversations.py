@@ -13,10 +13,10 @@ from ninja.params.functions import Query
 from pydantic import Field
 
 from chatapp.accounts.callers import ApiRequest, allow
+from chatapp.accounts.idempotency import creates
 from chatapp.accounts.models import User
-from chatapp.conversations.actions.conversations import create_conversation
 from chatapp.conversations.models import Conversation
-from chatapp.features.openai_api.actions import NewItem, add_items, set_metadata
+from chatapp.features.openai_api.actions import NewItem, add_items, begin_conversation, set_metadata
 from chatapp.features.openai_api.reading import ROLES, inline_images
 from chatapp.features.openai_api.response_schemas import (
     ConversationUpdate,
@@ -27,7 +27,7 @@ from chatapp.features.openai_api.response_schemas import (
 )
 from chatapp.features.openai_api.response_shapes import conversation_object, list_object, message_item
 from chatapp.features.openai_api.schemas import ChatMessage
-from chatapp.features.openai_api.selectors import message_of_item, metadata_of, shown_messages
+from chatapp.features.openai_api.selectors import items_from, message_of_item, metadata_of, shown_messages
 from chatapp.features.openai_api.turns import conversation_name, named_conversation, store_images
 from chatapp.forgetting.services import delete_message, forget_whole_conversation
 from chatapp.operations import clock
@@ -46,7 +46,12 @@ async def _images_of(items: Sequence[MessageItem]) -> tuple[list[ChatMessage], I
     return messages, await inline_images(addresses)
 
 
+async def _conversation_again(request: ApiRequest, made: str, values: dict[str, Any]) -> HttpResponseBase:
+    return JsonResponse(await sync_to_async(_read)(request.auth.user, made))
+
+
 @router.post("/conversations", auth=allow("chat"))
+@creates(_conversation_again)
 async def create(request: ApiRequest, new: NewConversationIn = NewConversationIn()) -> HttpResponseBase:
     """Items are messages that were said before; they are not answered."""
     messages, images = await _images_of(only_messages(list(new.items or ())))
@@ -58,11 +63,7 @@ def _create(
     user: User, messages: Sequence[ChatMessage], images: Images, metadata: dict[str, str]
 ) -> dict[str, Any]:
     items = _new_items(user, messages, images)
-    conversation = create_conversation(user=user, now=clock.now())
-    if metadata:
-        set_metadata(conversation=conversation, metadata=metadata)
-    if items:
-        add_items(user=user, conversation_id=str(conversation.pk), items=items, now=clock.now())
+    conversation = begin_conversation(user=user, items=items, metadata=metadata, now=clock.now())
     return conversation_object(conversation, metadata)
 
 
@@ -140,7 +141,18 @@ def _items(user: User, name: str, limit: int, order: str, after: str | None) -> 
     return list_object([message_item(each) for each in found[:limit]], has_more=len(found) > limit)
 
 
+async def _items_again(request: ApiRequest, made: str, values: dict[str, Any]) -> HttpResponseBase:
+    name, count = values["conversation_id"], len(values["new"].items)
+    return JsonResponse(await sync_to_async(_added)(request.auth.user, name, made, count))
+
+
+def _added(user: User, name: str, first_id: str, count: int) -> dict[str, Any]:
+    rows = items_from(named_conversation(user, name), first_id, count)
+    return list_object([message_item(each) for each in rows], has_more=False)
+
+
 @router.post("/conversations/{conversation_id}/items", auth=allow("chat"))
+@creates(_items_again)
 async def create_items(request: ApiRequest, conversation_id: str, new: NewItems) -> HttpResponseBase:
     """Adds messages at the end, without an answer."""
     messages, images = await _images_of(only_messages(list(new.items)))

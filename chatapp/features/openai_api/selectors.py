@@ -34,6 +34,13 @@ def shown_messages(conversation: Conversation) -> QuerySet[Message]:
     return spoken.filter(forgotten_at=None).exclude(calls)
 
 
+def items_from(conversation: Conversation, message_id: str, count: int) -> list[Message]:
+    """Return what is there of the items that were added together, by the first one. Raises NotFound."""
+    first = find_row(shown_messages(conversation), message_id)
+    places = (first.position, first.position + count - 1)
+    return list(shown_messages(conversation).filter(position__range=places).order_by("position"))
+
+
 def message_of_item(conversation: Conversation, name: str) -> Message:
     """Return the message of an item. Raises NotFound."""
     return find_row(shown_messages(conversation), row_id("msg", name))

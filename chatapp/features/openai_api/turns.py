@@ -6,8 +6,11 @@ import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
+
+from django.db import transaction
 
 from agents.types import Finished, FinishReason, ModelItem, ReasoningDelta, TextDelta, TokenUsage
 from chatapp.accounts.models import User
@@ -77,10 +80,29 @@ def begin_turn(
     if not turn.text.strip() and not turn.images:
         raise InvalidInput("The last message has no text and no image.", details=_messages("is empty"))
     attachment_ids = store_images(user, turn.images)
-    if conversation is None:
+    conversation = conversation or _begun_before(user, turn.client_id)
+    if conversation is not None:
+        return _send(user, conversation, turn, attachment_ids, model, now)
+    try:
+        with transaction.atomic():
+            conversation = create_conversation(user=user, now=now, model=model)
+            return _send(user, conversation, turn, attachment_ids, model, now)
+    except InvalidInput:
+        # The same key at the same moment: the conversation that was committed first counts.
         conversation = _begun_before(user, turn.client_id)
-    if conversation is None:
-        conversation = create_conversation(user=user, now=now, model=model)
+        if conversation is None:
+            raise
+    return _send(user, conversation, turn, attachment_ids, model, now)
+
+
+def _send(
+    user: User,
+    conversation: Conversation,
+    turn: NewTurn,
+    attachment_ids: Sequence[str],
+    model: ModelConfig | None,
+    now: datetime,
+) -> Receipt:
     conversation_id = str(conversation.pk)
     parent_id = turn.parent_id
     if turn.instructions:

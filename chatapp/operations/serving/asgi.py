@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-from django.core.asgi import get_asgi_application
+import django
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatapp.settings")
-http_application = get_asgi_application()
+django.setup(set_prefix=False)
 
-# Only now: these import models.
+# Only now: these read the settings or import models.
 from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from django.urls import path  # noqa: E402
@@ -17,8 +17,10 @@ from django.urls import path  # noqa: E402
 from chatapp import urls as urls  # noqa: E402 # now, not for the first request
 from chatapp.accounts.socket_auth import BearerAuth, OriginCheck  # noqa: E402
 from chatapp.operations.logs import name_requests  # noqa: E402
+from chatapp.operations.serving.file_streams import Handler  # noqa: E402
 from chatapp.realtime.consumer import ChatConsumer  # noqa: E402
 
+http_application = Handler()
 application = name_requests(
     ProtocolTypeRouter(
         {

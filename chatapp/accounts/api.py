@@ -27,7 +27,7 @@ from chatapp.accounts.schemas import (
 )
 from chatapp.accounts.selectors import accessible_token, visible_tokens
 from chatapp.agent_presets.services import agent_files
-from chatapp.compaction.selectors import compaction_list
+from chatapp.compaction.selectors import exported_compactions
 from chatapp.conversations.export import conversation_files
 from chatapp.conversations.folders.selectors import folder_files
 from chatapp.files.archive import offloaded_files, uploaded_files
@@ -46,7 +46,7 @@ router = Router(tags=["account"])
 
 ZIP = {"schema": {"type": "string", "format": "binary"}}
 ARCHIVE_PARTS = (
-    partial(conversation_files, compactions_of=compaction_list),
+    partial(conversation_files, compactions_of=exported_compactions),
     uploaded_files,
     offloaded_files,
     memory_files,

@@ -19,7 +19,9 @@ from chatapp.accounts.selectors import visible_tokens
 from chatapp.operations import clock
 
 README = """\
-Everything Palimpsest stores of you, as it was at the time that account.json says.
+Everything Palimpsest stores of you, as it was at the time that account.json says. POST /api/v1/imports, or Import in
+the settings, takes this zip in: conversations with their branches and summaries, the files they show, folders, entries
+and the profile.
 
 account.json            who you are, and your settings
 conversations/*.json    each conversation: `messages` is what it shows (POST /api/v1/conversations/import takes

@@ -34,6 +34,16 @@ def compaction_list(branch: Branch) -> list[dict[str, Any]]:
     return [schemas.compaction_shape(row) for row in rows]
 
 
+def exported_compactions(conversation: Conversation) -> list[dict[str, Any]]:
+    """Return the finished compactions of all branches, oldest first, each with its branch and the one it continues."""
+    rows = Compaction.objects.filter(conversation=conversation, status=Compaction.Status.DONE)
+    return [
+        schemas.compaction_shape(row)
+        | {"branch": str(row.branch_id), "previous": str(row.previous_id) if row.previous_id else None}
+        for row in rows.order_by("created_at", "first_position", "pk")
+    ]
+
+
 PICKED_UP_AFTER = timedelta(seconds=5)
 QUIET_AFTER = timedelta(minutes=10)
 

@@ -11,7 +11,7 @@ from django.db.models import Prefetch, QuerySet
 from chatapp.accounts.archive import ArchiveFile, safe_file_name
 from chatapp.accounts.models import User
 from chatapp.conversations.branches import hidden_messages, visible_messages
-from chatapp.conversations.models import Branch, Conversation, Message
+from chatapp.conversations.models import Conversation, Message
 from chatapp.conversations.schemas.messages import message_shape
 from chatapp.conversations.selectors.conversations import full_conversation
 from chatapp.conversations.selectors.messages import with_stored_pieces
@@ -21,18 +21,18 @@ from chatapp.operations import clock
 SPEAKERS = {"user": "You", "assistant": "Assistant", "system": "System", "tool": "Tool"}
 PAGE = 500
 
-CompactionsOf = Callable[[Branch], list[dict[str, Any]]]
-"""Returns the shapes of a branch's compactions; they belong to a package above this one."""
+CompactionsOf = Callable[[Conversation], list[dict[str, Any]]]
+"""Returns the shapes of a conversation's summaries; they belong to a package above this one."""
 
 
 def json_pieces(row: Conversation, compactions_of: CompactionsOf) -> Iterator[str]:
     """Yield one JSON object. `messages` is what the conversation shows, and what an import takes; `other_versions` are
-    messages that were edited or answered anew. `branches` has the lineage of each branch that a message names."""
+    messages that were edited or answered anew. `branches` has the lineage of each branch that a message or one of the
+    `compactions` names."""
     assert row.branch is not None
     head = {"format": "palimpsest", "version": 1, "exported_at": clock.now().isoformat()}
-    compactions = [shape for shape in compactions_of(row.branch) if shape["status"] == "done"]
     branches = {str(branch.pk): branch.lineage for branch in row.branches.order_by("created_at", "pk")}
-    head |= full_conversation(row) | {"branches": branches, "compactions": compactions}
+    head |= full_conversation(row) | {"branches": branches, "compactions": compactions_of(row)}
     yield json.dumps(head, ensure_ascii=False)[:-1] + ', "messages": ['
     yield from _joined(export_pages(visible_messages(row.branch)))
     yield '\n], "other_versions": ['

@@ -103,12 +103,13 @@ def _store(
         )
 
 
-def copy_attachment(original: Attachment, *, user: User) -> Attachment:
-    """Return a row of the user's own for the same bytes, which are stored once."""
+def copy_attachment(original: Attachment, *, user: User, name: str | None = None) -> Attachment:
+    """Return a row of the user's own for the same bytes, which are stored once. Raise TooLarge."""
+    check_room(user, original.size_bytes)
     with _sole_user(original.sha256):
         return file_actions.create_attachment(
             user=user,
-            name=original.name,
+            name=original.name if name is None else name,
             sha256=original.sha256,
             mime_type=original.mime_type,
             width=original.width,

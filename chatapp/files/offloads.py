@@ -105,18 +105,21 @@ class ConversationOffloads:
         )
 
     def offload_tool_result(self, conversation_id: str, result: ToolResultPart) -> str:
-        offload_id = new_id()
-        name = f"tool_result-{offload_id}.txt"
         content = result.text.encode("utf-8", "replace")
-        object_store().write(_path(parse_id(conversation_id), name), content)
+        return self.store_result(parse_id(conversation_id), new_id(), content, result.name)
+
+    def store_result(self, conversation_id: UUID, reference: UUID, content: bytes, tool_name: str) -> str:
+        """Store the whole text of a tool's result under this reference, and return it."""
+        name = f"tool_result-{reference}.txt"
+        object_store().write(_path(conversation_id, name), content)
         return self._record(
-            conversation_id,
+            str(conversation_id),
             Offload.Kind.RESULT,
             name,
             "text/plain",
             len(content),
-            tool_name=result.name,
-            offload_id=offload_id,
+            tool_name=tool_name,
+            offload_id=reference,
         )
 
     def offload_image(self, conversation_id: str, content: bytes, tool_name: str = "") -> str:

@@ -16,6 +16,7 @@ from chatapp.long_term.models import MemoryEntry, ProfileVersion
 from chatapp.long_term.schemas import entry_shape
 from chatapp.long_term.selectors.entries import all_days, day_entries
 from chatapp.long_term.selectors.profile import profile_of
+from chatapp.operations.clock import iso_time
 from memory.daily import render_day
 
 IN_MEMORY_BYTES = 2**20
@@ -50,7 +51,13 @@ def memory_files(user: User) -> Iterator[ArchiveFile]:
     shapes = [_with_revisions(row) for row in entries.iterator(ENTRIES_AT_ONCE)]
     yield "memory/entries.json", json_file(shapes)
     versions = [
-        {"version": row.number, "author": row.author, "created_at": row.created_at, "markdown": row.text}
+        {
+            "version": row.number,
+            "author": row.author,
+            "created_at": iso_time(row.created_at),
+            "markdown": row.text,
+            "sources": row.sources,
+        }
         for row in ProfileVersion.objects.filter(profile__user=user).order_by("number")
     ]
     yield "memory/profile_versions.json", json_file(versions)
@@ -63,7 +70,12 @@ def memory_files(user: User) -> Iterator[ArchiveFile]:
 
 def _with_revisions(row: MemoryEntry) -> dict[str, Any]:
     earlier = [
-        {"revision": past.number, "author": past.author, "written_at": past.written_at, "text": past.text}
+        {
+            "revision": past.number,
+            "author": past.author,
+            "written_at": iso_time(past.written_at),
+            "text": past.text,
+        }
         for past in row.revisions.all()
     ]
     return entry_shape(row) | {"earlier": earlier}

@@ -15,7 +15,7 @@ from PIL import Image
 
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
-from chatapp.compaction.selectors import compaction_list
+from chatapp.compaction.selectors import exported_compactions
 from chatapp.conversations.export import json_pieces
 from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.features.importing.importer import Report, import_file
@@ -41,7 +41,7 @@ def exported(conversation: Conversation) -> dict[str, Any]:
     row = Conversation.objects.select_related("model", "agent", "scope", "branch", "user").get(
         pk=conversation.pk
     )
-    return dict(json.loads("".join(json_pieces(row, compaction_list))))
+    return dict(json.loads("".join(json_pieces(row, exported_compactions))))
 
 
 def without_ids(export: dict[str, Any]) -> Any:

@@ -161,6 +161,7 @@ _IMPORTED_COLUMNS = (
     "pinned",
     "model_name",
     "usage",
+    "forgotten_at",
 )
 
 

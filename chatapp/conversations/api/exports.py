@@ -13,7 +13,7 @@ from django.http.response import HttpResponseBase
 from ninja import Router
 
 from chatapp.accounts.callers import ApiRequest, allow
-from chatapp.compaction.selectors import compaction_list
+from chatapp.compaction.selectors import exported_compactions
 from chatapp.conversations.access import accessible_conversation
 from chatapp.conversations.export import json_pieces, markdown_pieces
 from chatapp.operations.database import in_database
@@ -43,7 +43,7 @@ async def export(
     row = await sync_to_async(accessible_conversation)(request.auth.user, conversation_id)
     await sync_to_async(close_old_connections)()  # a long download must not hold one
     if format == "json":
-        return _download(json_pieces(row, compaction_list), row.title, "application/json", "json")
+        return _download(json_pieces(row, exported_compactions), row.title, "application/json", "json")
     return _download(markdown_pieces(row), row.title, "text/markdown", "md")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError
@@ -12,6 +13,7 @@ from django.db.models import Q, Sum
 
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
+from chatapp.conversations.actions.conversations import note_pause
 from chatapp.conversations.actions.imports import import_conversation
 from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.features.importing.models import ImportedConversation
@@ -35,10 +37,11 @@ def store_source(
     grown: Grown,
     summaries: Sequence[Summary],
     files: Mapping[str, Attachment],
+    settings: Mapping[str, Any],
     now: datetime,
     pace: Pace,
-) -> bool:
-    """Store a conversation in pieces; return False where another import has brought it along meanwhile."""
+) -> Conversation | None:
+    """Store a conversation in pieces and return it; None where another import has brought it along meanwhile."""
     finish = partial(
         _finish,
         user=user,
@@ -47,10 +50,11 @@ def store_source(
         grown=grown,
         summaries=summaries,
         files=files,
+        settings=settings,
         now=now,
     )
     try:
-        import_conversation(
+        return import_conversation(
             user=user,
             messages=grown.messages,
             now=now,
@@ -62,9 +66,8 @@ def store_source(
         )
     except IntegrityError:
         if ImportedConversation.objects.filter(user=user, source_key=source_key).exists():
-            return False
+            return None
         raise
-    return True
 
 
 def _finish(
@@ -77,6 +80,7 @@ def _finish(
     grown: Grown,
     summaries: Sequence[Summary],
     files: Mapping[str, Attachment],
+    settings: Mapping[str, Any],
     now: datetime,
 ) -> None:
     """In the transaction that shows the conversation."""
@@ -85,37 +89,44 @@ def _finish(
     conversation.created_at = min(began, now)
     conversation.last_activity_at = now - (now - min(ended, now)) / ORDER_SQUEEZED
     conversation.archived, conversation.pinned = source.is_archived, source.is_pinned
-    conversation.save(update_fields=["created_at", "last_activity_at", "archived", "pinned"])
+    for name, value in settings.items():
+        setattr(conversation, name, value)
+    conversation.save(update_fields=["created_at", "last_activity_at", "archived", "pinned", *settings])
+    if conversation.memory == Conversation.Memory.PAUSED:
+        # Since when is not known: nothing of it is learned.
+        note_pause(user, conversation, True, conversation.created_at)
     ImportedConversation.objects.create(user=user, source_key=source_key, conversation=conversation)
-    _store_summaries(conversation, branches, grown, summaries, now)
+    _store_summaries(conversation, branches, summaries, now)
     _link_files(conversation, grown, files)
 
 
 def _store_summaries(
     conversation: Conversation,
     branches: Sequence[Branch],
-    grown: Grown,
     summaries: Sequence[Summary],
     now: datetime,
 ) -> None:
-    previous: Compaction | None = None
+    stored: dict[str, Compaction] = {}
+    newest: dict[int, Compaction] = {}
     for summary in summaries:
+        previous = stored.get(summary.previous) or newest.get(summary.branch)
         span = Q(position__gte=summary.first_position, position__lte=summary.last_position)
         rows = Message.objects.filter(span, conversation=conversation)
         tokens = rows.aggregate(total=Sum("token_estimate"))["total"] or 0
-        previous = Compaction.objects.create(
+        columns = {**summary.columns, "created_at": summary.columns["created_at"] or now}
+        row = Compaction.objects.create(
             conversation=conversation,
-            branch=branches[grown.messages[summary.last_position].branch],
+            branch=branches[summary.branch],
             previous=previous,
             first_position=summary.first_position,
             last_position=summary.last_position,
             status=Compaction.Status.DONE,
             span_tokens=tokens,
             covered_tokens=tokens + (previous.covered_tokens if previous else 0),
-            finished_at=summary.columns["created_at"] or now,
             context_kept_at=now,  # what left the context is in the messages themselves
-            **{**summary.columns, "created_at": summary.columns["created_at"] or now},
+            **columns | {"finished_at": columns["finished_at"] or columns["created_at"]},
         )
+        stored[summary.id] = newest[summary.branch] = row
 
 
 def _link_files(conversation: Conversation, grown: Grown, files: Mapping[str, Attachment]) -> None:

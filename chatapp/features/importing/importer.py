@@ -5,21 +5,25 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from chatapp.accounts.models import User
+from chatapp.features.importing.account import Account, open_account
 from chatapp.features.importing.actions import store_source
+from chatapp.features.importing.files import files_of, with_files
 from chatapp.features.importing.formats import chatgpt, claude, librechat, open_webui, palimpsest
-from chatapp.features.importing.selectors import is_own, was_imported
+from chatapp.features.importing.memory_actions import store_entries, store_profile
+from chatapp.features.importing.offloaded import References, store_results, with_references
+from chatapp.features.importing.selectors import messages_at, own_conversation, own_messages, was_imported
+from chatapp.features.importing.settings import settings_of
 from chatapp.features.importing.stream import Progress, entries
 from chatapp.features.importing.summaries import summaries_of
 from chatapp.features.importing.tree import Grown, grow
 from chatapp.features.importing.values import Reading, SourceConversation, Unreadable, quoted
-from chatapp.files.models import Attachment
-from chatapp.files.selectors import attachments_by_id
 from chatapp.operations import clock
 from chatapp.operations.errors import ServiceError
 from chatapp.operations.work_budget import TO_THE_END, Pace
@@ -69,39 +73,114 @@ def import_file(
 ) -> bool:
     """Import what the file holds and return whether its end was reached. Raises Unreadable where it is no export."""
     progress = Progress()
-    for entry in entries(path, progress):
-        if entry.value is None:
-            report.add_problem(entry.index, entry.problem)
-        else:
-            _import_entry(user, entry.index, entry.value, report, pace)
-        if tell is not None and not tell(report, progress):
-            return False
+    with open_account(path) as account:
+        importing = _Importing(user, report, pace, account)
+        for entry in entries(path, progress):
+            if entry.value is None:
+                report.add_problem(entry.index, entry.problem)
+            else:
+                importing.take(entry.index, entry.value)
+            if tell is not None and not tell(report, progress):
+                return False
+        if account is not None:
+            importing.take_memory(account)
     return True
 
 
-def _import_entry(user: User, index: int, value: dict[str, Any], report: Report, pace: Pace) -> None:
-    read = next((each for each in FORMATS if each.matches(value)), None)
-    if read is None:
-        report.add_problem(index, "It is no conversation of a program that is known here.")
-        return
-    report.source = report.source or read.NAME
-    reading = Reading(clock.now(), Counter())
-    title = ""
-    try:
-        source = read.read(value, reading)
-        if read is not palimpsest:
-            _quote_instructions(source)
-        title = source.title
-        key = _key(read.NAME, source)
-        if was_imported(user, key) or (read is palimpsest and is_own(user, source.id)):
-            report.known += 1
+@dataclass(frozen=True, slots=True)
+class _Importing:
+    """The import of one file. `account` is what it holds besides conversations, where it is a whole account of ours."""
+
+    user: User
+    report: Report
+    pace: Pace
+    account: Account | None
+
+    def take(self, index: int, value: dict[str, Any]) -> None:
+        read = next((each for each in FORMATS if each.matches(value)), None)
+        if read is None:
+            self.report.add_problem(index, "It is no conversation of a program that is known here.")
             return
-        _store(user, source, key, reading, report, pace)
-        report.left_out.update(source.left_out)
-    except Unreadable as error:
-        report.add_problem(index, str(error), title)
-    except ServiceError as error:
-        report.add_problem(index, error.message, title)
+        self.report.source = self.report.source or read.NAME
+        reading = Reading(clock.now(), Counter())
+        title = ""
+        try:
+            source = read.read(value, reading)
+            if read is not palimpsest:
+                _quote_instructions(source)
+            title = source.title
+            self._take_source(source, read is palimpsest, _key(read.NAME, source), reading)
+            self.report.left_out.update(source.left_out)
+        except Unreadable as error:
+            self.report.add_problem(index, str(error), title)
+        except ServiceError as error:
+            self.report.add_problem(index, error.message, title)
+
+    def _take_source(self, source: SourceConversation, is_ours: bool, key: str, reading: Reading) -> None:
+        own = own_conversation(self.user, source.id) if is_ours else None
+        known = own or was_imported(self.user, key)
+        if known is None:
+            self._store(source, key, reading)
+            return
+        self.report.known += 1
+        source.left_out.clear()
+        if self.account is not None and not self.account.wanted.isdisjoint(
+            each.id for each in source.messages
+        ):
+            if own is not None:
+                self.account.conversations[source.id] = own
+                self.account.messages |= own_messages(own, self.account.wanted)
+            else:
+                self._note(known, source, grow(source))
+
+    def _store(self, source: SourceConversation, key: str, reading: Reading) -> None:
+        grown = grow(source)
+        files = files_of(self.user, grown, self.account)
+        references: References = {}
+        messages = [
+            with_references(with_files(message, files, reading), source, self.account, references)
+            for message in grown.messages
+        ]
+        grown = replace(grown, messages=messages)
+        conversation = store_source(
+            user=self.user,
+            source=source,
+            source_key=key,
+            grown=grown,
+            summaries=summaries_of(source, grown, reading),
+            files={str(row.pk): row for row in files.values()},
+            settings=settings_of(self.user, source, self.account) if source.settings else {},
+            now=reading.now,
+            pace=self.pace,
+        )
+        if conversation is None:
+            self.report.known += 1
+            return
+        self.report.conversations += 1
+        self.report.messages += len(grown.messages)
+        if self.account is not None:
+            store_results(conversation.pk, source, self.account, references)
+            self._note(conversation.pk, source, grown)
+
+    def _note(self, conversation_id: UUID, source: SourceConversation, grown: Grown) -> None:
+        """Note where what the archive's entries name is now."""
+        assert self.account is not None
+        self.account.conversations[source.id] = conversation_id
+        places = {named: grown.places[named] for named in self.account.wanted & grown.places.keys()}
+        ids = messages_at(conversation_id, places.values())
+        self.account.messages |= {named: ids[place] for named, place in places.items() if place in ids}
+
+    def take_memory(self, account: Account) -> None:
+        now = clock.now()
+        entry_ids, _ = store_entries(user=self.user, account=account, now=now, pace=self.pace)
+        if account.profile and not store_profile(
+            user=self.user, versions=account.profile, entry_ids=entry_ids
+        ):
+            self.report.left_out["profiles, because you have one already"] += 1
+        if account.unreadable:
+            self.report.left_out["entries of the memory and folders that cannot be read"] += (
+                account.unreadable
+            )
 
 
 def _quote_instructions(source: SourceConversation) -> None:
@@ -117,56 +196,3 @@ def _key(name: str, source: SourceConversation) -> str:
         for message in source.messages:
             hashed.update(f"\n{message.role}\n{message.text}".encode("utf-8", "replace"))
     return hashed.hexdigest()
-
-
-def _store(
-    user: User, source: SourceConversation, key: str, reading: Reading, report: Report, pace: Pace
-) -> None:
-    grown = grow(source)
-    files = _files_of(user, grown)
-    grown = replace(grown, messages=[_with_files(message, files, reading) for message in grown.messages])
-    is_new = store_source(
-        user=user,
-        source=source,
-        source_key=key,
-        grown=grown,
-        summaries=summaries_of(source, grown, reading),
-        files=files,
-        now=reading.now,
-        pace=pace,
-    )
-    if is_new:
-        report.conversations += 1
-        report.messages += len(grown.messages)
-    else:
-        report.known += 1
-
-
-def _files_of(user: User, grown: Grown) -> Mapping[str, Attachment]:
-    """Return those of the user's own uploads that the messages show, by id."""
-    named = {
-        part["file_id"]
-        for message in grown.messages
-        for part in message.columns.get("parts", ())
-        if "file_id" in part
-    }
-    return attachments_by_id(user.pk, named) if named else {}
-
-
-def _with_files(message: Any, files: Mapping[str, Attachment], reading: Reading) -> Any:
-    parts = message.columns.get("parts")
-    if not parts or not any("file_id" in part for part in parts):
-        return message
-    stored = [_file_part(part, files, reading) if "file_id" in part else part for part in parts]
-    return replace(message, columns={**message.columns, "parts": stored})
-
-
-def _file_part(part: dict[str, Any], files: Mapping[str, Attachment], reading: Reading) -> dict[str, Any]:
-    row = files.get(part["file_id"])
-    if row is None:
-        reading.left_out["images and other files"] += 1
-        return {"type": "text", "text": f"[A file that was not imported: {part['name']}]"}
-    own = {"file_id": str(row.pk), "mime_type": row.mime_type}
-    if row.is_image:
-        return {"type": "image", **own, "width": row.width, "height": row.height}
-    return {"type": "file", **own, "name": row.name, "size_bytes": row.size_bytes}

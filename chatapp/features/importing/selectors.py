@@ -2,29 +2,74 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from uuid import UUID
 
 from chatapp.accounts.models import User
-from chatapp.conversations.models import Conversation
+from chatapp.conversations.models import Conversation, Message
 from chatapp.features.importing.models import Import, ImportedConversation
+from chatapp.files.models import Attachment
 from chatapp.operations.access import find_row
 
 SHOWN = 50
 WOKEN_AT_ONCE = 20
+READ_AT_ONCE = 500
 
 
-def was_imported(user: User, source_key: str) -> bool:
-    """Return whether the user has the conversation. One that is being deleted still counts."""
-    return ImportedConversation.objects.filter(user=user, source_key=source_key).exists()
+def was_imported(user: User, source_key: str) -> UUID | None:
+    """Return the conversation that the user has of it. One that is being deleted still counts."""
+    rows = ImportedConversation.objects.filter(user=user, source_key=source_key)
+    return rows.values_list("conversation_id", flat=True).first()
 
 
-def is_own(user: User, conversation_id: str) -> bool:
-    """Return whether the user has the conversation that an export of ours names."""
+def own_conversation(user: User, conversation_id: str) -> UUID | None:
+    """Return the id of the user's own conversation that an export of ours names; None where there is none."""
+    known = uuid_or_none(conversation_id)
+    if known is None:
+        return None
+    rows = Conversation.objects.filter(user=user, pk=known)
+    return rows.values_list("pk", flat=True).first()
+
+
+def messages_at(conversation_id: UUID, positions: Iterable[int]) -> dict[int, UUID]:
+    """Return the ids of messages by position."""
+    wanted = sorted(set(positions))
+    rows = Message.objects.filter(conversation=conversation_id)
+    found: dict[int, UUID] = {}
+    for first in range(0, len(wanted), READ_AT_ONCE):
+        some = rows.filter(position__in=wanted[first : first + READ_AT_ONCE])
+        found.update(some.values_list("position", "pk"))
+    return found
+
+
+def own_messages(conversation_id: UUID, message_ids: Iterable[str]) -> dict[str, UUID]:
+    """Return those of the ids that are messages of the conversation."""
+    rows = Message.objects.filter(conversation=conversation_id)
+    wanted = [known for each in message_ids if (known := uuid_or_none(each)) is not None]
+    found: dict[str, UUID] = {}
+    for first in range(0, len(wanted), READ_AT_ONCE):
+        some = rows.filter(pk__in=wanted[first : first + READ_AT_ONCE])
+        found.update((str(pk), pk) for pk in some.values_list("pk", flat=True))
+    return found
+
+
+def unused_file(user: User, sha256: str, name: str, taken: Iterable[UUID]) -> Attachment | None:
+    """Return an upload of these bytes under this name that no message shows: an import that was cut short left it."""
+    rows = Attachment.objects.filter(user=user, sha256=sha256, name=name, messages=None)
+    return rows.exclude(pk__in=list(taken)).first()
+
+
+def known_bytes(sha256: str) -> Attachment | None:
+    """Return an upload of these bytes, of whomever: this service has encoded or read them itself."""
+    return Attachment.objects.filter(sha256=sha256).first()
+
+
+def uuid_or_none(raw: str) -> UUID | None:
     try:
-        return Conversation.objects.filter(user=user, pk=UUID(conversation_id)).exists()
+        return UUID(raw)
     except ValueError:
-        return False
+        return None
 
 
 def accessible_import(user: User, import_id: str | UUID) -> Import:

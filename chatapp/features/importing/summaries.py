@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from chatapp.compaction.models import Compaction
+from chatapp.features.importing.formats.palimpsest import read_usage
 from chatapp.features.importing.tree import Grown, new_span
 from chatapp.features.importing.values import Reading, SourceConversation, string
 from memory.bounds import MAX_ID, MAX_IMPORTED, MAX_TOKENS
@@ -19,6 +20,11 @@ MAX_SUMMARIES = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Summary:
+    """`branch` is an index; `previous` is the id, in the export, of the one that it continues."""
+
+    id: str
+    previous: str
+    branch: int
     first_position: int
     last_position: int
     columns: Mapping[str, Any]
@@ -28,9 +34,11 @@ def summaries_of(source: SourceConversation, grown: Grown, reading: Reading) -> 
     """Return the summaries, earliest span first; those that fit no messages are left out."""
     found = sorted(_readable(source, grown, reading), key=lambda each: each.last_position)
     kept: list[Summary] = []
+    ends: dict[int, int] = {}
     for summary in found[:MAX_SUMMARIES]:
-        if kept and summary.first_position <= kept[-1].last_position:
-            continue  # spans of one conversation follow each other
+        if summary.first_position <= ends.get(summary.branch, -1):
+            continue  # spans of one branch follow each other
+        ends[summary.branch] = summary.last_position
         kept.append(summary)
     if left := len(source.compactions) - len(kept):
         source.left_out["summaries"] += left
@@ -38,6 +46,7 @@ def summaries_of(source: SourceConversation, grown: Grown, reading: Reading) -> 
 
 
 def _readable(source: SourceConversation, grown: Grown, reading: Reading) -> Iterator[Summary]:
+    branches = {name: at for at, name in enumerate(source.branches)}
     for raw in source.compactions:
         first, last = (_number(raw.get(name), MAX_ID) for name in ("first_position", "last_position"))
         strategy, summary = string(raw.get("strategy")), reading.text(string(raw.get("summary")))
@@ -59,9 +68,13 @@ def _readable(source: SourceConversation, grown: Grown, reading: Reading) -> Ite
             "reminder": reading.text(string(raw.get("reminder"))) or "",
             "summary_tokens": counts["tokens_after"],
             "fallback_reason": string(raw.get("fallback_reason"))[:1_000],
+            "usage": read_usage(raw.get("usage")) or {},
             "created_at": reading.moment(raw.get("created_at")),
+            "finished_at": reading.moment(raw.get("finished_at")),
         }
-        yield Summary(*span, columns | counts)
+        # An export of version 1 that names no branch has those of the branch that it shows.
+        branch = branches.get(string(raw.get("branch")), grown.messages[span[1]].branch)
+        yield Summary(string(raw.get("id")), string(raw.get("previous")), branch, *span, columns | counts)
 
 
 def _number(raw: Any, most: int) -> int | None:

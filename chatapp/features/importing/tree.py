@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from heapq import heappop, heappush
 
@@ -28,6 +28,8 @@ class Grown:
     branches: ImportedBranches
     positions: list[int]
     """The positions that the messages had in an export of ours; empty for others."""
+    places: Mapping[str, int] = field(default_factory=dict)
+    """Where the messages of an export of ours are now, by their ids in it; empty for others."""
 
 
 def grow(source: SourceConversation) -> Grown:
@@ -170,7 +172,7 @@ def _as_exported(source: SourceConversation, kept: Sequence[SourceMessage]) -> G
         messages.append(
             ImportedMessage(message.role, message.text, message.created_at, above, branch, message.columns)
         )
-    return Grown(messages, ImportedBranches(lineages, index.get(source.shown, 0)), positions)
+    return Grown(messages, ImportedBranches(lineages, index.get(source.shown, 0)), positions, place)
 
 
 def new_span(positions: Sequence[int], first: int, last: int) -> tuple[int, int] | None:

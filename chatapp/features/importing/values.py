@@ -57,6 +57,8 @@ class SourceConversation:
     branches: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     """By their ids in an export of ours: their lineages. Empty: made from the tree."""
     compactions: list[dict[str, Any]] = field(default_factory=list)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Of an export of ours: what its user had chosen, as it was sent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ TEXTS: Mapping[str, tuple[str, ...]] = {
     "tool_call": ("call_id", "name", "arguments"),
     "tool_result": ("call_id", "name", "text"),
 }
+SETTINGS = ("temporary", "memory", "mode", "model", "agent", "folder", "context_policy", "hooks")
 FILES = ("image", "file")
 COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "compaction_tokens")
 
@@ -49,6 +50,7 @@ def read(item: Mapping[str, Any], reading: Reading) -> SourceConversation:
         left_out=reading.left_out,
         branches=_branches(item.get("branches")),
         compactions=[dict(each) for each in objects(item.get("compactions"))],
+        settings={name: item.get(name) for name in SETTINGS},
     )
 
 
@@ -84,7 +86,8 @@ def _message(raw: Mapping[str, Any], reading: Reading) -> SourceMessage:
         "kind": kind,
         "status": Message.Status.INTERRUPTED if status == Message.Status.STREAMING else status,
         "pinned": raw.get("pinned") is True,
-        "usage": _usage(raw.get("usage")),
+        "usage": read_usage(raw.get("usage")),
+        "forgotten_at": reading.now if raw.get("forgotten") is True else None,
         **model_columns(raw.get("model")),
     }
     return SourceMessage(
@@ -112,8 +115,13 @@ def _parts(raw: Mapping[str, Any], reading: Reading) -> Iterator[dict[str, Any]]
         elif kind in TEXTS:
             texts = {name: reading.text(string(part.get(name))) for name in TEXTS[kind]}
             if all(text is not None for text in texts.values()):
-                error = {"is_error": part.get("is_error") is True} if kind == "tool_result" else {}
-                yield {"type": kind, **texts, **error}
+                yield {"type": kind, **texts, **(_of_result(part) if kind == "tool_result" else {})}
+
+
+def _of_result(part: Mapping[str, Any]) -> dict[str, Any]:
+    reference = string(part.get("offload_ref"))[:MAX_ID_CHARS]
+    stored = {"offload_ref": reference} if reference else {}
+    return {"is_error": part.get("is_error") is True, **stored}
 
 
 def _file(part: Mapping[str, Any], message: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,7 +132,7 @@ def _file(part: Mapping[str, Any], message: Mapping[str, Any]) -> dict[str, Any]
     return {"type": string(part.get("type")), "file_id": file_id, "name": name}
 
 
-def _usage(raw: Any) -> dict[str, Any] | None:
+def read_usage(raw: Any) -> dict[str, Any] | None:
     if not isinstance(raw, dict):
         return None
     usage: dict[str, Any] = {

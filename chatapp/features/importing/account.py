@@ -1,0 +1,182 @@
+"""Reads what the export of an account holds besides its conversations: uploads, folders, entries and the profile.
+
+All of it is what a user sent, whoever wrote it: it is checked as such, and nothing in it reaches another user.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+from uuid import UUID
+from zipfile import BadZipFile, ZipFile, is_zipfile
+
+from django.conf import settings
+from pydantic import AfterValidator, AwareDatetime, BaseModel, Field, ValidationError
+
+from chatapp.features.importing.values import Unreadable
+from chatapp.files.models import Attachment
+from chatapp.operations.text import normalize_text
+from memory.bounds import FIRST_MOMENT, MAX_NAME_CHARS, MAX_PROMPT_CHARS, Day, Id, Number
+
+MAX_JSON_BYTES = 64 * 2**20
+MAX_TEXT_CHARS = 100_000
+MAX_REVISIONS = 1_000
+_UPLOAD = re.compile(r"files/([0-9a-f-]{36})-[^/]+")
+_RESULT = re.compile(r"offloaded/([0-9a-f-]{36})/tool_result-([0-9a-f-]{36})\.txt")
+
+LAST_MOMENT = datetime(2999, 12, 31, tzinfo=UTC)
+
+
+def _storable(text: str) -> str:
+    return normalize_text(text, len(text))
+
+
+_Longest = Annotated[str, Field(max_length=MAX_TEXT_CHARS), AfterValidator(_storable)]
+_Text = Annotated[_Longest, Field(min_length=1)]
+_Moment = Annotated[AwareDatetime, Field(ge=FIRST_MOMENT, le=LAST_MOMENT)]
+_Author = Literal["extraction", "user", "operator"]
+
+
+class Span(BaseModel):
+    conversation_id: Id | None = None
+    first_message_id: Id | None = None
+    last_message_id: Id | None = None
+
+
+class Source(Span):
+    created_at: _Moment
+
+
+class Revision(BaseModel):
+    revision: Number
+    author: _Author
+    written_at: _Moment
+    text: _Text
+
+
+class Entry(Span):
+    """An entry as `memory/entries.json` has it. That it was shared is not taken over: others would read it."""
+
+    id: Id
+    day: Day
+    text: _Text
+    author: _Author
+    state: Literal["kept", "proposed"]
+    revision: Number
+    sources: list[Source] = Field(default=[], max_length=MAX_REVISIONS)
+    earlier: list[Revision] = Field(default=[], max_length=MAX_REVISIONS)
+    created_at: _Moment
+    updated_at: _Moment
+
+
+class ProfileVersion(BaseModel):
+    version: Number
+    author: Literal["user", "consolidation", "forgetting"]
+    created_at: _Moment
+    markdown: _Longest
+    sources: list[list[Id]] = []
+
+
+class Folder(BaseModel):
+    id: Id
+    name: Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS), AfterValidator(_storable)]
+    instructions: Annotated[str, Field(max_length=MAX_PROMPT_CHARS), AfterValidator(_storable)] = ""
+    created_at: _Moment
+
+
+Row = TypeVar("Row", bound=BaseModel)
+
+
+@dataclass(slots=True)
+class Account:
+    """An open archive. `conversations`, `messages` and `files` are filled while conversations are imported: from
+    their ids in the export to what they are here."""
+
+    _zip: ZipFile
+    entries: list[Entry] = field(default_factory=list)
+    profile: list[ProfileVersion] = field(default_factory=list)
+    folders: Mapping[str, Folder] = field(default_factory=dict)
+    unreadable: int = 0
+    conversations: dict[str, UUID] = field(default_factory=dict)
+    messages: dict[str, UUID] = field(default_factory=dict)
+    files: dict[str, Attachment] = field(default_factory=dict)
+    wanted: frozenset[str] = frozenset()
+    """The messages that entries name."""
+    uploads: Mapping[str, str] = field(default_factory=dict)
+    results: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+    def upload(self, file_id: str) -> bytes | None:
+        """Return the content of an upload; None where the archive has none that may be one."""
+        return self._content(self.uploads.get(file_id), settings.MAX_UPLOAD_BYTES)
+
+    def has_result(self, conversation_id: str, reference: str) -> bool:
+        return (conversation_id, reference) in self.results
+
+    def result(self, conversation_id: str, reference: str) -> bytes | None:
+        """Return a tool's result that was too large for a context."""
+        return self._content(self.results.get((conversation_id, reference)), settings.MAX_UPLOAD_BYTES)
+
+    def _content(self, name: str | None, most_bytes: int) -> bytes | None:
+        if name is None or self._zip.getinfo(name).file_size > most_bytes:
+            return None
+        with self._zip.open(name) as file:
+            content = file.read(most_bytes + 1)  # what the archive says of its size need not be so
+        return content if len(content) <= most_bytes else None
+
+
+@contextmanager
+def open_account(path: Path) -> Iterator[Account | None]:
+    """Yield what the archive holds; None where the file is no account of ours."""
+    if not is_zipfile(path):
+        yield None
+        return
+    with ZipFile(path) as archive:
+        yield _read(archive) if _is_ours(archive) else None
+
+
+def _is_ours(archive: ZipFile) -> bool:
+    head = _json(archive, "account.json")
+    return isinstance(head, dict) and head.get("format") == "palimpsest-account" and head.get("version") == 1
+
+
+def _read(archive: ZipFile) -> Account:
+    account = Account(archive)
+    account.entries = _all(Entry, _json(archive, "memory/entries.json"), account)
+    account.profile = _all(ProfileVersion, _json(archive, "memory/profile_versions.json"), account)
+    account.folders = {each.id: each for each in _all(Folder, _json(archive, "folders.json"), account)}
+    spans: list[Span] = [span for entry in account.entries for span in (entry, *entry.sources)]
+    ids = {span.first_message_id for span in spans} | {span.last_message_id for span in spans}
+    account.wanted = frozenset(each for each in ids if each)
+    names = archive.namelist()
+    account.uploads = {found[1]: name for name in names if (found := _UPLOAD.fullmatch(name))}
+    account.results = {(found[1], found[2]): name for name in names if (found := _RESULT.fullmatch(name))}
+    return account
+
+
+def _json(archive: ZipFile, name: str) -> Any:
+    """Return what a file of the archive says; None where it has none. Raises Unreadable."""
+    try:
+        if archive.getinfo(name).file_size > MAX_JSON_BYTES:
+            raise Unreadable(f"{name} is too large.")
+        return json.loads(archive.read(name))
+    except KeyError:
+        return None
+    except (ValueError, BadZipFile, RecursionError):
+        raise Unreadable(f"{name} cannot be read.") from None
+
+
+def _all(model: type[Row], raw: Any, account: Account) -> list[Row]:
+    """Return the rows that can be read, and count the others."""
+    rows: list[Row] = []
+    for each in raw if isinstance(raw, list) else ():
+        try:
+            rows.append(model.model_validate(each))
+        except ValidationError:
+            account.unreadable += 1
+    return rows

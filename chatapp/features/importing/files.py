@@ -1,0 +1,81 @@
+"""Finds the uploads that imported messages show: the user's own by their id, else those that the archive holds."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from chatapp.accounts.models import User
+from chatapp.conversations.actions.imports import ImportedMessage
+from chatapp.features.importing.account import Account
+from chatapp.features.importing.selectors import known_bytes, unused_file
+from chatapp.features.importing.tree import Grown
+from chatapp.features.importing.values import Reading
+from chatapp.files.attachments import copy_attachment, store_upload
+from chatapp.files.models import Attachment
+from chatapp.files.selectors import attachments_by_id
+from chatapp.operations.errors import InvalidInput, TooLarge
+
+
+def files_of(user: User, grown: Grown, account: Account | None) -> Mapping[str, Attachment]:
+    """Return the files that the messages show, by the ids that they name."""
+    named = {
+        part["file_id"]: part["name"]
+        for message in grown.messages
+        for part in message.columns.get("parts", ())
+        if "file_id" in part
+    }
+    if not named:
+        return {}
+    found = dict(attachments_by_id(user.pk, named))
+    if account is None:
+        return found
+    for file_id, name in named.items():
+        if file_id not in found and file_id not in account.files:
+            content = account.upload(file_id)
+            taken = [row.pk for row in account.files.values()]
+            stored = _store(user, name, content, taken) if content is not None else None
+            if stored is not None:
+                account.files[file_id] = stored
+    return found | {file_id: row for file_id, row in account.files.items() if file_id in named}
+
+
+def _store(user: User, name: str, content: bytes, taken: Sequence[UUID]) -> Attachment | None:
+    """Return the user's upload of these bytes; None where they are no file that is taken.
+
+    Bytes that this service has stored before are taken as they are: encoded again, an image would lose a little.
+    """
+    sha256 = hashlib.sha256(content).hexdigest()
+    if (own := unused_file(user, sha256, name, taken)) is not None:
+        return own
+    try:
+        if (known := known_bytes(sha256)) is not None:
+            return copy_attachment(known, user=user, name=name)
+        return store_upload(user=user, name=name, content=content)
+    except (InvalidInput, TooLarge):
+        return None
+
+
+def with_files(
+    message: ImportedMessage, files: Mapping[str, Attachment], reading: Reading
+) -> ImportedMessage:
+    """Return the message with its file parts as they are stored; a line in place of what is not here."""
+    parts = message.columns.get("parts")
+    if not parts or not any("file_id" in part for part in parts):
+        return message
+    stored = [_file_part(part, files, reading) if "file_id" in part else part for part in parts]
+    return replace(message, columns={**message.columns, "parts": stored})
+
+
+def _file_part(part: dict[str, Any], files: Mapping[str, Attachment], reading: Reading) -> dict[str, Any]:
+    row = files.get(part["file_id"])
+    if row is None:
+        reading.left_out["images and other files"] += 1
+        return {"type": "text", "text": f"[A file that was not imported: {part['name']}]"}
+    own = {"file_id": str(row.pk), "mime_type": row.mime_type}
+    if row.is_image:
+        return {"type": "image", **own, "width": row.width, "height": row.height}
+    return {"type": "file", **own, "name": row.name, "size_bytes": row.size_bytes}

@@ -1,0 +1,139 @@
+"""Writes the entries and the profile that the export of an account brings along. No model is asked, now or later: what
+they say is taken for consolidated already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime
+from uuid import UUID
+
+from django.db import transaction
+
+from chatapp.accounts.models import User
+from chatapp.features.importing.account import Account, Entry, ProfileVersion, Span
+from chatapp.long_term import models
+from chatapp.long_term.actions.entries import mark_days_stale
+from chatapp.long_term.actions.profile import lock_profile
+from chatapp.operations.clock import iso_time
+from chatapp.operations.statements import insert_rows, update_rows
+from chatapp.operations.work_budget import Pace
+from chatapp.recall.actions.indexing import index_entries
+
+ENTRIES_AT_ONCE = 20
+
+_Key = tuple[date, str | None, str]
+
+
+def store_entries(*, user: User, account: Account, now: datetime, pace: Pace) -> tuple[dict[str, str], int]:
+    """Store the entries that are not here yet; return their ids here by those of the export, and how many are new."""
+    known = _known_entries(user)
+    ids: dict[str, str] = {}
+    missing: list[Entry] = []
+    for entry in account.entries:
+        if (found := known.get((entry.day, iso_time(entry.created_at), entry.text))) is not None:
+            ids[entry.id] = str(found)
+        else:
+            missing.append(entry)
+    left = iter(range(0, len(missing), ENTRIES_AT_ONCE))
+
+    def store_some() -> bool:
+        if (start := next(left, None)) is not None:
+            ids.update(_store_some(user, account, missing[start : start + ENTRIES_AT_ONCE], now))
+        return start is None
+
+    pace.work(store_some)
+    return ids, len(missing)
+
+
+def _known_entries(user: User) -> dict[_Key, UUID]:
+    rows = models.MemoryEntry.objects.filter(user=user).values_list("pk", "day", "created_at", "text")
+    return {(day, iso_time(at), text): pk for pk, day, at, text in rows.iterator()}
+
+
+@transaction.atomic
+def _store_some(user: User, account: Account, entries: Sequence[Entry], now: datetime) -> dict[str, str]:
+    rows = [_row(user, account, entry, now) for entry in entries]
+    insert_rows(rows)
+    for row, entry in zip(rows, entries, strict=True):
+        row.updated_at = entry.updated_at  # the insertion set it to the present
+    update_rows(rows, "updated_at")
+    both = list(zip(rows, entries, strict=True))
+    insert_rows([each for row, entry in both for each in _revisions(row, entry)])
+    insert_rows(
+        [each for row, entry in both for each in _sources(row, entry, account)], ignore_conflicts=True
+    )
+    kept = [row for row in rows if row.state == models.MemoryEntry.State.KEPT]
+    if kept:
+        index_entries(user.pk, kept)
+        mark_days_stale(user.pk, {row.day for row in kept})
+    return {entry.id: str(row.pk) for row, entry in both}
+
+
+def _row(user: User, account: Account, entry: Entry, now: datetime) -> models.MemoryEntry:
+    return models.MemoryEntry(
+        user=user,
+        day=entry.day,
+        conversation_id=account.conversations.get(entry.conversation_id or ""),
+        first_message_id=account.messages.get(entry.first_message_id or ""),
+        last_message_id=account.messages.get(entry.last_message_id or ""),
+        text=entry.text,
+        author=entry.author,
+        revision=entry.revision,
+        state=entry.state,
+        written_at=now,  # its day is marked instead: this is no news to tell
+        consolidated_at=now,
+        created_at=entry.created_at,
+    )
+
+
+def _revisions(row: models.MemoryEntry, entry: Entry) -> Iterator[models.EntryRevision]:
+    for past in {each.revision: each for each in entry.earlier}.values():
+        yield models.EntryRevision(
+            entry=row, number=past.revision, text=past.text, author=past.author, written_at=past.written_at
+        )
+
+
+def _sources(row: models.MemoryEntry, entry: Entry, account: Account) -> Iterator[models.EntrySource]:
+    for source in entry.sources:
+        if (span := _span(source, account)) is not None:
+            conversation_id, first, last = span
+            yield models.EntrySource(
+                entry=row,
+                conversation_id=conversation_id,
+                first_message_id=first,
+                last_message_id=last,
+                created_at=source.created_at,
+            )
+
+
+def _span(span: Span, account: Account) -> tuple[UUID, UUID, UUID] | None:
+    """Return a span as it is here; None where not all of it is."""
+    conversation_id = account.conversations.get(span.conversation_id or "")
+    first = account.messages.get(span.first_message_id or "")
+    last = account.messages.get(span.last_message_id or "")
+    if conversation_id is None or first is None or last is None:
+        return None
+    return conversation_id, first, last
+
+
+@transaction.atomic
+def store_profile(*, user: User, versions: Sequence[ProfileVersion], entry_ids: Mapping[str, str]) -> bool:
+    """Store the profile with its history; return False where the user has another one, which stays."""
+    profile = lock_profile(user.pk)
+    in_order = sorted({each.version: each for each in versions}.values(), key=lambda each: each.version)
+    if profile.version:
+        return [profile.text] == [each.markdown for each in in_order[-1:]]
+    for each in in_order:
+        models.ProfileVersion.objects.create(
+            profile=profile,
+            number=each.version,
+            text=each.markdown,
+            sources=[[entry_ids[one] for one in line if one in entry_ids] for line in each.sources],
+            author=each.author,
+            created_at=each.created_at,
+        )
+    last = profile.versions.order_by("number").last()
+    if last is not None:
+        profile.text, profile.sources, profile.version = last.text, last.sources, last.number
+        profile.save(update_fields=["text", "sources", "version"])
+    return True

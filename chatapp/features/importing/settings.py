@@ -1,0 +1,75 @@
+"""Checks the settings of a conversation in our own export against what its new user may choose here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, get_args
+
+from pydantic import TypeAdapter, ValidationError
+
+from agents.hooks import Hook
+from chatapp.accounts.models import User
+from chatapp.agent_presets.hook_actions import check_declared
+from chatapp.agent_presets.selectors import accessible_agent
+from chatapp.context.policies import check_own_policy
+from chatapp.context.tools.registry import tool_names
+from chatapp.conversations.folders.actions import create_folder
+from chatapp.conversations.models import Conversation, Folder
+from chatapp.conversations.schemas.conversations import ConversationHooks, Mode
+from chatapp.features.importing.account import Account
+from chatapp.features.importing.values import SourceConversation
+from chatapp.operations.access import find_row
+from chatapp.operations.errors import ServiceError
+from chatapp.providers.selectors import accessible_model
+from memory.errors import PolicyError
+
+_HOOKS: TypeAdapter[list[Hook]] = TypeAdapter(ConversationHooks)
+
+
+def settings_of(user: User, source: SourceConversation, account: Account | None) -> dict[str, Any]:
+    """Return columns of the conversation. What is not to be had here keeps its default, and is counted."""
+    raw = source.settings
+    row = Conversation(user=user)
+    columns: dict[str, Any] = {"title": source.title, "temporary": raw.get("temporary") is True}
+    if raw.get("memory") in Conversation.Memory:
+        columns["memory"] = raw["memory"]
+    if raw.get("mode") in get_args(Mode):
+        columns["mode"] = raw["mode"]
+    checks: dict[str, Callable[[Any], Any]] = {
+        "model": lambda name: accessible_model(str(name)),
+        "agent": lambda name: accessible_agent(user, str(name)),
+        "folder": lambda folder_id: _folder(user, str(folder_id), account),
+        "context_policy": lambda policy: _policy(row, policy),
+        "hooks": lambda hooks: check_declared(
+            _HOOKS.validate_python(hooks), is_operator=False, tools=tool_names()
+        ),
+    }
+    for name, check in checks.items():
+        if not raw.get(name):
+            continue
+        try:
+            columns[name] = check(raw[name])
+        except (ServiceError, PolicyError, ValidationError):
+            source.left_out[f"settings that are not to be had here ({name.replace('_', ' ')})"] += 1
+            continue
+        if name in ("model", "agent"):  # what a policy may say depends on them
+            setattr(row, name, columns[name])
+    return columns
+
+
+def _policy(row: Conversation, policy: Any) -> Mapping[str, Any]:
+    if not isinstance(policy, dict):
+        raise PolicyError("context_policy", "conversation", "it is no object")
+    check_own_policy(row, policy)
+    return policy
+
+
+def _folder(user: User, folder_id: str, account: Account | None) -> Folder:
+    """Return the user's own folder of this id, or the one that has the name of the archive's. Raises NotFound."""
+    named = account.folders.get(folder_id) if account is not None else None
+    if named is None:
+        return find_row(Folder.objects.filter(user=user), folder_id)
+    found = Folder.objects.filter(user=user, name=named.name).first()
+    return found or create_folder(
+        user=user, name=named.name, instructions=named.instructions, now=named.created_at
+    )

@@ -1,0 +1,276 @@
+"""The export of a whole account, taken in by somebody else and exported again: the same but for ids."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import zipfile
+from datetime import UTC, datetime, timedelta
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from chatapp.accounts.api import ARCHIVE_PARTS
+from chatapp.accounts.archive import write_account_archive
+from chatapp.accounts.models import User
+from chatapp.compaction.models import Compaction
+from chatapp.conversations.models import Branch, Conversation, Folder, Message
+from chatapp.features.importing.importer import Report, import_file
+from chatapp.files.attachments import store_image, store_upload
+from chatapp.files.models import Attachment
+from chatapp.files.offloads import ConversationOffloads
+from chatapp.long_term.actions.entries import add_entry, edit_entry, note_sources
+from chatapp.long_term.actions.profile import write_profile
+from chatapp.long_term.models import MemoryEntry, ProfileVersion
+from chatapp.operations import clock
+from chatapp.operations.ids import new_id
+from chatapp.providers.models import ModelConfig
+from memory.types import ToolResultPart
+from tests.memory_store.rows import finished_compaction, new_conversation, say
+
+NOW = datetime(2025, 3, 1, 12, tzinfo=UTC)
+ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+OF_THE_ACCOUNT = ("account.json", "README.txt", "usage.csv", "memory/receipts.json")
+OF_THE_COPY = ("exported_at", "expires_at", "last_activity_at", "last_seq")
+
+
+def export_of(user: User, path: Path) -> Path:
+    with write_account_archive(user, ARCHIVE_PARTS) as archive:
+        path.write_bytes(archive.read())
+    return path
+
+
+def take_in(user: User, path: Path) -> Report:
+    report = Report()
+    assert import_file(user=user, path=path, report=report)
+    return report
+
+
+def contents(path: Path) -> Any:
+    """What the archive says, with numbers for ids in the order in which they are named."""
+    numbers: dict[str, str] = {}
+
+    def numbered(text: str) -> str:
+        return ID.sub(lambda found: numbers.setdefault(found[0], f"id {len(numbers)}"), text)
+
+    said = []
+    with zipfile.ZipFile(path) as archive:
+        names = [name for name in archive.namelist() if name not in OF_THE_ACCOUNT]
+        for name in sorted(names, key=lambda name: not name.startswith("conversations/")):
+            content = archive.read(name)
+            if name.startswith("conversations/"):
+                shape = json.loads(content)
+                content = json.dumps(
+                    {key: shape[key] for key in shape if key not in OF_THE_COPY}, sort_keys=True
+                ).encode()
+            is_text = name.endswith((".json", ".md", ".txt"))
+            said.append((name, numbered(content.decode()) if is_text else content))
+    return sorted((numbered(name), content) for name, content in said)
+
+
+def assert_equal(path: Path, other: Path) -> None:
+    """File by file, so that a difference is readable."""
+    one, two = contents(path), contents(other)
+    assert [name for name, _ in one] == [name for name, _ in two]
+    for (name, content), (_, expected) in zip(one, two, strict=True):
+        at = next(
+            (at for at, pair in enumerate(zip(content, expected, strict=False)) if pair[0] != pair[1]), 0
+        )
+        assert content == expected, (
+            name,
+            content[max(0, at - 200) : at + 50],
+            expected[max(0, at - 200) : at + 50],
+        )
+
+
+def picture(shade: int) -> bytes:
+    drawn = BytesIO()
+    Image.new("RGB", (8, 8), (shade, 90, 200)).save(drawn, "JPEG")
+    return drawn.getvalue()
+
+
+def grow_conversation(user: User, seed: int) -> Conversation:
+    """A conversation whose form follows from the seed: branches, summaries, files, results, an entry of what was said."""
+    chance = random.Random(seed)
+    row = new_conversation(user, f"Chat {seed}" if chance.random() < 0.8 else "", NOW)
+    Conversation.objects.filter(pk=row.pk).update(
+        created_at=NOW - timedelta(days=1) + timedelta(minutes=seed % 100),
+        memory=chance.choice(["on", "paused"]),
+        mode=chance.choice(["", "react", "plan"]),
+        temporary=chance.random() < 0.2,
+        context_policy=chance.choice([{}, {"recall_budget": 100}]),
+    )
+    row.refresh_from_db()
+    said = say(row, *(f"Words {seed}.{number}" for number in range(chance.randint(4, 8))), at=NOW)
+    done = finished_compaction(row, 0, f"Summary {seed}")
+    Compaction.objects.filter(pk=done.pk).update(created_at=NOW, finished_at=NOW)
+    for number in range(chance.randint(0, 3)):
+        fork = chance.choice(said)
+        branch = Branch.objects.create(
+            conversation=row, lineage=[[str(fork.branch_id), fork.position], *fork.branch.lineage]
+        )
+        row.branch = branch
+        said += say(row, f"Another way {number}", "An answer", at=NOW + timedelta(minutes=number + 1))
+        if chance.random() < 0.5:
+            Compaction.objects.create(
+                conversation=row, branch=branch, first_position=0, last_position=fork.position,
+                message_count=fork.position + 1, kept_count=1, status="done", strategy="checkpoint",
+                summary=f"Of branch {number}", usage={"input_tokens": 5, "output_tokens": 2},
+                created_at=NOW + timedelta(seconds=number),
+                finished_at=NOW + timedelta(seconds=9),
+            )  # fmt: skip
+    row.branch = chance.choice(said).branch
+    row.save(update_fields=["branch"])
+    show_files(user, said, chance)
+    offload = ConversationOffloads().offload_tool_result(
+        str(row.pk), ToolResultPart("c1", "http_fetch", f"A long page {seed}. " * 20)
+    )
+    result = {
+        "type": "tool_result",
+        "call_id": "c1",
+        "name": "http_fetch",
+        "text": "A long…",
+        "is_error": False,
+    }
+    said[-1].role, said[-1].parts = "tool", [result | {"offload_ref": offload}]
+    said[-1].forgotten_at = clock.now() if chance.random() < 0.3 else None
+    said[-1].save()
+    return row
+
+
+def show_files(user: User, said: list[Message], chance: random.Random) -> None:
+    for message in chance.sample(said[:-1], 2):
+        if chance.random() < 0.5:
+            file = store_image(user=user, name="gull.jpg", content=picture(chance.randint(0, 250)))
+            part = {"type": "image", "width": file.width, "height": file.height}
+        else:
+            file = store_upload(user=user, name="notes.txt", content=f"Notes {chance.random()}".encode())
+            part = {"type": "file", "name": file.name, "size_bytes": file.size_bytes}
+        message.parts = [*message.parts, part | {"file_id": str(file.pk), "mime_type": file.mime_type}]
+        message.save()
+        message.attachments.add(file)
+
+
+def remember(user: User, chats: list[Conversation], seed: int) -> None:
+    chance = random.Random(seed)
+    for number in range(chance.randint(1, 4)):
+        at = NOW + timedelta(minutes=number)
+        entry = add_entry(user=user, text=f"Remembered {number}", now=at)
+        chat = chance.choice(chats)
+        first, last = chat.messages.order_by("position")[:2]
+        if chance.random() < 0.7:
+            MemoryEntry.objects.filter(pk=entry.pk).update(
+                conversation=chat, first_message_id=first.pk, last_message_id=last.pk, author="extraction",
+                state=chance.choice(["kept", "proposed"]),
+            )  # fmt: skip
+        if chance.random() < 0.5:
+            edit_entry(user=user, entry_id=str(entry.pk), text=f"Remembered {number}, better")
+        note_sources(
+            entry_ids=[str(entry.pk)],
+            conversation=chat,
+            first_message_id=first.pk,
+            last_message_id=last.pk,
+            at=at,
+        )
+        write_profile(user_id=user.pk, text=f"- Line {number}", now=at)
+    version = ProfileVersion.objects.get(profile=user.pk, number=1)
+    version.sources = [[str(entry.pk)]]
+    version.save()
+
+
+@pytest.fixture(autouse=True)
+def _model(db: None) -> None:
+    """What a policy may say depends on one."""
+    ModelConfig.objects.create(name="Demo", kind=ModelConfig.Kind.DEMO, is_default=True)
+
+
+@pytest.mark.mechanism("contract.lossless")
+@settings(
+    max_examples=4,
+    deadline=None,
+    phases=[Phase.generate],  # the seed says nothing when it is smaller
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(seed=st.integers(0, 10_000))
+def test_export_import_export_of_an_account_is_equal(tmp_path: Path, seed: int) -> None:
+    alice, bob = (
+        User.objects.create_user(email=f"{name}-{new_id()}@example.com", password=None)
+        for name in ("alice", "bob")
+    )
+    chats = [grow_conversation(alice, seed + number) for number in range(3)]
+    folder = Folder.objects.create(user=alice, name="Birds", instructions="Be brief.", created_at=NOW)
+    Conversation.objects.filter(pk=chats[0].pk).update(folder=folder)
+    remember(alice, chats, seed)
+    first = export_of(alice, tmp_path / "first.zip")
+    report = take_in(bob, first)
+    assert (report.problems, dict(report.left_out)) == ([], {})
+    assert_equal(export_of(bob, tmp_path / "second.zip"), first)
+    again = take_in(bob, first)
+    assert (again.known, again.conversations) == (3, 0)
+    assert_equal(export_of(bob, tmp_path / "third.zip"), first)
+    assert take_in(alice, first).known == 3
+    assert_equal(export_of(alice, tmp_path / "fourth.zip"), first)
+
+
+@pytest.fixture
+def archive(alice: User, tmp_path: Path) -> Path:
+    chat = grow_conversation(alice, 1)
+    remember(alice, [chat], 1)
+    return export_of(alice, tmp_path / "alice.zip")
+
+
+def changed(archive: Path, **files: Any) -> Path:
+    """The archive with other files of JSON, by the last part of their names."""
+    path = archive.with_name("changed.zip")
+    with zipfile.ZipFile(archive) as before, zipfile.ZipFile(path, "w") as after:
+        for name in before.namelist():
+            stem = Path(name).stem
+            after.writestr(name, json.dumps(files[stem]) if stem in files else before.read(name))
+    return path
+
+
+def test_a_profile_that_is_there_stays(archive: Path, bob: User) -> None:
+    write_profile(user_id=bob.pk, text="- Bob's own", now=NOW)
+    assert take_in(bob, archive).left_out == {"profiles, because you have one already": 1}
+    assert bob.profile.text == "- Bob's own"
+
+
+def test_what_is_brought_along_asks_no_model_and_tells_no_news(archive: Path, bob: User) -> None:
+    take_in(bob, archive)
+    assert not MemoryEntry.objects.filter(user=bob, consolidated_at=None).exists()
+    assert not MemoryEntry.objects.filter(user=bob, written_at=None).exists()
+
+
+def test_entries_that_cannot_be_read_are_counted_and_the_rest_is_taken(archive: Path, bob: User) -> None:
+    with zipfile.ZipFile(archive) as before:
+        [good, *_] = json.loads(before.read("memory/entries.json"))
+    bad = [{}, "entry", good | {"day": "1000-01-01"}, good | {"text": ""}, good | {"created_at": "yesterday"}]
+    report = take_in(bob, changed(archive, entries=[*bad, good]))
+    assert report.left_out["entries of the memory and folders that cannot be read"] == 5
+    assert MemoryEntry.objects.get(user=bob).text == good["text"]
+
+
+def test_an_archive_names_nothing_of_others(archive: Path, alice: User, bob: User, charlie: User) -> None:
+    """Charlie writes ids of alice's into an archive of his own, and reaches nothing by them."""
+    of_alice = MemoryEntry.objects.filter(user=alice).first()
+    with zipfile.ZipFile(archive) as before:
+        [entry, *_] = json.loads(before.read("memory/entries.json"))
+        chat = next(name for name in before.namelist() if name.startswith("conversations/"))
+    entry |= {
+        "shared_memory_of": "Librarian",
+        "conversation_id": str(Conversation.objects.get(user=alice).pk),
+    }
+    path = changed(archive, entries=[entry], **{Path(chat).stem: {"format": "palimpsest", "messages": []}})
+    take_in(charlie, path)
+    taken = MemoryEntry.objects.get(user=charlie)
+    assert (taken.conversation, taken.scope, taken.first_message_id) == (None, None, None)
+    assert of_alice is not None
+    of_alice.refresh_from_db()
+    assert of_alice.user == alice
+    assert not Attachment.objects.filter(user=charlie).exists()

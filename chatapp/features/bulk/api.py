@@ -15,7 +15,7 @@ from ninja.params.functions import Query
 from chatapp.accounts.archive import ArchiveFile, safe_file_name, write_archive
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.models import User
-from chatapp.compaction.selectors import compaction_list
+from chatapp.compaction.selectors import exported_compactions
 from chatapp.conversations.access import accessible_conversation
 from chatapp.conversations.export import json_pieces, markdown_pieces
 from chatapp.conversations.folders.selectors import accessible_folder
@@ -72,7 +72,7 @@ def _archive(user: User, ids: str, format: str) -> IO[bytes]:
 
 def _files(rows: list[Conversation], format: str) -> Iterator[ArchiveFile]:
     ending = "json" if format == "json" else "md"
-    read = partial(json_pieces, compactions_of=compaction_list) if format == "json" else markdown_pieces
+    read = partial(json_pieces, compactions_of=exported_compactions) if format == "json" else markdown_pieces
     for row in rows:
         name = f"{row.created_at.date().isoformat()} {safe_file_name(row.title or 'Conversation')} {row.pk}"
         yield f"conversations/{name}.{ending}", read(row)

@@ -323,6 +323,14 @@ class ConversationUpdated(_Fact):
     not_stored: ClassVar[Any] = {"conversation": {"title", "context_policy", "hooks"}}
 
 
+class ConversationAttention(_Fact):
+    """What waits for the user there has changed; what is None has not."""
+
+    type: Literal["conversation.attention"] = "conversation.attention"
+    unread: bool | None = None
+    waiting_calls: int | None = None
+
+
 Fact = (
     MessageCreated
     | RunStarted
@@ -344,6 +352,7 @@ Fact = (
     | ForgetProposed
     | MemoryProposed
     | ConversationUpdated
+    | ConversationAttention
 )
 Delta = ReasoningDelta | TextDelta | MessageSnapshot
 Event = Annotated[Fact | Delta, Field(discriminator="type")]

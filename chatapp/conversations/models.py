@@ -98,6 +98,9 @@ class Conversation(models.Model):
     )
     next_position = models.PositiveBigIntegerField(default=0)
     last_seq = models.PositiveBigIntegerField(default=0)
+    read_count = models.PositiveBigIntegerField(
+        default=0, editable=False, help_text="How many messages it had when a page in view showed it last."
+    )
     last_activity_at = models.DateTimeField()
     pinned = models.BooleanField(default=False)
     archived = models.BooleanField(default=False)
@@ -114,6 +117,12 @@ class Conversation(models.Model):
             models.Index(fields=["user", "-last_activity_at", "-id"], name="conversation_sidebar"),
             # The clean-up: idle for too long.
             models.Index(fields=["last_activity_at"], condition=Q(pinned=False), name="conversation_idle"),
+            # What its user has not seen yet.
+            models.Index(
+                fields=["user"],
+                condition=Q(next_position__gt=models.F("read_count")),
+                name="conversation_unread",
+            ),
             # The sweep: quiet, with something still to be summarised.
             models.Index(
                 fields=["last_activity_at"],

@@ -213,6 +213,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
             run_id=frame.run_id,
             call_id=frame.call_id,
             approve=isinstance(frame, ToolApprove),
+            now=clock.now(),
         )
         notify_decision(call.run_id, call.call_id)
 

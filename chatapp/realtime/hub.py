@@ -20,7 +20,7 @@ from chatapp.realtime.processes import EVERYBODY, OtherProcesses
 log = logging.getLogger(__name__)
 
 CATCH_UP_S = 5.0
-SIDEBAR_TYPES = frozenset({"conversation.updated", "run.started", "run.finished"})
+SIDEBAR_TYPES = frozenset({"conversation.updated", "conversation.attention", "run.started", "run.finished"})
 """Facts that the sidebar of every tab of the user shows, whatever conversation is open in it. They come without
 `seq`: that counts what a reader watches, and a tab may get an event of a conversation before it watches it."""
 

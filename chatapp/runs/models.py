@@ -204,6 +204,11 @@ class ToolCall(models.Model):
             ),
         ]
 
+    @classmethod
+    def undecided(cls) -> models.QuerySet[ToolCall]:
+        """Return the calls that wait for a word of their user."""
+        return cls.objects.filter(state=cls.State.WAITING, decision="")
+
     @property
     def result_text(self) -> str:
         return "".join(part.get("text", "") for part in self.result[:1])

@@ -124,7 +124,7 @@ class ToolPorts(OffloadedResults):
                 while True:
                     is_too_late = loop.time() >= deadline
                     decision = await persistently(read_decision)(
-                        lease=self.lease, call_id=call.call_id, is_too_late=is_too_late
+                        lease=self.lease, call_id=call.call_id, is_too_late=is_too_late, now=clock.now()
                     )
                     if decision is not None:
                         return decision

@@ -29,6 +29,7 @@ MAKE_NOTHING = {
     "/conversations/{conversation_id}/compactions/{compaction_id}/undo",
     "/conversations/{conversation_id}/compactions/{compaction_id}/redo",
     "/conversations/{conversation_id}/messages/{message_id}/show",
+    "/conversations/{conversation_id}/read",
     "/conversations/{conversation_id}/trash",
     "/trash/{conversation_id}/restore",
     "/runs/{run_id}/stop",

@@ -147,6 +147,7 @@ def one_of_each(user: User) -> tuple[Conversation, Run, list[Any]]:
         events.MessagePinned(**where, message=asked),
         events.ForgetProposed(**where, proposal_id="1", message_id=str(question.pk), item_count=1),
         updated_event(conversation, NOW + timedelta(seconds=1)),
+        events.ConversationAttention(**where, unread=True, waiting_calls=1),
     ]
     return conversation, run, facts
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { waits } from "../../static/app/js/state/listing.js";
 import { initialState, reduce } from "../../static/app/js/state/reducer.js";
 
 const ID = "c1";
@@ -224,7 +225,7 @@ test("a compaction is announced, done, and known again after a reload", () => {
   );
 });
 
-test("an answer elsewhere marks its conversation, and opening it clears the mark", () => {
+test("an answer elsewhere marks its conversation until some page has shown it", () => {
   const other = { ...conversation, id: "c2", title: "other" };
   const listed = all(
     opened(),
@@ -232,12 +233,41 @@ test("an answer elsewhere marks its conversation, and opening it clears the mark
     { ...event("run.started", 9, { run_id: "r", message_id: "x", model: "m" }), conversation_id: "c2" },
   );
   assert.deepEqual(listed.conversations.c2.active_run, { id: "r", message_id: "x" });
-  const done = reduce(listed, {
-    ...event("run.finished", 10, { run_id: "r", status: "complete", usage: {} }),
-    conversation_id: "c2",
-  });
-  assert.deepEqual([done.conversations.c2.active_run, done.conversations.c2.hasNews], [null, true]);
-  assert.equal(reduce(done, { type: "conversation/opened", id: "c2" }).conversations.c2.hasNews, false);
+  const done = all(
+    listed,
+    event("conversation.updated", null, { conversation: { ...other, unread: true, message_count: 2 } }),
+    { ...event("run.finished", null, { run_id: "r", status: "complete", usage: {} }), conversation_id: "c2" },
+  );
+  assert.deepEqual([done.conversations.c2.active_run, done.conversations.c2.unread], [null, true]);
+  assert.equal(reduce(done, { type: "conversation/opened", id: "c2" }).conversations.c2.unread, true);
+  const read = reduce(done, { ...event("conversation.attention", null, { unread: false }), conversation_id: "c2" });
+  assert.equal(read.conversations.c2.unread, false);
+});
+
+test("what waits for its user: the old state and the events give what is loaded afresh", () => {
+  const other = { ...conversation, id: "c2", title: "other", unread: false, waiting_calls: 0, message_count: 0 };
+  const listed = all(initialState(), { type: "conversation/put", conversation: other });
+  const of = (type, more) => ({ ...event(type, null, more), conversation_id: "c2" });
+  const run = { id: "r", message_id: "x" };
+  const steps = [
+    [of("conversation.updated", { conversation: { ...other, active_run: run } }), { ...other, active_run: run }],
+    [of("conversation.attention", { waiting_calls: 2 }), { ...other, active_run: run, waiting_calls: 2 }],
+    [of("conversation.attention", { waiting_calls: 0 }), { ...other, active_run: run }],
+    [of("conversation.updated", { conversation: { ...other, unread: true, message_count: 2 } }), { ...other, unread: true, message_count: 2 }],
+    [of("conversation.attention", { unread: false }), { ...other, message_count: 2 }],
+  ];
+  let state = listed;
+  for (const [happening, fresh] of steps) {
+    state = reduce(state, happening);
+    assert.deepEqual(state.conversations.c2, fresh);
+    const items = waits(fresh) ? [fresh] : [];
+    assert.deepEqual(reduce(state, { type: "attention/loaded", items }).conversations.c2, fresh);
+  }
+  assert.equal(reduce(listed, of("conversation.attention", { unread: true })).conversations.c2.unread, true);
+  const stale = reduce(listed, of("conversation.attention", { unread: true, waiting_calls: 1 }));
+  assert.deepEqual(reduce(stale, { type: "attention/loaded", items: [] }).conversations.c2, other);
+  const unlisted = reduce(initialState(), { type: "attention/loaded", items: [other] });
+  assert.deepEqual([Object.keys(unlisted.conversations), unlisted.listing.ids], [["c2"], []]);
 });
 
 test("a reset marks the conversation for being fetched again", () => {

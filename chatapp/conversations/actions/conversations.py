@@ -7,7 +7,7 @@ from typing import Any, TypedDict, Unpack
 
 from django.db import transaction
 
-from agents.events import ConversationUpdated, MessagePinned
+from agents.events import ConversationAttention, ConversationUpdated, MessagePinned
 from chatapp.accounts.idempotency_keys import record_made
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
@@ -88,6 +88,18 @@ def update_conversation(
             note_pause(user, conversation, conversation.memory == Conversation.Memory.PAUSED, now)
         event_log.append(conversation, updated_event(conversation, now))
     return conversation
+
+
+def mark_read(*, user: User, conversation_id: str, message_count: int, now: datetime) -> None:
+    """Note that a page in view has shown the conversation with so many messages. Raises NotFound."""
+    with transaction.atomic():
+        conversation = lock_conversation(user, conversation_id)
+        shown = min(message_count, conversation.next_position)
+        if shown > conversation.read_count:
+            conversation.read_count = shown
+            unread = shown < conversation.next_position
+            event = ConversationAttention(conversation_id=str(conversation.pk), at=now, unread=unread)
+            event_log.append(conversation, event, changed=["read_count"])
 
 
 def _scope_with(conversation: Conversation, agent: Agent | None) -> dict[str, Any]:

@@ -138,8 +138,8 @@ def _complete_import(
 ) -> None:
     """Show the conversation to its user. Raises Conflict where its rows were deleted meanwhile."""
     end_import(removal)
-    conversation.user, conversation.next_position = user, count
-    conversation.save(update_fields=["user", "next_position", "branch"])
+    conversation.user, conversation.next_position, conversation.read_count = user, count, count
+    conversation.save(update_fields=["user", "next_position", "read_count", "branch"])
     record_made(conversation.pk)
     if complete is not None:
         complete(conversation)

@@ -20,10 +20,16 @@ from chatapp.conversations.access import accessible_conversation
 from chatapp.conversations.actions.conversations import (
     ConversationColumns,
     create_conversation,
+    mark_read,
     update_conversation,
 )
 from chatapp.conversations.folders.selectors import accessible_folder
-from chatapp.conversations.schemas.conversations import Conversation, ConversationChanges, NewConversation
+from chatapp.conversations.schemas.conversations import (
+    Conversation,
+    ConversationChanges,
+    NewConversation,
+    ReadIn,
+)
 from chatapp.conversations.selectors.conversations import (
     NO_FOLDER,
     conversation_page,
@@ -104,15 +110,22 @@ async def list_conversations(
     folder: Annotated[
         Id | None, Query(description="The id of a folder; `none`: what is in no folder.")
     ] = None,
+    attention: Annotated[bool, Query(description="Only what is unread or waits for your approval.")] = False,
     cursor: Cursor = None,
     limit: PageSize = 30,
 ) -> Any:
     """The most recently used first."""
-    return await sync_to_async(_page)(request.auth.user, q, archived, folder, cursor, limit)
+    return await sync_to_async(_page)(request.auth.user, q, archived, folder, attention, cursor, limit)
 
 
 def _page(
-    user: User, query: str, archived: bool, folder_id: str | None, cursor: str | None, limit: int
+    user: User,
+    query: str,
+    archived: bool,
+    folder_id: str | None,
+    attention: bool,
+    cursor: str | None,
+    limit: int,
 ) -> dict[str, Any]:
     folder = folder_id and (NO_FOLDER if folder_id == NO_FOLDER else accessible_folder(user, folder_id))
     rows, has_more = conversation_page(
@@ -120,6 +133,7 @@ def _page(
         query=normalize_text(query, len(query)).strip(),
         archived=archived,
         folder=folder or None,
+        attention=attention,
         cursor=decode_cursor(cursor),
         limit=limit,
     )
@@ -160,6 +174,18 @@ def _change(caller: Caller, conversation_id: str, fields: dict[str, Any]) -> dic
     columns = _checked(caller, row, fields)
     row = update_conversation(user=caller.user, conversation_id=conversation_id, now=clock.now(), **columns)
     return full_conversation(row)
+
+
+@router.post("/conversations/{conversation_id}/read", auth=allow("chat"), response=answers(404))
+async def read_up_to(request: ApiRequest, conversation_id: str, shown: ReadIn) -> Any:
+    """What was shown to you is not unread any more, on all your devices. What came since then still is."""
+    await sync_to_async(mark_read)(
+        user=request.auth.user,
+        conversation_id=conversation_id,
+        message_count=shown.message_count,
+        now=clock.now(),
+    )
+    return Status(204, None)
 
 
 @router.delete("/conversations/{conversation_id}", auth=allow("chat"), response=answers(404))

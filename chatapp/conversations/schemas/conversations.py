@@ -12,7 +12,7 @@ from chatapp.conversations import models
 from chatapp.operations.clock import iso_time
 from chatapp.operations.http.schemas import Body, Changes, Moment, PolicyFields, Shape, single_line
 from chatapp.runs.models import Run
-from memory.bounds import MAX_HOOKS, MAX_RETENTION_DAYS, MAX_TITLE_CHARS, Id
+from memory.bounds import MAX_HOOKS, MAX_ID, MAX_RETENTION_DAYS, MAX_TITLE_CHARS, Id
 
 Title = Annotated[str, AfterValidator(single_line), Field(max_length=MAX_TITLE_CHARS)]
 MemoryState = Literal["on", "paused"]
@@ -87,13 +87,24 @@ class Conversation(Shape):
     created_at: Moment
     expires_at: Moment | None
     active_run: ActiveRun | None
+    unread: bool = Field(
+        description="Whether an answer ended that no page in view has shown (`POST …/read`)."
+    )
+    waiting_calls: int = Field(description="How many tool calls wait for your approval.")
+
+
+class ReadIn(Body):
+    message_count: Annotated[int, Field(ge=0, le=MAX_ID)] = Field(
+        description="The conversation's `message_count` when it was shown."
+    )
 
 
 def conversation_shape(
-    row: models.Conversation, retention_days: int, active_run: Run | None
+    row: models.Conversation, retention_days: int, active_run: Run | None, waiting_calls: int | None = None
 ) -> dict[str, Any]:
-    """Return the row as the API and the event `conversation.updated` show it."""
-    return {
+    """Return the row as the API and the event `conversation.updated` show it, which leaves out `waiting_calls`: those
+    are told by `conversation.attention`."""
+    shape = {
         "id": str(row.id),
         "title": row.title,
         "model": row.model.name if row.model else None,
@@ -116,7 +127,9 @@ def conversation_shape(
         "active_run": {"id": str(active_run.id), "message_id": str(active_run.answer_id)}
         if active_run
         else None,
+        "unread": active_run is None and row.next_position > row.read_count,
     }
+    return shape if waiting_calls is None else {**shape, "waiting_calls": waiting_calls}
 
 
 def expires_at(row: models.Conversation, retention_days: int) -> datetime | None:

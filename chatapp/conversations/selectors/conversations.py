@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import F, Q
 
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
@@ -15,7 +16,7 @@ from chatapp.conversations.models import Conversation, Folder, GroupRetention
 from chatapp.conversations.schemas.conversations import conversation_shape
 from chatapp.operations.changeable_settings import current
 from chatapp.operations.editions import keep
-from chatapp.runs.models import Run
+from chatapp.runs.models import Run, ToolCall
 from memory.bounds import MAX_RETENTION_DAYS
 
 NO_FOLDER: Literal["none"] = "none"
@@ -29,12 +30,17 @@ def conversation_page(
     cursor: tuple[datetime, UUID] | None,
     limit: int,
     folder: Folder | Literal["none"] | None = None,
+    attention: bool = False,
 ) -> tuple[list[Conversation], bool]:
     """Return (one page, the most recently used first; whether there are more). `query` is a part of the title;
-    `folder` None: whatever they are in."""
+    `folder` None: whatever they are in.
+    `attention`: those that are unread, or wait for an approval."""
     rows = Conversation.objects.filter(user=user, archived=archived).select_related("model", "agent", "scope")
     if folder is not None:
         rows = rows.filter(folder=None if folder == NO_FOLDER else folder)
+    if attention:
+        waiting = ToolCall.undecided().filter(run__user=user).values("run__conversation")
+        rows = rows.filter(Q(next_position__gt=F("read_count")) | Q(pk__in=waiting))
     if query:
         rows = rows.filter(title__icontains=query)
     if cursor is not None:
@@ -55,8 +61,11 @@ def full_conversations(rows: Sequence[Conversation]) -> list[dict[str, Any]]:
     active = {
         run.conversation_id: run for run in Run.objects.filter(conversation__in=rows, status__in=Run.ACTIVE)
     }
+    waiting = Counter(
+        ToolCall.undecided().filter(run__conversation__in=rows).values_list("run__conversation", flat=True)
+    )
     days = retention_days_of((row.owner_id for row in rows), current("RETENTION_DAYS"))
-    return [conversation_shape(row, days[row.owner_id], active.get(row.pk)) for row in rows]
+    return [conversation_shape(row, days[row.owner_id], active.get(row.pk), waiting[row.pk]) for row in rows]
 
 
 def full_conversation(row: Conversation) -> dict[str, Any]:

@@ -14,7 +14,14 @@ from chatapp.operations.errors import LeaseLost
 from chatapp.operations.fences import check_fences
 from chatapp.realtime import event_log
 from chatapp.runs.actions.runs import Lease, lock_run
-from chatapp.runs.actions.tool_calls import call_event, interrupt_call, save_results, write_result
+from chatapp.runs.actions.tool_calls import (
+    call_event,
+    interrupt_call,
+    is_waiting,
+    save_results,
+    waiting_event,
+    write_result,
+)
 from chatapp.runs.models import Run, ToolCall
 
 
@@ -50,7 +57,8 @@ def record_hook_call(
             requested_at=now,
             started_at=now if is_running else None,
         )
-        event_log.append(conversation, call_event(run, row, now), run=run)
+        waits = [waiting_event(conversation, now)] if is_waiting(row) else []
+        event_log.append(conversation, call_event(run, row, now), *waits, run=run)
 
 
 def finish_hook_call(

@@ -61,7 +61,8 @@ def record_tool_calls(
             insert_rows(rows)
             usage = [usage_event(held.run, call, now) for call in spent]
             told = [call_event(held.run, row, now) for row in rows]
-            event_log.append(held.conversation, *usage, *told, run=held.run)
+            waits = [waiting_event(held.conversation, now)] if any(is_waiting(row) for row in rows) else []
+            event_log.append(held.conversation, *usage, *told, *waits, run=held.run)
     except IntegrityError:
         if not ToolCall.objects.filter(run=lease.run_id, call_id=calls[0].call_id).exists():
             raise
@@ -165,19 +166,23 @@ def _tell_calls(
         call.message, call.is_told = asked_in or inserted[0], True
 
 
-def close_tool_calls(conversation: Conversation, run: Run, now: datetime) -> list[events.Tool]:
+def close_tool_calls(
+    conversation: Conversation, run: Run, now: datetime
+) -> list[events.Tool | events.ConversationAttention]:
     """Interrupt what is still open at a run's end, so that each call has its result. `conversation` is locked."""
     is_left = Q(state__in=ToolCall.OPEN) | Q(is_told=False)
     left = list(ToolCall.objects.filter(is_left, run=run).order_by("ordinal"))
     if not left:
         return []
     closed = [call for call in left if call.state in ToolCall.OPEN]
+    was_waiting = any(is_waiting(call) for call in closed)
     for call in closed:
         interrupt_call(call, now)
     place = AnswerPosition(run.answer_id, run.answer.branch_id)
     _tell_calls(conversation, place, [call for call in left if not call.is_told], now)
     save_results(left)
-    return [call_event(run, call, now) for call in closed]
+    told = [call_event(run, call, now) for call in closed]
+    return [*told, waiting_event(conversation, now)] if was_waiting else [*told]
 
 
 def interrupt_call(call: ToolCall, now: datetime) -> None:
@@ -190,35 +195,50 @@ def interrupt_call(call: ToolCall, now: datetime) -> None:
 # --- Consent ---------------------------------------------------------------------------------------------
 
 
-def decide_tool_call(*, user: User, run_id: str, call_id: str, approve: bool) -> ToolCall:
+def decide_tool_call(*, user: User, run_id: str, call_id: str, approve: bool, now: datetime) -> ToolCall:
     """Store what the user decides about a call that waits. Raises NotFound; Conflict when it does not wait any more."""
     decision = "approved" if approve else "denied"
     with transaction.atomic():
         run = accessible_run(user, run_id)
-        lock_conversation(user, run.conversation_id)
+        conversation = lock_conversation(user, run.conversation_id)
         call = ToolCall.objects.filter(run=run, call_id=call_id).select_related("run").first()
         if call is None:
             raise NotFound
         if call.decision != decision:
             if call.state != ToolCall.State.WAITING or call.decision:
                 raise Conflict("This call does not wait for your decision any more.", code="not_waiting")
-            call.decision = decision
-            call.save(update_fields=["decision"])
+            _store_decision(conversation, call, decision, now)
         return call
 
 
-def read_decision(*, lease: Lease, call_id: str, is_too_late: bool) -> Decision | None:
+def read_decision(*, lease: Lease, call_id: str, is_too_late: bool, now: datetime) -> Decision | None:
     """Return the decision; None while there is none. Once it is too late, that is the decision. Raises LeaseLost."""
     with transaction.atomic():
-        _, run = lock_leased(lease)
+        conversation, run = lock_leased(lease)
         call = ToolCall.objects.get(run=run, call_id=call_id)
         if is_too_late and not call.decision:
-            call.decision = "timed_out"
-            call.save(update_fields=["decision"])
+            _store_decision(conversation, call, "timed_out", now)
         return cast(Decision, call.decision) if call.decision else None
 
 
+def _store_decision(conversation: Conversation, call: ToolCall, decision: str, now: datetime) -> None:
+    call.decision = decision
+    call.save(update_fields=["decision"])
+    event_log.append(conversation, waiting_event(conversation, now))
+
+
 # --- Events ----------------------------------------------------------------------------------------------
+
+
+def is_waiting(call: ToolCall) -> bool:
+    """Return whether the call waits for a word of its user."""
+    return call.state == ToolCall.State.WAITING and not call.decision
+
+
+def waiting_event(conversation: Conversation, now: datetime) -> events.ConversationAttention:
+    """Return the event that says how many calls of the conversation wait for a word of its user."""
+    count = ToolCall.undecided().filter(run__conversation=conversation).count()
+    return events.ConversationAttention(conversation_id=str(conversation.pk), at=now, waiting_calls=count)
 
 
 def call_event(run: Run, call: ToolCall, now: datetime) -> events.Tool:

@@ -127,7 +127,7 @@ async def deny(request: ApiRequest, run_id: str, call_id: str) -> Any:
 
 async def _decide(user: User, run_id: str, call_id: str, *, approve: bool) -> dict[str, Any]:
     call: ToolCall = await sync_to_async(decide_tool_call)(
-        user=user, run_id=run_id, call_id=call_id, approve=approve
+        user=user, run_id=run_id, call_id=call_id, approve=approve, now=clock.now()
     )
     notify_decision(call.run_id, call.call_id)
     return tool_call_shape(call)

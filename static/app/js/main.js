@@ -3,6 +3,8 @@
 import { effect } from "@preact/signals";
 import { render } from "preact";
 import { boot } from "./boot.js";
+import { startAttention } from "./attention/commands.js";
+import { waitingCount } from "./attention/store.js";
 import { loadContext } from "./commands/context.js";
 import { loadListing } from "./commands/conversations.js";
 import { startLive } from "./commands/live.js";
@@ -28,7 +30,8 @@ effect(() => {
 
 effect(() => {
   const title = currentConversation.value?.title;
-  document.title = title ? `${title} · ${boot.product_name}` : boot.product_name;
+  const count = waitingCount.value ? `(${waitingCount.value}) ` : "";
+  document.title = count + (title ? `${title} · ${boot.product_name}` : boot.product_name);
 });
 
 let knownCompactions = 0;
@@ -50,6 +53,7 @@ removeDrafts({ exceptOwn: true });
 startViewport();
 startKeyboard();
 startLive();
+startAttention();
 loadModels();
 loadAgents();
 loadListing();

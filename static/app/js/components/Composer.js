@@ -1,6 +1,8 @@
 /** Where a message is written. */
 
 import { useEffect, useRef } from "preact/hooks";
+import { NotifyOffer } from "../attention/NotifyOffer.js";
+import { mayOffer } from "../attention/store.js";
 import { boot } from "../boot.js";
 import { changeConversation } from "../commands/conversations.js";
 import { canSend, sendDraft, stopRun } from "../commands/messages.js";
@@ -184,6 +186,7 @@ function Banner() {
   if (conversation?.expires_at && goesSoon(conversation, new Date()))
     return html`<p class="banner" role="status"><${Icon} name="clock" size=${16} />${t("This chat will be deleted on {date}.", { date: formatDate(conversation.expires_at) })}
       <button type="button" class="link" onClick=${() => changeConversation(conversation.id, { pinned: true })}>${t("Keep")}</button></p>`;
+  if (mayOffer.value) return html`<${NotifyOffer} />`;
   return html`<${MemoryBanner} />`;
 }
 

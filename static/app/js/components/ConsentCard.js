@@ -1,7 +1,7 @@
 /** A call that waits for a yes or a no, and how long it still waits. */
 
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { boot } from "../boot.js";
 import { decideCall } from "../commands/tools.js";
 import { prettyJson, revealHidden } from "../format.js";
@@ -18,8 +18,14 @@ export function ConsentCard({ tool, runId }) {
     isBusy.value = true;
     await decideCall(runId, tool.callId, isApproved);
     isBusy.value = false;
+    document.getElementById("composer")?.focus();
   };
-  return html`<section class="card consent" role="alertdialog" aria-label=${t("Approval of {name}", { name: tool.name })}>
+  const card = useRef(/** @type {HTMLElement|null} */ (null));
+  useEffect(() => {
+    // The card and not a button: a key that was meant for the composer approves nothing.
+    if (!document.querySelector("dialog[open]")) card.current?.focus();
+  }, []);
+  return html`<section ref=${card} tabindex="-1" class="card consent" role="alertdialog" aria-label=${t("Approval of {name}", { name: tool.name })}>
     <${Icon} name="warning" />
     <div class="card-body">
       <p>${tool.hookId ? t("May the hook {id} call", { id: tool.hookId }) : t("May the assistant call")} <strong>${tool.name}</strong>? <${TimeLeft} since=${tool.askedAt} /></p>

@@ -49,8 +49,9 @@ function Row({ conversation }) {
 
 /** @param {{conversation: Conversation}} props */
 function StateDot({ conversation }) {
+  if (conversation.waiting_calls) return html`<span class="dot is-waiting" role="img" aria-label=${t("Needs your approval")} title=${t("Needs your approval")}></span>`;
   if (conversation.active_run) return html`<span class="dot is-busy" role="img" aria-label=${t("Answering")}></span>`;
-  if (conversation.hasNews) return html`<span class="dot" role="img" aria-label=${t("New answer")}></span>`;
+  if (conversation.unread) return html`<span class="dot" role="img" aria-label=${t("New answer")}></span>`;
   if (conversation.expires_at && goesSoon(conversation, new Date()))
     return html`<small class="row-date" title=${t("Will be deleted on {date}, pin to keep", { date: formatDate(conversation.expires_at) })}>${formatShortDay(conversation.expires_at)}</small>`;
   if (conversation.pinned) return html`<span class="row-pin"><${Icon} name="pin" size=${14} /></span>`;

@@ -1,6 +1,7 @@
 /** The folders in the sidebar: each opens to its conversations. */
 
 import { ConversationRow } from "../components/ConversationRow.js";
+import { waitingFolders } from "../attention/store.js";
 import { Icon } from "../components/icons.js";
 import { Menu } from "../components/Menu.js";
 import { html } from "../html.js";
@@ -32,6 +33,7 @@ function Row({ folder }) {
       <button type="button" class="row-link folder-name" aria-expanded=${isOpen} title=${name} onClick=${() => toggleFolder(id)}>
         <${Icon} name=${isOpen ? "down" : "right"} size=${16} /><span class="row-title">${name}</span>
       </button>
+      ${!isOpen && waitingFolders.value.has(id) && html`<span class="dot" role="img" aria-label=${t("New answer")}></span>`}
       <${Menu} label=${t("Options for {title}", { title: name })} title=${t("Options")} className="icon-button is-small row-menu"
         items=${actions}><${Icon} name="dots" size=${18} /><//>
     </div>

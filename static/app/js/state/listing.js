@@ -56,10 +56,27 @@ export function forgetConversation(state, id) {
 export function noteRun(state, event) {
   const conversation = state.conversations[event.conversation_id];
   if (!conversation) return state;
-  const isOpen = state.currentId === conversation.id;
-  const changed =
-    event.type === "run.started"
-      ? { ...conversation, active_run: { id: event.run_id, message_id: event.message_id } }
-      : { ...conversation, active_run: null, hasNews: !isOpen };
-  return { ...state, conversations: { ...state.conversations, [conversation.id]: changed } };
+  const active_run = event.type === "run.started" ? { id: event.run_id, message_id: event.message_id } : null;
+  return { ...state, conversations: { ...state.conversations, [conversation.id]: { ...conversation, active_run } } };
 }
+
+/** What waits for the user there; what the event does not name is as before. @param {State} state @param {Happening} event @returns {State} */
+export function noteAttention(state, { conversation_id: id, unread, waiting_calls: waitingCalls }) {
+  const known = state.conversations[id];
+  if (!known) return state;
+  const changed = { ...known, unread: unread ?? known.unread, waiting_calls: waitingCalls ?? known.waiting_calls };
+  return { ...state, conversations: { ...state.conversations, [id]: changed } };
+}
+
+/** All that waits for the user, listed or not; what is not among it does not wait any more. @param {State} state @param {Happening} happening @returns {State} */
+export function loadAttention(state, { items }) {
+  const conversations = { ...state.conversations };
+  for (const [id, known] of Object.entries(conversations))
+    if (waits(known)) conversations[id] = { ...known, unread: false, waiting_calls: 0 };
+  for (const item of items) conversations[item.id] = { ...conversations[item.id], ...item };
+  return { ...state, conversations };
+}
+
+/** @param {Conversation} conversation @returns {boolean} whether its user has something to do or to read there */
+export const waits = ({ unread, waiting_calls: calls, archived, temporary }) =>
+  !archived && !temporary && (Boolean(calls) || Boolean(unread));

@@ -1,7 +1,7 @@
 /** The one reducer: (state, happening) → state. Pure: no clock, no network, no storage. */
 
 import { contextUse } from "./context.js";
-import { forgetConversation, loadListing, noteRun, putConversation } from "./listing.js";
+import { forgetConversation, loadAttention, loadListing, noteAttention, noteRun, putConversation } from "./listing.js";
 import { appendPage, loadPage, prependPage } from "./pages.js";
 import { applyEvent, dropNote, emptyThread } from "./thread.js";
 
@@ -62,6 +62,7 @@ const OURS = {
     ...state,
     listing: { ...state.listing, isLoading: false, error: message },
   }),
+  "attention/loaded": loadAttention,
   "conversation/put": (state, { conversation }) => putConversation(state, conversation),
   "conversation/forgotten": (state, { id }) => forgetConversation(state, id),
   "conversation/opened": openConversation,
@@ -115,6 +116,7 @@ function reduceEvent(state, event) {
 /** @param {State} state @param {Happening} event @returns {State} */
 function noteInListing(state, event) {
   if (event.type === "conversation.updated") return putConversation(state, event.conversation);
+  if (event.type === "conversation.attention") return noteAttention(state, event);
   if (event.type === "run.started" || event.type === "run.finished") return noteRun(state, event);
   return state;
 }
@@ -134,11 +136,7 @@ function openConversation(state, { id }) {
   if (id === null) return { ...state, currentId: null };
   const { [id]: known = emptyThread(id), ...others } = state.threads;
   const kept = Object.entries(others).slice(-KEPT_THREADS + 1);
-  const conversation = state.conversations[id];
-  const conversations = conversation
-    ? { ...state.conversations, [id]: { ...conversation, hasNews: false } }
-    : state.conversations;
-  return { ...state, currentId: id, conversations, threads: { ...Object.fromEntries(kept), [id]: { ...known, sought: null } } };
+  return { ...state, currentId: id, threads: { ...Object.fromEntries(kept), [id]: { ...known, sought: null } } };
 }
 
 /** @param {Thread} thread @param {string} clientId @param {string} messageId */

@@ -102,6 +102,7 @@ function applyFact(thread, event) {
       return addNotice(thread, event, event.kind);
     case "hook":
       return addNotice(thread, event, "hook");
+    case "conversation.attention": // for the list
     case "usage": // the totals come with run.finished
       return thread;
     default:

@@ -11,7 +11,7 @@
  * @typedef {{id: string, message_id: string}} ActiveRun
  * @typedef {{id: string, branch: string, title: string, model: string|null, agent: string|null, folder?: string|null, mode: Mode|null, memory: "on"|"paused", shared_memory_of: string|null, pinned: boolean, archived: boolean, temporary: boolean,
  *   last_seq: number, last_activity_at: string, created_at: string, expires_at: string|null,
- *   active_run: ActiveRun|null, hasNews?: boolean}} Conversation
+ *   active_run: ActiveRun|null, message_count: number, unread: boolean, waiting_calls: number}} Conversation
  * @typedef {{input_tokens: number, output_tokens: number, cached_tokens?: number, compaction_tokens?: number,
  *   cost?: number|null}} Usage
  * @typedef {{category: string, message: string, detail?: string}} RunError

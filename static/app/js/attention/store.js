@@ -1,0 +1,34 @@
+/** What waits for the user, counted, and whether this browser may tell of it. */
+
+import { computed, signal } from "@preact/signals";
+import { waits } from "../state/listing.js";
+import { conversations } from "../state/store.js";
+import { recall, remember } from "../storage.js";
+
+export const isInView = signal(!document.hidden);
+
+export const waiting = computed(() => Object.values(conversations.value).filter(waits));
+export const waitingCount = computed(() => waiting.value.length);
+export const waitingFolders = computed(() => new Set(waiting.value.map(({ folder }) => folder)));
+
+const PREFERENCE = "notifications";
+const permission = signal("Notification" in globalThis ? Notification.permission : "denied");
+const isRefused = signal(recall(PREFERENCE) === "off");
+/** The user was away while an answer was written: next time a notification would have helped. */
+export const wasAway = signal(false);
+
+export const mayNotify = computed(() => permission.value === "granted" && !isRefused.value);
+/** Where a notification would help, and nobody has said yes or no. */
+export const mayOffer = computed(
+  () => permission.value === "default" && !isRefused.value && (wasAway.value || waiting.value.some((one) => one.waiting_calls)),
+);
+
+/** Ask the browser, after the user has agreed to it here. */
+export async function allowNotifications() {
+  permission.value = await Notification.requestPermission();
+}
+
+export function refuseNotifications() {
+  remember(PREFERENCE, "off");
+  isRefused.value = true;
+}

@@ -1,0 +1,125 @@
+"""Nobody waits unknowingly: what is unread or waits for an approval is shown on all devices, and told of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.frontend.chatting import SIZES, ask, barriers, say
+from tests.servers.behaviour import Behaviour, says
+from tests.servers.mcp_server import McpProcess
+from tests.servers.openai_server import ModelServer
+from tests.servers.service import Service
+
+HIDE = """hidden => {
+  Object.defineProperty(document, "hidden", {value: hidden, configurable: true});
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+PERMISSION = """
+  window.told = [];
+  window.Notification = class {
+    static permission = "default";
+    static async requestPermission() { return (Notification.permission = "granted"); }
+    constructor(title, options) { told.push([title, options.body]); }
+    close() {}
+  };
+"""
+
+
+@pytest.fixture(scope="module")
+def mail(tmp_path_factory: pytest.TempPathFactory, shared_service: Service) -> Iterator[str]:
+    """A tool that everybody has and has to approve."""
+    with McpProcess() as server:
+        servers = [{"name": "post", "url": server.url, "is_own": True, "for_everyone": True}]
+        file: Path = tmp_path_factory.mktemp("mcp") / "deployment.yaml"
+        file.write_text(json.dumps({"mcp_servers": servers}))
+        shared_service.manage("apply", str(file))
+        yield "send_mail"
+
+
+def hide(page: Page, hidden: bool) -> None:
+    page.evaluate(HIDE, hidden)
+
+
+def answered_elsewhere(alice: httpx2.Client, text: str) -> str:
+    """A conversation of theirs whose answer no page has seen."""
+    identifier = str(alice.post("/conversations", json={}).json()["id"])
+    sent = alice.post(f"/conversations/{identifier}/messages", json={"content": text, "stream": False})
+    assert sent.status_code == 200, sent.text
+    return identifier
+
+
+def test_an_unread_answer_has_a_dot_and_is_counted_until_some_device_shows_it(
+    page: Page, alice: httpx2.Client
+) -> None:
+    ask(page, "Hello")
+    seen = page.locator(".row.is-open")
+    expect(seen.locator(".dot")).to_have_count(0)
+    answered_elsewhere(alice, "From the command line")
+    row = page.locator(".row", has_text="From the command line")
+    expect(row.get_by_role("img", name="New answer")).to_be_visible()
+    expect(page).to_have_title("(1) Hello · Palimpsest")
+    assert barriers(page) == []
+    page.reload()
+    expect(row.get_by_role("img", name="New answer")).to_be_visible()
+    expect(page).to_have_title("(1) Hello · Palimpsest")
+
+    other = page.context.new_page()
+    other.goto("/")
+    expect(other).to_have_title("(1) Palimpsest")
+    other.locator(".row", has_text="From the command line").locator("a").click()
+    expect(other).to_have_title("From the command line · Palimpsest")
+    expect(page).to_have_title("Hello · Palimpsest")
+    expect(page.locator(".row .dot")).to_have_count(0)
+
+
+def test_notifications_are_offered_where_one_would_have_helped(page: Page, model: ModelServer) -> None:
+    page.add_init_script(PERMISSION)
+    page.reload()
+    offer = page.locator(".banner", has_text="Be told when an answer is ready")
+    model.script(says("Slow and long.", hold_after=1))
+    say(page, "Take your time")
+    expect(page.locator("article.is-assistant")).to_be_visible()
+    expect(offer).to_have_count(0)
+    hide(page, True)
+    hide(page, False)
+    offer.get_by_role("button", name="Notify me").click()
+    expect(offer).to_have_count(0)
+    hide(page, True)
+    model.release()
+    page.wait_for_function("told.length > 0")
+    assert page.evaluate("told") == [["Take your time", "The answer is ready."]]
+    expect(page).to_have_title("(1) Take your time · Palimpsest")
+    hide(page, False)
+    expect(page).to_have_title("Take your time · Palimpsest")
+
+
+@pytest.mark.parametrize("size", ["desktop", "phone"])
+def test_a_call_that_waits_takes_focus_and_shows_in_the_list(
+    page: Page, model: ModelServer, mail: str, size: str
+) -> None:
+    width, height = SIZES[size]
+    page.set_viewport_size({"width": width, "height": height})
+    model.script(
+        Behaviour(text=None, tokens=0, tool_calls=({"name": mail, "arguments": {"to": "bob"}},)), says("Sent.")
+    )
+    say(page, "Write to Bob")
+    card = page.get_by_role("alertdialog", name="Approval of send_mail")
+    expect(card).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page).to_have_title("(1) Write to Bob · Palimpsest")
+    if size == "phone":
+        page.get_by_role("button", name="Open sidebar").click()
+    expect(page.locator(".row").get_by_role("img", name="Needs your approval")).to_be_visible()
+    assert barriers(page) == []
+    if size == "phone":
+        page.keyboard.press("Escape")
+    card.get_by_role("button", name="Approve").click()
+    expect(page.locator("article.is-assistant")).to_contain_text("Sent.")
+    expect(page).to_have_title("Write to Bob · Palimpsest")
+    expect(page.locator(".row .dot")).to_have_count(0)

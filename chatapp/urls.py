@@ -10,6 +10,7 @@ from chatapp.agent_presets import api as agent_presets
 from chatapp.compaction import api as compaction
 from chatapp.conversations.api import conversations, exports, folders, imports, messages
 from chatapp.features.bulk import api as bulk
+from chatapp.features.forking import api as forking
 from chatapp.features.importing import api as importing
 from chatapp.features.mcp_server.views import mcp
 from chatapp.features.openai_api.api import openai_urlpatterns
@@ -55,6 +56,7 @@ ROUTERS = (
     profile.profile_router,
     recall.search_router,
     sharing.router,
+    forking.router,
     webhooks.router,
 )
 

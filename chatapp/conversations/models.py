@@ -176,6 +176,7 @@ class Message(models.Model):
     class Kind(models.TextChoices):
         MESSAGE = "message"
         INJECTED = "injected", "sent while an answer was being written"
+        EDITED = "edited", "an answer in its user's own words"
 
     class Status(models.TextChoices):
         STREAMING = "streaming"

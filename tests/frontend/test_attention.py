@@ -14,7 +14,9 @@ from tests.frontend.chatting import SIZES, ask, barriers, say
 from tests.servers.behaviour import Behaviour, says
 from tests.servers.mcp_server import McpProcess
 from tests.servers.openai_server import ModelServer
+from tests.servers.people import ALICE
 from tests.servers.service import Service
+from tests.servers.waiting import wait_for
 
 HIDE = """hidden => {
   Object.defineProperty(document, "hidden", {value: hidden, configurable: true});
@@ -39,7 +41,10 @@ def mail(tmp_path_factory: pytest.TempPathFactory, shared_service: Service) -> I
         file: Path = tmp_path_factory.mktemp("mcp") / "deployment.yaml"
         file.write_text(json.dumps({"mcp_servers": servers}))
         shared_service.manage("apply", str(file))
-        yield "send_mail"
+        program = shared_service.client_of(ALICE)
+        tools = lambda: [tool["name"] for tool in program.get("/api/v1/tools").json()["items"]]  # noqa: E731
+        wait_for(lambda: "post__send_mail" in tools(), what="the tools of the server are known")
+        yield "post__send_mail"
 
 
 def hide(page: Page, hidden: bool) -> None:
@@ -48,8 +53,8 @@ def hide(page: Page, hidden: bool) -> None:
 
 def answered_elsewhere(alice: httpx2.Client, text: str) -> str:
     """A conversation of theirs whose answer no page has seen."""
-    identifier = str(alice.post("/conversations", json={}).json()["id"])
-    sent = alice.post(f"/conversations/{identifier}/messages", json={"content": text, "stream": False})
+    identifier = str(alice.post("/api/v1/conversations", json={}).json()["id"])
+    sent = alice.post(f"/api/v1/conversations/{identifier}/messages", json={"content": text, "stream": False})
     assert sent.status_code == 200, sent.text
     return identifier
 
@@ -72,7 +77,7 @@ def test_an_unread_answer_has_a_dot_and_is_counted_until_some_device_shows_it(
     other = page.context.new_page()
     other.goto("/")
     expect(other).to_have_title("(1) Palimpsest")
-    other.locator(".row", has_text="From the command line").locator("a").click()
+    other.locator(".row", has_text="From the command line").locator(".row-link").click()
     expect(other).to_have_title("From the command line · Palimpsest")
     expect(page).to_have_title("Hello · Palimpsest")
     expect(page.locator(".row .dot")).to_have_count(0)
@@ -92,7 +97,7 @@ def test_notifications_are_offered_where_one_would_have_helped(page: Page, model
     expect(offer).to_have_count(0)
     hide(page, True)
     model.release()
-    page.wait_for_function("told.length > 0")
+    wait_for(lambda: page.evaluate("told.length"), what="a notification")
     assert page.evaluate("told") == [["Take your time", "The answer is ready."]]
     expect(page).to_have_title("(1) Take your time · Palimpsest")
     hide(page, False)
@@ -105,11 +110,13 @@ def test_a_call_that_waits_takes_focus_and_shows_in_the_list(
 ) -> None:
     width, height = SIZES[size]
     page.set_viewport_size({"width": width, "height": height})
+    page.reload()
     model.script(
-        Behaviour(text=None, tokens=0, tool_calls=({"name": mail, "arguments": {"to": "bob"}},)), says("Sent.")
+        Behaviour(text=None, tokens=0, tool_calls=({"name": mail, "arguments": {"to": "bob"}},)),
+        says("Sent."),
     )
     say(page, "Write to Bob")
-    card = page.get_by_role("alertdialog", name="Approval of send_mail")
+    card = page.get_by_role("alertdialog", name="Approval of post__send_mail")
     expect(card).to_be_focused()
     page.keyboard.press("Enter")
     expect(page).to_have_title("(1) Write to Bob · Palimpsest")

@@ -13,6 +13,7 @@ from chatapp.accounts.callers import ApiRequest, allow, client_address
 from chatapp.accounts.idempotency import creates
 from chatapp.accounts.models import User
 from chatapp.accounts.rate_limits import check_message_rate
+from chatapp.conversations import models
 from chatapp.conversations.access import accessible_conversation, accessible_message
 from chatapp.conversations.actions.conversations import pin_message
 from chatapp.conversations.schemas.conversations import Conversation
@@ -30,9 +31,11 @@ from chatapp.conversations.selectors.conversations import full_conversation
 from chatapp.conversations.selectors.messages import full_message, is_queued, message_page
 from chatapp.forgetting.services import delete_message
 from chatapp.operations import clock
+from chatapp.operations.errors import InvalidInput
 from chatapp.operations.http.schemas import answers
 from chatapp.providers.models import ModelConfig
 from chatapp.providers.selectors import accessible_model
+from chatapp.runs.actions.edited_answers import edit_answer
 from chatapp.runs.actions.injected_messages import edit_queued
 from chatapp.runs.actions.sending import (
     Receipt,
@@ -129,12 +132,13 @@ async def edit(
     idempotency_key: str | None = IdempotencyKey,
 ) -> Any:
     """With `content`: sends an edited version of one of your messages, in a branch of its own; the old one stays where
-    it was. One that was sent during a run and that no model call has seen is changed in its place. With `pinned` alone:
-    pins a message or takes its pin away. Both answer with the message."""
+    it was. One that was sent during a run and that no model call has seen is changed in its place. An answer is stored
+    in your words beside the old one, in a branch of its own, as `kind` `edited`; no model is asked. With `pinned`
+    alone: pins a message or takes its pin away. All of these answer with the message."""
     change = body.root
     if isinstance(change, PinIn):
         return await sync_to_async(_pin)(request.auth.user, conversation_id, message_id, change.pinned)
-    edited = await sync_to_async(_edit_queued)(request.auth.user, conversation_id, message_id, change)
+    edited = await sync_to_async(_edit_in_place)(request.auth.user, conversation_id, message_id, change)
     if edited is not None:
         return edited
     await check_message_rate(request.auth.user.pk, client_address(request))
@@ -144,10 +148,14 @@ async def edit(
     return await answer_with(request, receipt, wanted_mode(request, change.stream))
 
 
-def _edit_queued(
+def _edit_in_place(
     user: User, conversation_id: str, message_id: str, sent: SentMessage
 ) -> dict[str, Any] | None:
-    if not is_queued(accessible_message(user, conversation_id, message_id)):
+    """Return the edited message where no run follows; None where the edit is to be sent."""
+    message = accessible_message(user, conversation_id, message_id)
+    if message.role == message.Role.ASSISTANT:
+        return full_message(_edit_answer(user, conversation_id, message_id, sent))
+    if not is_queued(message):
         return None
     row = edit_queued(
         user=user,
@@ -157,6 +165,18 @@ def _edit_queued(
         now=clock.now(),
     )
     return full_message(row) if row else None
+
+
+def _edit_answer(user: User, conversation_id: str, message_id: str, sent: SentMessage) -> models.Message:
+    if sent.attachments or not isinstance(sent.content, str):
+        raise InvalidInput("An answer is edited as text alone.")
+    return edit_answer(
+        user=user,
+        conversation_id=conversation_id,
+        message_id=message_id,
+        text=sent.content,
+        now=clock.now(),
+    )
 
 
 def _pin(user: User, conversation_id: str, message_id: str, pinned: bool) -> dict[str, Any]:

@@ -170,7 +170,9 @@ class Message(Shape):
     )
     position: int
     parent: str | None = Field(description="Of a tool call, its result and an injected message: the answer.")
-    kind: Literal["message", "injected"] = Field(description="Injected: sent while an answer was written.")
+    kind: Literal["message", "injected", "edited"] = Field(
+        description="Injected: sent while an answer was written. Edited: an answer in its user's own words."
+    )
     siblings: list[str] | None = Field(
         None,
         description="Ids of all messages in its place, by edits or new answers, itself too; oldest first.",

@@ -244,11 +244,11 @@ def stored_answer_text(user: User, message_id: str) -> StoredText:
 
 
 def is_queued(message: Message) -> bool:
-    """Return whether it was sent during the run that is going on, and no model call has seen it."""
+    """Return whether it was sent during a run, and no model call has seen it: it waits behind the answer, also when
+    that was stopped."""
     if message.kind != Message.Kind.INJECTED or message.forgotten_at is not None:
         return False
-    runs = Run.objects.filter(conversation=message.conversation_id, status__in=Run.ACTIVE)
-    return runs.filter(answer__branch=message.branch_id, answer__position__lt=message.position).exists()
+    return message.parent is not None and message.parent.position < message.position
 
 
 # --- For tools ------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from chatapp.providers.usage import CallUsage, usage_event
 from chatapp.realtime import event_log
 from chatapp.recall.actions.indexing import reindex_messages
 from chatapp.runs import shapes
-from chatapp.runs.actions.injected_messages import release_injected
+from chatapp.runs.actions.held_messages import release_injected
 from chatapp.runs.actions.runs import Lease, PartialAnswer, lock_leased, lock_run, plan_fact
 from chatapp.runs.actions.sending import queue_run
 from chatapp.runs.actions.tool_calls import close_tool_calls
@@ -56,7 +56,8 @@ class Outcome:
 def finish_run(*, lease: Lease, outcome: Outcome, now: datetime) -> Run | None:
     """Store answer, usage, status and the run's last events together, and return the run that follows, if one does.
 
-    What the user sent meanwhile and no model call has seen is answered next. Raises LeaseLost.
+    What the user sent meanwhile and no model call has seen is answered next, or held where they stopped the answer.
+    Raises LeaseLost.
     """
     with transaction.atomic():
         conversation, run = lock_leased(lease)
@@ -101,7 +102,8 @@ def _end(conversation: Conversation, run: Run, outcome: Outcome, now: datetime) 
         last = _last_facts(conversation, run, answer, outcome, usage, now)
         event_log.append(conversation, *tools, *last, run=run, changed=["last_activity_at"])
     jobs.wake_for_many("chatapp.recall.tasks.index_conversations", str(conversation.pk))
-    if answer.position >= conversation.next_position - 1:
+    # What waits is held after a Stop: its user says what becomes of it.
+    if answer.position >= conversation.next_position - 1 or outcome.status == Run.Status.STOPPED:
         return None
     waiting = release_injected(conversation, run, now)
     if waiting is None:

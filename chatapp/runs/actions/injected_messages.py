@@ -3,7 +3,7 @@ Until one has seen them, they can be edited and taken back."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from datetime import datetime
 from uuid import UUID
 
@@ -11,17 +11,20 @@ from django.db import IntegrityError, transaction
 
 from agents import events
 from agents.events import MessageEdited
+from chatapp.accounts.idempotency_keys import record_made
 from chatapp.accounts.models import User
 from chatapp.conversations import message_values
 from chatapp.conversations.access import accessible_message, lock_conversation
 from chatapp.conversations.actions.messages import append_message
-from chatapp.conversations.models import Conversation, Message
+from chatapp.conversations.models import Message
 from chatapp.conversations.schemas.messages import message_shape
 from chatapp.conversations.selectors.messages import is_queued
 from chatapp.files.actions import delete_unshared_attachments
 from chatapp.files.selectors import accessible_attachments
+from chatapp.operations.errors import Conflict
 from chatapp.realtime import event_log
 from chatapp.recall.actions.blanking import blank_messages, tell_forgotten
+from chatapp.runs.actions.held_messages import moved_event, release_held
 from chatapp.runs.actions.message_order import (
     is_anything_new,
     messages_behind,
@@ -34,6 +37,8 @@ from chatapp.runs.actions.sending import (
     Receipt,
     find_receipt,
     message_parts,
+    queue_run,
+    refuse_while_running,
     send_message,
 )
 from chatapp.runs.models import Run
@@ -105,39 +110,27 @@ def take_injected(*, lease: Lease, known: Collection[UUID], now: datetime) -> li
         messages = messages_behind(run)
         if messages:
             move_answer_behind(conversation, run, messages)
-            event_log.append(conversation, _moved(conversation, run, messages, now), run=run)
+            moved = moved_event(conversation, run.answer_id, messages, now, str(run.pk))
+            event_log.append(conversation, moved, run=run)
         return list(unknown_messages(run, known))
 
 
-def release_injected(conversation: Conversation, run: Run, now: datetime) -> Message | None:
-    """Make what no call has seen messages like any other at a run's end, and return the last of them, to be answered
-    next."""
-    messages = [message for message in messages_behind(run) if message.forgotten_at is None]
-    parent_id = run.answer_id
-    for message in messages:
-        message.kind, message.pinned, message.parent_id = Message.Kind.MESSAGE, False, parent_id
-        message.save(update_fields=["kind", "pinned", "parent"])
-        parent_id = message.pk
-    if messages:
-        event_log.append(conversation, _moved(conversation, run, messages, now))
-    return messages[-1] if messages else None
-
-
-def _moved(
-    conversation: Conversation, run: Run, messages: Sequence[Message], now: datetime
-) -> events.MessageMoved:
-    places = dict(
-        Message.objects.filter(pk__in=[run.answer_id, *(message.pk for message in messages)]).values_list(
-            "pk", "position"
+def send_queued(*, user: User, conversation_id: str, now: datetime) -> Receipt:
+    """Queue the run that answers what a stopped answer left waiting. Raises NotFound, Conflict where nothing waits or a
+    run is going on."""
+    with transaction.atomic():
+        conversation = lock_conversation(user, conversation_id)
+        refuse_while_running(conversation)
+        branch = conversation.branch
+        assert branch is not None
+        last = release_held(conversation, branch, now)
+        if last is None:
+            raise Conflict("Nothing waits here to be sent.")
+        run = queue_run(conversation, branch=branch, question=last, after=last, now=now)
+        record_made(run.pk)
+        return Receipt(
+            str(conversation.pk), str(last.pk), str(run.pk), str(run.answer_id), conversation.last_seq
         )
-    )
-    return events.MessageMoved(
-        conversation_id=str(conversation.pk),
-        run_id=str(run.pk),
-        at=now,
-        items=[events.MovedMessage(message_id=str(key), position=place) for key, place in places.items()],
-        kind=messages[-1].kind,
-    )
 
 
 def edit_queued(

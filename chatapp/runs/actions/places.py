@@ -10,7 +10,7 @@ from django.db import connection
 
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
-from chatapp.conversations.models import Branch, Conversation
+from chatapp.conversations.models import Branch, Conversation, Message
 from chatapp.operations.access import parse_id
 from chatapp.operations.editions import EDITION
 from chatapp.operations.errors import NotFound
@@ -24,6 +24,7 @@ SELECT {conversation}, {owner}, {branch}, {model}, {agent},
         WHERE conversation_id = conversation.id AND status IN ('queued', 'running')),
     EXISTS (SELECT 1 FROM chatapp_message WHERE user_id = owner.id AND client_id = %s),
     (SELECT id FROM chatapp_message WHERE branch_id = conversation.branch_id ORDER BY position DESC LIMIT 1),
+    (SELECT kind FROM chatapp_message WHERE branch_id = conversation.branch_id ORDER BY position DESC LIMIT 1),
     (SELECT sum(count) FROM chatapp_fence WHERE key IN (conversation.user_id, conversation.shared_in)),
     {edition}
 FROM chatapp_conversation AS conversation
@@ -42,14 +43,16 @@ _LOCK = "SELECT id FROM chatapp_conversation WHERE id = %s AND user_id = %s FOR 
 class Place:
     """A locked conversation, with its user, branch, model and agent.
 
-    `leaf_id` is the last message of its branch itself; None where that has none of its own. `forgotten_count` is what
-    `read_fences` returns, `edition` what `one_edition` takes.
+    `leaf_id` is the last message of its branch itself; None where that has none of its own. `has_held`: a stopped
+    answer left messages behind that nobody has answered. `forgotten_count` is what `read_fences` returns, `edition`
+    what `one_edition` takes.
     """
 
     conversation: Conversation
     is_running: bool
     is_sent_before: bool
     leaf_id: UUID | None
+    has_held: bool
     forgotten_count: int
     edition: str | None
 
@@ -71,7 +74,7 @@ def lock_place(
     if row is None:
         raise NotFound()
     conversation, owner, branch, model, agent, is_running, is_sent_before, leaf_id, *others = row
-    forgotten, edition = others
+    leaf_kind, forgotten, edition = others
     conversation.user, conversation.branch = owner, branch
     conversation.model, conversation.agent = model, agent
     return Place(
@@ -79,6 +82,7 @@ def lock_place(
         bool(is_running),
         bool(is_sent_before),
         as_key(leaf_id) if leaf_id else None,
+        leaf_kind == Message.Kind.INJECTED,
         int(forgotten or 0),
         edition,
     )

@@ -32,6 +32,7 @@ from chatapp.operations.statements import insert_rows
 from chatapp.providers.models import ModelConfig
 from chatapp.realtime import event_log
 from chatapp.runs.actions.claims import Claim, ClaimedRun, started_event
+from chatapp.runs.actions.held_messages import release_held
 from chatapp.runs.actions.places import Place, lock_place
 from chatapp.runs.models import Run
 from memory.wishes import read_forget_wish
@@ -111,6 +112,13 @@ def _send(
             return sent_before
     if place.is_running:
         raise run_active()
+    if (
+        place.has_held
+        and conversation.branch is not None
+        and new.parent_id is None
+        and new.replaces_id is None
+    ):
+        release_held(conversation, conversation.branch, now)
     parent_id, branch = _end_of(place, user, new)
     attachments = accessible_attachments(user, list(new.attachment_ids)) if new.attachment_ids else []
     question = next_message(

@@ -8,6 +8,7 @@ from asgiref.sync import sync_to_async
 from ninja import Router, Status
 
 from chatapp.accounts.callers import ApiRequest, allow, client_address
+from chatapp.accounts.idempotency import creates
 from chatapp.accounts.models import User
 from chatapp.accounts.rate_limits import check_message_rate
 from chatapp.conversations.access import accessible_conversation
@@ -16,8 +17,8 @@ from chatapp.conversations.schemas.messages import SentMessage
 from chatapp.operations import clock
 from chatapp.operations.http.schemas import answers
 from chatapp.runs import runner, schemas
-from chatapp.runs.actions.injected_messages import inject_message
-from chatapp.runs.actions.sending import Receipt
+from chatapp.runs.actions.injected_messages import inject_message, send_queued
+from chatapp.runs.actions.sending import Receipt, receipt_of_run
 from chatapp.runs.api.contents import new_message
 
 router = Router(tags=["messages"])
@@ -41,6 +42,10 @@ async def inject(
     receipt = await sync_to_async(_inject)(request.auth.user, conversation_id, message, idempotency_key)
     if receipt.is_new and not receipt.is_injected:
         runner.start(receipt.run_id)
+    return _accepted(receipt)
+
+
+def _accepted(receipt: Receipt) -> Any:
     accepted = {
         "run_id": receipt.run_id,
         "message_id": receipt.message_id,
@@ -49,6 +54,27 @@ async def inject(
         "injected": receipt.is_injected,
     }
     return Status(202, accepted)
+
+
+async def _sent_again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
+    return _accepted(await sync_to_async(receipt_of_run)(request.auth.user, made))
+
+
+@router.post(
+    "/conversations/{conversation_id}/queue/send",
+    auth=allow("chat"),
+    response=answers(404, 409, accepted=schemas.Injected),
+)
+@creates(_sent_again)
+async def send_held(request: ApiRequest, conversation_id: str) -> Any:
+    """What was sent during an answer that you stopped is held behind it: this has it answered. A new message at the end
+    does so, too. 409 where nothing waits."""
+    await check_message_rate(request.auth.user.pk, client_address(request))
+    receipt = await sync_to_async(send_queued)(
+        user=request.auth.user, conversation_id=conversation_id, now=clock.now()
+    )
+    runner.start(receipt.run_id)
+    return _accepted(receipt)
 
 
 def _inject(user: User, conversation_id: str, sent: SentMessage, header_key: str | None) -> Receipt:

@@ -35,6 +35,19 @@ export const readDraft = (conversationId) => recall(draftName(conversationId)) ?
 /** @param {string|null} conversationId @param {string} text */
 export const writeDraft = (conversationId, text) => remember(draftName(conversationId), text);
 
+/** What is attached to it, uploaded already. @param {string|null} conversationId @returns {import("./state/types.js").Attached[]} */
+export function readDraftFiles(conversationId) {
+  try {
+    return JSON.parse(recall(`${draftName(conversationId)}.files`) ?? "[]");
+  } catch {
+    return [];
+  }
+}
+
+/** @param {string|null} conversationId @param {import("./state/types.js").Attached[]} files */
+export const writeDraftFiles = (conversationId, files) =>
+  remember(`${draftName(conversationId)}.files`, files.length ? JSON.stringify(files) : null);
+
 /** Remove the drafts that this browser keeps, at sign-out all of them. @param {{exceptOwn?: boolean}} [which] */
 export function removeDrafts({ exceptOwn = false } = {}) {
   try {

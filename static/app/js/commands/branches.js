@@ -1,10 +1,12 @@
 /** Writing a question anew beside the old one, and turning from one branch to another. */
 
-import { patchAsync, post } from "../api.js";
+import { patch, patchAsync, post } from "../api.js";
+import { t } from "../i18n.js";
 import { branchAfter, editedId } from "../state/draft.js";
-import { currentId, currentThread, dispatch } from "../state/store.js";
+import { currentId, currentThread, dispatch, showToast } from "../state/store.js";
 import { reloadThread } from "./live.js";
 import { newClientId, tell } from "./messages.js";
+import { goTo } from "./navigation.js";
 import { showMessage } from "./window.js";
 
 /** @typedef {import("../state/types.js").ViewMessage} ViewMessage */
@@ -18,6 +20,25 @@ export async function sendEdited({ id, images, files }, content) {
   if (!isSent || chat === null) return;
   await reloadThread(chat);
   if (editedId.value === id) editedId.value = null;
+}
+
+/** An answer in the user's words, beside the old one. @param {ViewMessage} message @param {string} content */
+export async function saveAnswer({ id }, content) {
+  const chat = currentId.value;
+  const isSaved = await tell(() => patch(`/conversations/${chat}/messages/${id}`, { content }));
+  if (!isSaved || chat === null) return;
+  await reloadThread(chat);
+  if (editedId.value === id) editedId.value = null;
+}
+
+/** A new chat that begins with this one up to the message. @param {string} messageId */
+export async function forkAt(messageId) {
+  await tell(async () => {
+    const conversation = await post(`/conversations/${currentId.value}/fork`, { message_id: messageId });
+    dispatch({ type: "conversation/put", conversation });
+    goTo(conversation.id);
+    showToast(t("A new chat that begins with this one."));
+  });
 }
 
 /** @param {string} messageId one of a message's siblings */

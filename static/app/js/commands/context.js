@@ -50,19 +50,23 @@ export async function undoCompaction({ id: compactionId }) {
       await post(`/conversations/${id}/compactions/${compactionId}/redo`);
       await loadCompactions(id);
     };
-    answerOfCommand.value = { title: t("The summary was undone"), text: t("The messages are in context again."), action: { name: t("Redo"), run: redo } };
+    showToast(t("The summary was undone: its messages are in context again."), "plain", { name: t("Undo"), run: redo });
   } catch (error) {
     showToast(sentenceOf(error), "bad");
   }
 }
 
 /** @param {import("../state/types.js").Compaction} compaction @param {string} summary @returns {Promise<boolean>} whether it was saved */
-export async function editSummary({ id: compactionId }, summary) {
+export async function editSummary({ id: compactionId, summary: before }, summary) {
   const id = currentId.value;
   if (id === null) return false;
-  try {
-    await patch(`/conversations/${id}/compactions/${compactionId}`, { summary });
+  const write = async (/** @type {string} */ words) => {
+    await patch(`/conversations/${id}/compactions/${compactionId}`, { summary: words });
     await loadCompactions(id);
+  };
+  try {
+    await write(summary);
+    if (before) showToast(t("The summary was changed."), "plain", { name: t("Undo"), run: () => write(before) });
     return true;
   } catch (error) {
     showToast(sentenceOf(error), "bad");

@@ -37,14 +37,23 @@ export async function loadMoreListing() {
   }
 }
 
-/** @param {string} id @param {Record<string, unknown>} change */
+/** Into the archive or out of it. @param {string} id @param {boolean} archived */
+export async function archiveConversation(id, archived) {
+  if (!(await changeConversation(id, { archived }))) return;
+  const undo = () => changeConversation(id, { archived: !archived });
+  showToast(archived ? t("Archived.") : t("Out of the archive."), "plain", { name: t("Undo"), run: undo });
+}
+
+/** @param {string} id @param {Record<string, unknown>} change @returns {Promise<boolean>} whether it was changed; else the person was told */
 export async function changeConversation(id, change) {
   const before = state.value.conversations[id];
   dispatch({ type: "conversation/put", conversation: { ...before, ...change } });
   try {
     dispatch({ type: "conversation/put", conversation: await patch(`/conversations/${id}`, change) });
+    return true;
   } catch (error) {
     if (before) dispatch({ type: "conversation/put", conversation: before });
     showToast(sentenceOf(error), "bad");
+    return false;
   }
 }

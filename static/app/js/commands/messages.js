@@ -5,7 +5,7 @@ import { boot } from "../boot.js";
 import { exact } from "../format.js";
 import { chosenFolder } from "../folders/store.js";
 import { t } from "../i18n.js";
-import { addUploads, answerOfCommand, branchAfter, clearUploads, draftText, isCreating, notSent, uploads } from "../state/draft.js";
+import { addUploads, answerOfCommand, branchAfter, clearUploads, draftText, isCreating, notSent, uploaded, uploads } from "../state/draft.js";
 import { isAtNewest } from "../state/pages.js";
 import { currentId, currentModel, currentThread, dispatch, showToast, state } from "../state/store.js";
 import { writeDraft } from "../storage.js";
@@ -145,18 +145,7 @@ function giveBack({ clientId, text, attached, parent }, error) {
   draftText.value = typed && typed !== text ? `${text}\n\n${typed}` : text;
   const known = new Set(fileIdsOf(uploads.value.flatMap((upload) => upload.attached ?? [])).split(","));
   const returned = attached.filter((one) => !known.has(one.id));
-  addUploads(
-    ...returned.map((one) => ({
-      key: one.id,
-      chat: currentId.value,
-      name: one.name,
-      preview: one.isImage ? one.url : "",
-      share: 1,
-      error: "",
-      attached: one,
-      abort: new AbortController(),
-    })),
-  );
+  addUploads(...returned.map((one) => uploaded(one, currentId.value)));
   notSent.value = { clientId, text, fileIds: fileIdsOf(attached), reason: sentenceOf(error) };
 }
 

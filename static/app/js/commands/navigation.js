@@ -4,7 +4,7 @@ import { boot } from "../boot.js";
 import { get } from "../api.js";
 import { placeIn } from "../state/address.js";
 import { changeUi, currentId, dispatch, state } from "../state/store.js";
-import { branchAfter, draftText, editedId, notSent } from "../state/draft.js";
+import { branchAfter, draftText, editedId, notSent, restoreUploads } from "../state/draft.js";
 import { isAtNewest } from "../state/pages.js";
 import { readDraft } from "../storage.js";
 import { loadContext } from "./context.js";
@@ -36,6 +36,7 @@ export function goToMessage(id, messageId) {
 async function open(id) {
   dispatch({ type: "conversation/opened", id });
   draftText.value = readDraft(id);
+  restoreUploads(id);
   notSent.value = null;
   editedId.value = null;
   branchAfter.value = null;

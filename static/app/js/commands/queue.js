@@ -1,8 +1,9 @@
-/** What waits on the server for the model's next step: said in other words, or taken back. */
+/** What waits on the server for the model's next step: said in other words, taken back, or sent after a Stop. */
 
-import { patch, remove } from "../api.js";
-import { editedId } from "../state/draft.js";
-import { currentId, dispatch } from "../state/store.js";
+import { t } from "../i18n.js";
+import { patch, postAsync, remove } from "../api.js";
+import { addToDraft, editedId } from "../state/draft.js";
+import { currentId, dispatch, showToast } from "../state/store.js";
 import { tell } from "./messages.js";
 
 /** With what is attached to it. @param {import("../state/types.js").ViewMessage} message @param {string} content */
@@ -16,5 +17,12 @@ export async function editQueued({ id, images, files }, content) {
   if (isSaved && editedId.value === id) editedId.value = null;
 }
 
-/** @param {string} messageId */
-export const takeBack = (messageId) => tell(() => remove(`/conversations/${currentId.value}/messages/${messageId}`));
+/** All that was held when the answer was stopped. */
+export const sendHeld = () => tell(() => postAsync(`/conversations/${currentId.value}/queue/send`, {}));
+
+/** Its words are gone from the server; here they can still be had. @param {string} messageId @param {string} text */
+export async function takeBack(messageId, text) {
+  const chat = currentId.value;
+  if (!(await tell(() => remove(`/conversations/${chat}/messages/${messageId}`)))) return;
+  showToast(t("Taken back."), "plain", { name: t("Undo"), run: () => addToDraft(chat, text) });
+}

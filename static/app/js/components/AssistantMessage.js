@@ -4,11 +4,13 @@ import { continueRun, regenerate } from "../commands/messages.js";
 import { explainDone, formatDone } from "../format.js";
 import { html, memo } from "../html.js";
 import { t } from "../i18n.js";
+import { editedId } from "../state/draft.js";
 import { toolsOfAnswer } from "../state/tools.js";
 import { CopyButton } from "./CodeBlock.js";
 import { ErrorCard } from "./ErrorCard.js";
 import { Icon } from "./icons.js";
 import { MessageMenu, PinMark } from "./MessageMenu.js";
+import { MessageEditor } from "./MessageEditor.js";
 import { Markdown } from "./Markdown.js";
 import { PlanGraph } from "./PlanGraph.js";
 import { Reasoning } from "./Reasoning.js";
@@ -30,6 +32,7 @@ export const AssistantMessage = memo(Message);
 function Message({ message, isLast, isRunning }) {
   const isStreaming = message.status === "streaming";
   const tools = toolsOfAnswer(message.tools, message.plan);
+  const isEdited = editedId.value === message.id;
   const isSilent =
     isStreaming && !message.text && !message.reasoning && !message.tools.some((tool) => isOpenCall(tool));
   return html`<article class=${`message is-assistant ${isLast ? "is-last" : ""}`} id=${`m-${message.id}`} aria-label=${t("Assistant")}
@@ -38,13 +41,15 @@ function Message({ message, isLast, isRunning }) {
     ${message.reasoning && html`<${Reasoning} message=${message} />`}
     ${tools.length > 0 && html`<${ToolGroup} tools=${tools} runId=${message.run?.id ?? null} />`}
     ${message.plan.length > 0 && html`<${PlanGraph} steps=${message.plan} tools=${message.tools} />`}
-    ${message.text && html`<${Markdown} text=${message.text} isFinal=${!isStreaming} />`}
+    ${isEdited && html`<${MessageEditor} message=${message} />`}
+    ${message.text && !isEdited && html`<${Markdown} text=${message.text} isFinal=${!isStreaming} />`}
+    ${message.isEdited && !isEdited && html`<p class="outcome"><${Icon} name="rename" size=${14} />${t("Edited by you")}</p>`}
     ${message.isForgotten && !message.text && html`<p class="outcome">${t("This message was forgotten.")}</p>`}
     ${isSilent && html`<p class="waiting" role="status" aria-label=${t("Waiting for the answer")}><i></i><i></i><i></i></p>`}
     ${message.recalled.length > 0 && html`<${Recalled} items=${message.recalled} count=${message.recalledCount} />`}
     ${message.isPinned && html`<${PinMark} />`}
     ${!isStreaming && html`<${Outcome} message=${message} isLast=${isLast} isRunning=${isRunning} />`}
-    ${!isStreaming && html`<${Actions} message=${message} isLast=${isLast} isRunning=${isRunning} />`}
+    ${!isStreaming && !isEdited && html`<${Actions} message=${message} isLast=${isLast} isRunning=${isRunning} />`}
   </article>`;
 }
 
@@ -83,6 +88,12 @@ function Actions(
   const hasRetry = isLast && ["failed", "interrupted", "cut"].includes(status);
   return html`<div class=${`actions ${message.siblings.length > 1 ? "has-siblings" : ""}`}>
     ${message.text && html`<${CopyButton} text=${message.text} label=${t("Copy")} />`}
+    ${
+      message.text &&
+      !message.isForgotten &&
+      html`<button type="button" class="icon-button is-small" aria-label=${t("Edit")} title=${t("Edit")} disabled=${isRunning}
+      onClick=${() => (editedId.value = message.id)}><${Icon} name="rename" size=${16} /></button>`
+    }
     ${
       !hasRetry &&
       html`<button type="button" class="icon-button is-small" aria-label=${t("Regenerate")} title=${t("Regenerate")} disabled=${isRunning}

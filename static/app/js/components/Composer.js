@@ -19,7 +19,7 @@ import { ContextRing } from "./ContextRing.js";
 import { Icon } from "./icons.js";
 import { ModeChip } from "./ModeChip.js";
 import { CommandAnswer, CommandMenu } from "./SlashCommands.js";
-import { UploadThumb } from "./UploadThumb.js";
+import { Refusals, UploadThumb } from "./UploadThumb.js";
 
 /** On a touch screen Enter breaks the line, as its keyboard has no Shift+Enter. */
 const isTouch = matchMedia("(hover: none) and (pointer: coarse)");
@@ -48,6 +48,7 @@ export function Composer() {
     <${CommandMenu} complete=${complete} />
     <form class="composer" onSubmit=${submit} aria-label=${t("Write a message")}>
       ${uploads.value.length > 0 && html`<ul class="uploads">${uploads.value.map((upload) => html`<${UploadThumb} key=${upload.key} upload=${upload} />`)}</ul>`}
+      <${Refusals} />
       <textarea ref=${area} id="composer" dir="auto" rows="1" placeholder=${t("Message {name}", { name: currentModel.value?.name ?? "" })} aria-label=${t("Message")}
         value=${draftText.value} onInput=${onInput} onKeyDown=${(/** @type {KeyboardEvent} */ event) => chooseCommand(event, complete) || onKeyDown(event)} onPaste=${onPaste} enterkeyhint=${isTouch.matches ? "enter" : "send"}></textarea>
       <div class="composer-bar">

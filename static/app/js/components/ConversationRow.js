@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { select, selection, toggleSelected } from "../bulk/store.js";
-import { changeConversation } from "../commands/conversations.js";
+import { archiveConversation, changeConversation } from "../commands/conversations.js";
 import { goTo } from "../commands/navigation.js";
 import { openMoveDialog } from "../folders/commands.js";
 import { formatDate, formatShortDay, goesSoon } from "../format.js";
@@ -70,7 +70,7 @@ export function rowActions(conversation, rename) {
     {
       label: archived ? t("Unarchive") : t("Archive"),
       icon: "archive",
-      onSelect: () => changeConversation(id, { archived: !archived }),
+      onSelect: () => archiveConversation(id, !archived),
     },
     {
       label: isPaused ? t("Resume memory") : t("Pause memory"),

@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { sendEdited } from "../commands/branches.js";
+import { saveAnswer, sendEdited } from "../commands/branches.js";
 import { editQueued } from "../commands/queue.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
@@ -13,6 +13,7 @@ export function MessageEditor({ message, isQueued = false }) {
   const area = useRef(/** @type {HTMLTextAreaElement|null} */ (null));
   const text = useSignal(message.text);
   const isSending = useSignal(false);
+  const isAnswer = message.role === "assistant";
   useEffect(() => {
     area.current?.focus();
     area.current?.setSelectionRange(message.text.length, message.text.length);
@@ -23,7 +24,7 @@ export function MessageEditor({ message, isQueued = false }) {
     event.preventDefault();
     if (isSending.value || !text.value.trim()) return;
     isSending.value = true;
-    await (isQueued ? editQueued : sendEdited)(message, text.value);
+    await (isQueued ? editQueued : isAnswer ? saveAnswer : sendEdited)(message, text.value);
     isSending.value = false;
   };
   const onKeyDown = (/** @type {KeyboardEvent} */ event) => {
@@ -35,10 +36,10 @@ export function MessageEditor({ message, isQueued = false }) {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) save(event);
   };
   return html`<form class="message-editor" onSubmit=${save} onKeyDown=${onKeyDown} aria-label=${t("Edit message")}>
-    <textarea ref=${area} dir="auto" rows="3" aria-label=${t("Message")} value=${text.value} onInput=${(/** @type {any} */ event) => (text.value = event.target.value)}></textarea>
+    <textarea ref=${area} dir="auto" rows=${isAnswer ? 12 : 3} aria-label=${t("Message")} value=${text.value} onInput=${(/** @type {any} */ event) => (text.value = event.target.value)}></textarea>
     <div class="dialog-actions">
       <button type="button" class="button" onClick=${close}>${t("Cancel")}</button>
-      <button class="button is-primary" disabled=${isSending.value || !text.value.trim()}>${isQueued ? t("Save") : t("Save & rerun")}</button>
+      <button class="button is-primary" disabled=${isSending.value || !text.value.trim()}>${isQueued || isAnswer ? t("Save") : t("Save & rerun")}</button>
     </div>
   </form>`;
 }

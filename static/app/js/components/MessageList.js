@@ -25,12 +25,12 @@ export function MessageList({ thread }) {
   const answerId = isAtEnd ? thread.run?.message_id : undefined;
   if (!thread.ids.length && !pendings.length && currentAgent.value?.greeting)
     return html`<p class="agent-greeting">${currentAgent.value.greeting}</p>`;
-  const answerAt = thread.ids.indexOf(answerId ?? "");
+  const places = new Map(thread.ids.map((id, at) => [id, at]));
   const waits = pendings.length > 0 || (answerId !== undefined && !thread.messages[answerId]);
   return html`
     ${thread.ids.map(
       (id, at) => html`<${Slot} key=${id} message=${thread.messages[id]} divider=${dividers.get(id)} isLast=${id === lastId}
-        isRunning=${Boolean(thread.run)} isQueued=${thread.messages[id].isInjected && answerAt >= 0 && at > answerAt} />`,
+        isRunning=${Boolean(thread.run)} waiting=${waitingState(thread, id, at > (places.get(thread.messages[id].parent ?? "") ?? Infinity))} />`,
     )}
     ${pendings.map(
       (pending) => html`<${UserMessage} key=${pending.clientId} isSending id=${pending.clientId}
@@ -38,6 +38,13 @@ export function MessageList({ thread }) {
       files=${pending.attached.filter((one) => !one.isImage)} />`,
     )}
     ${waits && html`<div class="message is-assistant"><p class="waiting" role="status" aria-label=${t("Waiting for the answer")}><i></i><i></i><i></i></p></div>`}`;
+}
+
+/** Whether the model has not seen it: it waits for the next step of the answer, or is held since that was stopped. */
+function waitingState(/** @type {Thread} */ thread, /** @type {string} */ id, /** @type {boolean} */ isBehind) {
+  const { isInjected, isForgotten } = thread.messages[id];
+  if (!isInjected || isForgotten || !isBehind) return null;
+  return thread.run ? "queued" : "held";
 }
 
 /** By the last message each one covers, once that one is loaded. @param {Thread} thread @returns {Map<string, Compaction>} */
@@ -56,14 +63,14 @@ function placeDividers(thread) {
 const Slot = memo(
   function Slot(
     /** @type {{message: import("../state/types.js").ViewMessage, divider?: Compaction, isLast: boolean,
-     *   isRunning: boolean, isQueued: boolean}} */ props,
+     *   isRunning: boolean, waiting: "queued"|"held"|null}} */ props,
   ) {
-    const { message, divider, isLast, isRunning, isQueued } = props;
+    const { message, divider, isLast, isRunning, waiting } = props;
     const instead = html`<article class=${`message is-${message.role}`} id=${`m-${message.id}`}><${AsWritten} text=${message.text} /></article>`;
     return html`<${Guard} instead=${instead}>
     ${
       message.role === "user" &&
-      html`<${UserMessage} id=${message.id} text=${message.text} message=${message} isRunning=${isRunning} isQueued=${isQueued}
+      html`<${UserMessage} id=${message.id} text=${message.text} message=${message} isRunning=${isRunning} waiting=${waiting}
       images=${message.images.map((image) => ({ ...image, url: fileUrl(image.file_id), name: t("Attached image") }))}
       files=${message.files.map((file) => ({ url: fileUrl(file.file_id), name: file.name, sizeBytes: file.size_bytes }))} />`
     }

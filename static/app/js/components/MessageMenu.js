@@ -1,6 +1,6 @@
 /** What else can be done with a message. */
 
-import { branchHere } from "../commands/branches.js";
+import { branchHere, forkAt } from "../commands/branches.js";
 import { askToForgetMessage, pinMessage } from "../commands/keeping.js";
 import { regenerate } from "../commands/messages.js";
 import { openRun } from "../commands/runs.js";
@@ -24,7 +24,8 @@ function itemsOf({ id, run, isPinned, isForgotten }, anew) {
   const ofRun = run ? [{ label: t("How it came about"), icon: "chart", onSelect: () => openRun(run.id) }] : [];
   const pin = { label: isPinned ? t("Unpin") : t("Pin in context"), icon: "pin", onSelect: () => pinMessage(id, !isPinned) };
   const forget = { label: t("Forget…"), icon: "trash", isDanger: true, onSelect: () => askToForgetMessage(id) };
-  return isForgotten ? ofRun : [...anew, pin, ...ofRun, null, forget];
+  const fork = { label: t("New chat from here"), icon: "branch", onSelect: () => forkAt(id) };
+  return isForgotten ? ofRun : [...anew, pin, fork, ...ofRun, null, forget];
 }
 
 const MOST_MODELS = 6;

@@ -2,8 +2,14 @@
 
 import { html } from "../html.js";
 import { t } from "../i18n.js";
-import { dropUpload } from "../state/draft.js";
+import { dropUpload, uploads } from "../state/draft.js";
 import { Icon } from "./icons.js";
+
+/** What was not taken, and why: it is not sent. */
+export function Refusals() {
+  const refused = uploads.value.filter(({ error }) => error);
+  return refused.map(({ key, name, error }) => html`<p key=${key} class="upload-refusal" role="alert"><strong>${name}</strong> ${error}</p>`);
+}
 
 /** @param {{upload: import("../state/draft.js").Upload}} props */
 export function UploadThumb({ upload }) {
@@ -12,7 +18,7 @@ export function UploadThumb({ upload }) {
   return html`<li class=${`upload ${error ? "is-bad" : ""}`} title=${error || name}>
     ${preview ? html`<img src=${preview} alt=${name} />` : html`<span class="upload-file"><${Icon} name="file" size=${20} /><span>${name}</span></span>`}
     ${isBusy && html`<progress max="1" value=${share} aria-label=${t("Uploading {name}", { name })}></progress>`}
-    ${error && html`<span class="upload-error" role="alert"><${Icon} name="warning" size=${18} /><span class="visually-hidden">${error}</span></span>`}
+    ${error && html`<span class="upload-error"><${Icon} name="warning" size=${18} /></span>`}
     <button type="button" class="upload-drop" aria-label=${t("Remove {name}", { name })} onClick=${() => dropUpload(key)}><${Icon} name="close" size=${14} /></button>
   </li>`;
 }

@@ -1,7 +1,7 @@
 /** What the person said: a bubble at the right, with its images above. */
 
 import { useSignal } from "@preact/signals";
-import { takeBack } from "../commands/queue.js";
+import { sendHeld, takeBack } from "../commands/queue.js";
 import { html, memo } from "../html.js";
 import { t } from "../i18n.js";
 import { editedId } from "../state/draft.js";
@@ -23,9 +23,10 @@ const FOLDED_CHARS = 6_000;
 
 /** @typedef {{url: string, name: string, sizeBytes: number}} ShownFile */
 
-/** @param {{id: string, text: string, images: ShownImage[], files: ShownFile[], isSending?: boolean, message?: import("../state/types.js").ViewMessage, isRunning?: boolean, isQueued?: boolean}} props
- *   `message`: the stored one, once there is one; `isQueued`: the model has not seen it */
-function Message({ id, text, images, files, isSending = false, message, isRunning = false, isQueued = false }) {
+/** @param {{id: string, text: string, images: ShownImage[], files: ShownFile[], isSending?: boolean, message?: import("../state/types.js").ViewMessage, isRunning?: boolean, waiting?: "queued"|"held"|null}} props
+ *   `message`: the stored one, once there is one; `waiting`: the model has not seen it */
+function Message({ id, text, images, files, isSending = false, message, isRunning = false, waiting = null }) {
+  const isQueued = waiting !== null;
   const isOpen = useSignal(false);
   const isEdited = editedId.value === id;
   const isLong = text.length > LONG_CHARS || text.split("\n").length > LONG_LINES;
@@ -35,7 +36,7 @@ function Message({ id, text, images, files, isSending = false, message, isRunnin
     ${files.length > 0 && html`<ul class="files">${files.map(({ url, name, sizeBytes }) => html`<li><a class="file" href=${url} download><${Icon} name="file" size=${18} /><span>${name}</span><small>${formatBytes(sizeBytes)}</small></a></li>`)}</ul>`}
     ${isEdited && html`<${MessageEditor} message=${message} isQueued=${isQueued} />`}
     ${text && !isEdited && html`<div dir="auto" class=${`bubble ${isFolded ? "is-folded" : ""}`}><${PlainText} text=${isFolded ? text.slice(0, FOLDED_CHARS) : text} /></div>`}
-    ${message?.isInjected && text && html`<p class="outcome">${isQueued ? t("Waits for the next step of the answer") : t("Sent while the answer was being written")}</p>`}
+    ${message?.isInjected && text && html`<p class="outcome">${toldOf(waiting)}${waiting === "held" && html`<span aria-hidden="true"> · </span><button type="button" class="link" onClick=${sendHeld}>${t("Send now")}</button>`}</p>`}
     ${message?.isPinned && !message.isInjected && html`<${PinMark} />`}
     ${message?.isForgotten && !text && html`<p class="outcome">${t("This message was forgotten.")}</p>`}
     ${
@@ -46,6 +47,12 @@ function Message({ id, text, images, files, isSending = false, message, isRunnin
     }
     ${message && !isEdited && html`<${Actions} message=${message} isRunning=${isRunning} isQueued=${isQueued} />`}
   </article>`;
+}
+
+/** @param {"queued"|"held"|null} waiting */
+function toldOf(waiting) {
+  if (waiting === "queued") return t("Waits for the next step of the answer");
+  return waiting === "held" ? t("Held, as the answer was stopped") : t("Sent while the answer was being written");
 }
 
 /** @param {{message: import("../state/types.js").ViewMessage, isRunning: boolean, isQueued: boolean}} props */
@@ -66,7 +73,7 @@ function Actions({ message, isRunning, isQueued }) {
       isQueued &&
       text &&
       html`<button type="button" class="icon-button is-small" aria-label=${t("Take back")} title=${t("Take back")}
-      onClick=${() => takeBack(id)}><${Icon} name="trash" size=${16} /></button>`
+      onClick=${() => takeBack(id, text)}><${Icon} name="trash" size=${16} /></button>`
     }
     ${text && !isQueued && html`<${MessageMenu} message=${message} />`}
     <${Siblings} message=${message} isRunning=${isRunning} />

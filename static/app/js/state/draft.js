@@ -1,6 +1,7 @@
 /** What stands in the composer: text, uploads on their way, and what was not sent. */
 
 import { computed, signal } from "@preact/signals";
+import { readDraft, readDraftFiles, writeDraft, writeDraftFiles } from "../storage.js";
 import { currentId } from "./store.js";
 
 /**
@@ -22,6 +23,14 @@ export const branchAfter = signal(/** @type {string|null} */ (null));
 export const longPaste = signal("");
 export const notSent = signal(/** @type {NotSent|null} */ (null));
 
+/** What somebody has begun to write stays: the text comes below it. @param {string|null} chat @param {string} text */
+export function addToDraft(chat, text) {
+  const begun = (chat === currentId.value ? draftText.value : readDraft(chat)).trimEnd();
+  const whole = begun ? `${begun}\n\n${text}` : text;
+  if (chat === currentId.value) draftText.value = whole;
+  writeDraft(chat, whole);
+}
+
 const allUploads = signal(/** @type {Upload[]} */ ([]));
 export const uploads = computed(() => allUploads.value.filter((upload) => upload.chat === currentId.value));
 
@@ -30,12 +39,38 @@ export const isCreating = signal(false);
 
 /** @param {Upload[]} added */
 export function addUploads(...added) {
-  allUploads.value = [...allUploads.value, ...added];
+  setUploads([...allUploads.value, ...added]);
 }
+
+/** What is uploaded stays with its draft, also after a reload. @param {Upload[]} all */
+function setUploads(all) {
+  const chats = new Set([...allUploads.value, ...all].map(({ chat }) => chat));
+  allUploads.value = all;
+  for (const id of chats) writeDraftFiles(id, all.flatMap(({ chat, attached }) => (chat === id && attached ? [attached] : [])));
+}
+
+/** What this browser kept with the draft of a chat. @param {string|null} chat */
+export function restoreUploads(chat) {
+  if (allUploads.value.some((upload) => upload.chat === chat)) return;
+  const files = readDraftFiles(chat);
+  if (files.length) addUploads(...files.map((file) => uploaded(file, chat)));
+}
+
+/** A file that the server has already. @param {import("./types.js").Attached} attached @param {string|null} chat @returns {Upload} */
+export const uploaded = (attached, chat) => ({
+  key: attached.id,
+  chat,
+  name: attached.name,
+  preview: attached.isImage ? attached.url : "",
+  share: 1,
+  error: "",
+  attached,
+  abort: new AbortController(),
+});
 
 /** @param {string} key @param {Partial<Upload>} news */
 export function changeUpload(key, news) {
-  allUploads.value = allUploads.value.map((upload) => (upload.key === key ? { ...upload, ...news } : upload));
+  setUploads(allUploads.value.map((upload) => (upload.key === key ? { ...upload, ...news } : upload)));
 }
 
 /** @param {string} key */
@@ -43,7 +78,7 @@ export function dropUpload(key) {
   const upload = allUploads.value.find((one) => one.key === key);
   upload?.abort.abort();
   if (upload?.preview) URL.revokeObjectURL(upload.preview);
-  allUploads.value = allUploads.value.filter((one) => one.key !== key);
+  setUploads(allUploads.value.filter((one) => one.key !== key));
 }
 
 /** What stood in the composer of this chat was taken over. @param {string|null} chat */

@@ -33,6 +33,7 @@ export function viewMessage(raw, known) {
     files: /** @type {any[]} */ (parts.filter((part) => part.type === "file")),
     tools: raw.tools?.map(toolOf) ?? toolsOfParts(parts, known),
     isInjected: raw.kind === "injected",
+    isEdited: raw.kind === "edited",
     isPinned: raw.pinned ?? false,
     recalled: raw.recalled ?? known?.recalled ?? [],
     recalledCount: raw.recalled_count ?? raw.recalled?.length ?? known?.recalledCount ?? 0,

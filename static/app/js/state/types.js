@@ -29,7 +29,7 @@
  * @typedef {{id: string, role: string, status: MessageStatus, position: number, parent: string|null,
  *   model: string|null, usage: Usage|null, createdAt: string, text: string, chars: number, hasGap: boolean,
  *   reasoning: string, reasoningChars: number, thinkingSince: string|null, thoughtForS: number|null,
- *  siblings: string[], images: Image[], files: FilePart[], tools: ToolCall[], recalled: RecalledItem[], recalledCount: number, isInjected: boolean, isPinned: boolean, isForgotten: boolean, forgetProposal: string|null, notices: Notice[], plan: import("./plan.js").PlanStep[],
+ *  siblings: string[], images: Image[], files: FilePart[], tools: ToolCall[], recalled: RecalledItem[], recalledCount: number, isInjected: boolean, isEdited: boolean, isPinned: boolean, isForgotten: boolean, forgetProposal: string|null, notices: Notice[], plan: import("./plan.js").PlanStep[],
  *   notes: MemoryNote[], run: RunInfo|null}} ViewMessage
  *
  * @typedef {{id: string, status: string, strategy: string, summary: string|null, message_count: number,

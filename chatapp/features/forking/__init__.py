@@ -1,0 +1,1 @@
+"""New chats that begin with a part of another."""

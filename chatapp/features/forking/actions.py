@@ -1,0 +1,105 @@
+"""Copies a conversation up to one of its messages into a new one of the same user."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from chatapp.accounts.models import User
+from chatapp.conversations.actions.conversations import note_pause
+from chatapp.conversations.actions.imports import ImportedMessage, import_conversation
+from chatapp.conversations.message_values import text_of
+from chatapp.conversations.models import Branch, Conversation, Message
+from chatapp.files.models import Attachment
+
+SAID = ("text", "image", "file")
+FILES = ("image", "file")
+LINKED_AT_ONCE = 100
+KEPT = [
+    "model",
+    "agent",
+    "folder",
+    "scope",
+    "shared_in",
+    "mode",
+    "temporary",
+    "memory",
+    "context_policy",
+    "hooks",
+]
+"""What the new conversation has of the old one. Its title stays, too."""
+
+
+def fork_conversation(
+    *, user: User, source: Conversation, messages: Sequence[Message], now: datetime
+) -> Conversation:
+    """Store what was said in `messages` as a new conversation with the settings of the old one, and return it."""
+    shown = [(message, parts) for message in messages if (parts := _said(message))]
+    return import_conversation(
+        user=user,
+        messages=[_copied(message, parts) for message, parts in shown],
+        now=now,
+        title=source.title,
+        model=source.model,
+        complete=partial(_complete, user=user, source=source, shown=[parts for _, parts in shown], now=now),
+    )
+
+
+def _said(message: Message) -> list[dict[str, Any]]:
+    """Return the parts that were said; none of a message that only calls tools, or was forgotten."""
+    return [part for part in message.parts if part["type"] in SAID]
+
+
+def _copied(message: Message, parts: list[dict[str, Any]]) -> ImportedMessage:
+    is_edited = message.kind == Message.Kind.EDITED
+    columns = {
+        "parts": parts,
+        "kind": message.kind if is_edited else Message.Kind.MESSAGE,
+        "status": message.status,
+        "pinned": message.pinned and message.kind != Message.Kind.INJECTED,
+        "model_name": message.model_name,
+    }
+    return ImportedMessage(message.role, text_of(parts), message.created_at, columns=columns)
+
+
+def _complete(
+    conversation: Conversation,
+    *,
+    branches: Sequence[Branch],
+    user: User,
+    source: Conversation,
+    shown: Sequence[Sequence[dict[str, Any]]],
+    now: datetime,
+) -> None:
+    """In the transaction that shows the conversation."""
+    for name in KEPT:
+        setattr(conversation, name, getattr(source, name))
+    conversation.save(update_fields=KEPT)
+    note_pause(user, conversation, conversation.memory == Conversation.Memory.PAUSED, now)
+    _link_files(user, conversation, shown)
+
+
+def _link_files(user: User, conversation: Conversation, shown: Sequence[Sequence[dict[str, Any]]]) -> None:
+    """The new messages hold the files, too: forgetting the old ones leaves them."""
+    of_position = {
+        position: {UUID(part["file_id"]) for part in parts if part["type"] in FILES}
+        for position, parts in enumerate(shown)
+    }
+    wanted = {file_id for ids in of_position.values() for file_id in ids}
+    if not wanted:
+        return
+    known = set(Attachment.objects.filter(user=user, pk__in=wanted).values_list("pk", flat=True))
+    links = Attachment.messages.through
+    holding = [position for position, ids in of_position.items() if ids & known]
+    rows = conversation.messages.filter(position__in=holding).values_list("pk", "position")
+    links.objects.bulk_create(
+        (
+            links(attachment_id=file_id, message_id=message_id)
+            for message_id, position in rows
+            for file_id in of_position[position] & known
+        ),
+        batch_size=LINKED_AT_ONCE,
+    )

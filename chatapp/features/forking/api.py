@@ -1,0 +1,53 @@
+"""A new chat from any message of another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from ninja import Router, Status
+from pydantic import Field
+
+from chatapp.accounts.callers import ApiRequest, allow
+from chatapp.accounts.idempotency import creates
+from chatapp.accounts.models import User
+from chatapp.conversations import models
+from chatapp.conversations.access import accessible_conversation
+from chatapp.conversations.schemas.conversations import Conversation
+from chatapp.conversations.selectors.conversations import full_conversation
+from chatapp.features.forking.actions import fork_conversation
+from chatapp.features.forking.selectors import messages_up_to
+from chatapp.operations import clock
+from chatapp.operations.http.schemas import Body, answers
+from memory.bounds import Id
+
+router = Router(tags=["conversations"])
+
+
+class ForkIn(Body):
+    message_id: Id | None = Field(
+        None, description="The last message to take along; null: all that is shown."
+    )
+
+
+async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
+    row = await sync_to_async(accessible_conversation)(request.auth.user, made)
+    return Status(201, await sync_to_async(full_conversation)(row))
+
+
+@router.post(
+    "/conversations/{conversation_id}/fork", auth=allow("chat"), response=answers(404, created=Conversation)
+)
+@creates(_again, "/conversations/{made}")
+async def fork(request: ApiRequest, conversation_id: str, wish: ForkIn = ForkIn()) -> Any:
+    """A new conversation that begins with what was said in this one, up to a message, and has its settings. Calls of
+    tools and what was recalled stay behind."""
+    row = await sync_to_async(_fork)(request.auth.user, conversation_id, wish.message_id)
+    return Status(201, await sync_to_async(full_conversation)(row))
+
+
+def _fork(user: User, conversation_id: str, message_id: str | None) -> models.Conversation:
+    source = accessible_conversation(user, conversation_id)
+    messages = messages_up_to(user, source, message_id)
+    made = fork_conversation(user=user, source=source, messages=messages, now=clock.now())
+    return accessible_conversation(user, made.pk)

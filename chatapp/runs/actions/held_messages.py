@@ -1,0 +1,66 @@
+"""What was sent during an answer that has ended without having seen it: answered next, or held after a Stop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import F
+
+from agents import events
+from chatapp.conversations.models import Branch, Conversation, Message
+from chatapp.realtime import event_log
+from chatapp.runs.actions.message_order import messages_behind
+from chatapp.runs.models import Run
+
+
+def release_injected(conversation: Conversation, run: Run, now: datetime) -> Message | None:
+    """Make what no call has seen messages like any other at a run's end, and return the last of them, to be answered
+    next."""
+    messages = [message for message in messages_behind(run) if message.forgotten_at is None]
+    return _release(conversation, messages, now, run_id=str(run.pk))
+
+
+def release_held(conversation: Conversation, branch: Branch, now: datetime) -> Message | None:
+    """Do the same with what a stopped answer of the branch left behind. `conversation` is locked, and no run active."""
+    rows = Message.objects.filter(branch=branch, kind=Message.Kind.INJECTED, forgotten_at=None)
+    return _release(
+        conversation, list(rows.filter(position__gt=F("parent__position")).order_by("position")), now
+    )
+
+
+def _release(
+    conversation: Conversation, messages: Sequence[Message], now: datetime, run_id: str | None = None
+) -> Message | None:
+    if not messages:
+        return None
+    answer_id = parent_id = messages[0].parent_id
+    assert answer_id is not None
+    for message in messages:
+        message.kind, message.pinned, message.parent_id = Message.Kind.MESSAGE, False, parent_id
+        message.save(update_fields=["kind", "pinned", "parent"])
+        parent_id = message.pk
+    event_log.append(conversation, moved_event(conversation, answer_id, messages, now, run_id))
+    return messages[-1]
+
+
+def moved_event(
+    conversation: Conversation,
+    answer_id: UUID,
+    messages: Sequence[Message],
+    now: datetime,
+    run_id: str | None = None,
+) -> events.MessageMoved:
+    """Return the event that tells what these messages are now, and where they and the answer stand."""
+    rows = Message.objects.filter(pk__in=[answer_id, *(message.pk for message in messages)])
+    return events.MessageMoved(
+        conversation_id=str(conversation.pk),
+        run_id=run_id,
+        at=now,
+        items=[
+            events.MovedMessage(message_id=str(key), position=place)
+            for key, place in rows.values_list("pk", "position")
+        ],
+        kind=messages[-1].kind,
+    )

@@ -1,0 +1,128 @@
+"""Ways on from any place: what a Stop holds, an answer in other words, a new chat from a message of another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chatapp.providers.models import ModelConfig
+from tests.api.program import Program
+from tests.api.running import (
+    new_conversation,
+    read_until,
+    running_service,
+    send,
+    wait_for_end,
+    wait_for_words,
+)
+from tests.api.tool_talk import start, stored
+from tests.servers.behaviour import Behaviour, says
+from tests.servers.openai_server import ModelServer
+
+KEY = {"Idempotency-Key": "once"}
+
+
+async def texts(program: Program, conversation: str) -> list[str]:
+    page = (await program.get(f"conversations/{conversation}/messages")).json()["items"]
+    return [message["content"] for message in page if not message["forgotten"]]
+
+
+async def stopped_with(program: Program, server: ModelServer, *held: str) -> tuple[str, list[str]]:
+    """A conversation whose answer was stopped while these messages waited; and their ids."""
+    conversation, run = await start(program, "First?")
+    await wait_for_words(server)
+    path = f"conversations/{conversation}/inject"
+    ids = [(await program.post(path, content=text)).json()["message_id"] for text in held]
+    assert (await program.post(f"runs/{run}/stop")).status_code < 300
+    assert (await wait_for_end(program, run))["status"] == "stopped"
+    assert (await program.get(f"conversations/{conversation}")).json()["active_run"] is None
+    return conversation, ids
+
+
+async def test_a_stop_holds_what_waits_until_it_is_sent(
+    alice_program: Program, charlie_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    model_server.script(Behaviour(text="The first answer.", hold_after=1), says("The second answer."))
+    async with running_service():
+        conversation, ids = await stopped_with(
+            alice_program, model_server, "Secnd?", "Never mind.", "And third?"
+        )
+        path = f"conversations/{conversation}"
+        edited = await alice_program.patch(f"{path}/messages/{ids[0]}", content="Second?")
+        assert (edited.status_code, edited.json()["kind"]) == (200, "injected")
+        assert (await alice_program.delete(f"{path}/messages/{ids[1]}")).status_code == 204
+        assert len(model_server.requests_of("chat")) == 1
+
+        assert (await charlie_program.post(f"{path}/queue/send")).status_code == 404
+        sent = await alice_program.post(f"{path}/queue/send", headers=KEY)
+        again = await alice_program.post(f"{path}/queue/send", headers=KEY)
+        assert (sent.status_code, again.json()) == (202, sent.json())
+        await wait_for_end(alice_program, sent.json()["run_id"])
+        assert (await alice_program.post(f"{path}/queue/send")).status_code == 409
+        told = await read_until(await alice_program.get(f"{path}/events", after_seq=0), "message.moved")
+    asked = [one["content"] for one in model_server.requests[-1].messages if one["role"] == "user"]
+    assert asked == ["First?", "Second?", "And third?"]
+    assert (await stored(conversation))[2:] == [
+        (2, "user", "message"),
+        (3, "user", "injected"),
+        (4, "user", "message"),
+        (5, "assistant", "message"),
+    ]
+    assert told[-1].data["kind"] == "message"
+
+
+async def test_a_new_message_takes_along_what_was_held(
+    alice_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    model_server.script(Behaviour(text="The first answer.", hold_after=1), says("The second answer."))
+    async with running_service():
+        conversation, _ = await stopped_with(alice_program, model_server, "Second?")
+        await send(alice_program, conversation, "Third?")
+    asked = [one["content"] for one in model_server.requests[-1].messages if one["role"] == "user"]
+    assert asked == ["First?", "Second?", "Third?"]
+    assert {kind for _, _, kind in await stored(conversation)} == {"message"}
+
+
+async def test_an_answer_in_the_users_words_stands_beside_the_models(
+    alice_program: Program, charlie_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    model_server.script(says("Lyon."), says("Because you say so."))
+    async with running_service():
+        conversation = await new_conversation(alice_program)
+        answer = (await send(alice_program, conversation, "Capital of France?")).json()["message"]
+        path = f"conversations/{conversation}/messages/{answer['id']}"
+        assert (await charlie_program.patch(path, content="Mine")).status_code == 404
+        assert (await alice_program.patch(path, content=" ")).status_code == 422
+        edited = (await alice_program.patch(path, content="Paris.")).json()
+        assert (edited["kind"], edited["role"], edited["content"]) == ("edited", "assistant", "Paris.")
+        assert edited["siblings"] == [answer["id"], edited["id"]]
+        assert await texts(alice_program, conversation) == ["Capital of France?", "Paris."]
+        assert (await alice_program.get(f"conversations/{conversation}")).json()["unread"] is False
+        await send(alice_program, conversation, "Why?")
+        shown = await alice_program.post(f"{path}/show")
+        assert shown.status_code == 200
+        assert await texts(alice_program, conversation) == ["Capital of France?", "Lyon."]
+    assert [one["content"] for one in model_server.requests[-1].messages][-2] == "Paris."
+
+
+async def test_a_new_chat_begins_with_another_up_to_a_message(
+    alice_program: Program, charlie_program: Program, model: ModelConfig, model_server: ModelServer
+) -> None:
+    model_server.script(says("Paris."), says("Two million."), says("Yes."))
+    async with running_service():
+        conversation = await new_conversation(alice_program, title="France", memory="paused", mode="plan")
+        await alice_program.patch(f"conversations/{conversation}", mode="react")
+        first = (await send(alice_program, conversation, "Capital of France?")).json()["message"]
+        await send(alice_program, conversation, "How many live there?")
+        path = f"conversations/{conversation}/fork"
+        assert (await charlie_program.post(path)).status_code == 404
+        assert (await charlie_program.post(path, message_id=first["id"])).status_code == 404
+        made = await alice_program.post(path, message_id=first["id"])
+        assert made.status_code == 201, made.content
+        fork: dict[str, Any] = made.json()
+        kept = (fork["title"], fork["memory"], fork["mode"], fork["unread"])
+        assert kept == ("France", "paused", "react", False)
+        assert await texts(alice_program, fork["id"]) == ["Capital of France?", "Paris."]
+        await send(alice_program, fork["id"], "Really?")
+        assert len(await texts(alice_program, conversation)) == 4
+    asked = [one["content"] for one in model_server.requests[-1].messages if one["role"] != "system"]
+    assert asked == ["Capital of France?", "Paris.", "Really?"]

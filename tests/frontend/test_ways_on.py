@@ -1,0 +1,148 @@
+"""No dead end, in a real browser: what a Stop holds, answers in own words, new chats from old ones, and the way back."""
+
+from __future__ import annotations
+
+import re
+
+import httpx2
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.frontend.chatting import SIZES, ask, barriers, overflows, say
+from tests.servers.behaviour import says
+from tests.servers.openai_server import ModelServer
+
+both_sizes = pytest.mark.parametrize("size", ["desktop", "phone"])
+
+
+def resize(page: Page, size: str) -> None:
+    width, height = SIZES[size]
+    page.set_viewport_size({"width": width, "height": height})
+    page.reload()
+    expect(page.locator("#composer")).to_be_visible()
+
+
+def choose(page: Page, message: Locator, action: str) -> None:
+    message.hover()
+    message.get_by_role("button", name="More").click()
+    page.get_by_role("menuitem", name=action).click()
+
+
+@both_sizes
+def test_a_stop_holds_what_waits(page: Page, model: ModelServer, size: str) -> None:
+    resize(page, size)
+    model.script(says("Slow and long.", hold_after=1), says("All at once, then."))
+    say(page, "First?")
+    expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    say(page, "Second?")
+    waiting = page.locator("article.is-user").last
+    expect(waiting).to_contain_text("Waits for the next step of the answer")
+    say(page, "Third?")
+    expect(page.locator("article.is-user")).to_have_count(3)
+    page.get_by_role("button", name="Stop").click()
+    held = page.locator("article.is-user", has_text="Held, as the answer was stopped")
+    expect(held).to_have_count(2)
+    expect(page.locator("article.is-assistant")).to_have_count(1)
+    assert barriers(page) == []
+    assert not overflows(page)
+    page.reload()
+    expect(held).to_have_count(2)
+
+    held.last.hover()
+    held.last.get_by_role("button", name="Take back").click()
+    expect(held).to_have_count(1)
+    page.locator(".toast").get_by_role("button", name="Undo").click()
+    expect(page.locator("#composer")).to_have_value("Third?")
+    held.get_by_role("button", name="Send now").click()
+    expect(page.locator("article.is-assistant").last).to_contain_text("All at once, then.")
+    expect(held).to_have_count(0)
+    asked = [one["content"] for one in model.requests_of("chat")[-1].messages if one["role"] == "user"]
+    assert asked == ["First?", "Second?"]
+
+
+@both_sizes
+def test_an_answer_is_written_anew_beside_the_old_one(page: Page, model: ModelServer, size: str) -> None:
+    resize(page, size)
+    model.script(says("Lyon it is."))
+    answer = ask(page, "Capital of France?")
+    answer.hover()
+    answer.get_by_role("button", name="Edit").click()
+    editor = page.get_by_role("form", name="Edit message")
+    expect(editor.get_by_label("Message")).to_have_value("Lyon it is.")
+    assert barriers(page) == []
+    editor.get_by_label("Message").fill("Paris it is.")
+    editor.get_by_role("button", name="Save").click()
+    expect(answer).to_contain_text("Paris it is.")
+    expect(answer).to_contain_text("Edited by you")
+    versions = page.get_by_role("group", name="Versions of this message")
+    expect(versions).to_contain_text("2/2")
+    versions.get_by_role("button", name="Version before").click()
+    expect(answer).to_contain_text("Lyon it is.")
+    expect(answer).not_to_contain_text("Edited by you")
+
+
+def test_a_new_chat_begins_at_any_message(page: Page, model: ModelServer) -> None:
+    model.script(says("Paris it is."), says("Two million."), says("Sure."))
+    ask(page, "Capital of France?")
+    ask(page, "How many live there?")
+    old = page.url
+    choose(page, page.locator("article.is-assistant").first, "New chat from here")
+    expect(page).not_to_have_url(old)
+    expect(page.locator("article")).to_have_count(2)
+    expect(page.locator(".row-link", has_text="Capital of France?")).to_have_count(2)
+    ask(page, "Sure?")
+    page.goto(old)
+    expect(page.locator("article")).to_have_count(4)
+
+
+def test_what_is_put_away_can_be_brought_back(page: Page) -> None:
+    ask(page, "Put me away")
+    row = page.locator(".row", has_text="Put me away")
+    row.hover()
+    row.get_by_role("button", name=re.compile("Options")).click()
+    page.get_by_role("menuitem", name="Archive", exact=True).click()
+    expect(row).to_have_count(0)
+    page.locator(".toast").get_by_role("button", name="Undo").click()
+    expect(row).to_have_count(1)
+
+
+def test_a_token_is_deleted_after_a_question(page: Page, alice: httpx2.Client) -> None:
+    assert alice.get("/api/v1/me").status_code == 200
+    page.locator(".account-button").click()
+    page.get_by_role("menuitem", name="Settings").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name=re.compile("^Delete token")).click()
+    expect(dialog).to_contain_text("Delete the token")
+    expect(dialog).to_contain_text("cannot be brought back")
+    dialog.get_by_role("button", name="Delete", exact=True).click()
+    expect(dialog).to_contain_text("No tokens yet.")
+    assert alice.get("/api/v1/me").status_code == 401
+
+
+def test_a_refused_file_says_why_before_anything_is_sent(page: Page) -> None:
+    page.locator("input[type=file]").set_input_files(
+        {"name": "song.mp3", "mimeType": "audio/mpeg", "buffer": b"ID3\x04" + bytes(range(256)) * 8}
+    )
+    refusal = page.locator(".upload-refusal")
+    expect(refusal).to_contain_text("song.mp3")
+    assert barriers(page) == []
+    say(page, "Without it")
+    expect(page.locator("article.is-user")).to_have_text(re.compile("Without it"))
+    expect(refusal).to_have_count(0)
+
+
+def test_uploads_stay_with_their_draft(page: Page) -> None:
+    ask(page, "A chat of its own")
+    page.locator("input[type=file]").set_input_files(
+        {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"Meet at noon."}
+    )
+    thumb = page.locator(".uploads li")
+    expect(thumb).to_contain_text("notes.txt")
+    expect(page.get_by_role("button", name="Send")).to_be_enabled()
+    page.get_by_role("link", name="New chat").click()
+    expect(thumb).to_have_count(0)
+    page.locator(".row-link", has_text="A chat of its own").click()
+    expect(thumb).to_contain_text("notes.txt")
+    page.reload()
+    expect(thumb).to_contain_text("notes.txt")
+    expect(page.get_by_role("button", name="Send")).to_be_enabled()

@@ -93,6 +93,12 @@ class AssembledContext:
         return self.view.budget_tokens
 
     @property
+    def limit_tokens(self) -> int:
+        """Return what the whole request may be: the budget, and of the reserve what system prompt and tools take."""
+        fixed = self.parts.system + self.parts.tools
+        return self.budget_tokens + min(fixed, self.inputs.budget.reserve_tokens)
+
+    @property
     def messages(self) -> tuple[Message, ...]:
         """Return the messages of the request, its images as references."""
         return self.view.messages(self.recall, self.earlier)

@@ -122,6 +122,8 @@ class Context(_Fact):
     type: Literal["context"] = "context"
     used_tokens: int
     budget_tokens: int
+    limit_tokens: int = 0
+    """What the whole request may be: the budget leaves out what the reserve holds of the system prompt."""
     parts: ContextParts
     exact: bool
     left_out: int = 0

@@ -94,6 +94,7 @@ def _describe(loaded: LoadedContext, context: AssembledContext, recalled: Recall
         },
         "total_tokens": parts.total,
         "budget_tokens": view.budget_tokens,
+        "limit_tokens": context.limit_tokens,
         "context_size": loaded.rules.budget.context_size,
         "max_output_tokens": context.request.max_output_tokens,
         "pressure": round(parts.total / view.budget_tokens, 4),

@@ -29,6 +29,10 @@ class Inspection(Shape):
     messages: list[InspectedMessage]
     total_tokens: int
     budget_tokens: int
+    limit_tokens: int = Field(
+        description="What the whole request may be; the budget leaves out what the model's reserve holds of the system "
+        "prompt and the tools."
+    )
     pressure: float
     compaction: Any
     recalled: list[Any]

@@ -47,6 +47,7 @@ class RunEvents:
             events.Context,
             used_tokens=used_tokens,
             budget_tokens=context.budget_tokens,
+            limit_tokens=context.limit_tokens,
             parts=events.ContextParts(**others, history=used_tokens - sum(others.values())),
             exact=is_exact,
             left_out=context.view.dropped.message_count if context.view.dropped else 0,

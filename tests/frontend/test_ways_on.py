@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import httpx2
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
@@ -104,19 +103,6 @@ def test_what_is_put_away_can_be_brought_back(page: Page) -> None:
     expect(row).to_have_count(0)
     page.locator(".toast").get_by_role("button", name="Undo").click()
     expect(row).to_have_count(1)
-
-
-def test_a_token_is_deleted_after_a_question(page: Page, alice: httpx2.Client) -> None:
-    assert alice.get("/api/v1/me").status_code == 200
-    page.locator(".account-button").click()
-    page.get_by_role("menuitem", name="Settings").click()
-    dialog = page.get_by_role("dialog")
-    dialog.get_by_role("button", name=re.compile("^Delete token")).click()
-    expect(dialog).to_contain_text("Delete the token")
-    expect(dialog).to_contain_text("cannot be brought back")
-    dialog.get_by_role("button", name="Delete", exact=True).click()
-    expect(dialog).to_contain_text("No tokens yet.")
-    assert alice.get("/api/v1/me").status_code == 401
 
 
 def test_a_refused_file_says_why_before_anything_is_sent(page: Page) -> None:

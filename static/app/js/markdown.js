@@ -2,6 +2,7 @@
 
 import { Lexer, Marked } from "marked";
 import { BlockReader } from "./blocks.js";
+import { footnoteExtensions } from "./footnotes.js";
 import { mathExtensions } from "./math.js";
 
 /** @typedef {import("./blocks.js").Block} Block */
@@ -13,7 +14,7 @@ const marked = new Marked({ gfm: true, breaks: true });
 export const escapeHtml = (text) => text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
 
 marked.use({
-  extensions: mathExtensions,
+  extensions: [...mathExtensions, ...footnoteExtensions],
   renderer: {
     // No raw HTML: what looks like a tag is shown as text.
     html: (token) => escapeHtml(token.text),

@@ -75,7 +75,7 @@ async function describeContext(_rest, id) {
   for (const { role } of view.messages) roles[role] = (roles[role] ?? 0) + 1;
   const set = Object.entries(view.policy).filter(([, field]) => /** @type {any} */ (field).from !== "default");
   return {
-    title: t("{used} of {budget} tokens", { used: exact(view.total_tokens), budget: exact(view.budget_tokens) }),
+    title: t("{used} of {budget} tokens", { used: exact(view.total_tokens), budget: exact(view.limit_tokens) }),
     rows: [
       [t("Messages in context"), Object.entries(roles).map(([role, count]) => `${role} ${count}`).join(", ")],
       ...Object.entries(view.parts).map(([name, tokens]) => /** @type {[string, string]} */ ([name, exact(Number(tokens))])),

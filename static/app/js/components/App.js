@@ -24,6 +24,7 @@ export function App() {
     for (const sign of ["keydown", "pointermove", "touchstart"]) addEventListener(sign, fetchLater, { once: true, passive: true });
   }, []);
   return html`
+    <a class="skip-link" href="#composer" onClick=${skipToComposer}>${t("Skip to the message box")}</a>
     <div class="shell" data-sidebar=${ui.value.sidebar ? "open" : "closed"} data-panel=${ui.value.panel ?? "none"}>
       <${Sidebar} />
       <${Stage} />
@@ -31,6 +32,12 @@ export function App() {
       ${ui.value.panel === "run" && ui.value.panelRun && html`<${RunPanel} key=${ui.value.panelRun} runId=${ui.value.panelRun} />`}
     </div>
     <${Overlays} />`;
+}
+
+/** @param {MouseEvent} event */
+function skipToComposer(event) {
+  event.preventDefault();
+  document.getElementById("composer")?.focus();
 }
 
 function Stage() {

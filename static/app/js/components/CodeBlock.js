@@ -30,9 +30,16 @@ function Block({ code, language, isOpen = false }) {
     cut.current = { code, ends: cutCode(code, known) };
   }
   const { ends } = cut.current;
-  return html`<div class="code">
+  const isWrapped = useSignal(false);
+  const isFolded = useSignal(false);
+  const mayFold = !isOpen && (isFolded.value || isLong(code));
+  return html`<div class=${`code ${isWrapped.value ? "is-wrapped" : ""} ${isFolded.value ? "is-folded" : ""}`}>
     <div class="code-head">
       <span>${isReady.value ? languageName(language) : language || "text"}</span>
+      <span class="spacer"></span>
+      <${CodeButton} icon="wrap" label=${t("Wrap lines")} isOn=${isWrapped.value} onClick=${() => (isWrapped.value = !isWrapped.value)} />
+      ${mayFold && html`<${CodeButton} icon="fold" label=${t("Fold code")} isOn=${isFolded.value} onClick=${() => (isFolded.value = !isFolded.value)} />`}
+      ${!isOpen && html`<${CodeButton} icon="download" label=${t("Download code")} onClick=${() => saveText(code, `code.${extensionOf(language)}`)} />`}
       <${CopyButton} text=${code} label=${t("Copy code")} isNamed />
     </div>
     <pre tabindex="0"><code>${ends.map(
@@ -40,6 +47,41 @@ function Block({ code, language, isOpen = false }) {
         isReady=${isReady.value} isOpen=${isOpen && at === ends.length - 1} isLazy=${isMany} />`,
     )}</code></pre>
   </div>`;
+}
+
+const FOLDABLE_LINES = 20;
+
+/** @param {string} code whether folding it saves anything */
+function isLong(code) {
+  let at = -1;
+  for (let line = 0; line < FOLDABLE_LINES; line += 1) {
+    at = code.indexOf("\n", at + 1);
+    if (at < 0) return false;
+  }
+  return true;
+}
+
+/** @param {{icon: string, label: string, isOn?: boolean, onClick: () => void}} props */
+const CodeButton = ({ icon, label, isOn, onClick }) => html`<button type="button" class="icon-button is-small" aria-label=${label} title=${label}
+  aria-pressed=${isOn} onClick=${onClick}><${Icon} name=${icon} size=${16} /></button>`;
+
+/** @type {Record<string, string>} */
+const EXTENSIONS = {
+  bash: "sh", shell: "sh", sh: "sh", c: "c", cpp: "cpp", csharp: "cs", css: "css", csv: "csv", diff: "diff", go: "go", html: "html", java: "java",
+  javascript: "js", js: "js", json: "json", jsx: "jsx", kotlin: "kt", latex: "tex", lua: "lua", markdown: "md", md: "md", php: "php", python: "py", py: "py",
+  r: "r", ruby: "rb", rust: "rs", scala: "scala", sql: "sql", svg: "svg", swift: "swift", toml: "toml", ts: "ts", tsx: "tsx", typescript: "ts", xml: "xml", yaml: "yaml", yml: "yml",
+};
+
+/** @param {string} language */
+const extensionOf = (language) => EXTENSIONS[language.toLowerCase()] ?? "txt";
+
+/** @param {string} text @param {string} name */
+function saveText(text, name) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href));
 }
 
 const CodePiece = memo(Piece);

@@ -9,6 +9,7 @@ import { openMoveDialog } from "../folders/commands.js";
 import { formatDate, formatShortDay, goesSoon } from "../format.js";
 import { html, memo } from "../html.js";
 import { t } from "../i18n.js";
+import { printWhole } from "../printing/keys.js";
 import { changeUi, currentId } from "../state/store.js";
 import { deleteConversation } from "../trash/commands.js";
 import { Icon } from "./icons.js";
@@ -80,6 +81,7 @@ export function rowActions(conversation, rename) {
     { label: t("Select"), icon: "check", onSelect: () => select([id]) },
     null,
     { label: t("Share…"), icon: "export", onSelect: () => changeUi({ dialog: { kind: "share", conversation } }) },
+    { label: t("Print…"), icon: "file", onSelect: () => printWhole(conversation) },
     { label: t("Export as Markdown"), icon: "export", href: `${exportUrl}?format=markdown` },
     { label: t("Export as JSON"), icon: "export", href: `${exportUrl}?format=json` },
     null,

@@ -6,8 +6,9 @@ import { greeting } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { loadModels } from "../commands/navigation.js";
-import { addToDraft } from "../state/draft.js";
+import { draftText } from "../state/draft.js";
 import { currentAgent, currentModel, state } from "../state/store.js";
+import { writeDraft } from "../storage.js";
 import { Composer } from "./Composer.js";
 import { Icon } from "./icons.js";
 
@@ -59,7 +60,9 @@ function Place() {
 /** @param {{icon: string, title: string, text: string}} props */
 function Suggestion({ icon, title, text }) {
   const take = () => {
-    addToDraft(null, t(text));
+    // What somebody has begun to write stays.
+    draftText.value = draftText.value.trim() ? `${draftText.value.trimEnd()}\n\n${t(text)}` : t(text);
+    writeDraft(null, draftText.value);
     document.getElementById("composer")?.focus();
   };
   return html`<button type="button" class="suggestion" onClick=${take}>

@@ -3,6 +3,7 @@
 import { useSignal } from "@preact/signals";
 import { render } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
+import { followFootnote, nameFootnotes } from "../footnotes.js";
 import { html, memo } from "../html.js";
 import { t } from "../i18n.js";
 import { nameLinks } from "../links.js";
@@ -76,7 +77,7 @@ const HtmlBlock = memo(function HtmlBlock(/** @type {{block: Block}} */ { block 
     return () => clearTimeout(timer);
   }, [block]);
   useLayoutEffect(() => () => dropIslands(drawn.current.islands), []);
-  return html`<div class="block" dir="auto" ref=${element} onClick=${openRemoteImage}></div>`;
+  return html`<div class="block" dir="auto" ref=${element} onClick=${onClick}></div>`;
 });
 
 /** @param {HTMLElement} root @param {Block} block @returns {Element[]} components of their own in it */
@@ -85,6 +86,7 @@ function drawBlock(root, block) {
   const islands = drawCode(root);
   nameRemoteImages(root);
   nameLinks(root);
+  nameFootnotes(root);
   drawMath(root);
   return islands;
 }
@@ -116,6 +118,12 @@ function nameRemoteImages(root) {
 function hostOf(address) {
   const url = URL.parse(address);
   return url && /^https?:$/.test(url.protocol) ? url.host : null;
+}
+
+/** @param {MouseEvent} event */
+function onClick(event) {
+  openRemoteImage(event);
+  followFootnote(event);
 }
 
 /** A click is the reader's consent; the page itself never asks the image's server. @param {MouseEvent} event */

@@ -101,16 +101,18 @@ function Announcer() {
   const said = useRef({ id: "", chars: 0 });
   const sentence = useSignal("");
   const thread = currentThread.value;
-  const id = thread?.run?.message_id ?? "";
+  // The end of an answer has no full stop, mostly: it is told once the run is over.
+  const id = thread?.run?.message_id ?? said.current.id;
   const message = thread?.messages[id];
+  const isOver = message !== undefined && message.status !== "streaming";
   useEffect(() => {
     if (!message) return;
     if (said.current.id !== id) said.current = { id, chars: 0 };
-    const whole = message.text.slice(said.current.chars).match(SENTENCES);
-    if (!whole) return;
-    const news = whole.join("");
+    const rest = message.text.slice(said.current.chars);
+    const news = isOver ? rest : (rest.match(SENTENCES)?.join("") ?? "");
+    if (!news.trim()) return;
     said.current.chars += news.length;
     sentence.value = plainText(news);
-  }, [message?.text]);
+  }, [message?.text, isOver]);
   return html`<p class="visually-hidden" aria-live="polite">${sentence.value}</p>`;
 }

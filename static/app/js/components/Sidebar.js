@@ -15,6 +15,7 @@ import { changeUi, conversations, currentId, listing, ui } from "../state/store.
 import { AccountRow } from "./AccountRow.js";
 import { ConversationRow } from "./ConversationRow.js";
 import { Icon, Mark } from "./icons.js";
+import { useOneTabStop } from "./oneTabStop.js";
 
 const SEARCH_DELAY_MS = 200;
 
@@ -65,9 +66,11 @@ function Search() {
 function List() {
   const { ids, nextCursor, isLoaded, isLoading, error, query, showsArchived } = listing.value;
   const shown = ids.flatMap((id) => conversations.value[id] ?? []);
+  const list = useRef(/** @type {HTMLElement|null} */ (null));
+  useOneTabStop(list);
   const isFiltered = query !== "" || showsArchived;
   const groups = query ? [{ name: t("Results"), items: shown }] : groupByAge(shown, new Date());
-  return html`<div class="sidebar-list">
+  return html`<div class="sidebar-list" ref=${list}>
     ${
       showsArchived &&
       html`<button type="button" class="sidebar-filter" onClick=${() => loadListing()}>

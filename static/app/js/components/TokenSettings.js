@@ -4,12 +4,10 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { ApiError } from "../api.js";
 import { sentenceOf } from "../commands/conversations.js";
-import { tell } from "../commands/messages.js";
 import { createToken, deleteToken, listTokens } from "../commands/tokens.js";
 import { formatDate } from "../format.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
-import { changeUi } from "../state/store.js";
 import { CopyButton } from "./CodeBlock.js";
 import { Icon } from "./icons.js";
 
@@ -52,7 +50,7 @@ export function TokenSettings() {
     <div><h3>${t("API tokens")}</h3><p>${t("For programs that talk to this server in your name.")}</p></div>
     ${error.value && html`<p class="form-error" role="alert">${error.value}</p>`}
     ${secret.value && html`<${Secret} token=${secret.value} />`}
-    <ul class="tokens">${(tokens.value ?? []).map((token) => html`<${TokenRow} key=${token.id} token=${token} onDelete=${() => askToDelete(token)} />`)}</ul>
+    <ul class="tokens">${(tokens.value ?? []).map((token) => html`<${TokenRow} key=${token.id} token=${token} onDelete=${() => attempt(() => deleteToken(token.id))} />`)}</ul>
     ${tokens.value?.length === 0 && html`<p class="muted">${t("No tokens yet.")}</p>`}
     <form class="token-form" onSubmit=${create}>
       <label class="field"><span>${t("Name")}</span><input name="name" required maxlength="100" autocomplete="off" placeholder=${t("What it is for")} /></label>
@@ -66,17 +64,6 @@ export function TokenSettings() {
       <button class="button is-primary">${t("Create token")}</button>
     </form>
   </section>`;
-}
-
-/** @param {ApiToken} token */
-function askToDelete({ id, name }) {
-  const back = () => changeUi({ dialog: { kind: "settings" } });
-  const onConfirm = async () => {
-    await tell(() => deleteToken(id));
-    back();
-  };
-  const text = t("Programs that use it are signed out at once, and it cannot be brought back.");
-  changeUi({ dialog: { kind: "confirm", title: t("Delete the token {name}?", { name }), text, action: t("Delete"), onConfirm } });
 }
 
 /** @param {FormData} form */

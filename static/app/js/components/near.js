@@ -27,6 +27,8 @@ export function useNear(element, isLazy) {
   useLayoutEffect(() => {
     const target = element.current;
     if (!target || isNear.value) return undefined;
+    // On paper nothing is far.
+    if (target.closest(".print-sheet")) return void (isNear.value = true);
     // The margin is that of the list, which scrolls; not every browser knows it.
     observer ??= new IntersectionObserver(tell, /** @type {IntersectionObserverInit} */ ({ scrollMargin: MARGIN }));
     waiting.set(target, () => (isNear.value = true));

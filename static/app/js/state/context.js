@@ -36,5 +36,5 @@ export function contextUse(event) {
   const parts = { system: 0, profile: 0, tools: 0, summary: 0, history: 0, recall: 0, ...given };
   const used = event.used_tokens ?? event.total_tokens ?? 0;
   const withQuestion = { ...parts, history: parts.history + question };
-  return { used, budget: event.budget_tokens ?? 0, parts: withQuestion, isExact: Boolean(event.exact) };
+  return { used, budget: event.limit_tokens || event.budget_tokens || 0, parts: withQuestion, isExact: Boolean(event.exact) };
 }

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("chatapp", "0018_read_count"),
+        ("chatapp", "0020_read_count"),
     ]
 
     operations = [

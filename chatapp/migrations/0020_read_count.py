@@ -12,7 +12,7 @@ def call_all_read(apps: Any, schema_editor: Any) -> None:
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("chatapp", "0017_sample_no_text_of_folders"),
+        ("chatapp", "0019_usage_hours"),
     ]
 
     operations = [

@@ -1,0 +1,73 @@
+/** Prints a whole conversation, also what the page has not loaded. */
+
+import { render } from "preact";
+import { fileUrl, get, query } from "../api.js";
+import { sentenceOf } from "../commands/conversations.js";
+import { Markdown } from "../components/Markdown.js";
+import { PlainText } from "../components/PlainText.js";
+import { formatMoment } from "../format.js";
+import { loadHighlighter } from "../highlight.js";
+import { html } from "../html.js";
+import { t } from "../i18n.js";
+import { viewMessage } from "../state/messages.js";
+import { showToast } from "../state/store.js";
+import { belongsToAnswer } from "../state/tools.js";
+
+/** @typedef {import("../state/types.js").ViewMessage} ViewMessage */
+
+const PAGE = 200;
+
+/** @param {{id: string, title: string}} conversation */
+export async function printConversation({ id, title }) {
+  showToast(t("Preparing the whole chat for printing…"));
+  try {
+    const [messages] = await Promise.all([readAll(id), loadHighlighter()]);
+    const sheet = document.createElement("div");
+    sheet.className = "print-sheet prose-page";
+    document.body.append(sheet);
+    render(html`<${Sheet} title=${title} messages=${messages} />`, sheet);
+    // What is drawn after the first rendering: formulas, colours, images.
+    await new Promise((resolve) => setTimeout(resolve));
+    await Promise.allSettled([...sheet.querySelectorAll("img")].map((image) => image.decode()));
+    addEventListener("afterprint", () => removeSheet(sheet), { once: true });
+    print();
+  } catch (error) {
+    showToast(sentenceOf(error), "bad");
+  }
+}
+
+/** @param {HTMLElement} sheet */
+function removeSheet(sheet) {
+  render(null, sheet);
+  sheet.remove();
+}
+
+/** Oldest first. @param {string} id @returns {Promise<ViewMessage[]>} */
+async function readAll(id) {
+  /** @type {any[][]} */
+  const pages = [];
+  let before = null;
+  do {
+    const page = await get(`/conversations/${id}/messages${query({ before, limit: PAGE })}`);
+    pages.unshift(page.items);
+    before = page.next_cursor;
+  } while (before);
+  return pages.flat().filter((raw) => !belongsToAnswer(raw)).map((raw) => viewMessage(raw));
+}
+
+/** @param {{title: string, messages: ViewMessage[]}} props */
+function Sheet({ title, messages }) {
+  return html`<h1>${title}</h1>${messages.map((message) => html`<${Printed} key=${message.id} message=${message} />`)}`;
+}
+
+/** @param {{message: ViewMessage}} props */
+function Printed({ message: { role, text, images, files, model, createdAt } }) {
+  if (!text && !images.length && !files.length) return null;
+  const who = role === "user" ? t("You") : model || t("Assistant");
+  return html`<article class=${`printed is-${role}`}>
+    <h2>${who} <small>${formatMoment(createdAt)}</small></h2>
+    ${images.map((image) => html`<img src=${fileUrl(image.file_id)} alt="" />`)}
+    ${files.map((file) => html`<p>${file.name}</p>`)}
+    ${role === "user" ? html`<p class="printed-text" dir="auto"><${PlainText} text=${text} /></p>` : html`<${Markdown} text=${text} />`}
+  </article>`;
+}

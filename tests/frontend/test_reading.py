@@ -1,0 +1,200 @@
+"""Reading, by eye, ear and on paper: headings, one tab stop, targets, announcements, code, footnotes, print, numbers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.frontend.chatting import SIZES, ask, barriers, overflows, say
+from tests.servers.behaviour import says
+from tests.servers.openai_server import ModelServer
+from tests.servers.service import Service
+
+CODE = "for number in range(100):\n" + "".join(
+    f"    print({n}, '{'a long line of code ' * 12}')\n" for n in range(30)
+)
+RICH = f"""Tides follow the moon.[^1] **Boldly** so.
+
+```python
+{CODE}```
+
+[^1]: Newton, *Principia*."""
+SMALL = """() => [...document.querySelectorAll("button, a, input, summary, [role=button]")]
+  .filter((one) => one.checkVisibility({visibilityProperty: true, opacityProperty: true}))
+  .filter((one) => !one.closest(".prose, .visually-hidden, .skip-link, .outcome, .fine-print") && one.type !== "file")
+  .map((one) => [one.getAttribute("aria-label") || one.textContent.trim(), (one.closest("label") ?? one).getBoundingClientRect()])
+  .filter(([, box]) => box.width && box.height && (box.width < 43.5 || box.height < 43.5))
+  .map(([name, box]) => `${name} ${Math.round(box.width)}x${Math.round(box.height)}`)"""
+
+
+def history(count: int) -> list[dict[str, Any]]:
+    return [
+        {"role": ("user", "assistant")[n % 2], "content": f"{('Question', 'Answer')[n % 2]} number {n}."}
+        for n in range(count)
+    ]
+
+
+def test_each_turn_has_a_heading_and_a_link_skips_to_the_box(page: Page) -> None:
+    skip = page.get_by_role("link", name="Skip to the message box")
+    ask(page, "Where is the ferry?\nAnd when?")
+    ask(page, "Thanks")
+    names = page.get_by_role("log").get_by_role("heading", level=2).all_inner_texts()
+    assert names == ["You: Where is the ferry?", "You: Thanks"]
+    page.reload()
+    expect(page.locator("article.is-user")).to_have_count(2)
+    page.evaluate("document.body.tabIndex = -1, document.body.focus()")  # as after loading without a focus
+    page.keyboard.press("Tab")
+    expect(skip).to_be_focused()
+    expect(skip).to_be_in_viewport()
+    page.keyboard.press("Enter")
+    expect(page.locator("#composer")).to_be_focused()
+
+
+def test_the_list_is_one_tab_stop_with_arrow_keys(page: Page, alice: httpx2.Client) -> None:
+    for title in ("First", "Second", "Third"):
+        assert alice.post("/api/v1/conversations", json={"title": title}).status_code == 201
+    page.reload()
+    rows = page.locator(".row-link")
+    expect(rows).to_have_count(3)
+    page.locator("#search").focus()
+    page.keyboard.press("Tab")
+    expect(rows.nth(0)).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    expect(rows.nth(2)).to_be_focused()
+    page.keyboard.press("Home")
+    page.keyboard.press("End")
+    expect(rows.nth(2)).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    menu = page.get_by_role("button", name="Options for First")
+    expect(menu).to_be_focused()
+    page.keyboard.press("ArrowLeft")
+    expect(rows.nth(2)).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(page.locator(".account-button")).to_be_focused()
+    page.keyboard.press("Shift+Tab")
+    expect(rows.nth(2)).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("/c/"))
+    assert barriers(page) == []
+
+
+def test_an_answer_is_announced_as_plain_text_by_sentence(page: Page, model: ModelServer) -> None:
+    page.evaluate(
+        """() => {
+          window.heard = [];
+          const box = document.querySelector("p[aria-live=polite]");
+          new MutationObserver(() => heard.push(box.textContent)).observe(box, {childList: true, characterData: true, subtree: true});
+        }"""
+    )
+    model.script(says("**Tides** follow the [moon](https://example.com). Twice a day, `mostly`", rate=40.0))
+    ask(page, "Why tides?")
+    expect(page.locator("p[aria-live=polite]")).to_have_text(re.compile("mostly$"))
+    heard = page.evaluate("heard.filter(Boolean)")
+    assert " ".join(heard) == "Tides follow the moon. Twice a day, mostly"
+    assert all(sentence.endswith((".", "mostly")) for sentence in heard)
+
+
+def test_what_is_touched_is_large_enough(browser: Browser, service: Service, page: Page) -> None:
+    ask(page, "Something to look at")
+    width, height = SIZES["phone"]
+    context = browser.new_context(
+        base_url=service.url, viewport={"width": width, "height": height}, has_touch=True, is_mobile=True
+    )
+    context.add_cookies(page.context.cookies())  # type: ignore[arg-type]  # what it gave is what it takes
+    tab = context.new_page()
+    tab.goto(page.url)
+    expect(tab.locator("article.is-assistant")).to_be_visible()
+    assert tab.evaluate(SMALL) == []
+    tab.get_by_role("button", name="Open sidebar").click()
+    expect(tab.locator(".row-link")).to_be_visible()
+    assert tab.evaluate(SMALL) == []
+    context.close()
+
+
+@pytest.mark.parametrize("size", ["desktop", "phone"])
+def test_code_wraps_folds_and_is_saved_and_footnotes_lead_there_and_back(
+    page: Page, model: ModelServer, size: str
+) -> None:
+    width, height = SIZES[size]
+    page.set_viewport_size({"width": width, "height": height})
+    page.reload()
+    model.script(says(RICH, rate=400.0))
+    page.locator("#composer").fill("Tides?")
+    page.locator("#composer").press("Enter")
+    answer = page.locator("article.is-assistant")
+    expect(answer).to_have_attribute("data-status", "complete")
+    code = answer.locator(".code pre")
+    wide = "pre => pre.scrollWidth > pre.clientWidth"
+    assert code.evaluate(wide)
+    answer.get_by_role("button", name="Wrap lines").click()
+    assert not code.evaluate(wide)
+    tall = code.evaluate("pre => pre.clientHeight")
+    answer.get_by_role("button", name="Fold code").click()
+    assert code.evaluate("pre => pre.clientHeight") < tall / 2
+    assert barriers(page) == []
+    with page.expect_download() as download:
+        answer.get_by_role("button", name="Download code").click()
+    assert download.value.suggested_filename == "code.py"
+    assert Path(download.value.path()).read_text() == CODE.rstrip("\n")
+    assert answer.locator(".code-head").evaluate("head => getComputedStyle(head).position") == "sticky"
+
+    mark = answer.get_by_role("button", name="Footnote 1", exact=True)
+    mark.click()
+    note = answer.locator(".footnote")
+    expect(note).to_be_focused()
+    expect(note).to_contain_text("Newton, Principia.")
+    answer.get_by_role("button", name="Back from footnote 1").click()
+    expect(mark).to_be_focused()
+    assert not overflows(page)
+
+
+def test_a_growing_answer_has_a_caret(page: Page, model: ModelServer) -> None:
+    model.script(says("Slow and steady", hold_after=2))
+    say(page, "Go")
+    growing = page.locator(".prose.is-growing p").last
+    expect(growing).to_be_visible()
+    caret = "p => getComputedStyle(p, '::after').animationName"
+    assert growing.evaluate(caret) == "caret"
+    model.release()
+    done = page.locator("article.is-assistant .prose:not(.is-growing) p").last
+    expect(done).to_be_visible()
+    assert done.evaluate(caret) == "none"
+
+
+def test_the_whole_chat_is_printed(page: Page, alice: httpx2.Client) -> None:
+    made = alice.post("/api/v1/conversations/import", json={"title": "Long", "messages": history(250)})
+    page.goto(f"/c/{made.json()['id']}")
+    expect(page.locator("article").last).to_contain_text("number 249.")
+    assert page.evaluate("document.documentElement.scrollHeight <= innerHeight"), (
+        "the list scrolls, not the page"
+    )
+    page.evaluate("() => { window.print = () => {}; }")
+    page.locator("#composer").press("Control+p")
+    expect(page.locator(".print-sheet article")).to_have_count(250)
+    printed = page.locator(".print-sheet").text_content() or ""
+    assert all(f"number {n}." in printed for n in range(250))
+    page.emulate_media(media="print")
+    expect(page.locator(".print-sheet")).to_be_visible()
+    expect(page.locator("#app")).to_be_hidden()
+    page.emulate_media(media="screen")
+    expect(page.locator(".print-sheet")).to_be_hidden()
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    expect(page.locator(".print-sheet")).to_have_count(0)
+
+
+def test_numbers_agree(page: Page, alice: httpx2.Client) -> None:
+    answer = ask(page, "Hello")
+    expect(answer.locator(".done-card")).to_have_text(re.compile(r"^\d[\d.k]* in / [1-9]\d* out$"))
+    identifier = page.url.rpartition("/")[2]
+    seen = alice.post(f"/api/v1/conversations/{identifier}/context", json={}).json()
+    assert seen["budget_tokens"] < seen["limit_tokens"] < seen["context_size"]
+    assert sum(seen["parts"].values()) == seen["total_tokens"] <= seen["limit_tokens"]
+    meter = page.get_by_role("meter")
+    percent = round(100 * seen["total_tokens"] / seen["limit_tokens"])
+    expect(meter).to_have_attribute("aria-valuenow", str(percent))

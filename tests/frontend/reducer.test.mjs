@@ -437,6 +437,15 @@ test("what is sent during an answer waits behind it, and moves before it once th
   assert.equal(thread(released).messages.i1.isInjected, false);
 });
 
+test("what is sent before the answer has begun stays behind it", () => {
+  const early = all(
+    opened([message("m0", 0, "user", "hi")]),
+    event("message.created", 1, { message: message("i1", 2, "user", "and?", { parent: "a1", kind: "injected" }) }),
+    event("run.started", 2, { run_id: "r1", message_id: "a1", parent: "m0", model: "x", mode: "react" }),
+  );
+  assert.deepEqual(thread(early).ids, ["m0", "a1", "i1"]);
+});
+
 test("a queued message is shown in its new words, where it stood", () => {
   const injected = message("i1", 2, "user", "In Frnch", { kind: "injected", parent: "a1" });
   const waiting = all(streaming(), event("message.created", 2, { run_id: "r1", message: injected }));

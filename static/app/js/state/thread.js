@@ -130,7 +130,10 @@ function placeMessage(/** @type {Thread} */ thread, /** @type {Record<string, an
 function placeNew(/** @type {Thread} */ thread, /** @type {ViewMessage} */ message) {
   if (!isAtNewest(thread)) return thread;
   const messages = { ...thread.messages, [message.id]: message };
-  return { ...thread, messages, ids: [...branchBefore(thread, message), message.id] };
+  // What was sent into an answer may be told before its beginning: it stays behind it.
+  const isBehind = (/** @type {string} */ id) => messages[id].isInjected && messages[id].parent === message.id;
+  const before = branchBefore(thread, message).filter((id) => !isBehind(id));
+  return { ...thread, messages, ids: [...before, message.id, ...thread.ids.filter(isBehind)] };
 }
 
 function branchBefore(/** @type {Thread} */ thread, /** @type {ViewMessage} */ message) {

@@ -67,6 +67,20 @@ DEFAULT_TOOLS: list[str] = CHANGEABLE["DEFAULT_TOOLS"]()
 HTTP_FETCH_HOSTS: list[str] = CHANGEABLE["HTTP_FETCH_HOSTS"]()
 HTTP_FETCH_OWN_HOSTS: list[str] = CHANGEABLE["HTTP_FETCH_OWN_HOSTS"]()
 MAX_OWN_AGENTS: int = CHANGEABLE["MAX_OWN_AGENTS"]()
+# Single sign-on at any OpenID Connect issuer; its redirect address is PUBLIC_URL/accounts/oidc/sso/login/callback/.
+OIDC_ISSUER = env.url("OIDC_ISSUER")
+OIDC_CLIENT_ID = env.line("OIDC_CLIENT_ID")
+OIDC_CLIENT_SECRET = env.secret("OIDC_CLIENT_SECRET")
+OIDC_NAME = env.line("OIDC_NAME", "single sign-on")
+OIDC_SCOPES = env.line("OIDC_SCOPES", "openid profile email")
+OIDC_GROUPS_CLAIM = env.line("OIDC_GROUPS_CLAIM")  # the claim that names groups; empty: they are kept here
+OIDC_MAKES_ACCOUNTS = env.flag("OIDC_MAKES_ACCOUNTS", True)  # whatever SIGNUP says
+# Its addresses count as checked though it does not say `email_verified`.
+OIDC_TRUSTS_ADDRESSES = env.flag("OIDC_TRUSTS_ADDRESSES", False)
+if OIDC_ISSUER and not OIDC_CLIENT_ID:
+    env.refuse("OIDC_CLIENT_ID", "is missing: OIDC_ISSUER needs it.")
+# Whether admins may read chats in the admin panel: users are told, and the audit log has each look.
+OPERATORS_READ_CHATS = env.flag("OPERATORS_READ_CHATS", False)
 ENABLE_COMPACTION = env.flag("ENABLE_COMPACTION", True)
 # For the whole deployment, below models and agents.
 CONTEXT_POLICY = env.json_object("CONTEXT_POLICY", lambda fields: merge_policies(("environment", fields)))
@@ -224,6 +238,8 @@ INSTALLED_APPS = [
     "allauth",
     "allauth.account",
     "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
     "allauth.usersessions",
     "chatapp.operations.apps.ChatappConfig",
 ]
@@ -284,7 +300,38 @@ ACCOUNT_ADAPTER = "chatapp.accounts.sign_in.AccountAdapter"
 # Adding or changing addresses and second factors asks for the password, unless it was entered in the last minutes.
 ACCOUNT_REAUTHENTICATION_REQUIRED = True
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 300
-ACCOUNT_FORMS = {"login": "chatapp.accounts.sign_in.SignInForm"}
+ACCOUNT_FORMS = {
+    "login": "chatapp.accounts.sign_in.SignInForm",
+    "signup": "chatapp.accounts.invitations.signing_up.SignUpForm",
+}
+SOCIALACCOUNT_ADAPTER = "chatapp.accounts.single_sign_on.SingleSignOnAdapter"
+SOCIALACCOUNT_EMAIL_AUTHENTICATION = SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True
+# A link, not a form: our policy lets no form end at another site, which is where an issuer redirects to.
+SOCIALACCOUNT_LOGIN_ON_GET = True
+SOCIALACCOUNT_PROVIDERS = {
+    "openid_connect": {
+        "SCOPE": OIDC_SCOPES.split(),
+        "OAUTH_PKCE_ENABLED": True,
+        "APPS": [
+            {
+                "provider_id": "sso",
+                "name": OIDC_NAME,
+                "client_id": OIDC_CLIENT_ID,
+                "secret": OIDC_CLIENT_SECRET,
+                "settings": {"server_url": OIDC_ISSUER},
+            }
+        ]
+        if OIDC_ISSUER
+        else [],
+    }
+}
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_TOTP_ISSUER = "Palimpsest"
+MFA_TOTP_TOLERANCE = 1  # a clock may be half a minute wrong
+MFA_ALLOW_UNVERIFIED_EMAIL = True  # where no mail is sent, no address is ever confirmed
+# Browsers refuse passkeys over HTTP themselves, but for localhost.
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not PUBLIC_URL.startswith("https://")
 USERSESSIONS_ADAPTER = "chatapp.accounts.sign_in.SessionsAdapter"
 ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
 USERSESSIONS_TRACK_ACTIVITY = False  # would be a write to disk at every request

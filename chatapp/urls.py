@@ -6,6 +6,8 @@ from django.urls import URLResolver, include, path
 from django.urls.resolvers import RoutePattern
 
 from chatapp.accounts import api as accounts
+from chatapp.accounts import single_sign_on
+from chatapp.accounts.invitations import api as invitations
 from chatapp.agent_presets import api as agent_presets
 from chatapp.compaction import api as compaction
 from chatapp.conversations.api import conversations, exports, folders, imports, messages
@@ -30,6 +32,7 @@ from chatapp.runs.api import injecting, runs
 
 ROUTERS = (
     accounts.router,
+    invitations.router,
     providers.router,
     agent_presets.router,
     imports.router,  # before conversations: /conversations/import is not an id
@@ -79,6 +82,7 @@ urlpatterns = [
     path("manifest.webmanifest", views.manifest, name="manifest"),
     path("favicon.ico", views.favicon),
     path("accounts/password/reset/", views.password_reset),
+    path("accounts/oidc/<str:provider_id>/login/", single_sign_on.begin),
     path("accounts/", include("allauth.urls")),
     URLResolver(
         RoutePattern("admin/"), "chatapp.operations.admin.addresses", app_name="admin", namespace="admin"

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from allauth.usersessions.models import UserSession
 from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Group
 from django.contrib.auth.password_validation import validate_password
 from django.contrib.contenttypes.models import ContentType
 from django.contrib.sessions.models import Session
@@ -20,6 +21,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 
 from chatapp.accounts.idempotency_keys import record_made
+from chatapp.accounts.invitations.models import Invitation
 from chatapp.accounts.models import ApiToken, SetupLink, User
 from chatapp.accounts.selectors import SCOPES, accessible_token, has_admin, hash_token, is_only_admin
 from chatapp.operations import audit, clock
@@ -39,6 +41,17 @@ def create_user(*, email: str, password: str, name: str = "", is_admin: bool = F
     with transaction.atomic():
         _save_new(user)
     return user
+
+
+def follow_groups(*, user: User, names: Sequence[str]) -> None:
+    """Make the user a member of those of the named groups that exist here, and of no others."""
+    with transaction.atomic():
+        groups = Group.objects.filter(name__in=names).order_by("name")
+        before = set(user.groups.values_list("pk", flat=True))
+        if before != {group.pk for group in groups}:
+            user.groups.set(groups)
+            told = [group.name for group in groups]
+            audit.record(AuditEvent.Kind.GROUPS_FOLLOWED, user_id=user.pk, groups=told)
 
 
 def ensure_setup_link() -> str | None:
@@ -85,6 +98,7 @@ def delete_user(*, user: User) -> None:
         of_users = ContentType.objects.get_for_model(User)
         LogEntry.objects.filter(content_type=of_users, object_id=str(user.pk)).delete()
         Fence.objects.filter(pk=user.pk).delete()
+        Invitation.objects.filter(email__iexact=user.email).delete()
         audit.record(AuditEvent.Kind.ACCOUNT_DELETED, user_id=user.pk)
         user.delete()
 

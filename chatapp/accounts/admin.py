@@ -1,4 +1,4 @@
-"""Users, invitations and API tokens."""
+"""Users, groups and API tokens."""
 
 from __future__ import annotations
 
@@ -6,31 +6,27 @@ from typing import Any
 
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
 from allauth.usersessions.models import UserSession
-from django import forms
-from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.forms import BaseUserCreationForm, UserChangeForm
 from django.contrib.auth.models import Group
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
+from django.http import HttpRequest
 
+from chatapp.accounts.group_access.models import GroupAccess
 from chatapp.accounts.models import ApiToken, User
 from chatapp.accounts.selectors import is_only_admin
-from chatapp.accounts.sign_in import invitation_path
 from chatapp.conversations.models import GroupRetention
 from chatapp.forgetting.accounts import delete_account
 from chatapp.operations import clock
 from chatapp.operations.admin.pages import ViewOnlyAdmin
-from chatapp.operations.changeable_settings import current
 
-# Their pages would show second factors and session keys, with which operators could act as somebody else.
-admin.site.unregister([Authenticator, UserSession])
+# Their pages would show second factors, session keys and secrets, with which operators could act as somebody else.
+admin.site.unregister([Authenticator, UserSession, SocialAccount, SocialApp, SocialToken])
 
 
 class NewUserForm(BaseUserCreationForm):  # type: ignore[type-arg]
@@ -62,16 +58,11 @@ class UserForm(UserChangeForm):  # type: ignore[type-arg]
         return cleaned
 
 
-class InvitationForm(forms.Form):
-    email = forms.EmailField(label="E-mail address of the invited person")
-
-
 @admin.register(User)
 class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]
     form = UserForm
     add_form = NewUserForm
     add_form_template = None
-    change_list_template = "admin/chatapp/user/change_list.html"
     fieldsets = (
         (None, {"fields": ("email", "name", "password", "time_zone")}),
         ("Rights", {"fields": ("is_active", "is_staff", "is_superuser", "groups", "user_permissions")}),
@@ -130,36 +121,6 @@ class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]
         super().save_model(request, obj, form, change)
         EmailAddress.objects.filter(user=obj).exclude(email__iexact=obj.email).delete()
 
-    def get_urls(self) -> list[URLPattern]:
-        invite = self.admin_site.admin_view(self.invite)
-        return [path("invite/", invite, name="chatapp_user_invite"), *super().get_urls()]
-
-    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        return super().changelist_view(request, {**(extra_context or {}), "signup": current("SIGNUP")})
-
-    def invite(self, request: HttpRequest) -> HttpResponse:
-        """Show a link with which one address can sign up. Nothing is stored or sent."""
-        if not self.has_add_permission(request):
-            raise PermissionDenied
-        form = InvitationForm(request.POST or None)
-        link = ""
-        if form.is_valid():
-            link_path = invitation_path(form.cleaned_data["email"])
-            link = (
-                f"{settings.PUBLIC_URL}{link_path}"
-                if settings.PUBLIC_URL
-                else request.build_absolute_uri(link_path)
-            )
-        context = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "title": "Invite somebody",
-            "form": form,
-            "link": link,
-            "signup": current("SIGNUP"),
-        }
-        return TemplateResponse(request, "admin/chatapp/user/invite.html", context)
-
 
 @admin.register(ApiToken)
 class ApiTokenAdmin(ViewOnlyAdmin):
@@ -183,7 +144,13 @@ class RetentionInline(admin.StackedInline):  # type: ignore[type-arg]  # not gen
     extra = 1
 
 
+class AccessInline(admin.StackedInline):  # type: ignore[type-arg]
+    model = GroupAccess
+    extra = 1
+    filter_horizontal = ("models", "agents")
+
+
 @admin.register(Group)
 class GroupsAdmin(GroupAdmin):
-    inlines = (RetentionInline,)
+    inlines = (AccessInline, RetentionInline)
     list_display = ("name", "retention")

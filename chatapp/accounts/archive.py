@@ -14,6 +14,8 @@ from tempfile import TemporaryFile
 from typing import IO, Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
+from allauth.socialaccount.models import SocialAccount
+
 from chatapp.accounts.models import User
 from chatapp.accounts.selectors import visible_tokens
 from chatapp.operations import clock
@@ -94,6 +96,9 @@ def account_files(user: User) -> Iterator[ArchiveFile]:
             "review": user.reviews_memory,
             "profile": user.uses_profile,
         },
+        "single_sign_on": [
+            {"subject": row.uid, "claims": row.extra_data} for row in SocialAccount.objects.filter(user=user)
+        ],
         "tokens": [
             {"name": row.name, "scopes": row.scopes, "created_at": row.created_at.isoformat()}
             for row in visible_tokens(user)

@@ -25,10 +25,17 @@ async def confirm_identity(request: ApiRequest, password: str | None) -> None:
 
 
 async def confirm_password(request: ApiRequest, password: str | None) -> None:
-    """Accept a page whose user enters the password now. Raises Forbidden, also for a token, and RateLimited."""
+    """Accept a page whose user enters the password now, or has none and signed in at an issuer in the last minutes.
+
+    Raises Forbidden, also for a token, and RateLimited.
+    """
     caller = request.auth
     if caller.token_id is not None:
         raise Forbidden("A token cannot do this. Sign in on the page.", code="session_needed")
+    if not caller.user.has_usable_password():
+        if not await sync_to_async(_signed_in_recently)(request):
+            raise Forbidden("Sign out and in again for this.", code="sign_in_needed")
+        return
     if not password:
         raise Forbidden("Enter your password for this.", code="password_needed")
     await check_password_guess(caller.user.pk)

@@ -20,6 +20,7 @@ from allauth.mfa.signals import (
     authenticator_removed,
     authenticator_reset,
 )
+from allauth.socialaccount.signals import social_account_added, social_account_removed
 from allauth.usersessions.models import UserSession
 from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
 from django.db import transaction
@@ -69,6 +70,16 @@ def audit_sign_up(sender: Any, user: User, **_: Any) -> None:
 @receiver([email_added, email_changed, email_removed])
 def audit_address(sender: Any, user: User, **_: Any) -> None:
     audit.record(AuditEvent.Kind.ADDRESS_CHANGED, user_id=user.pk)
+
+
+@receiver([social_account_added, social_account_removed])
+def audit_single_sign_on(
+    sender: Any, request: HttpRequest, sociallogin: Any = None, socialaccount: Any = None, **_: Any
+) -> None:
+    user_id = (sociallogin or socialaccount).user.pk
+    audit.record(
+        AuditEvent.Kind.SINGLE_SIGN_ON_CHANGED, user_id=user_id, done="linked" if sociallogin else "removed"
+    )
 
 
 @receiver([authenticator_added, authenticator_removed, authenticator_reset])

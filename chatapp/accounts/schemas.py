@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from django.conf import settings
 from pydantic import AfterValidator, AwareDatetime, Field
 
 from chatapp.accounts.models import ApiToken, User
@@ -24,6 +25,7 @@ class Me(Shape):
     name: str
     time_zone: str
     is_admin: bool
+    operators_read_chats: bool = Field(description="Whether operators may read your conversations.")
     scopes: list[str]
     created_at: Moment
 
@@ -36,6 +38,7 @@ def me_shape(user: User, scopes: Iterable[str]) -> dict[str, Any]:
         "name": user.name,
         "time_zone": user.time_zone,
         "is_admin": user.is_superuser,
+        "operators_read_chats": settings.OPERATORS_READ_CHATS,
         "scopes": sorted(scopes),
         "created_at": iso_time(user.date_joined),
     }

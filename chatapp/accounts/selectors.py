@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from allauth.account.models import EmailAddress
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, get_user
 from django.contrib.sessions.models import Session
@@ -78,6 +79,15 @@ def users_gone(user_ids: Collection[UUID]) -> set[UUID]:
 
 def find_user(email: str) -> User | None:
     return User.objects.filter(email__iexact=email.strip()).first()
+
+
+def is_address_shown(user: User) -> bool:
+    """Return whether the address of the account is its owner's: it was confirmed, or an operator entered it.
+
+    Who signs up may enter any.
+    """
+    addresses = EmailAddress.objects.filter(user=user)
+    return addresses.filter(email__iexact=user.email, verified=True).exists() or not addresses.exists()
 
 
 def time_zone_of(user_id: UUID | str) -> str:

@@ -16,44 +16,60 @@ from django import forms
 from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.password_validation import password_validators_help_text_html
-from django.core import signing
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
-from django.utils.http import urlencode
 
 from chatapp.accounts.guessing import count_guess, remember_browser
+from chatapp.accounts.invitations.signing_up import accept_invitation, invitation_in
 from chatapp.accounts.models import User
 from chatapp.operations import audit
 from chatapp.operations.changeable_settings import current, has_mail, mail_connection, mail_sender
 from chatapp.operations.environment import source_of
+from chatapp.operations.errors import NotFound
 from chatapp.operations.models import AuditEvent
 from memory.bounds import MAX_PASSWORD_CHARS
 
 log = logging.getLogger(__name__)
 
-INVITATION_SALT = "palimpsest.invitation"
-INVITATION_DAYS = 7
-INVITATION_KEY = "invitation"
-
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth is not typed
-    """SIGNUP decides who may sign up: open, closed, or invite (whoever holds an operator's signed link)."""
+    """SIGNUP decides who may sign up: open, closed, or invite (whoever holds the link of an invitation)."""
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
-        if current("SIGNUP") == "open":
-            return True
-        return current("SIGNUP") == "invite" and invited_email(request) is not None
+        if current("SIGNUP") == "closed":
+            return False
+        return invitation_in(request) is not None or current("SIGNUP") == "open"
 
     def clean_email(self, email: str) -> str:
-        if current("SIGNUP") == "invite" and self.request.path == reverse("account_signup"):
-            invited = invited_email(self.request)
-            if invited is None or invited != email.lower():
+        if self.request.path == reverse("account_signup"):
+            invitation = invitation_in(self.request)
+            if invitation is not None and invitation.email != email.lower():
                 raise ValidationError("This invitation is for another e-mail address.")
         return cast(str, super().clean_email(email))
+
+    def save_user(self, request: HttpRequest, user: User, form: Any, commit: bool = True) -> User:
+        """Store the user and use up the invitation, together. Who was invited has shown that the address is theirs."""
+        super().save_user(
+            request, user, form, commit=False
+        )  # hashes the password, which is no transaction's work
+        is_invited = invitation_in(request) is not None
+        with transaction.atomic():
+            user.save()
+            if is_invited or current("SIGNUP") == "invite":
+                self._accept_invitation(request, user.email)
+        return user
+
+    def _accept_invitation(self, request: HttpRequest, email: str) -> None:
+        try:
+            accept_invitation(request, email)
+        except NotFound:  # somebody else used it, or an operator withdrew it, just now
+            page = render(request, "account/signup_closed.html", status=409)
+            raise ImmediateHttpResponse(page) from None
+        self.stash_verified_email(request, email)
 
     def get_password_change_redirect_url(self, request: HttpRequest) -> str:
         return reverse("chat")
@@ -126,23 +142,6 @@ class SessionsAdapter(DefaultUserSessionsAdapter):  # type: ignore[misc]
             super().end_sessions(sessions)
             for session in sessions:
                 audit.record(AuditEvent.Kind.SESSION_ENDED, user_id=session.user_id)
-
-
-def invitation_path(email: str) -> str:
-    """Return the path where the invited person signs up, valid for a week and until the account exists."""
-    signed = signing.dumps(email.strip().lower(), salt=INVITATION_SALT)
-    return f"{reverse('account_signup')}?{urlencode({INVITATION_KEY: signed})}"
-
-
-def invited_email(request: HttpRequest) -> str | None:
-    """Return the invited address, if any. It is kept in the session, because the form loses the query."""
-    signed = request.GET.get(INVITATION_KEY) or request.session.get(INVITATION_KEY, "")
-    try:
-        email = signing.loads(signed, salt=INVITATION_SALT, max_age=INVITATION_DAYS * 86_400)
-    except signing.BadSignature:
-        return None
-    request.session[INVITATION_KEY] = signed
-    return str(email)
 
 
 class SetupForm(forms.Form):

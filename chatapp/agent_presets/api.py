@@ -65,7 +65,9 @@ async def create(request: ApiRequest, new: NewAgent) -> Any:
 def _create(caller: Caller, preset: Preset, for_everyone: bool, *, is_import: bool = False) -> dict[str, Any]:
     if for_everyone and not caller.is_operator:
         raise Forbidden("Only an operator makes agents for everybody.")
-    checked = check_preset(preset, CHOICES, is_operator=for_everyone, is_import=is_import)
+    checked = check_preset(
+        preset, CHOICES, owner_id=None if for_everyone else caller.user.pk, is_import=is_import
+    )
     row = create_agent(owner=None if for_everyone else caller.user, values=checked.values)
     return agent_details(row, may_change=_may_change(caller, row)) | {"notes": list(checked.notes)}
 
@@ -125,7 +127,7 @@ async def change(request: ApiRequest, agent_id: str, changes: AgentChanges) -> A
 
 def _change(caller: Caller, agent_id: str, changes: dict[str, Any]) -> dict[str, Any]:
     def changed(row: Agent) -> AgentValues:
-        return check_changes(row, changes, CHOICES, is_operator=row.owner_id is None)
+        return check_changes(row, changes, CHOICES)
 
     row = update_agent(agent=_own(caller, agent_id), change=changed)
     return agent_details(row, may_change=True)

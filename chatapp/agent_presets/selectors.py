@@ -12,6 +12,7 @@ from uuid import UUID
 from django.db.models import F, Q, QuerySet
 
 from agents.mcp import McpToolFacts, changed_tools
+from chatapp.accounts.group_access.selectors import allowed_to
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent, DeploymentHook, McpServer
 from chatapp.operations.editions import keep
@@ -19,9 +20,19 @@ from chatapp.operations.errors import NotFound
 
 
 def visible_agents(user: User) -> QuerySet[Agent]:
-    """Return the agents this user may choose: enabled ones for everybody, then the user's own."""
-    rows = Agent.objects.filter(Q(owner=None) | Q(owner=user), enabled=True).select_related("model")
+    """Return the agents this user may choose: enabled ones that the user's groups allow, then the user's own."""
+    allowed = allowed_to(user.pk).agents
+    of_operators = Q(owner=None) if allowed is None else Q(owner=None, pk__in=allowed)
+    rows = Agent.objects.filter(of_operators | Q(owner=user), enabled=True).select_related("model")
     return rows.order_by(F("owner").asc(nulls_first=True), "name")
+
+
+def usable_agent(agent: Agent | None, user_id: UUID) -> Agent | None:
+    """Return the agent; None for one that was switched off, or that the user's groups do not allow any more."""
+    if agent is None or not agent.enabled:
+        return None
+    allowed = allowed_to(user_id).agents if agent.owner_id is None else None
+    return agent if allowed is None or agent.pk in allowed else None
 
 
 def accessible_agent(user: User, name_or_id: str) -> Agent:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 from agents.presets import Preset, PresetError, make_preset, write_preset
 from chatapp.accounts.archive import ArchiveFile, safe_file_name
@@ -53,11 +54,15 @@ class _Check:
 
     preset: Preset
     choices: Choices
-    is_operator: bool
+    owner_id: UUID | None
     is_lenient: bool = False
     agent: Agent | None = None
     wanted: Collection[str] = frozenset(Preset.model_fields)
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def is_operator(self) -> bool:
+        return self.owner_id is None
 
     def run(self) -> CheckedPreset:
         model = self.agent.model if self.agent and "model" not in self.wanted else self._model()
@@ -92,7 +97,7 @@ class _Check:
         if self.preset.model is None:
             return None
         try:
-            return accessible_model(self.preset.model)
+            return accessible_model(self.owner_id, self.preset.model)
         except NotFound:
             self._missing("model", f"There is no model {self.preset.model} here")
             return None
@@ -126,7 +131,9 @@ class _Check:
             if self.is_operator:
                 merge_policies(("agent", policy))
             else:
-                check_user_fields(policy, self.choices.policy_limits(model or default_model()), "agent")
+                check_user_fields(
+                    policy, self.choices.policy_limits(model or default_model(self.owner_id)), "agent"
+                )
         except PolicyError as error:
             raise _invalid("context_policy", str(error)) from None
         return policy
@@ -147,15 +154,14 @@ def _invalid(field: str, problem: str) -> InvalidInput:
 
 
 def check_preset(
-    preset: Preset, choices: Choices, *, is_operator: bool, is_import: bool = False
+    preset: Preset, choices: Choices, *, owner_id: UUID | None, is_import: bool = False
 ) -> CheckedPreset:
-    """Return the columns of a new agent. Raises InvalidInput, which names the field."""
-    return _Check(preset, choices, is_operator, is_import).run()
+    """Return the columns of a new agent; one without an owner is an operator's. Raises InvalidInput, which names the
+    field."""
+    return _Check(preset, choices, owner_id, is_import).run()
 
 
-def check_changes(
-    agent: Agent, changes: Mapping[str, Any], choices: Choices, *, is_operator: bool
-) -> AgentValues:
+def check_changes(agent: Agent, changes: Mapping[str, Any], choices: Choices) -> AgentValues:
     """Return the columns to change. Raises InvalidInput, which names the field.
 
     Fields that are not sent are not checked: what the agent has may no longer exist or be allowed.
@@ -169,7 +175,7 @@ def check_changes(
         preset = make_preset(content)
     except PresetError as error:
         raise _invalid(error.place, error.problem) from None
-    return _Check(preset, choices, is_operator, agent=agent, wanted=wanted).run().values
+    return _Check(preset, choices, agent.owner_id, agent=agent, wanted=wanted).run().values
 
 
 def preset_of(agent: Agent) -> Preset:

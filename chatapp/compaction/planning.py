@@ -178,7 +178,7 @@ def summary_model_of(loaded: LoadedContext) -> ModelConfig:
     wanted = loaded.rules.policy.summary_model
     if wanted:
         try:
-            return accessible_model(wanted)
+            return accessible_model(None, wanted)  # named by the policy, not chosen by the user
         except NotFound:
             log.warning("The summary model %s is not there; the fast model takes its place.", wanted)
     return fast_model_of(loaded.config)

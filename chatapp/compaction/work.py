@@ -83,7 +83,7 @@ def read_work(lease: CompactionLease) -> CompactionWork:
     ).get(pk=lease.compaction_id)
     span = (row.branch, row.first_position, row.last_position)
     first_id, last_id = span_ends(*span)
-    config = row.model or default_model()
+    config = row.model or default_model(row.conversation.owner_id)
     return CompactionWork(
         row=row,
         lease=lease,

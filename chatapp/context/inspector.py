@@ -63,7 +63,7 @@ def inspect_context(
 
 def _model_for(conversation: Conversation, model: str | None) -> ModelConfig:
     if model:
-        return accessible_model(model)
+        return accessible_model(conversation.owner_id, model)
     return model_of(conversation)
 
 

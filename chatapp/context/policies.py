@@ -10,7 +10,7 @@ from django.conf import settings
 
 from agents.hooks import EffectiveHooks, Hook, compacts_itself, join_hooks, read_hooks, with_auto_compact
 from chatapp.agent_presets.models import Agent
-from chatapp.agent_presets.selectors import deployment_hooks
+from chatapp.agent_presets.selectors import deployment_hooks, usable_agent
 from chatapp.conversations.models import Conversation
 from chatapp.operations import clock
 from chatapp.providers.models import ModelConfig
@@ -62,9 +62,8 @@ class ContextRules:
 
 
 def agent_of(conversation: Conversation | None) -> Agent | None:
-    """Return the conversation's agent; None for one that was switched off."""
-    agent = conversation.agent if conversation else None
-    return agent if agent is not None and agent.enabled else None
+    """Return the conversation's agent; None for one that was switched off, or is not for its user any more."""
+    return usable_agent(conversation.agent, conversation.owner_id) if conversation else None
 
 
 def rules_for(

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from typing import Any, ClassVar
+from uuid import UUID
 
 from django import forms
+from django.conf import settings
 from django.contrib import admin
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
 
 from chatapp.agent_presets.admin.hooks import HOOKS_HELP, check_hook_field
 from chatapp.conversations.actions.conversations import update_conversation
+from chatapp.conversations.looks import look_into, readable_conversations
+from chatapp.conversations.message_values import text_of
 from chatapp.conversations.models import Conversation
 from chatapp.operations import clock
 from chatapp.operations.admin.fields import YamlField
 from chatapp.operations.admin.pages import ViewOnlyAdmin
+from memory.bounds import MAX_ID
 
 
 class ConversationForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -25,6 +32,11 @@ class ConversationForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def clean_hooks(self) -> list[dict[str, Any]]:
         return check_hook_field(self.cleaned_data["hooks"] or [], "conversation")
+
+
+class LookForm(forms.Form):
+    reason = forms.CharField(max_length=200)
+    before = forms.IntegerField(required=False, min_value=0, max_value=MAX_ID, widget=forms.HiddenInput)
 
 
 @admin.register(Conversation)
@@ -60,6 +72,40 @@ class ConversationAdmin(ViewOnlyAdmin):
         "hooks",
     )
     readonly_fields = tuple(name for name in fields if name != "hooks")
+
+    change_form_template = "admin/chatapp/conversation/change_form.html"
+
+    def get_urls(self) -> list[URLPattern]:
+        look = self.admin_site.admin_view(self.look)
+        return [
+            path("<uuid:conversation_id>/look/", look, name="chatapp_conversation_look"),
+            *super().get_urls(),
+        ]
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        may_look = bool(request.user.is_superuser) and settings.OPERATORS_READ_CHATS
+        return super().change_view(
+            request, object_id, form_url, {**(extra_context or {}), "may_look": may_look}
+        )
+
+    def look(self, request: HttpRequest, conversation_id: UUID) -> HttpResponse:
+        """Ask an admin for the reason, then show what was said."""
+        rows = readable_conversations()
+        if not request.user.is_superuser or not rows.filter(pk=conversation_id).exists():
+            raise Http404
+        form = LookForm(request.POST or None)
+        shown: dict[str, Any] = {"form": form, "conversation_id": conversation_id, "title": "Read"}
+        if form.is_valid():
+            asked = form.cleaned_data
+            conversation, page = look_into(
+                conversation_id, actor_id=request.user.pk, reason=asked["reason"], before=asked["before"]
+            )
+            said = [{"role": row.role, "at": row.created_at, "text": text_of(row.parts)} for row in page.rows]
+            shown |= {"conversation": conversation, "page": page, "messages_shown": said}
+        context = {**self.admin_site.each_context(request), "opts": self.opts, **shown}
+        return TemplateResponse(request, "admin/chatapp/conversation/look.html", context)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return admin.ModelAdmin.has_change_permission(self, request, obj)

@@ -125,7 +125,7 @@ def _carry_out(lease: ConsolidationLease) -> Consolidation:
         _end_failed(lease, WORKERS_DIED, ())
         return row
     entries = unknown_entries(row)
-    reason = _reason_not_to()
+    reason = _reason_not_to(row)
     if reason or not entries:
         status = Consolidation.Status.SKIPPED if reason else Consolidation.Status.DONE
         end_consolidation(lease=lease, status=status, reason=reason, now=clock.now())
@@ -134,20 +134,20 @@ def _carry_out(lease: ConsolidationLease) -> Consolidation:
     return row
 
 
-def _reason_not_to() -> str:
+def _reason_not_to(row: Consolidation) -> str:
     """Empty where a language model can be asked."""
     try:
-        return NO_MODEL if _model().kind == ModelConfig.Kind.DEMO else ""
+        return NO_MODEL if _model(row).kind == ModelConfig.Kind.DEMO else ""
     except NotFound as error:
         return error.message
 
 
-def _model() -> ModelConfig:
-    return fast_model_of(default_model())
+def _model(row: Consolidation) -> ModelConfig:
+    return fast_model_of(default_model(row.user_id))
 
 
 def _read_work(row: Consolidation, entries: Sequence[MemoryEntry]) -> _Work:
-    config = _model()
+    config = _model(row)
     rules = rules_for(config)
     room = min(INPUT_TOKENS, rules.calibration.invert(rules.budget.input_tokens) // 2)
     notes = fit_notes([Noted(entry.day, entry.text) for entry in entries], room)

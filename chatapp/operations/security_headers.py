@@ -23,10 +23,11 @@ PERMISSIONS = ", ".join(
             f"{name}=()"
             for name in (
                 "accelerometer", "browsing-topics", "camera", "display-capture", "geolocation", "gyroscope",
-                "magnetometer", "microphone", "midi", "payment", "publickey-credentials-create", "serial", "usb",
+                "magnetometer", "microphone", "midi", "payment", "serial", "usb",
                 "xr-spatial-tracking",
             )
         ),
+        "publickey-credentials-create=(self)",
         "publickey-credentials-get=(self)",
     ]
 )  # fmt: skip

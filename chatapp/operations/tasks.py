@@ -15,6 +15,7 @@ import chatapp.recall.tasks
 import chatapp.runs.tasks
 from chatapp.accounts.actions import delete_expired_tokens
 from chatapp.accounts.idempotency_keys import delete_old_keys
+from chatapp.accounts.invitations.actions import delete_old_invitations
 from chatapp.files.attachments import sweep_files
 from chatapp.files.offloads import sweep_offloads
 from chatapp.forgetting.trash.services import clean_up_idle
@@ -60,6 +61,7 @@ def clean_up() -> None:
     delete_expired_tokens(now=now)
     delete_old_events(now=now)
     delete_old_keys(now=now)
+    delete_old_invitations(now=now)
     sum_up_usage(now=now)
     deleted = clean_up_idle(now=now, days=current("RETENTION_DAYS"), trash_days=current("TRASH_DAYS"))
     sweep_files(now=now)

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from allauth.account.views import password_reset as allauth_password_reset
 from allauth.usersessions.models import UserSession
+from django.conf import settings
 from django.contrib.auth import login
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
@@ -40,6 +41,8 @@ def product_context(request: HttpRequest) -> dict[str, Any]:
     return {
         "product_name": PRODUCT_NAME,
         "signup_is_open": lambda: current("SIGNUP") == "open",
+        "signup_needs_invitation": lambda: current("SIGNUP") == "invite",
+        "single_sign_on": settings.OIDC_NAME if settings.OIDC_ISSUER else "",
         "has_mail": has_mail,
         "needs_setup": lambda: not has_admin(),
     }
@@ -55,8 +58,12 @@ def chat(request: HttpRequest, conversation_id: UUID | None = None) -> HttpRespo
             accessible_conversation(user, conversation_id)
         except NotFound as error:
             raise Http404(error.message) from None
-    days = retention_days_of([user.pk], current("RETENTION_DAYS"))[user.pk]
-    return render(request, "chat.html", {"retention_days": days, "trash_days": current("TRASH_DAYS")})
+    shown = {
+        "retention_days": retention_days_of([user.pk], current("RETENTION_DAYS"))[user.pk],
+        "trash_days": current("TRASH_DAYS"),
+        "operators_read": settings.OPERATORS_READ_CHATS,
+    }
+    return render(request, "chat.html", shown)
 
 
 @require_GET

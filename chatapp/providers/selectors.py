@@ -14,6 +14,7 @@ from django.db.models import Count, F, QuerySet, Sum
 from django.db.models.functions import TruncDate, TruncHour
 
 from agents.events import UsageTotals
+from chatapp.accounts.group_access.selectors import allowed_to
 from chatapp.accounts.models import User
 from chatapp.conversations.models import Conversation
 from chatapp.operations import clock
@@ -45,14 +46,28 @@ def models_by_preference() -> QuerySet[ModelConfig]:
     return ModelConfig.objects.select_related("fast_model").order_by("-is_default", "-kind", "name")
 
 
-def visible_models(user: User) -> QuerySet[ModelConfig]:
-    """Return the models this user may choose, the default first: all that are enabled."""
-    return models_by_preference().filter(enabled=True)
+def usable_models(user_id: UUID | None) -> QuerySet[ModelConfig]:
+    """Return the enabled models that the user's groups allow, the default first; all enabled ones for nobody."""
+    enabled = models_by_preference().filter(enabled=True)
+    allowed = allowed_to(user_id).models if user_id else None
+    return enabled if allowed is None else enabled.filter(pk__in=allowed)
 
 
-def default_model() -> ModelConfig:
-    """Return the default model. Raises NotFound where operators disabled all."""
-    model = keep("default model", models_by_preference().filter(enabled=True).first)
+def may_use(model: ModelConfig, user_id: UUID) -> bool:
+    """Return whether `usable_models` of the user has the model."""
+    allowed = allowed_to(user_id).models
+    return model.enabled and (allowed is None or model.pk in allowed)
+
+
+def default_model(user_id: UUID | None = None) -> ModelConfig:
+    """Return the model of who chose none: the default, or the first that the groups of the user, if any, allow.
+
+    Raises NotFound.
+    """
+    if user_id and allowed_to(user_id).models is not None:
+        model = usable_models(user_id).first()
+    else:
+        model = keep("default model", usable_models(None).first)
     if model is None:
         raise NotFound("No model is enabled. An operator can enable one in the admin panel, under Models.")
     return copy(model)
@@ -65,16 +80,19 @@ def has_real_default() -> bool:
 
 
 def model_of(conversation: Conversation) -> ModelConfig:
-    """Return the conversation's model, else its agent's, else the default; disabled ones are skipped. Raises
-    NotFound."""
+    """Return the conversation's model, else its agent's, else the default of its user. Those that are disabled or not
+    for this user are skipped. Raises NotFound."""
+    user_id = conversation.owner_id
     agent = conversation.agent if conversation.agent and conversation.agent.enabled else None
     chosen = (conversation.model, agent.model if agent else None)
-    return next((model for model in chosen if model is not None and model.enabled), None) or default_model()
+    usable = (model for model in chosen if model is not None and may_use(model, user_id))
+    return next(usable, None) or default_model(user_id)
 
 
-def accessible_model(name_or_id: str | UUID) -> ModelConfig:
-    """Return a model by id, name, or the endpoint's name for it. Raises NotFound, also for a disabled one."""
-    models = models_by_preference().filter(enabled=True)
+def accessible_model(user_id: UUID | None, name_or_id: str | UUID) -> ModelConfig:
+    """Return a model by id, name, or the endpoint's name for it. Raises NotFound, also for one that is disabled or not
+    for this user; for nobody all enabled ones are found."""
+    models = usable_models(user_id)
     model = _by_id(models, name_or_id) or _by_name(models, str(name_or_id))
     if model is None:
         raise NotFound("There is no such model, or it is switched off.", code="model_not_found")

@@ -255,7 +255,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
 
 
 def _store_message(user: User, frame: MessageSend, claim: Claim | None) -> Receipt:
-    model = accessible_model(frame.model) if frame.model else None
+    model = accessible_model(user.pk, frame.model) if frame.model else None
     new = NewMessage(
         text=text_of_content(frame.content),
         attachment_ids=attachment_ids(frame.content, frame.attachments),

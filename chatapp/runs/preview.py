@@ -130,7 +130,7 @@ class _Asking:
     @classmethod
     def prepare(cls, agent: Agent, question: str, user: User) -> _Asking:
         """Raises NotFound, PolicyError and ContextError."""
-        config = agent.model if agent.model and agent.model.enabled else default_model()
+        config = agent.model if agent.model and agent.model.enabled else default_model(user.pk)
         rules, fast = rules_for(config, agent=agent), fast_model_for(config)
         tools = tuple(tool if _may_run(tool) else NotRun(tool.spec) for tool in tools_of(agent))
         return cls(

@@ -20,7 +20,7 @@ from chatapp.operations import clock
 from chatapp.operations.errors import NotFound
 from chatapp.operations.fences import read_fences
 from chatapp.providers.models import ModelConfig
-from chatapp.providers.selectors import model_of
+from chatapp.providers.selectors import may_use, model_of
 from chatapp.runs.actions.claims import ClaimedRun
 from chatapp.runs.models import Run
 from chatapp.runs.plans import PlanSetup, mode_of, set_up_plan
@@ -138,7 +138,8 @@ def load_turn_end(run_id: UUID) -> LoadedContext | None:
 
 def _config_of(run: Run) -> ModelConfig:
     """Return the model that answers. Raises NotFound."""
-    return run.model if run.model and run.model.enabled else model_of(run.conversation)
+    is_usable = run.model is not None and may_use(run.model, run.conversation.owner_id)
+    return run.model if run.model and is_usable else model_of(run.conversation)
 
 
 def _question_value(run: Run) -> Message:

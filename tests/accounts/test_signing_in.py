@@ -11,7 +11,6 @@ from pytest_django.fixtures import Settings
 
 from chatapp.accounts.actions import create_user
 from chatapp.accounts.models import User
-from chatapp.accounts.sign_in import invitation_path
 from chatapp.operations.errors import Conflict, InvalidInput
 
 PASSWORD = "a long enough passphrase"
@@ -117,34 +116,16 @@ def test_unacceptable_addresses_and_passwords_are_refused(db: None, email: str, 
 # --- who may sign up ------------------------------------------------------------------------------------
 
 
-def sign_up(client: Client, email: str, page: str = "/accounts/signup/") -> bool:
-    client.get(page)
+def sign_up(client: Client, email: str) -> bool:
     client.post("/accounts/signup/", {"email": email, "password1": PASSWORD, "password2": PASSWORD})
     return User.objects.filter(email=email).exists()
 
 
 def test_nobody_signs_up_where_that_is_closed(db: None, client: Client) -> None:
     assert not sign_up(client, "erin@example.com")
-    assert not sign_up(client, "erin@example.com", invitation_path("erin@example.com"))
 
 
 def test_everybody_signs_up_where_that_is_open(db: None, client: Client, settings: Settings) -> None:
     settings.SIGNUP = "open"
     assert sign_up(client, "erin@example.com")
     assert not User.objects.get().is_staff
-
-
-def test_an_invitation_lets_its_address_sign_up(db: None, client: Client, settings: Settings) -> None:
-    settings.SIGNUP = "invite"
-    assert not sign_up(client, "erin@example.com")
-    assert sign_up(client, "erin@example.com", invitation_path("Erin@example.com"))
-
-
-def test_an_invitation_is_for_one_address(db: None, client: Client, settings: Settings) -> None:
-    settings.SIGNUP = "invite"
-    assert not sign_up(client, "mallory@example.com", invitation_path("erin@example.com"))
-
-
-def test_a_forged_invitation_opens_nothing(db: None, client: Client, settings: Settings) -> None:
-    settings.SIGNUP = "invite"
-    assert not sign_up(client, "erin@example.com", invitation_path("erin@example.com") + "x")

@@ -21,6 +21,10 @@ def all_operations() -> list[tuple[str, str]]:
     ]
 
 
+def is_for_operators(path: str) -> bool:
+    return path.startswith(f"{PREFIX}/admin/")
+
+
 @cache
 def describe_api() -> dict[str, Any]:
     return api.get_openapi_schema(path_prefix=PREFIX)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from chatapp.accounts.invitations.models import Invitation
 from chatapp.accounts.models import ApiToken, User
 from chatapp.agent_presets.models import Agent
 from chatapp.compaction.models import Compaction
@@ -88,6 +89,12 @@ def one_of_everything(user: User) -> dict[str, str]:
         lease_expires_at=clock.now(),
         created_at=clock.now(),
     )
+    invitation = Invitation.objects.create(
+        email=f"guest-of-{user.email}",
+        token_hash=str(user.pk),
+        created_at=clock.now(),
+        expires_at=clock.now(),
+    )
     return {
         "import_id": str(brought.pk),
         "agent_id": str(agent.pk),
@@ -97,6 +104,7 @@ def one_of_everything(user: User) -> dict[str, str]:
         "proposal_id": str(proposal.pk),
         "receipt_id": str(receipt.pk),
         "conversation_id": str(conversation.pk),
+        "invitation_id": str(invitation.pk),
         "message_id": str(answer.pk),
         "run_id": str(run.pk),
         "compaction_id": str(compaction.pk),

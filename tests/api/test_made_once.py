@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 from django.apps import apps
+from pytest_django.fixtures import Settings
 
 from chatapp.accounts.idempotency_keys import KEPT, delete_old_keys
 from chatapp.accounts.models import ApiToken, IdempotencyKey, User
 from chatapp.operations import clock
 from chatapp.providers.models import ModelConfig
 from chatapp.urls import ROUTERS
+from tests.api.conftest import Clients
 from tests.api.everything import one_of_everything
 from tests.api.program import Answer, Program
 from tests.api.running import new_conversation, read_all, running_service, send
@@ -116,7 +118,7 @@ async def ask_twice(program: Program, path: str, body: Any = None) -> tuple[Answ
 
 
 @pytest.mark.mechanism("contract.once")
-@pytest.mark.parametrize("path", [path for path in CREATING if path not in IN_A_TEST_OF_THEIR_OWN])
+@pytest.mark.parametrize("path", sorted(set(CREATING) - IN_A_TEST_OF_THEIR_OWN - {"/admin/invitations"}))
 async def test_a_repeat_makes_nothing_and_answers_with_what_was_made(
     path: str, alice: User, alice_program: Program, model: ModelConfig
 ) -> None:
@@ -201,6 +203,19 @@ def test_a_repeat_shows_no_secret(alice: User) -> None:
     assert again.json() == {**first.json(), "token": None}
     assert first["Location"] == again["Location"] == f"/api/v1/tokens/{first.json()['id']}"
     assert ApiToken.objects.filter(user=alice).count() == 1
+
+
+def test_a_repeated_invitation_shows_no_link(
+    admin_user: User, api_client: Clients, settings: Settings
+) -> None:
+    settings.SIGNUP = "invite"
+    client = api_client(admin_user)
+    fields: dict[str, Any] = {"content_type": "application/json", "headers": {"Idempotency-Key": "k1"}}
+    path = "/api/v1/admin/invitations"
+    first, again = (client.post(path, {"email": "erin@example.com"}, **fields) for _ in "ab")
+    assert first.status_code == again.status_code == 201
+    assert first.json()["link"]
+    assert again.json() == {**first.json(), "link": None}
 
 
 @pytest.mark.parametrize(

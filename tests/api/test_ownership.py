@@ -11,7 +11,8 @@ from django.test import Client
 
 from chatapp.accounts.models import ApiToken, User
 from chatapp.conversations.models import Conversation
-from tests.api.description import all_operations
+from tests.api.conftest import Clients
+from tests.api.description import all_operations, is_for_operators
 from tests.api.everything import one_of_everything
 from tests.memory_store.rows import new_conversation
 
@@ -27,8 +28,8 @@ BODIES = {
 
 
 def all_addresses() -> list[tuple[str, str]]:
-    """Every operation whose address holds an id."""
-    return [(method, path) for method, path in all_operations() if "_id}" in path]
+    """Every operation whose address holds an id, but for those that operators alone may call."""
+    return [pair for pair in all_operations() if "_id}" in pair[1] and not is_for_operators(pair[1])]
 
 
 @pytest.fixture
@@ -108,3 +109,19 @@ def test_lists_hold_only_ones_own(charlie_client: Client, ids: dict[str, str]) -
     for path in ("conversations", "usage", "memory/days", "memory/search?q=xylophone"):
         assert charlie_client.get(f"/api/v1/{path}").json()["items"] == []
     assert len(charlie_client.get("/api/v1/tokens").json()["items"]) == 1
+
+
+@pytest.mark.parametrize(("method", "path"), [pair for pair in all_operations() if is_for_operators(pair[1])])
+def test_what_is_for_operators_needs_their_scope(
+    charlie_client: Client,
+    api_client: Clients,
+    admin_user: User,
+    ids: dict[str, str],
+    method: str,
+    path: str,
+) -> None:
+    without_scope = api_client(admin_user, ["chat", "read", "memory"])
+    for client in (charlie_client, without_scope):
+        answer = call(client, method, path, ids)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "insufficient_scope")
+    assert call(Client(), method, path, ids).status_code == 401

@@ -14,7 +14,7 @@ from chatapp.operations.encryption import decrypt
 from chatapp.operations.errors import NotFound
 from chatapp.providers.actions import ensure_first_model, offer_models, save_model_config
 from chatapp.providers.models import ModelConfig
-from chatapp.providers.selectors import accessible_model, default_model, fast_model_of, visible_models
+from chatapp.providers.selectors import accessible_model, default_model, fast_model_of, usable_models
 
 pytestmark = pytest.mark.django_db
 
@@ -53,7 +53,7 @@ def test_address_and_model_make_the_default_model(start: Start, alice: User) -> 
     assert (model.name, model.model_id, model.base_url) == ("qwen3", "qwen3", LOCAL)
     assert model.from_environment
     assert fast_model_of(model).model_id == "qwen3-small"
-    assert [choice.name for choice in visible_models(alice)] == ["qwen3", "qwen3-small", "Demo"]
+    assert [choice.name for choice in usable_models(alice.pk)] == ["qwen3", "qwen3-small", "Demo"]
 
 
 def test_a_key_alone_means_openai(start: Start) -> None:
@@ -92,7 +92,7 @@ def test_a_start_keeps_what_operators_edited(start: Start) -> None:
 
 def test_a_start_keeps_the_operators_default(start: Start) -> None:
     start(LOCAL, model="qwen3")
-    demo = accessible_model("Demo")
+    demo = accessible_model(None, "Demo")
     demo.is_default = True
     save_model_config(config=demo)
     start(LOCAL, model="qwen3")
@@ -162,7 +162,7 @@ def test_a_real_model_replaces_the_demo_as_default_and_the_demo_stays_selectable
 ) -> None:
     start()
     save_model_config(config=ModelConfig(name="Mine", model_id="m", base_url=LOCAL))
-    assert [choice.name for choice in visible_models(alice)] == ["Mine", "Demo"]
+    assert [choice.name for choice in usable_models(alice.pk)] == ["Mine", "Demo"]
 
 
 def test_a_second_model_does_not_become_the_default(start: Start) -> None:
@@ -187,9 +187,9 @@ def test_a_disabled_model_cannot_be_chosen(start: Start) -> None:
     model = default_model()
     ModelConfig.objects.filter(pk=model.pk).update(enabled=False)
     with pytest.raises(NotFound):
-        accessible_model("qwen3")
+        accessible_model(None, "qwen3")
     with pytest.raises(NotFound):
-        accessible_model(model.pk)
+        accessible_model(None, model.pk)
     assert default_model().kind == "demo"
 
 
@@ -197,8 +197,8 @@ def test_a_model_is_found_by_id_name_and_the_endpoints_name(start: Start) -> Non
     start(LOCAL, model="org/qwen3")
     model = default_model()
     ModelConfig.objects.filter(pk=model.pk).update(name="Shown")
-    assert accessible_model(model.pk) == accessible_model(str(model.pk)) == model
-    assert accessible_model("Shown") == accessible_model("org/qwen3") == model
+    assert accessible_model(None, model.pk) == accessible_model(None, str(model.pk)) == model
+    assert accessible_model(None, "Shown") == accessible_model(None, "org/qwen3") == model
 
 
 @pytest.mark.django_db(transaction=True)

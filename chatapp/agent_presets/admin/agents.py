@@ -114,7 +114,7 @@ class ImportForm(forms.Form):
     def clean_yaml(self) -> CheckedPreset:
         try:
             return check_preset(
-                read_preset(self.cleaned_data["yaml"]), CHOICES, is_operator=True, is_import=True
+                read_preset(self.cleaned_data["yaml"]), CHOICES, owner_id=None, is_import=True
             )
         except PresetError as error:
             raise ValidationError(f"{error}.") from None

@@ -29,6 +29,7 @@ from chatapp.agent_presets.deployments.differences import (
     changed_columns,
     describe_change,
 )
+from chatapp.agent_presets.deployments.groups import change_group
 from chatapp.agent_presets.deployments.schemas import (
     DeclaredAgent,
     DeclaredGroup,
@@ -41,7 +42,6 @@ from chatapp.agent_presets.deployments.schemas import (
 from chatapp.agent_presets.hook_actions import check_declared
 from chatapp.agent_presets.models import Agent, DeploymentHook, McpServer
 from chatapp.agent_presets.services import Choices, check_changes, check_preset
-from chatapp.conversations.models import GroupRetention
 from chatapp.operations import encryption
 from chatapp.operations.audit import record_change
 from chatapp.operations.errors import ServiceError
@@ -123,7 +123,7 @@ class _Applied:
             ),
             _section(
                 "groups",
-                [self._group(each) for each in declared.groups],
+                [self._group(each, f"groups.{at}") for at, each in enumerate(declared.groups)],
                 Group.objects,
             ),
         ]
@@ -242,9 +242,9 @@ class _Applied:
         if "hooks" in named:
             content["hooks"] = write_hooks(declared.hooks)
         if row is None:
-            values = check_preset(Preset.model_validate(content), self.choices, is_operator=True).values
+            values = check_preset(Preset.model_validate(content), self.choices, owner_id=None).values
         else:
-            values = check_changes(row, content, self.choices, is_operator=True)
+            values = check_changes(row, content, self.choices)
         columns = {name: value for name, value in values.columns.items() if name in named - {"name"}}
         return AgentValues(columns | own, values.servers if "mcp_servers" in named else None)
 
@@ -277,21 +277,9 @@ class _Applied:
             save_deployment_hook(hook=row)
         return _recorded(row, is_new, changes)
 
-    def _group(self, declared: DeclaredGroup) -> Difference:
+    def _group(self, declared: DeclaredGroup, place: str) -> Difference:
         row, is_new = Group.objects.get_or_create(name=declared.name)
-        changes: list[Change] = []
-        if "retention_days" in declared.model_fields_set:
-            kept = GroupRetention.objects.filter(group=row)
-            before, after = kept.values_list("days", flat=True).first(), declared.retention_days
-            if before != after:
-                changes.append(
-                    describe_change("retention_days", before, after, is_new=is_new, is_hidden=False)
-                )
-            if after is None:
-                kept.delete()
-            elif before != after:
-                GroupRetention.objects.update_or_create(group=row, defaults={"days": after})
-        return _recorded(row, is_new, changes)
+        return _recorded(row, is_new, change_group(row, declared, place, is_new=is_new))
 
 
 def _columns(declared: DeclaredModel | DeclaredServer, *without: str) -> dict[str, Any]:

@@ -75,6 +75,8 @@ class DeclaredHook(Hook):
 class DeclaredGroup(_Declared):
     name: str = Field(min_length=1, max_length=150)
     retention_days: int | None = Field(None, ge=0, le=MAX_RETENTION_DAYS)
+    models: list[Id] = Field(default_factory=list, max_length=1_000)
+    agents: list[Id] = Field(default_factory=list, max_length=1_000)
 
 
 class Deployment(_Declared):

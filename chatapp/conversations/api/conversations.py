@@ -13,6 +13,7 @@ from chatapp.accounts.idempotency import creates
 from chatapp.accounts.models import User
 from chatapp.agent_presets.api import chosen_agent
 from chatapp.agent_presets.hook_actions import check_declared
+from chatapp.agent_presets.selectors import usable_agent
 from chatapp.context.policies import check_own_policy
 from chatapp.context.tools.registry import tool_names
 from chatapp.conversations import models
@@ -64,7 +65,7 @@ def _create(caller: Caller, new: NewConversation) -> dict[str, Any]:
     fields = {name: getattr(new, name) for name in type(new).model_fields}
     columns = _checked(caller, models.Conversation(user=caller.user), fields)
     if (folder := columns.get("folder")) is not None and new.agent is None:
-        columns["agent"] = folder.agent if folder.agent and folder.agent.enabled else None
+        columns["agent"] = usable_agent(folder.agent, caller.user.pk)
     return full_conversation(create_conversation(user=caller.user, now=clock.now(), **columns))
 
 
@@ -72,7 +73,9 @@ def _checked(caller: Caller, row: models.Conversation, fields: dict[str, Any]) -
     """Return the fields sent as columns of the row. Raises InvalidInput, and NotFound for a model or agent."""
     columns = cast(ConversationColumns, dict(fields))
     if "model" in fields:
-        row.model = columns["model"] = accessible_model(fields["model"]) if fields["model"] else None
+        row.model = columns["model"] = (
+            accessible_model(caller.user.pk, fields["model"]) if fields["model"] else None
+        )
     if "agent" in fields:
         row.agent = columns["agent"] = chosen_agent(caller.user, fields["agent"])
     if "folder" in fields:

@@ -109,13 +109,13 @@ def _send(
         user=user,
         conversation_id=str(conversation.pk),
         new=new_message(user, sent, header_key, **place),
-        model=_model(sent.model),
+        model=_model(user, sent.model),
         now=clock.now(),
     )
 
 
-def _model(name_or_id: str | None) -> ModelConfig | None:
-    return accessible_model(name_or_id) if name_or_id else None
+def _model(user: User, name_or_id: str | None) -> ModelConfig | None:
+    return accessible_model(user.pk, name_or_id) if name_or_id else None
 
 
 @router.patch(
@@ -224,7 +224,7 @@ def _regenerate(user: User, conversation_id: str, message_id: str, options: RunO
         user=user,
         conversation_id=conversation_id,
         message_id=message_id,
-        model=_model(options.model),
+        model=_model(user, options.model),
         mode=options.mode or "",
         now=clock.now(),
     )

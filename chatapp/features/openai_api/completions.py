@@ -119,12 +119,15 @@ async def create_completion(
 async def _call_source(user: User, asked: ChatCompletion) -> Source:
     addresses = [address for message in asked.messages for address in message.image_addresses]
     images = await inline_images(addresses)
-    config, request = await sync_to_async(_model_request)(asked, images)
+    config, request = await sync_to_async(_model_request)(user, asked, images)
     return Source(ModelCall(user, config, request).items(), config.name)
 
 
-def _model_request(asked: ChatCompletion, images: Mapping[str, str]) -> tuple[ModelConfig, ModelRequest]:
+def _model_request(
+    user: User, asked: ChatCompletion, images: Mapping[str, str]
+) -> tuple[ModelConfig, ModelRequest]:
     return model_request(
+        user,
         asked.model,
         ModelRequest(
             messages=model_messages(asked.messages, images),
@@ -136,9 +139,9 @@ def _model_request(asked: ChatCompletion, images: Mapping[str, str]) -> tuple[Mo
     )
 
 
-def model_request(model: str | None, request: ModelRequest) -> tuple[ModelConfig, ModelRequest]:
+def model_request(user: User, model: str | None, request: ModelRequest) -> tuple[ModelConfig, ModelRequest]:
     """Return the model, and the request with no longer answer than the model's own limit. Raises NotFound."""
-    config = accessible_model(model) if model else default_model()
+    config = accessible_model(user.pk, model) if model else default_model(user.pk)
     most = rules_for(config).budget.output_for(count_request(request))
     limit = min(request.max_output_tokens or most, most)
     return config, ModelRequest(request.messages, limit, request.tools, request.temperature, request.options)
@@ -162,8 +165,8 @@ async def _turn_source(user: User, asked: ChatCompletion, name: str, key: str | 
 
 def _begin(user: User, name: str, model: str | None, turn: NewTurn) -> tuple[Receipt, str]:
     conversation = None if name == NEW else named_conversation(user, name)
-    config = accessible_model(model) if model else None
-    answering = config or (model_of(conversation) if conversation else default_model())
+    config = accessible_model(user.pk, model) if model else None
+    answering = config or (model_of(conversation) if conversation else default_model(user.pk))
     return begin_turn(user, conversation, turn, config), answering.name
 
 

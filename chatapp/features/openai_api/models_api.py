@@ -27,7 +27,7 @@ from chatapp.operations.database import persistently
 from chatapp.operations.errors import NotFound
 from chatapp.providers.actions import record_background_calls
 from chatapp.providers.models import ModelConfig
-from chatapp.providers.selectors import accessible_model, visible_models
+from chatapp.providers.selectors import accessible_model, usable_models
 from chatapp.providers.usage import CallUsage
 from chatapp.recall.embedding import endpoint
 from memory.tokens import estimate_text
@@ -45,7 +45,7 @@ async def list_models(request: ApiRequest) -> HttpResponseBase:
 
 
 def _models(user: User) -> list[dict[str, Any]]:
-    shapes = [_shape(row.name, row.created_at) for row in visible_models(user)]
+    shapes = [_shape(row.name, row.created_at) for row in usable_models(user.pk)]
     return shapes + ([_shape(settings.EMBEDDINGS_MODEL, _ALWAYS)] if settings.EMBEDDINGS_MODEL else [])
 
 
@@ -62,7 +62,7 @@ def _shape(name: str, created_at: datetime) -> dict[str, Any]:
 async def read_model(request: ApiRequest, model: str) -> HttpResponseBase:
     if model and model == settings.EMBEDDINGS_MODEL:
         return JsonResponse(_shape(model, _ALWAYS))
-    row: ModelConfig = await sync_to_async(accessible_model)(model)
+    row: ModelConfig = await sync_to_async(accessible_model)(request.auth.user.pk, model)
     return JsonResponse(_shape(row.name, row.created_at))
 
 

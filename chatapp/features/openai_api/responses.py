@@ -109,7 +109,7 @@ async def _call_source(user: User, asked: NewResponse, key: str | None) -> Sourc
         temperature=asked.temperature,
         options=asked.options(),
     )
-    config, request = await sync_to_async(model_request)(asked.model, request)
+    config, request = await sync_to_async(model_request)(user, asked.model, request)
     head = ResponseHead(new_name("resp"), float(int(time.time())), config.name, is_stored=False)
     told = {name: getattr(asked, name) for name in TOLD_BACK if getattr(asked, name) is not None}
     told |= {"tools": [tool.model_dump(exclude_none=True) for tool in asked.tools or ()]}
@@ -151,14 +151,14 @@ async def _turn_source(user: User, asked: NewResponse, key: str | None) -> Sourc
 
 def _begin(user: User, asked: NewResponse, turn: NewTurn) -> tuple[Receipt, ResponseHead]:
     """Store the question and the response that will answer it. Raises NotFound, Conflict."""
-    config = accessible_model(asked.model) if asked.model else None
+    config = accessible_model(user.pk, asked.model) if asked.model else None
     name = asked.conversation_name
     previous = accessible_response(user, asked.previous_response_id) if asked.previous_response_id else None
     conversation = named_conversation(user, name) if name else None
     if previous is not None:
         conversation = named_conversation(user, str(previous.run.conversation_id))
         turn = replace(turn, parent_id=str(previous.run.answer_id))
-    answering = config or (model_of(conversation) if conversation else default_model())
+    answering = config or (model_of(conversation) if conversation else default_model(user.pk))
     receipt = begin_turn(user, conversation, turn, config)
     row = store_response(
         user=user,
@@ -211,7 +211,7 @@ def _response(user: User, name: str) -> dict[str, Any]:
 
 def _model_name(run: Run) -> str:
     model: ModelConfig | None = run.model
-    return model.name if model else default_model().name
+    return model.name if model else default_model(run.user_id).name
 
 
 def _status_of(run: Run, answer: Message) -> tuple[str, str]:

@@ -28,6 +28,9 @@ IRREGULAR = {
     ("get", "/export"): "exportEverything",
     ("get", "/usage"): "getUsage",
     ("get", "/admin/usage"): "getUsageOfAll",
+    ("get", "/admin/invitations"): "listInvitations",
+    ("post", "/admin/invitations"): "createInvitation",
+    ("delete", "/admin/invitations/{invitation_id}"): "deleteInvitation",
     ("post", "/conversations/{conversation_id}/messages"): "sendMessage",
     ("patch", "/conversations/{conversation_id}/messages/{message_id}"): "editMessage",
     ("post", "/conversations/{conversation_id}/inject"): "injectMessage",
@@ -84,6 +87,7 @@ TAGS = {
     "files": "Uploads.",
     "tools": "What agents may use, and large results.",
     "memory": "What is remembered, searched and forgotten.",
+    "invitations": "Who may sign up, for operators.",
     "webhooks": "Addresses that are told what happens.",
 }
 HEADERS = {

@@ -60,6 +60,7 @@ export function Composer() {
       </div>
     </form>
     <p class="fine-print">${finePrint()}</p>
+    ${boot.operators_read && !currentConversation.value?.temporary && html`<p class="told-print">${t("Operators of this service can read chats; each look is recorded.")}</p>`}
   </div>`;
 }
 

@@ -1,0 +1,1 @@
+"""Which models and agents the members of a group may use."""

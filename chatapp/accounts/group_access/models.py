@@ -1,0 +1,30 @@
+"""What operators allow a group. A group without a row, or with an empty list, restricts nobody."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import Group
+from django.db.models import CASCADE, ManyToManyField, Model, OneToOneField
+
+
+class GroupAccess(Model):
+    group = OneToOneField(Group, on_delete=CASCADE, related_name="access")
+    models = ManyToManyField(
+        "chatapp.ModelConfig",
+        blank=True,
+        related_name="+",
+        help_text="Its members may use these alone; none chosen: all. Of several groups with a list, all their lists.",
+    )
+    agents = ManyToManyField(
+        "chatapp.Agent",
+        blank=True,
+        related_name="+",
+        limit_choices_to={"owner": None},
+        help_text="The same for agents. The assistant without an agent, and agents of one's own, are for everybody.",
+    )
+
+    class Meta:
+        verbose_name = "models and agents"
+        verbose_name_plural = "models and agents"
+
+    def __str__(self) -> str:
+        return f"what {self.group} may use"

@@ -1,0 +1,52 @@
+"""Reads what a user may use. Every interface asks here: the page, REST, `/v1`, the socket, and answers themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.contrib.auth.models import Group
+
+from chatapp.accounts.group_access.models import GroupAccess
+from chatapp.operations.editions import keep
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """The keys of models and of operators' agents; None means all."""
+
+    models: frozenset[UUID] | None = None
+    agents: frozenset[UUID] | None = None
+
+
+EVERYTHING = Allowed()
+
+
+def allowed_to(user_id: UUID) -> Allowed:
+    """Return what the user's groups allow together. Where no group has a list, nothing is read for it."""
+    lists = keep("group access", _lists)
+    if not lists:
+        return EVERYTHING
+    groups = Group.objects.filter(user=user_id, pk__in=lists).values_list("pk", flat=True)
+    found = [lists[group] for group in groups]
+    return Allowed(_together(each.models for each in found), _together(each.agents for each in found))
+
+
+def _together(lists: Iterable[frozenset[UUID] | None]) -> frozenset[UUID] | None:
+    chosen = [each for each in lists if each is not None]
+    return frozenset().union(*chosen) if chosen else None
+
+
+def _lists() -> Mapping[int, Allowed]:
+    """Return the lists of each group that has any."""
+    rows = GroupAccess.objects.prefetch_related("models", "agents")
+    return {
+        row.group_id: allowed
+        for row in rows
+        if (allowed := Allowed(_keys(row.models.all()), _keys(row.agents.all()))) != EVERYTHING
+    }
+
+
+def _keys(rows: Iterable[object]) -> frozenset[UUID] | None:
+    return frozenset(row.pk for row in rows) or None  # type: ignore[attr-defined]  # rows of any table

@@ -1,0 +1,78 @@
+"""Writes invitations: made, used once, withdrawn, and deleted when they are old."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import datetime, timedelta
+
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import transaction
+
+from chatapp.accounts.idempotency_keys import record_made
+from chatapp.accounts.invitations.models import Invitation
+from chatapp.accounts.models import User
+from chatapp.accounts.selectors import find_user, hash_token
+from chatapp.operations import audit
+from chatapp.operations.changeable_settings import current
+from chatapp.operations.errors import Conflict, InvalidInput, NotFound
+from chatapp.operations.models import AuditEvent
+
+VALID_FOR = timedelta(days=7)
+EXPIRED_IS_SHOWN_FOR = timedelta(days=30)
+
+
+def create_invitation(*, email: str, invited_by: User, now: datetime) -> tuple[Invitation, str]:
+    """Store an invitation in the place of an earlier one for the address, and return (it, its token).
+
+    Raises InvalidInput for what is no address, and Conflict where nobody may sign up or the address has an account.
+    """
+    if current("SIGNUP") == "closed":
+        raise Conflict("Nobody can sign up here: SIGNUP is “closed”.", code="signup_closed")
+    email = email.strip().lower()
+    try:
+        validate_email(email)
+        Invitation._meta.get_field("email").run_validators(email)
+    except ValidationError as error:
+        details = [{"field": "email", "message": message} for message in error.messages]
+        raise InvalidInput(" ".join(error.messages), details=details) from None
+    token = secrets.token_urlsafe(32)
+    with transaction.atomic():
+        if find_user(email) is not None:
+            raise Conflict(
+                "There is an account with this e-mail address already.", details={"field": "email"}
+            )
+        Invitation.objects.filter(email__iexact=email).delete()
+        invitation = Invitation.objects.create(
+            email=email,
+            token_hash=hash_token(token),
+            invited_by=invited_by,
+            created_at=now,
+            expires_at=now + VALID_FOR,
+        )
+        audit.record(AuditEvent.Kind.INVITED, actor_id=invited_by.pk, invitation=str(invitation.pk))
+        record_made(invitation.pk)
+    return invitation, token
+
+
+def use_invitation(*, token_hash: str, email: str, now: datetime) -> None:
+    """Delete the invitation of the address that signs up, in the caller's transaction.
+
+    Raises NotFound for one that is used, withdrawn, expired, or for another address.
+    """
+    valid = Invitation.objects.filter(token_hash=token_hash, email__iexact=email, expires_at__gt=now)
+    used, _ = valid.delete()
+    if not used:
+        raise NotFound("This invitation was used or withdrawn, or it has expired. Ask for a new one.")
+
+
+def withdraw_invitation(*, invitation: Invitation, actor: User) -> None:
+    """Delete the invitation: its link opens nothing any more."""
+    with transaction.atomic():
+        audit.record(AuditEvent.Kind.INVITATION_WITHDRAWN, actor_id=actor.pk, invitation=str(invitation.pk))
+        invitation.delete()
+
+
+def delete_old_invitations(*, now: datetime) -> None:
+    """Delete those that expired a while ago."""
+    Invitation.objects.filter(expires_at__lt=now - EXPIRED_IS_SHOWN_FOR).delete()

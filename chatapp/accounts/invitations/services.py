@@ -1,0 +1,62 @@
+"""Invites somebody: stores the invitation and mails its link, or returns the link to be handed over."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.core.mail import send_mail
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from chatapp.accounts.invitations.actions import create_invitation
+from chatapp.accounts.invitations.models import Invitation
+from chatapp.accounts.models import User
+from chatapp.operations import clock
+from chatapp.operations.changeable_settings import has_mail, mail_connection, mail_sender
+
+log = logging.getLogger(__name__)
+
+LINK_KEY = "invitation"
+"""The name in the link's query, which no log shows (`operations.logs`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Invited:
+    """`link` is None where it was mailed, and is not kept elsewhere."""
+
+    invitation: Invitation
+    link: str | None
+
+
+def invite(*, email: str, invited_by: User, own_address: str) -> Invited:
+    """Return the invitation, with its link where no mail was sent. Raises what `create_invitation` raises.
+
+    `own_address` begins the link where PUBLIC_URL is not set.
+    """
+    invitation, token = create_invitation(email=email, invited_by=invited_by, now=clock.now())
+    path = f"{reverse('account_signup')}?{urlencode({LINK_KEY: token})}"
+    link = f"{settings.PUBLIC_URL or own_address}{path}"
+    return Invited(invitation, None if _was_mailed(invitation, link) else link)
+
+
+def _was_mailed(invitation: Invitation, link: str) -> bool:
+    if not has_mail():
+        return False
+    words = {"link": link, "invitation": invitation, "product_name": "Palimpsest"}
+    body = render_to_string("account/email/invitation.txt", words)
+    try:
+        send_mail(
+            "An invitation to Palimpsest",
+            body,
+            mail_sender(),
+            [invitation.email],
+            connection=mail_connection(),
+        )
+    except OSError as error:  # SMTPException is one
+        # Not the error's words, which may repeat the mail with its link.
+        log.error("An invitation was not sent: %s.", type(error).__name__)
+        return False
+    return True

@@ -1,0 +1,39 @@
+"""Signing up with an invitation. The session holds the hash of its token, because the form loses the query."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allauth.account.forms import SignupForm
+from allauth.core import context
+from django.http import HttpRequest
+
+from chatapp.accounts.invitations.actions import use_invitation
+from chatapp.accounts.invitations.models import Invitation
+from chatapp.accounts.invitations.selectors import valid_invitation
+from chatapp.accounts.invitations.services import LINK_KEY
+from chatapp.accounts.selectors import hash_token
+from chatapp.operations import clock
+
+
+def invitation_in(request: HttpRequest) -> Invitation | None:
+    """Return the valid invitation whose link the visitor opened, if any."""
+    if token := request.GET.get(LINK_KEY):
+        request.session[LINK_KEY] = hash_token(token)
+    token_hash = request.session.get(LINK_KEY)
+    return valid_invitation(token_hash, clock.now()) if token_hash else None
+
+
+def accept_invitation(request: HttpRequest, email: str) -> None:
+    """Use up the invitation in the transaction that stores the user. Raises NotFound where it opens nothing now."""
+    use_invitation(token_hash=request.session.pop(LINK_KEY, ""), email=email, now=clock.now())
+
+
+class SignUpForm(SignupForm):  # type: ignore[misc] # allauth is not typed
+    """Shows the invited address, which nobody can change."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if invitation := invitation_in(context.request):
+            self.fields["email"].initial = invitation.email
+            self.fields["email"].widget.attrs["readonly"] = True

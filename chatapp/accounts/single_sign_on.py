@@ -1,0 +1,115 @@
+"""Signing in at an OpenID Connect issuer: whom it lets in, which account is theirs, and which groups they are in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allauth.account.models import EmailAddress
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.models import SocialLogin
+from allauth.socialaccount.providers.base import AuthProcess
+from allauth.socialaccount.providers.openid_connect.views import login as oidc_login
+from django.conf import settings
+from django.db import transaction
+from django.http import Http404, HttpRequest
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from requests import RequestException
+
+from chatapp.accounts.actions import follow_groups
+from chatapp.accounts.invitations.signing_up import accept_invitation, invitation_in
+from chatapp.accounts.models import User
+from chatapp.accounts.selectors import find_user, is_address_shown
+from chatapp.operations.changeable_settings import current
+
+PROVIDER = "sso"
+"""Our name for the issuer, in addresses: /accounts/oidc/sso/login/."""
+
+
+class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc] # allauth is not typed
+    """An account is found by who the issuer says it is, else by an e-mail address that both sides have checked."""
+
+    def authenticate_by_email(self, sociallogin: SocialLogin) -> tuple[User, str] | None:
+        """Return (the account to link, its address), where the address was checked by the issuer and by us."""
+        check_addresses(sociallogin)
+        for address in sociallogin.email_addresses:
+            user = find_user(address.email) if address.verified else None
+            if user is not None and is_address_shown(user):
+                # Without such a row allauth takes the account for a stranger's and removes its password.
+                values = {"verified": True, "primary": True}
+                EmailAddress.objects.update_or_create(user=user, email=user.email, defaults=values)
+                return user, address.email
+        return None
+
+    def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
+        """Follow the groups of a known user; answer with a page where a new one cannot have an account."""
+        if sociallogin.is_existing:
+            join_groups(sociallogin)
+            return
+        if sociallogin.state.get("process") == AuthProcess.CONNECT:
+            return
+        email = checked_address(sociallogin)
+        if not email:
+            refuse(request, "unchecked")
+        if find_user(email) is not None:
+            refuse(request, "taken")
+
+    def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
+        invitation = invitation_in(request)
+        is_invited = invitation is not None and invitation.email == checked_address(sociallogin)
+        return is_invited or settings.OIDC_MAKES_ACCOUNTS or current("SIGNUP") == "open"
+
+    def populate_user(self, request: HttpRequest, sociallogin: SocialLogin, data: dict[str, Any]) -> User:
+        user: User = super().populate_user(request, sociallogin, data)
+        user.email = user.email.lower()
+        user.name = " ".join(str(data.get("name") or "").split())[:150]
+        return user
+
+    def save_user(self, request: HttpRequest, sociallogin: SocialLogin, form: Any = None) -> User:
+        """Store a new user, who has no password here; an invitation for the address is used up."""
+        invitation = invitation_in(request)
+        with transaction.atomic():
+            user: User = super().save_user(request, sociallogin, form)
+            if invitation is not None and invitation.email == user.email:
+                accept_invitation(request, user.email)
+            join_groups(sociallogin)
+        return user
+
+
+def begin(request: HttpRequest, provider_id: str) -> HttpResponseBase:
+    """Send the browser to the issuer, or say that the issuer does not answer."""
+    if provider_id != PROVIDER or not settings.OIDC_ISSUER:
+        raise Http404
+    try:
+        response: HttpResponseBase = oidc_login(request, provider_id)
+    except (RequestException, KeyError, ValueError):  # no answer, or none that describes an issuer
+        response = render(request, "account/no_single_sign_on.html", {"reason": "away"}, status=503)
+    return response
+
+
+def check_addresses(sociallogin: SocialLogin) -> None:
+    """Take an address for checked where the issuer says so. Some say it in a string; "false" is true to Python."""
+    for address in sociallogin.email_addresses:
+        said = str(address.verified).lower() == "true"
+        address.verified = said or settings.OIDC_TRUSTS_ADDRESSES
+
+
+def checked_address(sociallogin: SocialLogin) -> str:
+    """Return the address that the issuer checked; empty where there is none."""
+    return next((each.email.lower() for each in sociallogin.email_addresses if each.verified), "")
+
+
+def join_groups(sociallogin: SocialLogin) -> None:
+    """Put the user into the groups that the issuer names, where the claim is configured and there."""
+    claims = sociallogin.account.extra_data
+    parts = [claims.get("userinfo"), claims.get("id_token")]
+    named = [part[claim] for part in parts if part and (claim := settings.OIDC_GROUPS_CLAIM) in part]
+    if named:
+        names = named[0] if isinstance(named[0], list) else [named[0]]
+        follow_groups(user=sociallogin.user, names=[str(name) for name in names])
+
+
+def refuse(request: HttpRequest, reason: str) -> None:
+    page = render(request, "account/no_single_sign_on.html", {"reason": reason}, status=403)
+    raise ImmediateHttpResponse(page)

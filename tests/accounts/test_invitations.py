@@ -1,0 +1,206 @@
+"""Operators invite an address; its link lets that address sign up, once and for a week."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+import pytest
+from allauth.account.models import EmailAddress
+from django.core import mail
+from django.test import Client
+from pytest_django.fixtures import Settings
+
+from chatapp.accounts.actions import delete_user
+from chatapp.accounts.invitations.actions import VALID_FOR, delete_old_invitations
+from chatapp.accounts.invitations.models import Invitation
+from chatapp.accounts.invitations.services import invite
+from chatapp.accounts.models import User
+from chatapp.operations import clock
+from chatapp.operations.models import AuditEvent
+
+PASSWORD = "a long enough passphrase"
+INVITATIONS = "/api/v1/admin/invitations"
+SIGN_UP = "/accounts/signup/"
+
+
+@pytest.fixture(autouse=True)
+def _by_invitation(settings: Settings) -> None:
+    settings.SIGNUP = "invite"
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+@pytest.fixture
+def operator(api_client: Callable[..., Client], admin_user: User) -> Client:
+    return api_client(admin_user)
+
+
+@pytest.fixture
+def link(admin_user: User) -> str:
+    invited = invite(email="Erin@example.com", invited_by=admin_user, own_address="http://testserver")
+    assert invited.link
+    return invited.link
+
+
+def sign_up(link: str, email: str = "erin@example.com") -> int:
+    client = Client()
+    client.get(link)
+    form = {"email": email, "password1": PASSWORD, "password2": PASSWORD}
+    return client.post(SIGN_UP, form).status_code
+
+
+def test_whoever_holds_the_link_signs_up_once_and_the_address_counts_as_shown(link: str) -> None:
+    page = Client().get(link).content.decode()
+    assert 'value="erin@example.com"' in page
+    assert "readonly" in page
+    assert sign_up(link) == 302
+    erin = User.objects.get(email="erin@example.com")
+    assert EmailAddress.objects.get(user=erin).verified
+    assert not Invitation.objects.exists()
+    erin.delete()
+    page = Client().get(link).content.decode()
+    assert "needs an invitation" in page
+    assert sign_up(link) == 200
+    assert not User.objects.filter(email="erin@example.com").exists()
+
+
+def test_nobody_signs_up_without_one_or_for_another_address_or_where_it_is_closed(
+    link: str, settings: Settings
+) -> None:
+    sign_up(SIGN_UP)
+    sign_up(f"{link}x")
+    sign_up(link, "mallory@example.com")
+    settings.SIGNUP = "closed"
+    sign_up(link)
+    assert not User.objects.filter(is_superuser=False).exists()
+
+
+def test_of_two_who_opened_the_link_one_signs_up(link: str) -> None:
+    late = Client()
+    late.get(link)
+    Invitation.objects.all().delete()  # between the check of the form and its saving, to the late one
+    form = {"email": "erin@example.com", "password1": PASSWORD, "password2": PASSWORD}
+    assert "needs an invitation" in late.post(SIGN_UP, form).content.decode()
+    assert not User.objects.filter(email="erin@example.com").exists()
+
+
+def test_it_expires_and_goes(link: str) -> None:
+    Invitation.objects.update(expires_at=clock.now())
+    sign_up(link)
+    assert not User.objects.filter(email="erin@example.com").exists()
+    delete_old_invitations(now=clock.now())
+    assert Invitation.objects.exists()
+    delete_old_invitations(now=clock.now() + VALID_FOR * 5)
+    assert not Invitation.objects.exists()
+
+
+def test_its_token_is_stored_nowhere(link: str) -> None:
+    token = urlsplit(link).query.partition("=")[2]
+    client = Client()
+    client.get(link)
+    assert token not in str(list(Invitation.objects.values()))
+    assert token not in str(dict(client.session.items()))
+
+
+def test_programs_of_operators_invite_list_and_withdraw(operator: Client, admin_user: User) -> None:
+    made = operator.post(INVITATIONS, {"email": "Erin@Example.com"}, content_type="application/json")
+    assert made.status_code == 201
+    assert made.json()["email"] == "erin@example.com"
+    [listed] = operator.get(INVITATIONS).json()["items"]
+    assert "link" not in listed
+    again = operator.post(INVITATIONS, {"email": "erin@example.com"}, content_type="application/json")
+    assert [each["id"] for each in operator.get(INVITATIONS).json()["items"]] == [again.json()["id"]]
+    sign_up(made.json()["link"])  # void: the later one took its place
+    assert not User.objects.filter(email="erin@example.com").exists()
+    assert operator.delete(f"{INVITATIONS}/{again.json()['id']}").status_code == 204
+    assert operator.delete(f"{INVITATIONS}/{again.json()['id']}").status_code == 404
+    sign_up(again.json()["link"])
+    assert not User.objects.filter(email="erin@example.com").exists()
+    told = AuditEvent.objects.filter(kind__startswith="invit").order_by("id")
+    assert [(event.kind, event.actor_id) for event in told] == [
+        ("invited", admin_user.pk),
+        ("invited", admin_user.pk),
+        ("invitation_withdrawn", admin_user.pk),
+    ]
+    assert "erin" not in str([event.detail for event in told])
+
+
+@pytest.mark.parametrize("email", ["nobody", "a\x00@b.c", "alice@example.com", f"{'a' * 250}@b.cd"])
+def test_a_wrong_or_taken_address_is_refused(operator: Client, alice: User, email: str) -> None:
+    answer = operator.post(INVITATIONS, {"email": email}, content_type="application/json")
+    assert answer.status_code == (409 if email == alice.email else 422)
+    assert not Invitation.objects.exists()
+
+
+def test_where_nobody_may_sign_up_nobody_is_invited(operator: Client, settings: Settings) -> None:
+    settings.SIGNUP = "closed"
+    answer = operator.post(INVITATIONS, {"email": "erin@example.com"}, content_type="application/json")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "signup_closed")
+
+
+def test_pages_of_the_list_follow_each_other(operator: Client, admin_user: User) -> None:
+    for number in range(5):
+        invite(email=f"guest{number}@example.com", invited_by=admin_user, own_address="http://testserver")
+    first = operator.get(INVITATIONS, {"limit": 3}).json()
+    rest = operator.get(INVITATIONS, {"limit": 3, "cursor": first["next_cursor"]}).json()
+    emails = [each["email"] for each in first["items"] + rest["items"]]
+    assert emails == [f"guest{number}@example.com" for number in (4, 3, 2, 1, 0)]
+    assert rest["next_cursor"] is None
+
+
+def test_an_account_takes_the_invitation_of_its_address_with_it(alice: User, admin_user: User) -> None:
+    Invitation.objects.create(
+        email=alice.email, token_hash="x", created_at=clock.now(), expires_at=clock.now() + timedelta(days=1)
+    )
+    delete_user(user=alice)
+    assert not Invitation.objects.exists()
+
+
+# --- mail and the admin
+
+
+@pytest.fixture
+def _mailing(settings: Settings) -> None:
+    settings.HAS_MAIL = True
+    settings.PUBLIC_URL = "https://chat.example.com"
+    settings.DEFAULT_FROM_EMAIL = "chat@example.com"
+
+
+@pytest.mark.usefixtures("_mailing")
+def test_where_mail_works_the_link_goes_by_mail_alone(operator: Client) -> None:
+    made = operator.post(INVITATIONS, {"email": "erin@example.com"}, content_type="application/json")
+    assert made.json()["link"] is None
+    [sent] = mail.outbox
+    assert sent.to == ["erin@example.com"]
+    [link] = re.findall(r"https://chat\.example\.com(/accounts/signup/\?invitation=\S+)", str(sent.body))
+    assert sign_up(link) == 302
+
+
+@pytest.mark.usefixtures("_mailing")
+def test_where_the_mail_is_not_sent_the_link_is_shown_and_not_logged(
+    operator: Client, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
+    made = operator.post(INVITATIONS, {"email": "erin@example.com"}, content_type="application/json")
+    assert sign_up(made.json()["link"]) == 302
+    assert "An invitation was not sent" in caplog.text
+    assert "invitation=" not in caplog.text
+
+
+def test_an_operator_invites_and_withdraws_in_the_admin(admin_client: Client, settings: Settings) -> None:
+    add = "/admin/chatapp/invitation/add/"
+    shown = admin_client.post(add, {"email": "erin@example.com"}).content.decode()
+    [link] = re.findall(r"<code>http://testserver(\S+)</code>", shown)
+    assert "erin@example.com" in admin_client.get("/admin/chatapp/invitation/").content.decode()
+    row = Invitation.objects.get()
+    admin_client.post(f"/admin/chatapp/invitation/{row.pk}/delete/", {"post": "yes"})
+    sign_up(link)
+    assert not User.objects.filter(email="erin@example.com").exists()
+    assert AuditEvent.objects.filter(kind="invitation_withdrawn").exists()
+    taken = admin_client.post(add, {"email": User.objects.get().email}).content.decode()
+    assert "There is an account with this e-mail address already." in taken
+    settings.SIGNUP = "closed"
+    assert "SIGNUP is “closed”" in admin_client.get(add).content.decode()

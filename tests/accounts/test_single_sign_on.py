@@ -1,0 +1,199 @@
+"""Signing in at an issuer of one's own: a real one, in a process beside the tests."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+from allauth.account.models import EmailAddress
+from allauth.socialaccount.models import SocialAccount
+from django.contrib.auth.models import Group
+from django.test import Client
+from pytest_django.fixtures import Settings
+
+from chatapp.accounts.actions import create_user
+from chatapp.accounts.archive import account_files
+from chatapp.accounts.models import User
+from chatapp.operations.models import AuditEvent
+from tests.accounts.conftest import RunningIssuer
+from tests.servers.oidc_issuer import CLIENT_ID, CLIENT_SECRET
+
+PASSWORD = "a long enough passphrase"
+BEGIN = "/accounts/oidc/sso/login/"
+
+
+@pytest.fixture(autouse=True)
+def _configured(settings: Settings, issuer: RunningIssuer) -> None:
+    configure(settings, issuer.address)
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+def configure(settings: Settings, address: str) -> None:
+    settings.OIDC_ISSUER, settings.OIDC_NAME = address, "Example ID"
+    known = settings.SOCIALACCOUNT_PROVIDERS["openid_connect"]
+    app = {"provider_id": "sso", "name": "Example ID", "client_id": CLIENT_ID, "secret": CLIENT_SECRET}
+    apps = [{**app, "settings": {"server_url": address}}]
+    settings.SOCIALACCOUNT_PROVIDERS = {"openid_connect": {**known, "APPS": apps}}
+
+
+def sign_in(person: str, client: Client | None = None, begin: str = BEGIN) -> tuple[Client, Any]:
+    """Return (the browser, the answer to its return from the issuer)."""
+    client = client or Client()
+    asked = client.get(begin)
+    assert asked.status_code == 302, asked.content
+    back = httpx2.post(asked["Location"], data={"person": person})
+    return client, client.get(urlsplit(back.headers["Location"])._replace(scheme="", netloc="").geturl())
+
+
+def is_signed_in(client: Client) -> bool:
+    return client.get("/").status_code == 200
+
+
+def test_a_new_person_gets_an_account_without_a_password_and_comes_back_to_it(
+    db: None, issuer: RunningIssuer
+) -> None:
+    issuer.say("frida", email="Frida@Example.com", email_verified=True, name="Frida K")
+    client, _ = sign_in("frida")
+    assert is_signed_in(client)
+    frida = User.objects.get()
+    assert (frida.email, frida.name, frida.has_usable_password()) == ("frida@example.com", "Frida K", False)
+    issuer.say("frida", email="other@example.com", email_verified=True)
+    assert is_signed_in(sign_in("frida")[0])
+    assert User.objects.get() == frida  # found by who she is, whatever her address is now
+    assert set(AuditEvent.objects.values_list("kind", flat=True)) >= {"account_created", "signed_in"}
+
+
+def test_the_account_that_an_operator_made_is_linked_and_keeps_its_password(
+    db: None, issuer: RunningIssuer
+) -> None:
+    dora = create_user(email="dora@example.com", password=PASSWORD)
+    issuer.say("d", email="Dora@example.com", email_verified=True)
+    assert is_signed_in(sign_in("d")[0])
+    assert SocialAccount.objects.get().user == dora
+    dora.refresh_from_db()
+    assert dora.check_password(PASSWORD)
+    assert AuditEvent.objects.filter(kind="single_sign_on_changed", user_id=dora.pk).exists()
+
+
+def test_an_account_whose_address_nobody_checked_is_not_linked(db: None, issuer: RunningIssuer) -> None:
+    """Somebody may have signed up with the address of somebody else, and know the password."""
+    squatted = create_user(email="dora@example.com", password=PASSWORD)
+    EmailAddress.objects.create(user=squatted, email=squatted.email, primary=True, verified=False)
+    issuer.say("dora", email="dora@example.com", email_verified=True)
+    client, answer = sign_in("dora")
+    assert answer.status_code == 403
+    assert "has an account with a password" in answer.content.decode()
+    assert not is_signed_in(client)
+    assert not SocialAccount.objects.exists()
+
+
+def test_who_is_signed_in_links_the_account_by_hand(db: None, issuer: RunningIssuer) -> None:
+    squatted = create_user(email="dora@example.com", password=PASSWORD)
+    EmailAddress.objects.create(user=squatted, email=squatted.email, primary=True, verified=False)
+    issuer.say("dora", email="dora@example.com", email_verified=True)
+    client = Client()
+    client.post("/accounts/login/", {"login": squatted.email, "password": PASSWORD})
+    assert "Example ID" in client.get("/accounts/3rdparty/").content.decode()
+    client.post("/accounts/reauthenticate/", {"password": PASSWORD})
+    sign_in("dora", client, f"{BEGIN}?process=connect")
+    assert SocialAccount.objects.get().user == squatted
+
+
+@pytest.mark.parametrize("said", [False, "false", None, "yes", 1])
+def test_an_address_that_the_issuer_did_not_check_lets_nobody_in(
+    db: None, issuer: RunningIssuer, said: Any, settings: Settings
+) -> None:
+    create_user(email="dora@example.com", password=PASSWORD)
+    issuer.say("mallory", email="dora@example.com", email_verified=said)
+    client, answer = sign_in("mallory")
+    assert answer.status_code == 403
+    assert "is not checked" in answer.content.decode()
+    assert not is_signed_in(client)
+    settings.OIDC_TRUSTS_ADDRESSES = True
+    assert is_signed_in(sign_in("mallory")[0])
+
+
+def test_accounts_are_made_only_where_that_is_set(
+    db: None, issuer: RunningIssuer, settings: Settings
+) -> None:
+    settings.OIDC_MAKES_ACCOUNTS = False
+    issuer.say("gina", email="gina@example.com", email_verified=True)
+    client, answer = sign_in("gina")
+    assert "Nobody can sign up here." in answer.content.decode()
+    assert not is_signed_in(client)
+    assert not User.objects.exists()
+
+
+def test_groups_follow_the_claim_where_one_is_configured(
+    db: None, issuer: RunningIssuer, settings: Settings
+) -> None:
+    research, sales = (Group.objects.create(name=name) for name in ("Research", "Sales"))
+    claims = {"email": "hedy@example.com", "email_verified": True}
+    issuer.say("hedy", **claims, roles=["Research", "unknown here"])
+    sign_in("hedy")
+    hedy = User.objects.get()
+    assert not hedy.groups.exists()
+    settings.OIDC_GROUPS_CLAIM = "roles"
+    sign_in("hedy")
+    assert set(hedy.groups.all()) == {research}
+    issuer.say("hedy", **claims, roles="Sales")
+    sign_in("hedy")
+    assert set(hedy.groups.all()) == {sales}
+    issuer.say("hedy", **claims)
+    sign_in("hedy")
+    assert set(hedy.groups.all()) == {sales}
+    issuer.say("ida", email="ida@example.com", email_verified=True, roles=["Sales"])
+    sign_in("ida")
+    assert set(User.objects.get(email="ida@example.com").groups.all()) == {sales}
+    told = AuditEvent.objects.filter(kind="groups_followed").order_by("id")
+    assert [event.detail["groups"] for event in told] == [["Research"], ["Sales"], ["Sales"]]
+
+
+def test_a_deactivated_account_stays_out(db: None, issuer: RunningIssuer) -> None:
+    issuer.say("jan", email="jan@example.com", email_verified=True)
+    sign_in("jan")
+    User.objects.update(is_active=False)
+    assert not is_signed_in(sign_in("jan")[0])
+
+
+def test_an_answer_of_another_browser_signs_nobody_in(db: None, issuer: RunningIssuer) -> None:
+    issuer.say("kim", email="kim@example.com", email_verified=True)
+    back = httpx2.post(Client().get(BEGIN)["Location"], data={"person": "kim"}).headers["Location"]
+    victim = Client()
+    victim.get(urlsplit(back)._replace(scheme="", netloc="").geturl())
+    assert not is_signed_in(victim)
+    assert not User.objects.exists()
+
+
+def test_an_issuer_that_does_not_answer_is_told(db: None, settings: Settings) -> None:
+    configure(settings, "http://127.0.0.1:1")
+    answer = Client().get(BEGIN)
+    assert answer.status_code == 503
+    assert "Example ID does not answer." in answer.content.decode()
+
+
+def test_without_an_issuer_nothing_offers_one(db: None, settings: Settings) -> None:
+    settings.OIDC_ISSUER = ""
+    assert BEGIN not in Client().get("/accounts/login/").content.decode()
+    assert Client().get(BEGIN).status_code == 404
+    assert Client().get("/accounts/oidc/other/login/").status_code == 404
+
+
+def test_who_has_no_password_exports_and_deletes_the_account(db: None, issuer: RunningIssuer) -> None:
+    issuer.say("lea", email="lea@example.com", email_verified=True)
+    client, _ = sign_in("lea")
+    account = json.loads(str(dict(account_files(User.objects.get()))["account.json"]))
+    assert account["single_sign_on"][0]["subject"] == "lea"
+    session = client.session
+    for record in session["account_authentication_methods"]:
+        record["at"] -= 600
+    session.save()
+    refused = client.delete("/api/v1/me")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "sign_in_needed")
+    sign_in("lea", client)
+    assert client.delete("/api/v1/me").status_code == 204
+    assert not User.objects.exists()
+    assert not SocialAccount.objects.exists()

@@ -1,0 +1,99 @@
+"""Operators do not read chats, unless the deployment says so: then users are told, and each look is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.test import Client
+from pytest_django.fixtures import Settings
+
+from chatapp.accounts.models import User
+from chatapp.conversations.looks import MESSAGES_SHOWN
+from chatapp.conversations.models import Conversation
+from chatapp.operations.models import AuditEvent
+from tests.memory_store.rows import new_conversation, say
+
+
+@pytest.fixture
+def conversation(alice: User, settings: Settings) -> Conversation:
+    settings.OPERATORS_READ_CHATS = True
+    conversation = new_conversation(alice)
+    say(conversation, "Where is the ferry?", "At <b>the</b> pier.")
+    return conversation
+
+
+def look(client: Client, conversation: Conversation, **form: object) -> str:
+    answer = client.post(f"/admin/chatapp/conversation/{conversation.pk}/look/", form)
+    return answer.content.decode() if answer.status_code == 200 else str(answer.status_code)
+
+
+def test_an_admin_gives_a_reason_and_reads_and_the_log_has_it(
+    admin_client: Client, admin_user: User, alice: User, conversation: Conversation
+) -> None:
+    page = f"/admin/chatapp/conversation/{conversation.pk}"
+    assert f"{page}/look/" in admin_client.get(f"{page}/change/").content.decode()
+    assert "ferry" not in admin_client.get(f"{page}/look/").content.decode()
+    assert "ferry" not in look(admin_client, conversation, reason=" ")
+    assert not AuditEvent.objects.filter(kind="looked").exists()
+    shown = look(admin_client, conversation, reason="Ticket 7")
+    assert "Where is the ferry?" in shown
+    assert "At &lt;b&gt;the&lt;/b&gt; pier." in shown
+    event = AuditEvent.objects.get(kind="looked")
+    assert (event.user_id, event.actor_id) == (alice.pk, admin_user.pk)
+    assert event.detail == {"conversation": str(conversation.pk), "reason": "Ticket 7"}
+    listed = admin_client.get("/admin/chatapp/auditevent/", {"kind": "looked"}).content.decode()
+    assert "Ticket 7" in listed
+
+
+def test_each_page_of_a_long_one_is_a_look(admin_client: Client, conversation: Conversation) -> None:
+    for number in range(MESSAGES_SHOWN // 2):
+        say(conversation, f"Question {number}", "Answer")
+    newest = look(admin_client, conversation, reason="Ticket 7")
+    assert "ferry" not in newest
+    first = conversation.messages.order_by("position")[2].position
+    assert "ferry" in look(admin_client, conversation, reason="Ticket 7", before=first)
+    assert AuditEvent.objects.filter(kind="looked").count() == 2
+
+
+def test_nobody_reads_where_the_deployment_does_not_say_so(
+    admin_client: Client, conversation: Conversation, settings: Settings
+) -> None:
+    settings.OPERATORS_READ_CHATS = False
+    page = admin_client.get(f"/admin/chatapp/conversation/{conversation.pk}/change/").content.decode()
+    assert "/look/" not in page
+    assert look(admin_client, conversation, reason="Curious") == "404"
+    assert not AuditEvent.objects.filter(kind="looked").exists()
+
+
+def test_temporary_chats_are_never_read(admin_client: Client, conversation: Conversation) -> None:
+    Conversation.objects.filter(pk=conversation.pk).update(temporary=True)
+    assert look(admin_client, conversation, reason="Ticket 7") == "404"
+
+
+def test_an_operator_who_is_no_admin_reads_nothing(
+    client: Client, bob: User, charlie: User, conversation: Conversation
+) -> None:
+    bob.is_staff = True
+    bob.save()
+    bob.user_permissions.set(Permission.objects.filter(content_type__model="conversation"))
+    for user in (bob, charlie):
+        client.force_login(user)
+        assert look(client, conversation, reason="Curious") == "404"
+    assert not AuditEvent.objects.filter(kind="looked").exists()
+
+
+def test_users_and_their_programs_are_told(
+    browser_client: Callable[[User], Client],
+    alice: User,
+    conversation: Conversation,
+    settings: Settings,
+) -> None:
+    page = browser_client(alice)
+    told = '<meta name="operators-read"'
+    assert told in page.get("/").content.decode()
+    assert page.get("/api/v1/me").json()["operators_read_chats"]
+    settings.OPERATORS_READ_CHATS = False
+    assert told not in page.get("/").content.decode()
+    assert not page.get("/api/v1/me").json()["operators_read_chats"]

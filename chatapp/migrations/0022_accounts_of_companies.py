@@ -11,7 +11,7 @@ import chatapp.operations.ids
 class Migration(migrations.Migration):
     dependencies = [
         ("auth", "0012_alter_user_first_name_max_length"),
-        ("chatapp", "0019_usage_hours"),
+        ("chatapp", "0021_edited_answers"),
     ]
 
     operations = [

@@ -346,11 +346,17 @@ def writable_folder(name: str, default: Path) -> Path:
     return path
 
 
+LEAST_KEY_CHARS = 32
+"""It signs sessions and encrypts the providers' keys."""
+
+
 def secret_key(path: Path) -> str:
     """Return SECRET_KEY, else a key made at the first start and kept in the data folder."""
     given = text("SECRET_KEY")
     shown["SECRET_KEY"] = HIDDEN
     if given:
+        if len(given) < LEAST_KEY_CHARS:
+            refuse("SECRET_KEY", f"must have at least {LEAST_KEY_CHARS} characters (it is not shown).")
         return given
     if problems:  # the folder may be the wrong one
         return ""

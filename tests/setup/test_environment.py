@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from chatapp.operations import environment
-from tests.environment import ROOT
+from tests.environment import ROOT, documented_names
 from tests.servers.service import run_manage
 
 WRONG = {
@@ -63,7 +63,27 @@ WRONG = {
     "MAX_MESSAGE_CHARS": "0",
     "MAX_IMAGE_PIXELS": "0",
     "MESSAGES_PER_MINUTE": "-1",
+    "SECRET_KEY": "a short geheim key",
+    "LLM_MODEL": "a\x01b",
+    "FAST_LLM_MODEL": "a\x01b",
+    "FAST_LLM_CONTEXT_SIZE": "-1",
+    "EMBEDDINGS_MODEL": "a\x01b",
+    "ANSWER_TIME_LIMIT_S": "0",
+    "MAX_ANSWER_BYTES": "1e9",
+    "TRASH_DAYS": "-1",
+    "WEBHOOK_HOSTS": "https://hooks.example.com",
+    "WEBHOOK_OWN_HOSTS": "hooks.example:port",
+    "S3_BUCKET": "a\x01b",
+    "S3_REGION": "a\x01b",
+    "S3_ACCESS_KEY_ID": "two geheim words",
 }
+PATHS = {"DATA_DIR", "STATIC_ROOT"}
+"""Of the machine: what is wrong with one, the machine says."""
+
+
+def test_each_documented_setting_has_values_that_are_refused() -> None:
+    names = {name for name in documented_names() if name.isupper()}
+    assert names - set(WRONG) == PATHS
 
 
 def test_all_wrong_settings_are_told_at_once_in_a_line_each(tmp_path: Path) -> None:

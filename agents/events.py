@@ -128,6 +128,8 @@ class Context(_Fact):
     exact: bool
     left_out: int = 0
     """Messages that are neither in the request nor in a summary yet; at most an extract of them stands in."""
+    left_out_last_position: int | None = None
+    """Of the last one of them; None where none are left out."""
 
 
 class PlannedStep(BaseModel):

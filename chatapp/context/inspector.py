@@ -76,6 +76,7 @@ def _limited(rules: ContextRules, budget_tokens: int | None) -> ContextRules:
 
 def _describe(loaded: LoadedContext, context: AssembledContext, recalled: Recalled) -> dict[str, Any]:
     view, parts = context.view, context.parts
+    dropped = view.dropped
     row = loaded.history.checkpoint_row
     effective = loaded.rules.effective
     return {
@@ -102,6 +103,8 @@ def _describe(loaded: LoadedContext, context: AssembledContext, recalled: Recall
         "was_compacted": view.was_compacted,
         "original_count": view.original_count,
         "kept_count": view.compacted_count,
+        "left_out": dropped.message_count if dropped else 0,
+        "left_out_last_position": dropped.last_position if dropped else None,
         "compaction": compaction_shape(row) if row else None,
         "recalled": [item.model_dump(mode="json") for item in recalled.items_in_view],
         "policy": {

@@ -36,7 +36,7 @@ class RunEvents:
 
     def context(self, context: AssembledContext, used_tokens: int, *, is_exact: bool) -> events.Fact:
         """Return the context event; its parts add up to `used_tokens`, and what a loop added counts as history."""
-        parts = context.parts
+        parts, dropped = context.parts, context.view.dropped
         rest = parts.total - parts.history - parts.question
         share = min(1.0, used_tokens / max(1, rest))
         others = {
@@ -50,7 +50,8 @@ class RunEvents:
             limit_tokens=context.limit_tokens,
             parts=events.ContextParts(**others, history=used_tokens - sum(others.values())),
             exact=is_exact,
-            left_out=context.view.dropped.message_count if context.view.dropped else 0,
+            left_out=dropped.message_count if dropped else 0,
+            left_out_last_position=dropped.last_position if dropped else None,
         )
 
     def _recall(self, recalled: Sequence[events.RecalledItem]) -> events.Fact:

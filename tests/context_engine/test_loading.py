@@ -176,3 +176,22 @@ async def test_what_is_cut_while_its_summary_waits_is_told(alice: User) -> None:
         assert contexts
         assert all(context["left_out"] > 300 for context in contexts)
         assert await Event.objects.filter(type="compact", payload__state="started").aexists()
+
+
+@pytest.mark.mechanism("ours.left-out")
+@on_a_loop
+async def test_a_few_messages_that_left_are_told_with_where_they_end(alice: User) -> None:
+    """Before a summary of them begins: by a notice, the event and the inspector, from which the page has its divider."""
+    small = {"context_size": 16_000, "max_output_tokens": 2_000}
+    long = "Nothing that needs to be remembered is said in these words. " * 100
+    said = [*(["Hello.", "Hello!"] * 4), *(long for _ in range(8))]
+    messages = [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(said)]
+    async with chatting(alice, count=2, **small) as chat:
+        made = await chat.program.post("conversations/import", messages=messages)
+        short = Chat(chat.program, chat.server, made.json()["id"])
+        assert (await short.ask())["message"]["status"] == "complete"
+        assert (await Event.objects.aget(type="run.notice")).payload["kind"] == "truncated"
+        told = [event.payload async for event in Event.objects.filter(type="context")]
+        assert [(each["left_out"], each["left_out_last_position"]) for each in told] == [(6, 5)] * len(told)
+        seen = await short.see("")
+        assert seen["left_out_last_position"] == seen["left_out"] - 1 >= 5

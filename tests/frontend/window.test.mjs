@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { dividersOf } from "../../static/app/js/state/context.js";
 import { initialState, reduce } from "../../static/app/js/state/reducer.js";
 
 const ID = "c1";
@@ -97,4 +98,17 @@ test("the reader stays where they asked to be until they open the conversation a
   const back = reduce(sought, loaded(page(95, 99, { newer: null })));
   assert.deepEqual(thread(back).sought, { messageId: null });
   assert.equal(thread(reduce(back, loaded(page(95, 99, { newer: null })))).sought, null);
+});
+
+test("what left before its summary is told where it ends, until a summary covers it", () => {
+  const parts = { summary: 40, history: 100 };
+  const context = { used_tokens: 140, budget_tokens: 1000, parts, left_out: 3, left_out_last_position: 42 };
+  const cut = reduce(inWindow(), event("context", 1, context));
+  const [waiting] = dividersOf(thread(cut));
+  assert.deepEqual([waiting.status, waiting.message_count, waiting.last_position], ["waiting", 3, 42]);
+  const compact = { compaction_id: "s1", state: "started", strategy: "summary", message_count: 3, last_position: 42 };
+  const shown = dividersOf(thread(reduce(cut, event("compact", 2, compact))));
+  assert.deepEqual(shown.map(({ id, status }) => [id, status]), [["s1", "running"]]);
+  const roomy = reduce(cut, event("context", 2, { ...context, left_out: 0, left_out_last_position: null }));
+  assert.deepEqual(dividersOf(thread(roomy)), []);
 });

@@ -407,3 +407,13 @@ def test_a_span_does_not_end_on_a_first_question_that_fills_most_of_a_call() -> 
     due = plan_span(PlanInputs(history, None, DEFAULT_POLICY, WINDOW))
     assert due is not None
     assert history[due.last_position].role == "assistant"
+
+
+@pytest.mark.parametrize("strategy", ["checkpoint", "truncate"])
+def test_each_message_is_in_the_view_or_counted_among_those_that_left(strategy: str) -> None:
+    history = turns_of(9_000)
+    policy = ContextPolicy(strategy=strategy, keep_recent=3)
+    for count in range(2, len(history)):
+        view = fit(history[:count], policy=policy, budget=SMALLEST)
+        left = view.dropped.message_count if view.dropped else 0
+        assert left + len(view.history) == count

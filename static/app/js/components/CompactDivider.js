@@ -20,6 +20,7 @@ const SUMMARIZED = "Earlier context ({n} messages) was summarized by AI.";
 /** @type {Record<string, string>} */
 const SENTENCES = {
   cleared: "Context cleared: {n} earlier messages are kept, but no longer in context.",
+  waiting: "Earlier context ({n} messages) is not summarized yet; an extract stands in.",
   truncate: "Earlier context ({n} messages) was left out without a summary.",
 };
 
@@ -34,9 +35,11 @@ function Divider({ compaction }) {
     if (isOpen.value && compaction.summary === null && currentThread.value) loadCompactions(currentThread.value.id);
   };
   const sentence = t(SENTENCES[compaction.strategy] ?? (compaction.is_extract ? EXTRACTED : SUMMARIZED), { n: compaction.message_count });
+  const text = html`<span class="divider-sentence">${sentence}</span>`;
+  if (compaction.status === "waiting") return html`<div class="divider" role="note"><span class="divider-text">${text}</span></div>`;
   return html`<section class="divider-box">
     <button type="button" class="divider" aria-expanded=${isOpen.value} onClick=${toggle}>
-      <span class="divider-text"><span class="divider-sentence">${sentence}</span><${Icon} name="down" size=${16} /></span>
+      <span class="divider-text">${text}<${Icon} name="down" size=${16} /></span>
     </button>
     ${isOpen.value && html`<${Details} compaction=${compaction} />`}
   </section>`;

@@ -3,6 +3,7 @@
 import { fileUrl } from "../api.js";
 import { html, memo } from "../html.js";
 import { t } from "../i18n.js";
+import { dividersOf } from "../state/context.js";
 import { isAtNewest } from "../state/pages.js";
 import { currentAgent } from "../state/store.js";
 import { AssistantMessage } from "./AssistantMessage.js";
@@ -49,10 +50,9 @@ function waitingState(/** @type {Thread} */ thread, /** @type {string} */ id, /*
 
 /** By the last message each one covers, once that one is loaded. @param {Thread} thread @returns {Map<string, Compaction>} */
 function placeDividers(thread) {
-  const { ids, messages, compactions } = thread;
+  const { ids, messages } = thread;
   const places = new Map();
-  for (const compaction of compactions) {
-    if (compaction.status !== "done" && compaction.status !== "running") continue;
+  for (const compaction of dividersOf(thread)) {
     const last = ids.findLast((id) => messages[id].position <= compaction.last_position);
     const goesOn = last === ids.at(-1) && !isAtNewest(thread);
     if (last && !goesOn) places.set(last, compaction);

@@ -36,5 +36,31 @@ export function contextUse(event) {
   const parts = { system: 0, profile: 0, tools: 0, summary: 0, history: 0, recall: 0, ...given };
   const used = event.used_tokens ?? event.total_tokens ?? 0;
   const withQuestion = { ...parts, history: parts.history + question };
-  return { used, budget: event.limit_tokens || event.budget_tokens || 0, parts: withQuestion, isExact: Boolean(event.exact) };
+  const budget = event.limit_tokens || event.budget_tokens || 0;
+  return { used, budget, parts: withQuestion, isExact: Boolean(event.exact), waiting: waitingSpan(event) };
+}
+
+/** What left the context before a summary of it was written, as a divider. @param {Record<string, any>} event @returns {Compaction|null} */
+function waitingSpan({ left_out: count, left_out_last_position: last, parts }) {
+  if (!count || last === null || last === undefined) return null;
+  return {
+    id: "waiting",
+    status: "waiting",
+    strategy: parts?.summary ? "waiting" : "truncate",
+    summary: null,
+    message_count: count,
+    first_position: null,
+    last_position: last,
+    tokens_before: 0,
+    tokens_after: 0,
+    is_extract: false,
+  };
+}
+
+/** The dividers of a thread: its compactions, and what waits for one. @param {import("./types.js").Thread} thread @returns {Compaction[]} */
+export function dividersOf({ compactions, context }) {
+  const shown = compactions.filter(({ status }) => status === "done" || status === "running");
+  const waiting = context?.waiting;
+  const isCovered = !waiting || shown.some((one) => one.last_position >= waiting.last_position);
+  return isCovered ? shown : [...shown, waiting];
 }

@@ -36,7 +36,8 @@
  *   first_position: number|null, last_position: number, tokens_before: number, tokens_after: number,
  *   is_extract: boolean, fallback_reason?: string|null}} Compaction
  * @typedef {{system: number, profile: number, tools: number, summary: number, history: number, recall: number}} ContextParts
- * @typedef {{used: number, budget: number, parts: ContextParts, isExact: boolean}} ContextUse
+ * @typedef {{used: number, budget: number, parts: ContextParts, isExact: boolean,
+ *   waiting: Compaction|null}} ContextUse
  * @typedef {{id: string, name: string, url: string, width: number, height: number, isImage: boolean, sizeBytes: number}} Attached
  * @typedef {{clientId: string, text: string, attached: Attached[], messageId: string|null}} Pending
  *

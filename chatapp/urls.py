@@ -16,6 +16,7 @@ from chatapp.features.forking import api as forking
 from chatapp.features.importing import api as importing
 from chatapp.features.mcp_server.views import mcp
 from chatapp.features.openai_api.api import openai_urlpatterns
+from chatapp.features.prompts import api as prompts
 from chatapp.features.sharing import api as sharing
 from chatapp.features.sharing import views as sharing_views
 from chatapp.features.webhooks import api as webhooks
@@ -60,6 +61,7 @@ ROUTERS = (
     recall.search_router,
     sharing.router,
     forking.router,
+    prompts.router,
     webhooks.router,
 )
 

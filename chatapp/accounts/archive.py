@@ -33,6 +33,8 @@ offloaded/              results of tools that were too large for a context, by c
 memory/                 MEMORY.md is your profile, the rest your days; entries.json and profile_versions.json
                         have their history, receipts.json what you had forgotten (not what it was)
 agents/*.yaml           the agents you made
+folders.json            your folders
+prompts.json            your prompts
 usage.csv               each call of a model
 """
 _UNSAFE = re.compile(r"[^\w.-]+")
@@ -41,11 +43,17 @@ MAX_NAME_CHARS = 60
 ArchiveFile = tuple[str, str | bytes | Path | Iterator[str]]
 """(name in the archive, content). A path is a file to copy; an iterator is written piece by piece."""
 ArchivePart = Callable[[User], Iterable[ArchiveFile]]
+_added: list[ArchivePart] = []
+
+
+def adds_to_archive(part: ArchivePart) -> None:
+    """Let the archive have this part, too: for features, which nothing here knows of."""
+    _added.append(part)
 
 
 def write_account_archive(user: User, parts: Sequence[ArchivePart]) -> IO[bytes]:
     """Return the archive as an open file on disk. One page or one file at a time is in memory."""
-    files = (file for part in (account_files, *parts) for file in part(user))
+    files = (file for part in (account_files, *parts, *_added) for file in part(user))
     return write_archive(chain([("README.txt", README)], files))
 
 

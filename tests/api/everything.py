@@ -8,6 +8,7 @@ from chatapp.agent_presets.models import Agent
 from chatapp.compaction.models import Compaction
 from chatapp.conversations.models import Folder
 from chatapp.features.importing.models import Import
+from chatapp.features.prompts.models import Prompt
 from chatapp.features.sharing.actions import share_conversation
 from chatapp.features.sharing.links import token_of
 from chatapp.features.webhooks.models import Webhook, WebhookDelivery
@@ -81,6 +82,7 @@ def one_of_everything(user: User) -> dict[str, str]:
     shared, _ = share_conversation(
         user=user, conversation_id=str(conversation.pk), expires_at=None, now=clock.now()
     )
+    prompt = Prompt.objects.get_or_create(owner=user, name="xylophone", defaults={"text": "Xylophone"})[0]
     brought = Import.objects.create(
         user=user,
         file_name="a.json",
@@ -99,6 +101,7 @@ def one_of_everything(user: User) -> dict[str, str]:
         "import_id": str(brought.pk),
         "agent_id": str(agent.pk),
         "folder_id": str(folder.pk),
+        "prompt_id": str(prompt.pk),
         "webhook_id": str(webhook.pk),
         "delivery_id": str(delivery.pk),
         "proposal_id": str(proposal.pk),

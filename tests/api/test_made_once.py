@@ -55,6 +55,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "/memory/entries": {"text": "A parrot."},
     "/conversations": {"title": "Made"},
     "/folders": {"name": "Made"},
+    "/prompts": {"name": "made", "text": "Made"},
 }
 FORM = (
     b'--%(b)s\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n'

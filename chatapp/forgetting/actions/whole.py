@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Q
+from django.dispatch import Signal
 
 from chatapp.accounts.models import User
 from chatapp.conversations.access import accessible_conversation, lock_conversation
@@ -33,6 +34,8 @@ from chatapp.recall.actions.indexing import delete_index
 from chatapp.recall.actions.removal import unshare_entries
 from chatapp.runs.models import Run
 
+everything_forgotten = Signal()
+"""Sent with `user`, in the transaction that deletes all there is of one: features delete what they keep."""
 MAX_QUOTED = 2_000
 """So many of a conversation's newest messages are looked for elsewhere."""
 
@@ -246,6 +249,7 @@ def _delete_rest(
     removed["files"] += len(hashes)
     uploads.delete()
     Folder.objects.filter(user=user).delete()
+    everything_forgotten.send(None, user=user)
     ForgetProposal.objects.filter(user=user).delete()
     Consolidation.objects.filter(user=user).delete()
     removed["profile_lines"] += empty_profile(user.pk, now)

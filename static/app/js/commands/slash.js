@@ -3,6 +3,7 @@
 import { get, patch, post, query } from "../api.js";
 import { exact } from "../format.js";
 import { t } from "../i18n.js";
+import { promptsFor, wantPrompts } from "../prompts/store.js";
 import { addressOfSource } from "../state/address.js";
 import { answerOfCommand } from "../state/draft.js";
 import { currentId } from "../state/store.js";
@@ -17,6 +18,8 @@ import { proposeForgetting } from "./forgetting.js";
  * @typedef {{name: string, usage: string, about: string, needsChat: boolean,
  *   run: (rest: string, id: string) => Promise<CommandAnswer>}} Command
  */
+
+const PREVIEW_CHARS = 80;
 
 /** The longer of two that share a beginning stands first. @type {Command[]} */
 export const COMMANDS = [
@@ -41,11 +44,16 @@ export function commandIn(text) {
 /** The word that looks like a command and is none; a path such as /etc/hosts is text. @param {string} text @returns {string|null} */
 export const unknownCommandIn = (text) => /^\/[a-z]+(?=\s|$)/i.exec(text)?.[0] ?? null;
 
-/** What could still become a command. @param {string} text */
+/**
+ * What could still become a command or a prompt; `text`: what a prompt puts into the box.
+ * @param {string} text @returns {{name: string, usage: string, about: string, text?: string}[]}
+ */
 export function completions(text) {
   if (!text.startsWith("/") || text.includes("\n")) return [];
+  wantPrompts();
   const typed = text.toLowerCase();
-  return COMMANDS.filter(({ name }) => name.startsWith(typed) && name !== typed.trimEnd());
+  const commands = COMMANDS.filter(({ name }) => name.startsWith(typed) && name !== typed.trimEnd());
+  return [...commands, ...promptsFor(typed).map((one) => ({ name: `/${one.name}`, usage: "", about: one.about || one.text.slice(0, PREVIEW_CHARS), text: one.text }))];
 }
 
 /** Only the newest command is answered: an earlier one's answer may come later. @param {Command} command @param {string} text */

@@ -39,6 +39,7 @@ function accountItems() {
   return [
     { label: t("Memory"), icon: "memory", href: "/memory" },
     { label: t("Your agents"), icon: "spark", onSelect: () => changeUi({ dialog: { kind: "agents" } }) },
+    { label: t("Prompts"), icon: "compose", onSelect: () => changeUi({ dialog: { kind: "prompts" } }) },
     { label: t("New folder…"), icon: "plus", onSelect: () => openFolderDialog(null) },
     { label: t("Archived chats"), icon: "archive", onSelect: () => loadListing({ showsArchived: true }) },
     ...(boot.trash_days ? [{ label: t("Trash"), icon: "trash", onSelect: openTrash }] : []),

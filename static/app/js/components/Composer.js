@@ -37,8 +37,8 @@ export function Composer() {
     writeDraft(id, text);
   };
   const onInput = (/** @type {any} */ event) => write(event.target.value);
-  const complete = (/** @type {string} */ name) => {
-    write(`${name} `);
+  const complete = (/** @type {string} */ text) => {
+    write(text);
     area.current?.focus();
   };
   return html`<div class="composer-frame column">
@@ -99,7 +99,7 @@ function editLast() {
 
 /**
  * Arrows choose among the offered commands, Tab and Enter take one.
- * @param {KeyboardEvent} event @param {(name: string) => void} complete @returns {boolean} whether that was all
+ * @param {KeyboardEvent} event @param {(text: string) => void} complete @returns {boolean} whether that was all
  */
 function chooseCommand(event, complete) {
   const found = completions(draftText.value);
@@ -109,7 +109,8 @@ function chooseCommand(event, complete) {
   const takes = event.key === "Tab" || (event.key === "Enter" && !event.shiftKey && !commandIn(draftText.value));
   if (step === undefined && !takes) return false;
   event.preventDefault();
-  if (step === undefined) complete(found[chosenCommand.value % found.length].name);
+  const { name, text } = found[chosenCommand.value % found.length];
+  if (step === undefined) complete(text ?? `${name} `);
   else chosenCommand.value = (chosenCommand.value + step) % found.length;
   return true;
 }

@@ -17,6 +17,7 @@ const FolderDialog = lazy("FolderDialog");
 const ForgetDialog = lazy("ForgetDialog");
 const MoveDialog = lazy("MoveDialog");
 const Palette = lazy("Palette");
+const PromptsDialog = lazy("PromptsDialog");
 const SearchDialog = lazy("SearchDialog");
 const SettingsDialog = lazy("SettingsDialog");
 const ShareDialog = lazy("ShareDialog");
@@ -34,6 +35,8 @@ function OpenDialog() {
       return html`<${SettingsDialog} />`;
     case "shortcuts":
       return html`<${ShortcutsDialog} />`;
+    case "prompts":
+      return html`<${PromptsDialog} />`;
     case "search":
       return html`<${SearchDialog} q=${dialog.q} />`;
     case "palette":

@@ -9,15 +9,15 @@ import { showToast } from "../state/store.js";
 import { ForgetProposal } from "./ForgetProposal.js";
 import { Icon } from "./icons.js";
 
-/** @param {{complete: (name: string) => void}} props */
+/** @param {{complete: (text: string) => void}} props */
 export function CommandMenu({ complete }) {
   const found = completions(draftText.value);
   if (!found.length) return null;
   const chosen = chosenCommand.value % found.length;
   return html`<ul class="commands" id="commands" role="listbox" aria-label=${t("Commands")}>
     ${found.map(
-      ({ name, usage, about }, index) => html`<li key=${name} role="option" aria-selected=${index === chosen}
-        class=${index === chosen ? "is-chosen" : ""} onMouseDown=${(/** @type {Event} */ event) => event.preventDefault()} onClick=${() => complete(name)}>
+      ({ name, usage, about, text }, index) => html`<li key=${name} role="option" aria-selected=${index === chosen}
+        class=${index === chosen ? "is-chosen" : ""} onMouseDown=${(/** @type {Event} */ event) => event.preventDefault()} onClick=${() => complete(text ?? `${name} `)}>
         <code>${name} ${usage}</code><span>${about}</span></li>`,
     )}
   </ul>`;

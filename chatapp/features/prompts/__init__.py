@@ -1,0 +1,1 @@
+"""The prompt library: texts that a user keeps, and those that operators offer to everybody."""

@@ -1,0 +1,61 @@
+"""Makes, changes and deletes the prompts of a user."""
+
+from __future__ import annotations
+
+from typing import TypedDict, Unpack
+
+from django.db import IntegrityError, transaction
+
+from chatapp.accounts.idempotency_keys import record_made
+from chatapp.accounts.models import User
+from chatapp.features.prompts.models import Prompt
+from chatapp.features.prompts.selectors import own_prompts
+from chatapp.operations.access import find_row
+from chatapp.operations.errors import Conflict
+
+MAX_PROMPTS = 500
+
+
+class PromptColumns(TypedDict, total=False):
+    name: str
+    about: str
+    text: str
+
+
+@transaction.atomic
+def create_prompt(*, user: User, **columns: Unpack[PromptColumns]) -> Prompt:
+    """Raises Conflict for a name that the user has already, and for too many."""
+    if own_prompts(user).count() >= MAX_PROMPTS:
+        raise Conflict(f"There may be {MAX_PROMPTS} prompts at most.")
+    row = _save(Prompt(owner=user, **columns))
+    record_made(row.pk)
+    return row
+
+
+@transaction.atomic
+def update_prompt(*, user: User, prompt_id: str, **columns: Unpack[PromptColumns]) -> Prompt:
+    """Raises NotFound, also for one of the operators', and Conflict for a name that the user has already."""
+    row = find_row(own_prompts(user), prompt_id)
+    for name, value in columns.items():
+        setattr(row, name, value)
+    return _save(row, list(columns))
+
+
+def _save(row: Prompt, columns: list[str] | None = None) -> Prompt:
+    try:
+        with transaction.atomic():
+            row.save(update_fields=columns)
+    except IntegrityError:
+        raise Conflict(f"You have a prompt with the name {row.name} already.") from None
+    return row
+
+
+@transaction.atomic
+def delete_prompt(*, user: User, prompt_id: str) -> None:
+    """Raises NotFound, also for one of the operators'."""
+    find_row(own_prompts(user), prompt_id).delete()
+
+
+def delete_prompts(user: User) -> None:
+    """Delete all that the user wrote."""
+    own_prompts(user).delete()

@@ -1,0 +1,29 @@
+/** The prompts of the person and those that operators offer, as far as they were loaded. */
+
+import { signal } from "@preact/signals";
+import { get } from "../api.js";
+
+/** @typedef {{id: string, name: string, about: string, text: string, is_mine: boolean}} Prompt */
+
+export const prompts = signal(/** @type {Prompt[]} */ ([]));
+
+/** @type {Promise<void>|null} */
+let loading = null;
+
+export async function loadPrompts() {
+  prompts.value = (await get("/prompts")).items;
+}
+
+/** With the first slash that is typed: most chats need none. Without an answer the next slash asks again. */
+export function wantPrompts() {
+  loading ??= loadPrompts().catch(() => {
+    loading = null;
+  });
+}
+
+/** The person's own stands before one of the operators of the same name. @param {string} typed `/…` @returns {Prompt[]} */
+export function promptsFor(typed) {
+  const start = typed.slice(1).toLowerCase();
+  const found = prompts.value.filter(({ name }) => name.startsWith(start));
+  return found.filter((one) => one.is_mine || !found.some(({ name, is_mine: isMine }) => isMine && name === one.name));
+}

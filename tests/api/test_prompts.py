@@ -1,0 +1,87 @@
+"""The prompt library: a user's own texts, and those that operators offer to everybody."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.test import Client
+
+from chatapp.accounts.models import User
+from chatapp.features.prompts.models import Prompt
+from chatapp.forgetting.accounts import delete_account
+from chatapp.forgetting.services import forget_all
+from chatapp.operations import clock
+from tests.api.program import Program
+
+API = "/api/v1"
+
+
+def call(client: Client, method: str, path: str, **fields: Any) -> Any:
+    return client.generic(method, f"{API}/{path}", json.dumps(fields), content_type="application/json")
+
+
+def make(client: Client, name: str, text: str = "Translate into French:") -> str:
+    answer = call(client, "POST", "prompts", name=name, text=text)
+    assert answer.status_code == 201, answer.content
+    return str(answer.json()["id"])
+
+
+def names(client: Client) -> list[tuple[str, bool]]:
+    return [(row["name"], row["is_mine"]) for row in client.get(f"{API}/prompts").json()["items"]]
+
+
+def test_a_prompt_is_made_changed_and_deleted_by_its_owner_alone(
+    alice_client: Client, charlie_client: Client
+) -> None:
+    french = make(alice_client, "french")
+    assert call(alice_client, "POST", "prompts", name="french", text="x").status_code == 409
+    make(charlie_client, "french")
+    changed = call(alice_client, "PATCH", f"prompts/{french}", about="Into French").json()
+    assert (changed["name"], changed["about"]) == ("french", "Into French")
+    for method in ("GET", "PATCH", "DELETE"):
+        assert call(charlie_client, method, f"prompts/{french}").status_code == 404
+    assert call(alice_client, "DELETE", f"prompts/{french}").status_code == 204
+    assert names(alice_client) == []
+    assert names(charlie_client) == [("french", True)]
+
+
+def test_operators_offer_prompts_to_everybody_who_cannot_change_them(
+    alice_client: Client, charlie_client: Client, admin_client: Client
+) -> None:
+    make(alice_client, "mine")
+    page = "/admin/chatapp/prompt/"
+    form = {"name": "review", "about": "Reviews a text", "text": "Review this:"}
+    assert admin_client.post(f"{page}add/", form).status_code == 302
+    assert b"already" in admin_client.post(f"{page}add/", form).content
+    assert b"is a command" in admin_client.post(f"{page}add/", {**form, "name": "memory"}).content
+    offered = Prompt.objects.get(owner=None)
+    assert b"mine" not in admin_client.get(page).content
+    own = Prompt.objects.exclude(owner=None).get()
+    assert admin_client.get(f"{page}{own.pk}/change/").status_code == 302
+    assert names(charlie_client) == [("review", False)]
+    assert call(alice_client, "GET", f"prompts/{offered.pk}").json()["text"] == "Review this:"
+    for method in ("PATCH", "DELETE"):
+        assert call(alice_client, method, f"prompts/{offered.pk}").status_code == 404
+
+
+@pytest.mark.parametrize("name", ["", "With Spaces", "/french", "help", "x" * 41, "Ä"])
+def test_a_name_that_cannot_be_typed_is_refused(alice_client: Client, name: str) -> None:
+    assert call(alice_client, "POST", "prompts", name=name, text="x").status_code == 422
+
+
+async def test_prompts_are_taken_away_and_forgotten_with_the_rest(
+    alice: User, alice_client: Client, alice_program: Program, bob: User
+) -> None:
+    await sync_to_async(make)(alice_client, "french")
+    archive = zipfile.ZipFile(io.BytesIO((await alice_program.get("export")).content))
+    assert [row["name"] for row in json.loads(archive.read("prompts.json"))] == ["french"]
+    await sync_to_async(forget_all)(alice, now=clock.now())
+    assert not await Prompt.objects.aexists()
+    await Prompt.objects.acreate(owner=bob, name="mine", text="x")
+    await sync_to_async(delete_account)(bob, now=clock.now())
+    assert not await Prompt.objects.aexists()

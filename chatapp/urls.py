@@ -13,6 +13,7 @@ from chatapp.compaction import api as compaction
 from chatapp.conversations.api import conversations, exports, folders, imports, messages
 from chatapp.features.bulk import api as bulk
 from chatapp.features.forking import api as forking
+from chatapp.features.feedback import api as feedback
 from chatapp.features.importing import api as importing
 from chatapp.features.mcp_server.views import mcp
 from chatapp.features.openai_api.api import openai_urlpatterns
@@ -62,6 +63,7 @@ ROUTERS = (
     sharing.router,
     forking.router,
     prompts.router,
+    feedback.router,
     webhooks.router,
 )
 

@@ -35,6 +35,7 @@ memory/                 MEMORY.md is your profile, the rest your days; entries.j
 agents/*.yaml           the agents you made
 folders.json            your folders
 prompts.json            your prompts
+ratings.json            what you thought of answers
 usage.csv               each call of a model
 """
 _UNSAFE = re.compile(r"[^\w.-]+")

@@ -31,6 +31,7 @@ SAMPLES: dict[str, Any] = {
     "item_ids": [odd.ROW_ID],
     "ids": [odd.ROW_ID],
     "action": "archive",
+    "rating": "good",
     "day": "2026-11-21",
     "preview": True,  # calls no model
 }

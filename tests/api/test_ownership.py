@@ -23,6 +23,7 @@ BODIES = {
     ("patch", "/api/v1/conversations/{conversation_id}"): {"title": "Mine now"},
     ("patch", "/api/v1/conversations/{conversation_id}/compactions/{compaction_id}"): {"summary": "Mine"},
     ("patch", "/api/v1/memory/entries/{entry_id}"): {"text": "Mine"},
+    ("put", "/api/v1/conversations/{conversation_id}/messages/{message_id}/feedback"): {"rating": "good"},
     ("post", "/api/v1/memory/entries/{entry_id}/revert"): {"revision": 1},
 }
 

@@ -2,6 +2,7 @@
 
 import { continueRun, regenerate } from "../commands/messages.js";
 import { explainDone, formatDone } from "../format.js";
+import { Thumbs } from "../feedback/Thumbs.js";
 import { html, memo } from "../html.js";
 import { t } from "../i18n.js";
 import { editedId } from "../state/draft.js";
@@ -99,6 +100,7 @@ function Actions(
       html`<button type="button" class="icon-button is-small" aria-label=${t("Regenerate")} title=${t("Regenerate")} disabled=${isRunning}
       onClick=${() => regenerate(message.id)}><${Icon} name="retry" size=${16} /></button>`
     }
+    ${message.text && html`<${Thumbs} id=${message.id} />`}
     <${MessageMenu} message=${message} isLast=${isLast} isRunning=${isRunning} />
     <${Siblings} message=${message} isRunning=${isRunning} />
     ${isSpent && html`<span class="done-card" title=${explainDone(usage)}>${formatDone(usage)}</span>`}

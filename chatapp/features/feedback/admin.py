@@ -1,0 +1,33 @@
+"""The admin page of ratings: how many by model and agent, and why. It shows no text of any chat."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
+
+from chatapp.features.feedback.models import AnswerFeedback
+from chatapp.features.feedback.selectors import ratings_by_model_and_agent, reasons_of
+from chatapp.operations.admin.pages import ViewOnlyAdmin
+
+
+@admin.register(AnswerFeedback)
+class AnswerFeedbackAdmin(ViewOnlyAdmin):
+    list_display = ("given_at", "rating", "reason", "model_name", "agent")
+    list_filter = ("rating", "reason", "given_at")
+    list_display_links = None
+    list_select_related = ("agent",)
+    search_fields = ("=model_name", "=agent__name")
+    search_help_text = "The name of a model or an agent"
+    ordering = ("-given_at",)
+    fields = ("given_at", "rating", "reason", "model_name", "agent")
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        response = super().changelist_view(request, extra_context)
+        context = response.context_data if isinstance(response, TemplateResponse) else None
+        if context and "cl" in context:
+            rows = context["cl"].queryset
+            context |= {"groups": ratings_by_model_and_agent(rows), "reasons": reasons_of(rows)}
+        return response

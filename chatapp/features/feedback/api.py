@@ -1,0 +1,76 @@
+"""What the user thinks of answers: rate, take back, read."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from asgiref.sync import sync_to_async
+from ninja import Router, Status
+
+from chatapp.accounts.callers import ApiRequest, allow
+from chatapp.accounts.models import User
+from chatapp.features.feedback.actions import rate_answer, withdraw_rating
+from chatapp.features.feedback.models import AnswerFeedback
+from chatapp.features.feedback.selectors import ratings_in
+from chatapp.operations import clock
+from chatapp.operations.http.schemas import Body, Page, Shape, answers
+
+router = Router(tags=["feedback"])
+PATH = "/conversations/{conversation_id}/messages/{message_id}/feedback"
+
+Reason = Literal["", "wrong", "incomplete", "ignored", "long", "unsafe", "other"]
+
+
+class NewFeedback(Body):
+    rating: Literal["good", "bad"]
+    reason: Reason = ""
+
+
+class Feedback(Shape):
+    message_id: str
+    rating: Literal["good", "bad"]
+    reason: Reason
+
+
+def _shape(row: AnswerFeedback) -> dict[str, Any]:
+    return {"message_id": str(row.message_id), "rating": row.rating, "reason": row.reason}
+
+
+@router.get(
+    "/conversations/{conversation_id}/feedback",
+    auth=allow("chat", "read"),
+    response=answers(404, ok=Page[Feedback]),
+)
+async def list_feedback(request: ApiRequest, conversation_id: str) -> Any:
+    """Your ratings of its answers, the newest 1,000."""
+    return await sync_to_async(_page)(request.auth.user, conversation_id)
+
+
+def _page(user: User, conversation_id: str) -> dict[str, Any]:
+    return {"items": [_shape(row) for row in ratings_in(user, conversation_id)], "next_cursor": None}
+
+
+@router.put(PATH, auth=allow("chat"), response=answers(404, ok=Feedback))
+async def rate(request: ApiRequest, conversation_id: str, message_id: str, given: NewFeedback) -> Any:
+    """Operators see how many answers of a model and an agent were rated so, and no text."""
+    return await sync_to_async(_rate)(request.auth.user, conversation_id, message_id, given)
+
+
+def _rate(user: User, conversation_id: str, message_id: str, given: NewFeedback) -> dict[str, Any]:
+    row = rate_answer(
+        user=user,
+        conversation_id=conversation_id,
+        message_id=message_id,
+        rating=given.rating,
+        reason=given.reason,
+        now=clock.now(),
+    )
+    return _shape(row)
+
+
+@router.delete(PATH, auth=allow("chat"), response=answers(404))
+async def withdraw(request: ApiRequest, conversation_id: str, message_id: str) -> Any:
+    await sync_to_async(withdraw_rating)(
+        user=request.auth.user, conversation_id=conversation_id, message_id=message_id
+    )
+    return Status(204, None)

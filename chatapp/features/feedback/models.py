@@ -1,0 +1,44 @@
+"""What a user thinks of an answer. It holds no text of the chat, and none that a user wrote."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+from chatapp.operations.ids import new_id
+
+
+class AnswerFeedback(models.Model):
+    """When the answer is deleted, what was thought of it stays counted, without saying of what."""
+
+    class Rating(models.TextChoices):
+        GOOD = "good"
+        BAD = "bad"
+
+    class Reason(models.TextChoices):
+        NONE = "", "not said"
+        WRONG = "wrong", "not correct"
+        INCOMPLETE = "incomplete", "something is missing"
+        IGNORED = "ignored", "did not do what was asked"
+        LONG = "long", "too long"
+        UNSAFE = "unsafe", "harmful or inappropriate"
+        OTHER = "other", "something else"
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    message = models.ForeignKey(
+        "chatapp.Message", null=True, on_delete=models.SET_NULL, related_name="feedback"
+    )
+    rating = models.CharField(max_length=4, choices=Rating)
+    reason = models.CharField(max_length=12, choices=Reason, blank=True)
+    model_name = models.CharField(max_length=200, blank=True)
+    agent = models.ForeignKey("chatapp.Agent", null=True, on_delete=models.SET_NULL, related_name="+")
+    given_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name = "rating of an answer"
+        verbose_name_plural = "ratings of answers"
+        constraints = [models.UniqueConstraint(fields=["message", "user"], name="feedback_once")]
+
+    def __str__(self) -> str:
+        return str(self.id)

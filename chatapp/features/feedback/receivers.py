@@ -1,0 +1,19 @@
+"""What a user takes away, or has forgotten, includes the ratings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chatapp.accounts.archive import adds_to_archive
+from chatapp.accounts.models import User
+from chatapp.features.feedback.actions import delete_ratings
+from chatapp.features.feedback.selectors import rating_files
+from chatapp.forgetting.actions.whole import everything_forgotten
+
+
+def forget_ratings(sender: Any, *, user: User, **_: Any) -> None:
+    delete_ratings(user)
+
+
+everything_forgotten.connect(forget_ratings, dispatch_uid="feedback.forget_ratings")
+adds_to_archive(rating_files)

@@ -19,6 +19,7 @@ from chatapp.features.importing import job
 from chatapp.features.importing.models import Import
 from chatapp.features.importing.selectors import waiting_imports
 from chatapp.operations import clock
+from chatapp.providers.models import ModelConfig
 from tests.importing.exports import chatgpt, claude
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -152,3 +153,18 @@ def test_the_sweep_deletes_files_that_no_import_needs(alice: User, alice_client:
         os.utime(path, (long_ago, long_ago))
     job.sweep(clock.now())
     assert [path.name for path in job.folder().iterdir()] == [kept]
+
+
+def test_what_summarising_it_would_cost_is_told(
+    alice: User, alice_client: Client, api_client: Clients, charlie: User
+) -> None:
+    ModelConfig.objects.update(is_default=False)
+    ModelConfig.objects.create(name="Priced", is_default=True, input_price=2, base_url="http://127.0.0.1:9/")
+    made = upload(alice_client, chatgpt()).json()
+    work(made["id"])
+    told = alice_client.get(f"{IMPORTS}/cost").json()
+    assert (told["conversations"], told["model"], told["embedding_tokens"]) == (1, "Priced", 0)
+    assert told["messages"] == now_as(alice_client, made["id"])["messages"]
+    assert told["cost"] == round(told["tokens"] * 2 / 1e6, 4)
+    nothing = api_client(charlie).get(f"{IMPORTS}/cost").json()
+    assert (nothing["conversations"], nothing["tokens"]) == (0, 0)

@@ -12,6 +12,7 @@ from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.idempotency import creates
 from chatapp.accounts.models import User
 from chatapp.features.importing import job
+from chatapp.features.importing.costs import estimate_costs
 from chatapp.features.importing.models import Import
 from chatapp.features.importing.selectors import accessible_import, imports_of
 from chatapp.operations.clock import iso_time
@@ -41,6 +42,15 @@ class ImportShape(Shape):
     error: str = Field(description="Why all of it failed.")
     created_at: Moment
     finished_at: Moment | None
+
+
+class Costs(Shape):
+    conversations: int
+    messages: int
+    tokens: int = Field(description="About how many a model would read to summarise all of it.")
+    model: str | None
+    cost: float | None = Field(description="Of those tokens, in dollars; null: the price is not known.")
+    embedding_tokens: int = Field(description="For the index by meaning; 0: it is not used.")
 
 
 def _shape(row: Import) -> dict[str, Any]:
@@ -84,6 +94,13 @@ async def list_imports(request: ApiRequest) -> Any:
     """The newest 50, newest first; each is kept for 90 days."""
     rows = await sync_to_async(imports_of)(request.auth.user)
     return {"items": [_shape(row) for row in rows], "next_cursor": None}
+
+
+@router.get("/imports/cost", auth=allow("chat", "read"), response=answers(ok=Costs))
+async def read_costs(request: ApiRequest) -> Any:
+    """What all that you imported holds. No model is asked until you go on with a conversation: then it is summarised,
+    by the model that is named here, for about this price if it were all of them."""
+    return await sync_to_async(estimate_costs)(request.auth.user)
 
 
 @router.get("/imports/{import_id}", auth=allow("chat", "read"), response=answers(404, ok=ImportShape))

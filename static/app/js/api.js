@@ -88,15 +88,15 @@ export function query(values) {
 
 /**
  * Uploads with progress, which fetch cannot tell.
- * @param {File} file @param {(share: number) => void} onProgress @param {AbortSignal} signal
+ * @param {File} file @param {(share: number) => void} onProgress @param {AbortSignal} signal @param {string} [path]
  * @returns {Promise<any>}
  */
-export function uploadFile(file, onProgress, signal) {
+export function uploadFile(file, onProgress, signal, path = "/files") {
   const form = new FormData();
   form.append("file", file, file.name || "image.png");
   return new Promise((resolve, reject) => {
     const upload = new XMLHttpRequest();
-    upload.open("POST", `${BASE}/files`);
+    upload.open("POST", `${BASE}${path}`);
     upload.setRequestHeader("X-CSRFToken", csrfToken());
     upload.upload.onprogress = (event) => event.lengthComputable && onProgress(event.loaded / event.total);
     upload.onerror = () => reject(new ApiError(0, "unreachable", t("The upload was cut off. Try again.")));

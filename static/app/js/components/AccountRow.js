@@ -47,6 +47,7 @@ function accountItems() {
     { label: t("Keyboard shortcuts"), icon: "keyboard", onSelect: () => changeUi({ dialog: { kind: "shortcuts" } }) },
     ...forOperators,
     null,
+    { label: t("Import chats…"), icon: "inbox", onSelect: () => changeUi({ dialog: { kind: "import" } }) },
     { label: t("Export everything"), icon: "export", href: "/api/v1/export" },
     { label: t("Sign out"), icon: "signOut", onSelect: signOut },
   ];

@@ -15,6 +15,7 @@ import { Toasts } from "./Toasts.js";
 const AgentsDialog = lazy("AgentsDialog");
 const FolderDialog = lazy("FolderDialog");
 const ForgetDialog = lazy("ForgetDialog");
+const ImportDialog = lazy("ImportDialog");
 const MoveDialog = lazy("MoveDialog");
 const Palette = lazy("Palette");
 const PromptsDialog = lazy("PromptsDialog");
@@ -35,6 +36,8 @@ function OpenDialog() {
       return html`<${SettingsDialog} />`;
     case "shortcuts":
       return html`<${ShortcutsDialog} />`;
+    case "import":
+      return html`<${ImportDialog} />`;
     case "prompts":
       return html`<${PromptsDialog} />`;
     case "search":

@@ -1,0 +1,73 @@
+/** Brings chats of other programs along: upload, progress, and a report of what could not be read. */
+
+import { useEffect, useRef } from "preact/hooks";
+import { Dialog } from "../components/Dialog.js";
+import { exact } from "../format.js";
+import { html } from "../html.js";
+import { t } from "../i18n.js";
+import { cancelSending, costs, followImports, imports, problem, sendExport, sending } from "./commands.js";
+
+/** @typedef {import("./commands.js").Import} Import */
+
+export function ImportDialog() {
+  const leaving = useRef(new AbortController());
+  useEffect(() => {
+    followImports(leaving.current.signal);
+    return () => leaving.current.abort();
+  }, []);
+  const take = async (/** @type {File|undefined} */ file) => {
+    if (!file || sending.value || !(await sendExport(file))) return;
+    leaving.current.abort();
+    leaving.current = new AbortController();
+    followImports(leaving.current.signal);
+  };
+  const onDrop = (/** @type {DragEvent} */ event) => {
+    event.preventDefault();
+    take(event.dataTransfer?.files[0]);
+  };
+  return html`<${Dialog} title=${t("Import chats")}>
+    <p>${t("The export of ChatGPT, Claude, Open WebUI, LibreChat or Palimpsest: the JSON file or the zip. What you have already is not doubled, so a file may be sent again.")}</p>
+    ${
+      sending.value
+        ? html`<div class="import-sending"><label>${t("Sending {name}", { name: sending.value.name })}
+          <progress max="1" value=${sending.value.share}></progress></label>
+          <button type="button" class="button" onClick=${cancelSending}>${t("Cancel")}</button></div>`
+        : html`<label class="drop-field" onDragOver=${(/** @type {Event} */ event) => event.preventDefault()} onDrop=${onDrop}>
+          <span>${t("Choose a file, or drop it here")}</span>
+          <input type="file" accept=".json,.zip,application/json,application/zip" onChange=${(/** @type {any} */ event) => take(event.target.files[0])} /></label>`
+    }
+    ${problem.value && html`<p class="form-error" role="alert">${problem.value}</p>`}
+    ${imports.value && imports.value.length > 0 && html`<ul class="imports">${imports.value.map((one) => html`<${Row} key=${one.id} one=${one} />`)}</ul>`}
+    <${Costs} />
+  <//>`;
+}
+
+/** @param {{one: Import}} props */
+function Row({ one }) {
+  const isGoingOn = one.state === "waiting" || one.state === "running";
+  const counts = { chats: exact(one.conversations), messages: exact(one.messages) };
+  return html`<li class="import">
+    <strong>${one.file_name}</strong>
+    ${isGoingOn && html`<label><span>${one.state === "waiting" ? t("Waiting to begin") : t("{chats} chats, {messages} messages so far", counts)}</span><progress max="1" value=${one.progress}></progress></label>
+      <small class="muted">${t("It goes on without this page.")}</small>`}
+    ${one.state === "failed" && html`<p class="form-error">${one.error}</p>`}
+    ${one.state === "done" && html`<p>${t("{chats} chats with {messages} messages imported.", counts)}${one.known > 0 ? ` ${t("{n} were here already.", { n: exact(one.known) })}` : ""}</p>`}
+    ${one.problem_count > 0 && html`<${Problems} one=${one} />`}
+    ${Object.keys(one.left_out).length > 0 && html`<p class="muted">${t("Left out: {what}", { what: Object.entries(one.left_out).map(([name, count]) => `${exact(count)} ${name}`).join(", ") })}</p>`}
+  </li>`;
+}
+
+/** @param {{one: Import}} props */
+const Problems = ({ one: { problem_count: count, problems } }) =>
+  html`<details><summary>${t("Could not be read: {n}", { n: exact(count) })}</summary>
+    <ul>${problems.map(({ index, reason }) => html`<li>${t("Chat {n} of the file: {reason}", { n: exact(index + 1), reason })}</li>`)}</ul></details>`;
+
+/** What was not spent, and what it would be. */
+function Costs() {
+  const held = costs.value;
+  if (!held?.conversations) return null;
+  const tokens = exact(held.tokens);
+  const price = held.cost === null ? "" : ` ${t("At the price of {model} that is about {cost} $.", { model: held.model ?? "", cost: held.cost })}`;
+  return html`<p class="muted">${t("Importing asked no model and cost nothing. A chat is summarized only when you go on with it; for all imported ones together a model would read about {tokens} tokens.", { tokens })}${price}
+    ${held.embedding_tokens ? t("Indexing them by meaning reads about {tokens} tokens of the embedding model.", { tokens: exact(held.embedding_tokens) }) : t("Indexing them for search needs no model.")}</p>`;
+}

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol
 from pydantic import Field
 
 from agents.tools.arguments import Arguments, read_arguments, schema_of
+from agents.tools.office_files import DOCX, PPTX, XLSX, read_office
 from agents.tools.pdf_pages import PdfText, read_pdf
 from agents.tools.protocol import Right, ToolCaller, ToolFailure, ToolImage, ToolOutput, ToolTraits
 from agents.types import ToolSpec
@@ -55,7 +56,7 @@ class ReadArguments(Arguments):
     page: int = Field(
         1,
         ge=1,
-        description="Of a PDF its page; of a text the next 20,000 characters; of a CSV the next 200 rows.",
+        description="Of a PDF its page; of a CSV the next 200 rows; of all else the next 20,000 characters.",
     )
 
 
@@ -81,7 +82,8 @@ class FilesRead:
 
     spec: ClassVar = ToolSpec(
         "files_read",
-        "Reads a file the user attached: a page of a PDF, rows of a CSV, a part of a text, or an image.",
+        "Reads a file the user attached: a page of a PDF, rows of a CSV, a part of a text or an Office file, or"
+        " an image.",
         schema_of(ReadArguments),
     )
     traits: ClassVar = ToolTraits(timeout_s=60.0, rights=_RIGHTS)
@@ -94,6 +96,8 @@ class FilesRead:
             return ToolOutput(f"The image {file.facts.name}.", (ToolImage(file.data, kind),))
         if kind == "application/pdf":
             return ToolOutput(describe_pdf_page(await read_pdf(file.data, wanted.page), wanted.page))
+        if kind in (DOCX, XLSX, PPTX):
+            return ToolOutput(text_page((await read_office(file.data, kind)).strip(), wanted.page))
         read = csv_page if kind == "text/csv" else text_page
         return ToolOutput(await asyncio.to_thread(read, file.data.decode("utf-8", "replace"), wanted.page))
 

@@ -10,6 +10,7 @@ from django.http.response import HttpResponseBase
 from ninja import File, Query, Router, Status, UploadedFile
 from pydantic import Field
 
+from agents.tools.office_files import DOCX, PPTX, XLSX
 from chatapp.accounts.callers import ApiRequest, allow
 from chatapp.accounts.idempotency import creates
 from chatapp.accounts.models import User
@@ -32,6 +33,9 @@ EXTENSIONS = {
     "application/pdf": "pdf",
     "text/csv": "csv",
     "text/plain": "txt",
+    DOCX: "docx",
+    XLSX: "xlsx",
+    PPTX: "pptx",
 }
 
 
@@ -68,7 +72,8 @@ async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
 @creates(_again, "/files/{made}")
 async def upload(request: ApiRequest, file: File[UploadedFile]) -> Any:
     """As the form field `file`: a PNG, JPEG, WebP or GIF image, which is stored upright and without metadata; or a
-    text, a CSV or a PDF, which the tool `files_read` reads. What a file is, its content says."""
+    text, a CSV, a PDF or an Office file (docx, xlsx, pptx), which the tool `files_read` reads. What a file is, its
+    content says."""
     return Status(201, await sync_to_async(_store)(request.auth.user, file))
 
 

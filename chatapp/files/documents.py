@@ -1,11 +1,14 @@
-"""Recognises uploaded texts, CSV files and PDFs by their content, and converts texts to UTF-8."""
+"""Recognises uploaded texts, CSV files, PDFs and Office files by their content, and converts texts to UTF-8."""
 
 from __future__ import annotations
 
 import codecs
+import io
 import re
+import zipfile
 from dataclasses import dataclass, field
 
+from agents.tools.office_files import DOCX, PPTX, XLSX
 from chatapp.operations.errors import InvalidInput
 
 _BYTE_ORDER_MARKS = {
@@ -16,7 +19,12 @@ _BYTE_ORDER_MARKS = {
 _IMAGE_STARTS = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF")
 _IMAGE_NAMES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".svg", ".bmp", ".heic")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
-_NOT_ACCEPTED = "This file is neither an image, nor a text, a CSV or a PDF."
+_NOT_ACCEPTED = (
+    "This file is neither an image, nor a text, a CSV, a PDF or an Office file (docx, xlsx, pptx)."
+)
+_OFFICE = {"word/document.xml": DOCX, "xl/workbook.xml": XLSX, "ppt/presentation.xml": PPTX}
+MAX_ENTRIES = 20_000
+"""Of a zip that is taken for an Office file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +41,24 @@ def read_document(content: bytes, name: str) -> Document | None:
         return None
     if content[:1024].lstrip().startswith(b"%PDF-"):
         return Document(content, "application/pdf")
+    if content.startswith(b"PK\x03\x04") and (office := _office_type(content)):
+        return Document(content, office)
     text = _decoded(content)
     if text is None or not text.strip():
         raise InvalidInput(_NOT_ACCEPTED, code="not_accepted")
     kind = "text/csv" if name.lower().endswith((".csv", ".tsv")) else "text/plain"
     return Document(text.replace("\r\n", "\n").encode(), kind)
+
+
+def _office_type(content: bytes) -> str | None:
+    """Return the type that its parts say; None for another zip. Nothing is unpacked; what it holds is bounded when it
+    is read."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            names = frozenset(archive.namelist()[:MAX_ENTRIES])
+    except (zipfile.BadZipFile, ValueError, OSError):
+        return None
+    return next((kind for part, kind in _OFFICE.items() if part in names), None)
 
 
 def _decoded(content: bytes) -> str | None:

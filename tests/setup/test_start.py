@@ -17,8 +17,8 @@ app.loader.import_default_modules()
 print(*sys.modules)
 """
 WHEN_USED = {
-    "PIL.Image", "aiohttp", "chatapp.operations.admin.site", "inscriptis", "jsonschema", "lxml", "mcp", "obstore",
-    "openai", "pypdf", "redis",
+    "PIL.Image", "aiohttp", "chatapp.operations.admin.site", "docx", "inscriptis", "jsonschema", "lxml", "mcp", "obstore",
+    "openai", "openpyxl", "pptx", "pypdf", "redis",
 }  # fmt: skip
 
 

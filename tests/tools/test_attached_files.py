@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import io
 import random
+import zipfile
 
+import docx
+import openpyxl
+import pptx
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from pypdf import PdfWriter
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
-from agents.tools import pdf_pages
+from agents.tools import office_files, pdf_pages
 from agents.tools.protocol import ToolCaller, ToolFailure
 from chatapp.context.tools.registry import BUILT_IN
 from chatapp.conversations import message_values
@@ -99,6 +103,71 @@ async def test_a_pdf_that_needs_too_much_ends_its_own_process_only():
         await pdf_pages.read_pdf(pdf("a" * 5_000_000), 1, memory_bytes=1 << 20)
 
 
+def word() -> bytes:
+    document, out = docx.Document(), io.BytesIO()
+    document.add_heading("Offer", 1)
+    document.add_paragraph("The total is 4711.")
+    table = document.add_table(1, 2)
+    table.cell(0, 0).text, table.cell(0, 1).text = "Oslo", "Rome"
+    document.save(out)
+    return out.getvalue()
+
+
+def excel() -> bytes:
+    workbook, out = openpyxl.Workbook(), io.BytesIO()
+    workbook.active.title = "Prices"
+    workbook.active.append(["item", None, 3.5])
+    workbook.create_sheet("More").append(["a, b"])
+    workbook.save(out)
+    return out.getvalue()
+
+
+def powerpoint() -> bytes:
+    presentation, out = pptx.Presentation(), io.BytesIO()
+    slide = presentation.slides.add_slide(presentation.slide_layouts[5])
+    slide.shapes.title.text = "Harbours"
+    slide.notes_slide.notes_text_frame.text = "Speak slowly."
+    presentation.save(out)
+    return out.getvalue()
+
+
+OFFICE = [
+    (word(), "offer.docx", "## Offer\nThe total is 4711.\nOslo | Rome"),
+    (excel(), "prices.xlsx", '## Prices\nitem,,3.5\n\n## More\n"a, b"'),
+    (powerpoint(), "talk.pptx", "## Slide 1\nHarbours\nNotes: Speak slowly."),
+]
+
+
+@pytest.mark.parametrize(("content", "name", "text"), OFFICE)
+async def test_an_office_file_is_read_as_text(attach, content, name, text):
+    file_id, caller = await attach(content, name)
+    assert (await read(file_id, caller)).text == f"Part 1 of 1.\n\n{text}"
+    with pytest.raises(ToolFailure, match="only 1 page"):
+        await read(file_id, caller, 2)
+
+
+@pytest.mark.parametrize(("content", "name", "text"), OFFICE)
+async def test_a_damaged_office_file_is_told(attach, content, name, text):
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as whole, zipfile.ZipFile(out, "w") as damaged:
+        for part in whole.namelist():
+            damaged.writestr(part, whole.read(part)[: -40 if part.endswith(".xml") else None])
+    file_id, caller = await attach(out.getvalue(), name)
+    with pytest.raises(ToolFailure, match="cannot be read"):
+        await read(file_id, caller)
+
+
+async def test_a_file_that_unpacks_to_too_much_is_refused_before_it_is_unpacked():
+    out = io.BytesIO(word())
+    with zipfile.ZipFile(out, "a", zipfile.ZIP_DEFLATED) as bomb:
+        bomb.writestr("word/media/zeros", bytes(office_files.MAX_UNPACKED_BYTES))
+    assert len(out.getvalue()) < 1_000_000
+    with pytest.raises(ToolFailure, match="holds too much"):
+        await office_files.read_office(out.getvalue(), office_files.DOCX)
+    with pytest.raises(ToolFailure, match=r"cannot be read|holds too much"):
+        await office_files.read_office(word(), office_files.DOCX, memory_bytes=1 << 20)
+
+
 async def test_csv_rows_come_with_their_header_and_numbers(attach):
     file_id, caller = await attach(CSV.encode("cp1252"), "table.csv")
     text = (await read(file_id, caller, 2)).text
@@ -146,6 +215,7 @@ async def test_the_model_sees_a_line_and_the_page_a_part(attach):
     [
         (pdf("x"), "anything.bin", "application/pdf"),
         (b"a,b\n1,2\n", "t.csv", "text/csv"),
+        (word(), "anything.zip", office_files.DOCX),
         (b"<html><script>alert(1)</script>", "page.html", "text/plain"),
         (picture(), "really.txt", "image/png"),
     ],

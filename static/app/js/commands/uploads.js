@@ -8,7 +8,7 @@ import { addUploads, changeUpload } from "../state/draft.js";
 import { currentId, showToast } from "../state/store.js";
 import { sentenceOf } from "./conversations.js";
 
-export const ACCEPTED = "image/png,image/jpeg,image/gif,image/webp,text/*,application/pdf,.pdf,.csv,.tsv,.md,.json,.log";
+export const ACCEPTED = "image/png,image/jpeg,image/gif,image/webp,text/*,application/pdf,.pdf,.docx,.xlsx,.pptx,.csv,.tsv,.md,.json,.log";
 
 let count = 0;
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import httpx2
 from playwright.sync_api import Locator, Page, expect
 
 from tests.frontend.chatting import ask, barriers
@@ -15,6 +16,20 @@ def choose(page: Page, row: Locator, action: str) -> None:
     page.keyboard.press("Enter")
     page.get_by_role("menuitem", name=action).focus()
     page.keyboard.press("Enter")
+
+
+def test_a_chat_is_dragged_into_a_folder_and_out_again(page: Page, alice: httpx2.Client) -> None:
+    for title in ("Ferry", "Tram"):
+        alice.post("/api/v1/conversations", json={"title": title}).raise_for_status()
+    alice.post("/api/v1/folders", json={"name": "Lisbon"}).raise_for_status()
+    page.reload()
+    inside = page.locator(".folder-items .row")
+    page.get_by_role("link", name="Ferry").drag_to(page.get_by_role("button", name="Lisbon", exact=True))
+    expect(inside.locator(".row-title")).to_have_text("Ferry")
+    page.get_by_role("link", name="Ferry").drag_to(page.get_by_role("link", name="Tram"))
+    expect(inside).to_have_count(0)
+    page.get_by_role("button", name="Undo").last.click()
+    expect(inside.locator(".row-title")).to_have_text("Ferry")
 
 
 def test_a_chat_moves_into_a_folder_and_a_new_one_begins_there(page: Page) -> None:

@@ -6,6 +6,7 @@ import { select, selection, toggleSelected } from "../bulk/store.js";
 import { archiveConversation, changeConversation } from "../commands/conversations.js";
 import { goTo } from "../commands/navigation.js";
 import { openMoveDialog } from "../folders/commands.js";
+import { dragged } from "../folders/dragging.js";
 import { formatDate, formatShortDay, goesSoon } from "../format.js";
 import { html, memo } from "../html.js";
 import { t } from "../i18n.js";
@@ -38,7 +39,7 @@ function Row({ conversation }) {
       <span class="row-title">${title}</span></label></li>`;
   }
   return html`<li class=${`row ${isOpen ? "is-open" : ""}`}>
-    <a class="row-link" href=${`/c/${conversation.id}`} title=${title} onClick=${open}
+    <a class="row-link" href=${`/c/${conversation.id}`} title=${title} onClick=${open} onDragStart=${dragged(conversation.id)}
       aria-current=${isOpen ? "page" : undefined} onDblClick=${() => (isRenaming.value = true)}>
       <span class="row-title">${title}</span>
     </a>

@@ -6,6 +6,7 @@ import { SelectionBar } from "../bulk/SelectionBar.js";
 import { loadListing, loadMoreListing } from "../commands/conversations.js";
 import { goTo } from "../commands/navigation.js";
 import { FolderGroups } from "../folders/FolderGroups.js";
+import { takesChats, target } from "../folders/dragging.js";
 import { chosenFolder, folders } from "../folders/store.js";
 import { groupByAge } from "../format.js";
 import { html } from "../html.js";
@@ -83,7 +84,7 @@ function List() {
     }
     ${!isFiltered && html`<${FolderGroups} />`}
     ${groups.map(
-      ({ name, items }) => html`<section key=${name} class="group">
+      ({ name, items }) => html`<section key=${name} class=${`group ${target.value === "" ? "is-target" : ""}`} ...${takesChats(null)}>
         <h2 class="group-name">${name}</h2>
         <ul>${items.map((item) => html`<${ConversationRow} key=${item.id} conversation=${item} />`)}</ul>
       </section>`,

@@ -7,6 +7,7 @@ import { Menu } from "../components/Menu.js";
 import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { askToDeleteFolder, beginIn, loadFolder, openFolderDialog, toggleFolder } from "./commands.js";
+import { takesChats, target } from "./dragging.js";
 import { byFolder, folders, nextCursors, openFolders } from "./store.js";
 
 export function FolderGroups() {
@@ -28,7 +29,7 @@ function Row({ folder }) {
     null,
     { label: t("Delete folder…"), icon: "trash", isDanger: true, onSelect: () => askToDeleteFolder(folder) },
   ];
-  return html`<li class="folder">
+  return html`<li class=${`folder ${target.value === id ? "is-target" : ""}`} ...${takesChats(id)}>
     <div class="row">
       <button type="button" class="row-link folder-name" aria-expanded=${isOpen} title=${name} onClick=${() => toggleFolder(id)}>
         <${Icon} name=${isOpen ? "down" : "right"} size=${16} /><span class="row-title">${name}</span>

@@ -1,0 +1,33 @@
+/** Chats are dragged onto a folder, or out of it. The menu of each chat does the same by keyboard. */
+
+import { signal } from "@preact/signals";
+import { moveConversation } from "./commands.js";
+
+const KIND = "application/x-palimpsest-chat";
+
+/** Over which place a chat is held: the id of a folder, "" for none of them; null while nothing is dragged there. */
+export const target = signal(/** @type {string|null} */ (null));
+
+/** @param {string} id */
+export const dragged = (id) => (/** @type {DragEvent} */ event) => event.dataTransfer?.setData(KIND, id);
+
+/** What makes an element take chats. @param {string|null} folder */
+export const takesChats = (folder) => ({
+  onDragOver: (/** @type {DragEvent} */ event) => {
+    if (!event.dataTransfer?.types.includes(KIND)) return;
+    event.preventDefault();
+    event.stopPropagation();
+    target.value = folder ?? "";
+  },
+  onDragLeave: (/** @type {DragEvent} */ event) => {
+    if (event.currentTarget instanceof Element && !event.currentTarget.contains(/** @type {Node|null} */ (event.relatedTarget))) target.value = null;
+  },
+  onDrop: (/** @type {DragEvent} */ event) => {
+    const id = event.dataTransfer?.getData(KIND);
+    target.value = null;
+    if (!id) return;
+    event.preventDefault();
+    event.stopPropagation();
+    moveConversation(id, folder);
+  },
+});

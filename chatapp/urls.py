@@ -12,8 +12,9 @@ from chatapp.agent_presets import api as agent_presets
 from chatapp.compaction import api as compaction
 from chatapp.conversations.api import conversations, exports, folders, imports, messages
 from chatapp.features.bulk import api as bulk
-from chatapp.features.forking import api as forking
+from chatapp.features.diagrams.views import diagram
 from chatapp.features.feedback import api as feedback
+from chatapp.features.forking import api as forking
 from chatapp.features.importing import api as importing
 from chatapp.features.mcp_server.views import mcp
 from chatapp.features.openai_api.api import openai_urlpatterns
@@ -81,6 +82,7 @@ urlpatterns = [
     path("", views.chat, name="chat"),
     path("c/<uuid:conversation_id>", views.chat, name="conversation"),
     path("memory", views.memory, name="memory"),
+    path("diagram", diagram, name="diagram"),
     path("s/<str:token>", sharing_views.shared, name="shared"),
     path("setup/<str:token>", views.setup, name="setup"),
     path("manifest.webmanifest", views.manifest, name="manifest"),

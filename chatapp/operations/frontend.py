@@ -43,6 +43,7 @@ NPM_FILES = (
     "katex/dist/katex.mjs",
     "katex/dist/katex.min.css",
     "katex/dist/fonts/*",
+    "@mermaid-js/tiny/dist/mermaid.tiny.js",
     "@fontsource-variable/inter/files/inter-latin*-wght-normal.woff2",
     "@fontsource-variable/inter/files/inter-latin-wght-italic.woff2",
     "@fontsource-variable/newsreader/files/newsreader-latin*-wght-normal.woff2",

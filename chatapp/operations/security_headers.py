@@ -13,7 +13,7 @@ from django.utils.decorators import sync_and_async_middleware
 
 POLICY = (
     "default-src 'none'; script-src 'self' 'nonce-{nonce}'; style-src 'self'; img-src 'self' data: blob:; "
-    "font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; "
+    "font-src 'self'; connect-src 'self'; frame-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; "
     "frame-ancestors 'none'"
 )
 # The page writes to the clipboard when asked; nothing here needs a device or a place.

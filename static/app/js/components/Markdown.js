@@ -4,6 +4,7 @@ import { useSignal } from "@preact/signals";
 import { render } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { followFootnote, nameFootnotes } from "../footnotes.js";
+import { Diagram, isDiagram } from "../diagrams/Diagram.js";
 import { html, memo } from "../html.js";
 import { t } from "../i18n.js";
 import { nameLinks } from "../links.js";
@@ -45,10 +46,14 @@ const SectionView = memo(function SectionView(/** @type {{section: Section}} */ 
 const BlockView = memo(function BlockView(/** @type {{block: Block}} */ { block }) {
   const shown =
     block.kind === "code"
-      ? html`<${CodeBlock} code=${block.code} language=${block.language} isOpen=${block.isOpen} />`
+      ? codeView(block.code, block.language, block.isOpen)
       : html`<${HtmlBlock} block=${block} />`;
   return html`<${Guard} instead=${html`<${AsWritten} text=${block.raw} />`}>${shown}<//>`;
 });
+
+/** @param {string} code @param {string} language @param {boolean} [isOpen] */
+const codeView = (code, language, isOpen = false) =>
+  isDiagram(code, language, isOpen) ? html`<${Diagram} code=${code} />` : html`<${CodeBlock} code=${code} language=${language} isOpen=${isOpen} />`;
 
 const HtmlBlock = memo(function HtmlBlock(/** @type {{block: Block}} */ { block }) {
   const element = useRef(/** @type {HTMLElement|null} */ (null));
@@ -100,7 +105,7 @@ function drawCode(root) {
     const island = document.createElement("div");
     const { language = "" } = /** @type {HTMLElement} */ (pre).dataset;
     pre.replaceWith(island);
-    render(html`<${CodeBlock} code=${pre.textContent ?? ""} language=${language} />`, island);
+    render(codeView(pre.textContent ?? "", language), island);
     return island;
   });
 }

@@ -1,0 +1,24 @@
+"""The frame that draws Mermaid diagrams: what a model wrote is run there, without an origin and without a network."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.cache import cache_control
+from django.views.decorators.clickjacking import xframe_options_sameorigin
+from django.views.decorators.http import require_GET
+
+POLICY = (
+    "sandbox allow-scripts; default-src 'none'; script-src 'nonce-{nonce}'; style-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+)
+"""Mermaid writes its colours into the picture: only here styles may be inline."""
+
+
+@require_GET
+@cache_control(no_store=True)
+@xframe_options_sameorigin
+def diagram(request: HttpRequest) -> HttpResponse:
+    response = render(request, "diagram.html")
+    response["Content-Security-Policy"] = POLICY.format(nonce=request.csp_nonce)  # type: ignore[attr-defined]
+    return response

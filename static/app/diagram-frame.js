@@ -1,0 +1,24 @@
+// Draws the diagram that the page around this frame sends, and tells it how high it became, or that it is none.
+(() => {
+  const tell = (news) => parent.postMessage(news, "*");
+  const tellHeight = () => {
+    const drawn = document.getElementById("diagram").firstElementChild;
+    if (drawn) tell({ height: Math.ceil(drawn.getBoundingClientRect().height) });
+  };
+  // It is as high as its width allows.
+  addEventListener("resize", tellHeight);
+  addEventListener("message", async ({ source, data }) => {
+    if (source !== parent || typeof data?.code !== "string") return;
+    const root = document.getElementById("diagram");
+    document.documentElement.style.colorScheme = data.isDark ? "dark" : "light";
+    try {
+      mermaid.initialize({ startOnLoad: false, securityLevel: "strict", theme: data.isDark ? "dark" : "default", suppressErrorRendering: true });
+      const { svg } = await mermaid.render("drawn", data.code);
+      root.innerHTML = svg;
+      tellHeight();
+    } catch {
+      tell({ isBroken: true });
+    }
+  });
+  tell({ isReady: true });
+})();

@@ -1,0 +1,51 @@
+/** A Mermaid block as a picture. It is drawn in a sandboxed frame, for what it says was written by a model. */
+
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { CodeBlock } from "../components/CodeBlock.js";
+import { html } from "../html.js";
+import { t } from "../i18n.js";
+
+const FIRST_HEIGHT = 160;
+const MOST_HEIGHT = 1600;
+/** What takes longer to draw is shown as it is written. */
+const MOST_CHARS = 50_000;
+
+const darkScheme = matchMedia("(prefers-color-scheme: dark)");
+const isDark = () => (document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : darkScheme.matches);
+
+/** @param {string} code @param {string} language @param {boolean} [isOpen] it may still grow */
+export const isDiagram = (code, language, isOpen = false) => language.toLowerCase() === "mermaid" && !isOpen && code.length <= MOST_CHARS;
+
+/** @param {{code: string}} props */
+export function Diagram({ code }) {
+  const frame = useRef(/** @type {HTMLIFrameElement|null} */ (null));
+  const height = useSignal(FIRST_HEIGHT);
+  const isBroken = useSignal(false);
+  const showsCode = useSignal(false);
+  useEffect(() => {
+    const send = () => frame.current?.contentWindow?.postMessage({ code, isDark: isDark() }, "*");
+    const onMessage = (/** @type {MessageEvent} */ { source, data }) => {
+      if (!frame.current || source !== frame.current.contentWindow) return;
+      if (data.isReady) send();
+      if (data.isBroken) isBroken.value = true;
+      if (Number.isFinite(data.height)) height.value = Math.min(Math.max(data.height, 1), MOST_HEIGHT);
+    };
+    const themed = new MutationObserver(send);
+    themed.observe(document.documentElement, { attributeFilter: ["data-theme"] });
+    darkScheme.addEventListener("change", send);
+    addEventListener("message", onMessage);
+    return () => {
+      themed.disconnect();
+      darkScheme.removeEventListener("change", send);
+      removeEventListener("message", onMessage);
+    };
+  }, [code]);
+  if (isBroken.value) return html`<${CodeBlock} code=${code} language="mermaid" />`;
+  const toggle = () => (showsCode.value = !showsCode.value);
+  return html`<figure class="diagram">
+    <iframe ref=${frame} src="/diagram" sandbox="allow-scripts" title=${t("Diagram")} scrolling="no" loading="lazy" style=${{ blockSize: `${height.value}px` }}></iframe>
+    <button type="button" class="link" aria-expanded=${showsCode.value} onClick=${toggle}>${showsCode.value ? t("Hide the code") : t("Show the code")}</button>
+    ${showsCode.value && html`<${CodeBlock} code=${code} language="mermaid" />`}
+  </figure>`;
+}

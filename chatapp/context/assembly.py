@@ -18,7 +18,8 @@ from chatapp.accounts.budgets.values import Spender
 from chatapp.context.loading import DbMemory, load_history
 from chatapp.context.policies import ContextRules, agent_of, rules_for
 from chatapp.context.tools.registry import tools_for
-from chatapp.conversations.models import Branch, Conversation
+from chatapp.conversations.models import Branch, Conversation, Folder
+from chatapp.files.selectors import files_of_folder
 from chatapp.long_term.selectors.profile import profile_text
 from chatapp.providers.models import ModelConfig
 from memory.loading import LoadLimits
@@ -63,6 +64,13 @@ class LoadedContext:
         return AssembledContext(self.inputs, self.inputs.fit())
 
 
+def folder_prompt(folder: Folder, *, has_tools: bool) -> str:
+    """Return the instructions of the folder, and where tools can read them the names of its files."""
+    names = [f"{file.pk}: {file.name}" for file in files_of_folder(folder)] if has_tools else []
+    files = "Files of this folder, for files_read:\n" + "\n".join(names) if names else ""
+    return "\n\n".join(filter(None, (folder.instructions, files)))
+
+
 def load_context(
     *,
     conversation: Conversation,
@@ -86,8 +94,8 @@ def load_context(
     agent = agent_of(conversation)
     tools = tools_for(conversation)
     prompt = (agent.system_prompt.strip() if agent else "") or config.system_prompt
-    instructions = conversation.folder.instructions if conversation.folder else ""
-    system = system_prompt(prompt, today, has_tools=bool(tools), more=instructions)
+    more = folder_prompt(conversation.folder, has_tools=bool(tools)) if conversation.folder else ""
+    system = system_prompt(prompt, today, has_tools=bool(tools), more=more)
     inputs = ContextInputs(
         system=text_message("system", system),
         checkpoint=history.checkpoint,

@@ -13,9 +13,9 @@ from django.db.models import Q
 from chatapp.accounts.idempotency_keys import record_made
 from chatapp.accounts.models import User
 from chatapp.compaction.models import Compaction
-from chatapp.conversations.models import Conversation, Message
+from chatapp.conversations.models import Conversation, Folder, Message
 from chatapp.files.models import Attachment, Offload
-from chatapp.operations.errors import NotFound
+from chatapp.operations.errors import Conflict, NotFound
 
 
 @transaction.atomic
@@ -36,6 +36,7 @@ def create_attachment(
     return row
 
 
+MAX_FOLDER_FILES = 50
 GONE = {"type": "text", "text": "[A file was here. It was deleted.]"}
 
 
@@ -51,9 +52,26 @@ def delete_attachment(attachment: Attachment) -> None:
 
 
 @transaction.atomic
+def put_into_folder(*, folder: Folder, attachment: Attachment) -> None:
+    """Give the file to each conversation in the folder. Raises Conflict for one too many."""
+    Folder.objects.select_for_update().get(pk=folder.pk)
+    others = folder.files.exclude(pk=attachment.pk)
+    if others.count() >= MAX_FOLDER_FILES:
+        raise Conflict(f"A folder may have {MAX_FOLDER_FILES} files at most.")
+    folder.files.add(attachment)
+
+
+def take_out_of_folder(*, folder: Folder, attachment: Attachment) -> None:
+    """Messages that show the file keep it."""
+    folder.files.remove(attachment)
+
+
+@transaction.atomic
 def delete_unused_attachments(*, before: datetime) -> list[str]:
-    """Delete uploads that were never sent with a message. Return the hashes whose bytes may be unused now."""
-    unused = Attachment.objects.filter(messages=None, created_at__lt=before).select_for_update(of=("self",))
+    """Delete uploads that no message and no folder has. Return the hashes whose bytes may be unused now."""
+    unused = Attachment.objects.filter(messages=None, folders=None, created_at__lt=before).select_for_update(
+        of=("self",)
+    )
     hashes = list(unused.values_list("sha256", flat=True))
     unused.delete()
     return hashes
@@ -64,7 +82,7 @@ def delete_unshared_attachments(message_ids: Iterable[UUID]) -> tuple[str, ...]:
     links = Attachment.messages.through.objects
     here = links.filter(message__in=list(message_ids))
     elsewhere = links.exclude(message__in=list(message_ids)).values("attachment")
-    own = Attachment.objects.filter(pk__in=here.values("attachment")).exclude(pk__in=elsewhere)
+    own = Attachment.objects.filter(pk__in=here.values("attachment"), folders=None).exclude(pk__in=elsewhere)
     hashes = tuple(own.values_list("sha256", flat=True))
     own.delete()
     here.delete()

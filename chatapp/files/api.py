@@ -50,7 +50,7 @@ class StoredFile(Shape):
     created_at: Moment
 
 
-def _shape(row: Attachment) -> dict[str, Any]:
+def file_shape(row: Attachment) -> dict[str, Any]:
     return {
         "id": str(row.pk),
         "name": row.name,
@@ -65,7 +65,7 @@ def _shape(row: Attachment) -> dict[str, Any]:
 
 async def _again(request: ApiRequest, made: str, values: dict[str, Any]) -> Any:
     [row] = await sync_to_async(accessible_attachments)(request.auth.user, [made])
-    return Status(201, _shape(row))
+    return Status(201, file_shape(row))
 
 
 @files_router.post("/files", auth=allow("chat"), response=answers(413, created=StoredFile))
@@ -80,7 +80,7 @@ async def upload(request: ApiRequest, file: File[UploadedFile]) -> Any:
 def _store(user: User, file: UploadedFile) -> dict[str, Any]:
     check_size(file.size or 0)
     name = normalize_text((file.name or "file")[:255], 255, "The file's name")
-    return _shape(store_upload(user=user, name=name, content=file.read()))
+    return file_shape(store_upload(user=user, name=name, content=file.read()))
 
 
 BINARY = {"schema": {"type": "string", "format": "binary"}}

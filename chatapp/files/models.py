@@ -14,6 +14,7 @@ class Attachment(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="attachments")
     messages = models.ManyToManyField("chatapp.Message", related_name="attachments")
+    folders = models.ManyToManyField("chatapp.Folder", related_name="files")
     name = models.CharField(max_length=255)
     sha256 = models.CharField(max_length=64, db_index=True)  # finds other rows with these bytes
     mime_type = models.CharField(max_length=100)

@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, QuerySet, Sum
+from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
 
 from agents.tools.offloaded import CONTEXT_REFERENCE
 from chatapp.accounts.models import User
+from chatapp.conversations.models import Conversation, Folder
 from chatapp.files.models import Attachment, Offload
 from chatapp.operations.access import find_row, parse_id
 from chatapp.operations.errors import NotFound
 
 Links = Attachment.messages.through
+FolderLinks = Attachment.folders.through
 
 
 def shown_attachments(user_id: UUID) -> QuerySet[Attachment]:
     """Return the user's uploads, without those that only messages of deleted conversations show."""
     links = Links.objects.filter(attachment=OuterRef("pk"))
-    is_shown = Exists(links.filter(message__conversation__user__isnull=False))
+    is_shown = Exists(links.filter(message__conversation__user__isnull=False)) | Exists(
+        FolderLinks.objects.filter(attachment=OuterRef("pk"))
+    )
     return Attachment.objects.filter(is_shown | ~Exists(links), user=user_id)
 
 
@@ -69,13 +73,17 @@ def oldest_with_content(user_id: UUID, sha256: str) -> Attachment | None:
 
 
 def attached_files(user_id: UUID | str, conversation_id: UUID | str) -> list[Attachment]:
-    """Return this user's attachments on messages of this conversation, oldest first."""
-    rows = Attachment.objects.filter(
-        user_id=parse_id(user_id),
-        messages__conversation_id=parse_id(conversation_id),
-        messages__conversation__user_id=parse_id(user_id),
-    )
-    return list(rows.distinct().order_by("created_at", "id"))
+    """Return this user's attachments on messages of this conversation and the files of its folder, oldest first."""
+    here = Conversation.objects.filter(pk=parse_id(conversation_id), user_id=parse_id(user_id))
+    attached = Links.objects.filter(message__conversation__in=here).values("attachment")
+    of_folder = FolderLinks.objects.filter(folder__in=here.values("folder")).values("attachment")
+    rows = Attachment.objects.filter(Q(pk__in=attached) | Q(pk__in=of_folder), user_id=parse_id(user_id))
+    return list(rows.order_by("created_at", "id"))
+
+
+def files_of_folder(folder: Folder) -> list[Attachment]:
+    """Return the files that are given to each conversation in it, oldest first."""
+    return list(folder.files.order_by("created_at", "id"))
 
 
 def offload_of(conversation_id: UUID | str, reference: str) -> Offload:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.test import Client
 
+from agents.tools.protocol import ToolCaller, ToolFailure
 from chatapp.accounts.models import User
 from chatapp.agent_presets.models import Agent
+from chatapp.context.tools.registry import BUILT_IN
 from chatapp.conversations.models import Conversation, Folder
+from chatapp.files.actions import delete_unused_attachments
+from chatapp.files.attachments import store_upload
+from chatapp.files.models import Attachment
 from chatapp.forgetting.services import forget_all
 from chatapp.operations import clock
 from chatapp.providers.models import ModelConfig
@@ -117,3 +124,34 @@ def test_forgetting_everything_takes_folders_along(alice: User, bob: User, alice
     forget_all(alice, now=clock.now())
     assert [row.user for row in Folder.objects.all()] == [bob]
     assert not Conversation.objects.filter(user=alice).exists()
+
+
+async def test_its_files_are_given_to_each_conversation_in_it_and_outlive_the_message_that_showed_them(
+    alice: User, charlie: User, alice_program: Program, charlie_program: Program, model: ModelConfig
+) -> None:
+    plan = await sync_to_async(store_upload)(user=alice, name="plan.txt", content=b"Meet at the ferry.")
+    path = await alice_program.post("folders", name="Lisbon")
+    folder = path.json()["id"]
+    inside = await new_conversation(alice_program, folder=folder)
+    outside = await new_conversation(alice_program)
+    address = f"folders/{folder}/files/{plan.pk}"
+    for _ in ("at first", "and again"):
+        assert (await alice_program.call("PUT", address)).status_code == 204
+    listed = (await alice_program.get(f"folders/{folder}/files")).json()["items"]
+    assert [file["name"] for file in listed] == ["plan.txt"]
+    theirs = (await charlie_program.post("folders", name="Mine")).json()["id"]
+    for stolen in (address, f"folders/{theirs}/files/{plan.pk}"):
+        assert (await charlie_program.call("PUT", stolen)).status_code == 404
+
+    seen = await alice_program.post(f"conversations/{inside}/context", query="Hello")
+    assert f"{plan.pk}: plan.txt" in seen.json()["messages"][0]["content"]
+    asking = {place: ToolCaller(str(alice.pk), place, "run") for place in (inside, outside)}
+    found = await BUILT_IN["files_read"].call({"file_id": str(plan.pk)}, asking[inside])
+    assert "Meet at the ferry." in found.text
+    with pytest.raises(ToolFailure):
+        await BUILT_IN["files_read"].call({"file_id": str(plan.pk)}, asking[outside])
+    await sync_to_async(delete_unused_attachments)(before=clock.now() + timedelta(days=9))
+    assert await Attachment.objects.filter(pk=plan.pk).aexists()
+    assert (await alice_program.delete(address)).status_code == 204
+    await sync_to_async(delete_unused_attachments)(before=clock.now() + timedelta(days=9))
+    assert not await Attachment.objects.filter(pk=plan.pk).aexists()

@@ -62,6 +62,11 @@ def test_a_chat_moves_into_a_folder_and_a_new_one_begins_there(page: Page) -> No
 
     choose(page, folder, "Edit folder…")
     expect(page.get_by_label("Instructions")).to_have_value("Answer in Portuguese.")
+    page.get_by_label("Add files").set_input_files(
+        {"name": "plan.txt", "mimeType": "text/plain", "buffer": b"Meet at the ferry."}
+    )
+    expect(page.get_by_role("button", name="Remove plan.txt")).to_be_visible()
+    assert barriers(page) == []
     page.get_by_label("Name", exact=True).fill("Porto")
     page.get_by_role("button", name="Save").click()
     expect(folder).to_contain_text("Porto")

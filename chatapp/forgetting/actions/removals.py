@@ -286,13 +286,15 @@ def _delete_messages(removal: Removal, groups: Iterable[_Group], spending: Spend
 
 
 def _delete_attachments(message_ids: Collection[UUID]) -> list[str]:
-    """Those that no other message shows."""
+    """Those that no other message shows and no folder has."""
     links = Attachment.messages.through.objects
     here = set(links.filter(message__in=message_ids).values_list("attachment", flat=True))
     if not here:
         return []
     elsewhere = links.filter(attachment__in=here).exclude(message__in=message_ids)
-    own = Attachment.objects.filter(pk__in=here - set(elsewhere.values_list("attachment", flat=True)))
+    own = Attachment.objects.filter(
+        pk__in=here - set(elsewhere.values_list("attachment", flat=True)), folders=None
+    )
     hashes = list(own.values_list("sha256", flat=True))
     own.delete()
     return hashes

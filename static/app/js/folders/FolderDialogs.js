@@ -6,6 +6,7 @@ import { html } from "../html.js";
 import { t } from "../i18n.js";
 import { state } from "../state/store.js";
 import { moveConversation, openFolderDialog, saveFolder } from "./commands.js";
+import { FolderFiles } from "./FolderFiles.js";
 import { folders } from "./store.js";
 
 /** @param {{folder: import("./store.js").Folder|null, moves?: string}} props */
@@ -29,6 +30,7 @@ export function FolderDialog({ folder, moves }) {
         <select name="agent">
           ${state.value.agents.map(({ name, is_default: isDefault }) => html`<option value=${isDefault ? "" : name} selected=${isDefault ? !folder?.agent : name === folder?.agent}>${name}</option>`)}
         </select></label>
+      ${folder && html`<${FolderFiles} folderId=${folder.id} />`}
       <div class="dialog-actions">
         <button type="button" class="button" onClick=${closeDialog}>${t("Cancel")}</button>
         <button class="button is-primary">${t("Save")}</button>

@@ -36,7 +36,7 @@ def settings_of(user: User, source: SourceConversation, account: Account | None)
     if raw.get("mode") in get_args(Mode):
         columns["mode"] = raw["mode"]
     checks: dict[str, Callable[[Any], Any]] = {
-        "model": lambda name: accessible_model(str(name)),
+        "model": lambda name: accessible_model(user.pk, str(name)),
         "agent": lambda name: accessible_agent(user, str(name)),
         "folder": lambda folder_id: _folder(user, str(folder_id), account),
         "context_policy": lambda policy: _policy(row, policy),

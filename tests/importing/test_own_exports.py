@@ -57,7 +57,7 @@ def without_ids(export: dict[str, Any]) -> Any:
     return json.loads(text)
 
 
-OF_THE_COPY = ("exported_at", "expires_at", "last_activity_at", "last_seq")
+OF_THE_COPY = ("exported_at", "expires_at", "last_activity_at", "last_seq", "unread")
 
 
 def all_messages(export: dict[str, Any]) -> list[dict[str, Any]]:

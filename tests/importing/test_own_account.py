@@ -37,7 +37,7 @@ from tests.memory_store.rows import finished_compaction, new_conversation, say
 NOW = datetime(2025, 3, 1, 12, tzinfo=UTC)
 ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 OF_THE_ACCOUNT = ("account.json", "README.txt", "usage.csv", "memory/receipts.json")
-OF_THE_COPY = ("exported_at", "expires_at", "last_activity_at", "last_seq")
+OF_THE_COPY = ("exported_at", "expires_at", "last_activity_at", "last_seq", "unread")
 
 
 def export_of(user: User, path: Path) -> Path:

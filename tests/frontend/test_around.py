@@ -49,7 +49,7 @@ def test_enter_takes_a_command_and_an_unknown_one_is_answered(page: Page) -> Non
     expect(page.get_by_text("There is no such command")).to_be_visible()
     expect(page.locator("article")).to_have_count(0)
     say(page, "/etc/hosts is a file")
-    expect(page.locator("article.is-user")).to_have_text("/etc/hosts is a file")
+    expect(page.locator("article.is-user .bubble")).to_have_text("/etc/hosts is a file")
 
 
 def test_a_suggestion_keeps_what_was_written(page: Page) -> None:
